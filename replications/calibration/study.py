@@ -84,7 +84,7 @@ class Calibration:
         return judged.findings(self.scores, self.verdicts, self.subjects)
 
     @property
-    def learnt(self) -> list[navigation_goals.Explained]:
+    def learnt(self) -> list[navigation_goals.ExplainedUtility]:
         """The learnt utilities, with the share that each explains."""
         ends = {"shortest": "optimal", "aimless": "random"}
         return navigation_goals.explain(self.drawn, self.walks, **ends)

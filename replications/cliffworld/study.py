@@ -24,6 +24,7 @@ from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
 from goalmeter.report import (
     Curve,
+    CurveAxes,
     Figure,
     Marks,
     Section,
@@ -259,9 +260,7 @@ def measure_chart(
             )
         )
         caption += " Triangles: our network, mean ± 2 standard deviations."
-    svg = curve_chart(
-        name,
-        series,
+    axes = CurveAxes(
         x_label="ε, the probability of another action" if by_noise else "goal length k",
         y_label="MEG, nats (log scale)" if log else "MEG, nats",
         levels=[] if log else [(measured[0].known.maximum, "maximum")],
@@ -274,6 +273,7 @@ def measure_chart(
         f"{m.setting.name}: known {nats(m.known.value)}, unknown {nats(m.unknown.value)}"
         for m in measured
     )
+    svg = curve_chart(name, series, axes)
     return Figure(svg=svg, alt=f"Line chart of MEG in nats. {values}.", caption=caption)
 
 

@@ -232,7 +232,7 @@ def surfaces(references: Agents) -> Figure:
             rows=[f"size {size}" for size in SIZES],
             columns=[f"complexity {complexity:g}" for complexity in COMPLEXITIES],
             label="share of optimal actions, and its difference",
-            limit=1.0,
+            scale=(-1.0, 1.0),
         ),
         **say(
             "surfaces",

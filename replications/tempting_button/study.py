@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter import InvalidParameterError
+import goalmeter as gm
 from goalmeter.agents import agent as named
 from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.reflection.environments import find
-from goalmeter.report import Curve, Figure, Section, Table, curve_chart, plus, require_report_extra
+from goalmeter.report import Curve, CurveAxes, Figure, Section, Table, curve_chart, plus
 from goalmeter.runs import HERE, Study, carry_out, own_process
 from goalmeter.statistics import Verdict, bounded_ends
 from replications import ledger
@@ -355,9 +355,8 @@ def every_seed(name: str, caption: str, player: Player, traces: Traces) -> Figur
     """Plot a thin curve for each seed of a player, and their mean."""
     turns, recent, window = _recent(traces[player.key])
     drawn = [Curve(label="", x=turns, y=row.tolist(), thin=True) for row in recent]
-    drawn.append(
-        Curve(label="mean of all seeds", x=turns, y=recent.mean(axis=0).tolist(), colour=VERMILION)
-    )
+    mean = recent.mean(axis=0).tolist()
+    drawn.append(Curve(label="mean of all seeds", x=turns, y=mean, colour=VERMILION))
     ends = ", ".join(reward(row[-1]) for row in recent)
     texts = say("every_seed_figure", ends=ends, caption=caption, window=window)
     return Figure(svg=_chart(name, drawn, window), **texts)
@@ -374,7 +373,7 @@ def _recent(traces: Sequence[Trace]) -> tuple[list[float], FloatArray, int]:
 
 def _chart(name: str, drawn: Sequence[Curve], window: int) -> str:
     label = f"reward per turn, last {window} turns"
-    return curve_chart(name, drawn, x_label="turn", y_label=label, levels=_LEVELS)
+    return curve_chart(name, drawn, CurveAxes(x_label="turn", y_label=label, levels=_LEVELS))
 
 
 def _figures(name: str, players: Sequence[Player], traces: Traces) -> tuple[Figure, ...]:
@@ -476,7 +475,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     3.2, and the authors' TemptingButtonExperiment at e4dd0d0.
     """
     steps, seeds = _scale(options)
-    require_report_extra()
+    gm.report.require_report_extra()
     place: dict[str, Any] = {"on": options.on, "progress": options.progress}
     traces = play(out, PLAYERS, steps=steps, seeds=seeds, **place)
     findings = page_findings(traces)
@@ -514,6 +513,6 @@ def _scale(options: StudyOptions) -> tuple[int, range]:
     """The steps of a trial, and the seeds."""
     steps = STEPS if options.steps is None else options.steps
     if steps < 2:
-        raise InvalidParameterError(f"steps is {steps}, expected at least 2")
+        raise gm.InvalidParameterError(f"steps is {steps}, expected at least 2")
     count = options.count(SEEDS, least=1)
     return steps, range(options.seed, options.seed + count)

@@ -17,7 +17,7 @@ from goalmeter.commands.navigate import navigate
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.navigation import suite, walks
 from goalmeter.navigation.behaviour import behaviour
-from goalmeter.navigation.frames import Comparison
+from goalmeter.navigation.frames import FrameComparison
 from goalmeter.navigation.rollouts import load
 from goalmeter.pages import navigation_tables
 from goalmeter.statistics.clusters import Estimate
@@ -69,7 +69,7 @@ def test_a_frame_is_told_apart_by_both_tests(
     interval: tuple[float, float] | None, wilcoxon: float, equal: float, expected: str
 ) -> None:
     value = 0.0 if interval is None else sum(interval) / 2
-    comparison = Comparison(
+    comparison = FrameComparison(
         "accuracy",
         0.9,
         0.9 + value,

@@ -13,7 +13,7 @@ from oracles.paths import enumerate_paths, policy_at
 
 from goalmeter._types import FloatArray
 from goalmeter.meg import known_utility, mce_plug_in
-from goalmeter.meg.behaviour import Evidence, PlugIn, behaviour_of, best_rationality, evidence
+from goalmeter.meg.behaviour import EvidencePoint, PlugIn, behaviour_of, best_rationality, evidence
 from goalmeter.tabular import TabularMDP, expected_return, soft_plan
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.policies import rewards_of
@@ -22,7 +22,7 @@ seeds = st.integers(0, 2**16)
 rationalities = st.sampled_from([0.3, 1.0, 2.5])
 
 
-def at(mdp: TabularMDP, policy: FloatArray, *b: float) -> Evidence:
+def at(mdp: TabularMDP, policy: FloatArray, *b: float) -> EvidencePoint:
     return evidence(problem(mdp, rewards_of(mdp), np.array(b)), behaviour_of(mdp, [policy]))
 
 
@@ -63,7 +63,7 @@ PAIR = TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1)
 def best(mdp: TabularMDP, *policies: list[list[float]]) -> FloatArray:
     behaviour = behaviour_of(mdp, list(policies))
 
-    def evaluate(b: FloatArray) -> Evidence:
+    def evaluate(b: FloatArray) -> EvidencePoint:
         return evidence(problem(mdp, rewards_of(mdp), b), behaviour)
 
     return best_rationality(evaluate, evaluate(np.zeros(len(policies))))

@@ -15,7 +15,7 @@ from goalmeter.gridworld.planner import plan
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.meg import from_trajectories, known_utility, likelihood, trajectories
 from goalmeter.meg.likelihood import (
-    Group,
+    TrajectoryGroup,
     fit_class,
     group_trajectories,
     pooled,
@@ -148,7 +148,7 @@ def logs(mdp: TabularMDP, n: int, seed: int = 0, **options: Any) -> Trajectories
     return sampled(mdp, policy, n, rng=np.random.default_rng(seed), **options)
 
 
-def groups_of(mdp: TabularMDP, n: int, over: str, **options: Any) -> list[Group]:
+def groups_of(mdp: TabularMDP, n: int, over: str, **options: Any) -> list[TrajectoryGroup]:
     unknown: Any = tilings(5, 2) if over == "features" else over
     return group_trajectories(mdp, logs(mdp, n, **options), unknown=unknown)
 

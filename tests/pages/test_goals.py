@@ -31,7 +31,7 @@ from goalmeter.pages.navigation_goals import (
     NOTHING,
     OPEN,
     PURSUES,
-    Explained,
+    ExplainedUtility,
     Want,
     _follows,
     _on_map,
@@ -193,10 +193,10 @@ def test_the_share_is_that_of_the_maximum_and_random_walks_are_faint() -> None:
 
 
 def test_half_way_to_shortest_ways_is_enough_and_the_key_is_beside() -> None:
-    much = navigation_goals.utility_map(Explained(drawn(key=-0.25), 0.25, 0.4, 0.1))
+    much = navigation_goals.utility_map(ExplainedUtility(drawn(key=-0.25), 0.25, 0.4, 0.1))
     assert much.caption.endswith("shortest ways 40%). Having the key is worth −0.25 everywhere.")
     assert "having K" in much.svg and "−.25" in much.svg
-    without = navigation_goals.utility_map(Explained(drawn(), 0.25, 0.4, 0.1))
+    without = navigation_goals.utility_map(ExplainedUtility(drawn(), 0.25, 0.4, 0.1))
     assert "having K" not in without.svg and "worth" not in without.caption
 
 

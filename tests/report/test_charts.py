@@ -30,6 +30,7 @@ from goalmeter.report.canvas import (
 )
 from goalmeter.report.charts import (
     Curve,
+    CurveAxes,
     DotPanel,
     Dots,
     Panel,
@@ -71,7 +72,7 @@ KINDS: dict[str, Callable[[str], str]] = {
         rows=("a$\\frac$b", "<script>&"),
         columns=("x", "y", "z"),
         label="l",
-        limit=1.0,
+        scale=(-1, 1),
     ),
     "dots": lambda name: dot_chart(
         name, ["a$1$", "<b>"], [DotPanel(x_label="x", series=(dots("s", 0, 1),), joined=True)]
@@ -79,9 +80,7 @@ KINDS: dict[str, Callable[[str], str]] = {
     "curves": lambda name: curve_chart(
         name,
         [Curve(label="a", x=[1, 2, 3], y=[1, 2, 1], error=[0.1] * 3, marker="o")],
-        x_label="x",
-        y_label="y",
-        levels=[(2, "max")],
+        CurveAxes(x_label="x", y_label="y", levels=[(2, "max")]),
     ),
     "bars": lambda name: range_bars(name, [RangeBar("<b>", 1, 0.5, 2, 3)], x_label="x"),
     "grid": lambda name: grid_map(name, [[0, 1]], label="l", palette="utility"),
@@ -145,7 +144,7 @@ def test_colours_become_variables_that_the_page_declares() -> None:
 
 # --- Heat map -------------------------------------------------------------------------------------
 def heat(*panels: Panel, **changes: object) -> str:
-    options = {"rows": ("a", "b"), "columns": ("x", "y", "z"), "label": "reward", "limit": 1.0}
+    options = {"rows": ("a", "b"), "columns": ("x", "y", "z"), "label": "reward", "scale": (-1, 1)}
     return heat_map("m", panels, **options | changes)  # type: ignore[arg-type]
 
 
@@ -170,14 +169,14 @@ def test_every_cell_has_its_number_and_every_row_its_mean() -> None:
 
 
 def test_the_scale_is_pale_at_zero_and_ends_at_the_limit() -> None:
-    svg = heat(Panel(title="p", values=[[0, 2, -2], [2, 5, -5]]), limit=2.0)
+    svg = heat(Panel(title="p", values=[[0, 2, -2], [2, 5, -5]]), scale=(-2, 2))
     zero, high, low, *beyond = fills(svg)[:6]
     assert min(int(zero[i : i + 2], 16) for i in (1, 3, 5)) > 0xF0
     # What is beyond the limit looks as its end; signs look different.
     assert beyond == [high, high, low] and high != low
     # A scale may begin above zero; what is below looks as the beginning does.
     panel = Panel(title="p", values=[[0.5, 0.2, 1.0], [0.75, 1.0, NAN]])
-    svg = heat(panel, signed=False, least=0.5)
+    svg = heat(panel, scale=(0.5, 1))
     at_least, below, high = fills(svg)[:3]
     assert at_least == below != high and "0" not in texts(svg) and "−1" not in texts(svg)
 
@@ -186,7 +185,7 @@ def test_a_panel_by_the_names_of_rows_and_columns() -> None:
     panel = Panel.of("p", {("a", 1): 0.5}, ["a", "b"], [1, 2], hatched=[("b", 2)])
     assert np.array_equal(panel.values, [[0.5, NAN], [NAN, NAN]], equal_nan=True)
     assert panel.hatched == {(1, 1)} and not panel.is_empty
-    svg = heat_map("m", [panel], rows=["a", "b"], columns=["1", "2"], label="l", limit=1.0)
+    svg = heat_map("m", [panel], rows=["a", "b"], columns=["1", "2"], label="l", scale=(-1, 1))
     assert svg.count("<pattern") == 1 and Panel.of("e", {}, ["a"], [1]).is_empty
     assert short("x" * 40) == "x" * 14 + "…" + "x" * 15
     assert short("a\x1b[31m\nb") == "a\\x1b[31m b"
@@ -261,7 +260,7 @@ def curves(**changes: object) -> str:
         Curve(label="", x=[1, 2, 3], y=[0, 0, 0], thin=True),
     ]
     options = {"x_label": "turn", "y_label": "reward", "levels": [(0.5, "most")]} | changes
-    return curve_chart("c", lines, **options)  # type: ignore[arg-type]
+    return curve_chart("c", lines, CurveAxes(**options))  # type: ignore[arg-type]
 
 
 def test_axes_curves_levels_and_ticks() -> None:
@@ -274,7 +273,7 @@ def test_axes_curves_levels_and_ticks() -> None:
     estimates = [Estimate(0.5, (0.4, 0.6), 9, 3), None, Estimate(0.7, (0.6, 0.8), 9, 3)]
     curve = Curve.of("a", [1, 2, 3], estimates)
     assert np.array_equal(curve.y, [0.5, NAN, 0.7], equal_nan=True) and curve.low is not None
-    svg = curve_chart("c", [curve], x_label="x", y_label="y", log=True)
+    svg = curve_chart("c", [curve], CurveAxes(x_label="x", y_label="y", log=True))
     assert svg.count("PolyCollection") == 1 and curves(levels=()).count("most") == 0
 
 

@@ -316,7 +316,7 @@ MOST_STEPS = 200
 
 
 @dataclass(frozen=True)
-class Evidence:
+class EvidencePoint:
     """f(b) = E[sum log(pi_b / reference)] for B behaviours and its derivatives in b >= 0.
 
     The slope is `model_loss - loss`: the regret that the model of rationality b would have,
@@ -336,9 +336,9 @@ class Evidence:
         """df/db."""
         return np.asarray(self.model_loss - self.loss)
 
-    def __add__(self, other: Evidence) -> Evidence:
+    def __add__(self, other: EvidencePoint) -> EvidencePoint:
         """Evidence of independent behaviours under one rationality."""
-        return Evidence(*map(np.add, vars(self).values(), vars(other).values()))
+        return EvidencePoint(*map(np.add, vars(self).values(), vars(other).values()))
 
 
 @dataclass(frozen=True)
@@ -352,7 +352,7 @@ class Shares:
     by_state: FloatArray
 
 
-def model_evidence(task: SoftProblem, loss: FloatArray, sums: Sums = ONE_WORLD) -> Evidence:
+def model_evidence(task: SoftProblem, loss: FloatArray, sums: Sums = ONE_WORLD) -> EvidencePoint:
     """Slope and curvature for policies whose regret is known; cheaper, and without the value.
 
     For a policy's behaviour the model's regret sums to what it expects at the start.
@@ -360,12 +360,12 @@ def model_evidence(task: SoftProblem, loss: FloatArray, sums: Sums = ONE_WORLD) 
     start = backward(task)
     assert start.loss is not None and start.spread is not None
     expected, spread = (sums.at_start(task.mdp.initial, x) for x in (start.loss, start.spread))
-    return Evidence(np.full_like(expected, np.nan), expected, loss, -spread, expected)
+    return EvidencePoint(np.full_like(expected, np.nan), expected, loss, -spread, expected)
 
 
 def shared_evidence(
     task: SoftProblem, behaviour: Behaviour, sums: Sums = ONE_WORLD
-) -> tuple[Evidence, Shares]:
+) -> tuple[EvidencePoint, Shares]:
     """`evidence`, with the share of every step and state."""
     mdp, batch = task.mdp, task.rationality.shape[0]
     by_step = np.zeros((mdp.steps, batch * sums.n_worlds))
@@ -378,7 +378,7 @@ def evidence(
     behaviour: Behaviour,
     shares: Shares | None = None,
     sums: Sums = ONE_WORLD,
-) -> Evidence:
+) -> EvidencePoint:
     """Evidence of behaviours for the soft-optimal policies of `task`; `shares` are filled in.
 
     With W worlds side by side (`sums`) it is that of each world, [W] in place of [B].
@@ -410,13 +410,13 @@ def evidence(
         shares.by_step[...] = by_step.sum(axis=0)
     value, model_loss, loss, curvature = tally.sum(axis=0)
     assert start.loss is not None
-    return Evidence(value, model_loss, loss, curvature, sums.at_start(mdp.initial, start.loss))
+    return EvidencePoint(value, model_loss, loss, curvature, sums.at_start(mdp.initial, start.loss))
 
 
-Evaluate = Callable[[FloatArray], Evidence]
+Evaluate = Callable[[FloatArray], EvidencePoint]
 
 
-def first_size(at_zero: Evidence) -> FloatArray:
+def first_size(at_zero: EvidencePoint) -> FloatArray:
     """Where a Newton step from 0 leads; 1 where the evidence is not concave there.
 
     Utilities are normalised, so 1 is a sensible size. Logs that stop early can be convex at 0.
@@ -425,7 +425,7 @@ def first_size(at_zero: Evidence) -> FloatArray:
     return np.where(bends, np.abs(at_zero.slope) / np.where(bends, -at_zero.curvature, 1.0), 1.0)
 
 
-def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
+def best_rationality(evaluate: Evaluate, at_zero: EvidencePoint) -> FloatArray:
     """Argmax over b in [-inf, inf] of the evidence of B behaviours: [B].
 
     `evaluate` gives the evidence at signed rationalities [B], with slopes with respect to |b|;

@@ -15,7 +15,7 @@ from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
 from goalmeter.meg.behaviour import (
     MOST_STEPS,
     Behaviour,
-    Evidence,
+    EvidencePoint,
     PolicyBehaviour,
     behaviour_of,
     best_rationality,
@@ -125,7 +125,7 @@ def _reached(mdp: TabularMDP) -> list[BoolArray]:
 _T = TypeVar("_T")
 
 
-class Case(NamedTuple):
+class PolicyCase(NamedTuple):
     """A policy in a world, what it is compared with, and what an error calls it."""
 
     name: str
@@ -141,7 +141,7 @@ def cases_of(
     utilities: Sequence[ArrayLike | None] | None,
     reference: ArrayLike | None,
     references: Sequence[ArrayLike | None] | None,
-) -> list[Case]:
+) -> list[PolicyCase]:
     """The cases that a caller means, who gives as many of each, or one for all."""
     if reference is not None and references is not None:
         raise InvalidParameterError(
@@ -165,7 +165,7 @@ def cases_of(
         )
     name = "policies" if isinstance(mdp, TabularMDP) else "worlds"
     return [
-        Case(
+        PolicyCase(
             f"{name}[{i}]",
             _of(worlds, i),
             _of(policies, i),
@@ -182,10 +182,10 @@ def _of(each: Sequence[_T], i: int) -> _T:
 
 
 def measure_parts(
-    cases: Sequence[Case],
-    together: Callable[[Sequence[Case]], Sequence[_T]],
-    alone: Callable[[Case], _T],
-    alike: Callable[[Case], float] = lambda case: 0.0,
+    cases: Sequence[PolicyCase],
+    together: Callable[[Sequence[PolicyCase]], Sequence[_T]],
+    alone: Callable[[PolicyCase], _T],
+    alike: Callable[[PolicyCase], float] = lambda case: 0.0,
 ) -> list[_T]:
     """The results of all cases in order: of those of like shape together, of the others alone.
 
@@ -232,7 +232,7 @@ def _room(mdp: TabularMDP) -> int:
 
 
 def joined_worlds(
-    cases: Sequence[Case],
+    cases: Sequence[PolicyCase],
 ) -> tuple[TabularMDP, PolicyBehaviour, FloatArray | None]:
     """Put the worlds of cases side by side; all have a reference, or none has one.
 
@@ -327,7 +327,7 @@ def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]
     regret: FloatArray | None = None
     passes, began = 0, time.monotonic()
 
-    def evaluate(b: FloatArray) -> Evidence:
+    def evaluate(b: FloatArray) -> EvidencePoint:
         nonlocal regret, passes
         if progress is not None and passes:
             gone = time.monotonic() - began
@@ -396,8 +396,8 @@ def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]
 def _upper_bound(
     best: FloatArray,
     value: FloatArray,
-    at_best: Evidence,
-    evaluate: Callable[[FloatArray], Evidence],
+    at_best: EvidencePoint,
+    evaluate: Callable[[FloatArray], EvidencePoint],
 ) -> FloatArray:
     """Bound on the evidence over all rationalities, from concavity: [B]."""
     # Where the slope is positive just below the optimum and negative just above it, every other
@@ -415,13 +415,13 @@ def _upper_bound(
     return bound
 
 
-def _alone(case: Case) -> MegResult:
+def _alone(case: PolicyCase) -> MegResult:
     _, mdp, policy, utility, reference = case
     log_reference = log_of_reference(mdp, reference)
     return measure_known(mdp, [policy], [utility], log_reference, reference)[0]
 
 
-def _together(cases: Sequence[Case]) -> list[MegResult]:
+def _together(cases: Sequence[PolicyCase]) -> list[MegResult]:
     _, worlds, policies, utilities, references = zip(*cases, strict=True)
     return _measure(_Batch(worlds, policies, utilities, references, *joined_worlds(cases)))
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 from goalmeter.meg.behaviour import (
-    Evidence,
+    EvidencePoint,
     LinearClass,
     Over,
     best_rationality,
@@ -53,7 +53,7 @@ LARGE_WEIGHTS = 100
 
 
 @dataclass(frozen=True)
-class Group:
+class TrajectoryGroup:
     """Trajectories of one MDP, as a `Behaviour`, with the class of utilities fitted to them.
 
     `weight` is what each trajectory counts: 1 / n of all that are pooled, see `pooled`.
@@ -98,7 +98,7 @@ class Group:
         """The soft-optimal model of weights [D]."""
         return SoftModel(self.mdp, self.utilities, theta, self.log_reference)
 
-    def subset(self, index: AnyArray) -> Group:
+    def subset(self, index: AnyArray) -> TrajectoryGroup:
         """The group with some of its trajectories."""
         return replace(self, trajectories=self.trajectories.subset(index))
 
@@ -116,13 +116,15 @@ class Group:
         return 1.0 if self.mdp.horizon is not None else self.mdp.discount**t
 
 
-def pooled(groups: Sequence[Group]) -> list[Group]:
+def pooled(groups: Sequence[TrajectoryGroup]) -> list[TrajectoryGroup]:
     """Groups whose trajectories all count alike."""
     n = sum(len(g.trajectories) for g in groups)
     return [replace(g, weight=1.0 / n) for g in groups]
 
 
-def evidence_by_trajectory(group: Group, model: SoftModel, *, mix: float = 0.0) -> FloatArray:
+def evidence_by_trajectory(
+    group: TrajectoryGroup, model: SoftModel, *, mix: float = 0.0
+) -> FloatArray:
     """sum_t log(model / reference) of each trajectory, nats: [N].
 
     With `mix` the model is mixed with that share of the reference, decision by decision, so
@@ -139,7 +141,7 @@ def evidence_by_trajectory(group: Group, model: SoftModel, *, mix: float = 0.0) 
     return out
 
 
-def curves_by_trajectory(group: Group, rationality: FloatArray) -> FloatArray:
+def curves_by_trajectory(group: TrajectoryGroup, rationality: FloatArray) -> FloatArray:
     """Evidence of each trajectory for a known utility at G rationalities, nats: [N, G].
 
     Where a rationality rules an action out, a loss that no average can make good.
@@ -162,7 +164,7 @@ def curves_by_trajectory(group: Group, rationality: FloatArray) -> FloatArray:
     return np.maximum(out, _RULED_OUT)
 
 
-def scores_by_trajectory(group: Group, model: SoftModel) -> FloatArray:
+def scores_by_trajectory(group: TrajectoryGroup, model: SoftModel) -> FloatArray:
     """Gradient in the weights of each trajectory's evidence: [N, D]."""
     log, d = group.trajectories, group.utilities.n_weights
     n = len(log)
@@ -187,7 +189,7 @@ def scores_by_trajectory(group: Group, model: SoftModel) -> FloatArray:
 
 def group_trajectories(
     mdp: Any, trajectories: Any, *, utility: Any = None, unknown: Any = None, reference: Any = None
-) -> list[Group]:
+) -> list[TrajectoryGroup]:
     """Check the arguments of `from_trajectories` and pair each world with its log and class."""
     many = not isinstance(mdp, TabularMDP)
     worlds = list(mdp) if many else [mdp]
@@ -212,7 +214,9 @@ def group_trajectories(
                 f"(states, actions) or (states, actions, length)"
             )
         checked = check_trajectories(world, log)
-        groups.append(Group(world, checked, utilities, log_of_reference(world, reference)))
+        groups.append(
+            TrajectoryGroup(world, checked, utilities, log_of_reference(world, reference))
+        )
     counts = {g.utilities.n_weights for g in groups}
     if len(counts) > 1:
         raise InvalidParameterError(
@@ -286,10 +290,10 @@ class Fit:
     curves: FloatArray | None = None
 
 
-def fit_known(groups: Sequence[Group]) -> Fit:
+def fit_known(groups: Sequence[TrajectoryGroup]) -> Fit:
     """The rationality that predicts trajectories best, for classes of one weight."""
 
-    def evaluate(b: FloatArray) -> Evidence:
+    def evaluate(b: FloatArray) -> EvidencePoint:
         tasks = [problem(g.mdp, g.utility, b, g.log_reference) for g in groups]
         return reduce(add, map(evidence, tasks, groups))
 
@@ -306,7 +310,7 @@ def fit_known(groups: Sequence[Group]) -> Fit:
     return Fit(best, models, value, bool(np.isinf(best[0])), curves)
 
 
-def fit_class(groups: Sequence[Group]) -> Fit:
+def fit_class(groups: Sequence[TrajectoryGroup]) -> Fit:
     """Weights of a class that predict trajectories best, by damped scoring steps."""
     utilities = groups[0].utilities
     if utilities.n_weights > LARGE_WEIGHTS and not utilities.on_actions:
@@ -354,7 +358,7 @@ def _diverges(models: list[SoftModel], visits: list[FloatArray], step: FloatArra
 
 
 def _highest(
-    evaluate: Callable[[FloatArray], Evidence],
+    evaluate: Callable[[FloatArray], EvidencePoint],
     best: FloatArray,
     value: float,
     grid: FloatArray,
@@ -379,7 +383,7 @@ def _highest(
     return np.array([optimum.x]), -float(optimum.fun)
 
 
-def fitted_model(group: Group, theta: FloatArray) -> SoftModel:
+def fitted_model(group: TrajectoryGroup, theta: FloatArray) -> SoftModel:
     """The model of fitted weights; at infinity, free choice among the actions that are optimal."""
     if not np.isinf(theta).any():
         return group.model(theta)
@@ -405,7 +409,7 @@ _ROUNDING, _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e-14, 1e3
 _UNDAMPED, _WIDEST = 1e-3, 1e6
 
 
-def _fit_large(groups: Sequence[Group]) -> Fit:
+def _fit_large(groups: Sequence[TrajectoryGroup]) -> Fit:
     """The weights of the highest likelihood, from 0, to where a step promises next to nothing."""
     parts = [_Part.of(g, alone=len(groups) == 1) for g in groups]
     theta = np.zeros(groups[0].utilities.n_weights)
@@ -443,14 +447,14 @@ def _fit_large(groups: Sequence[Group]) -> Fit:
 class _Part(NamedTuple):
     """One of the worlds that share their weights, with its log."""
 
-    group: Group
+    group: TrajectoryGroup
     seen: FloatArray  # the weight of each state at each decision, [T, S]
     share: float  # of all weight: what a model visits is weighted like what it stands for
     target: FloatArray  # visits of the log, [T, A or 1, S, 1]
     space: Space
 
     @classmethod
-    def of(cls, group: Group, *, alone: bool) -> _Part:
+    def of(cls, group: TrajectoryGroup, *, alone: bool) -> _Part:
         utilities = group.utilities
         if not alone and utilities.matrix is None and utilities.shape[0] == 1:
             # A feature for every entry of a utility that does not depend on time.
@@ -474,7 +478,9 @@ class _Part(NamedTuple):
         )
 
 
-def _models_at(groups: Sequence[Group], theta: FloatArray) -> tuple[list[SoftModel], float]:
+def _models_at(
+    groups: Sequence[TrajectoryGroup], theta: FloatArray
+) -> tuple[list[SoftModel], float]:
     """The models of weights, and their average evidence."""
     models = [group.model(theta) for group in groups]
     pairs = zip(models, groups, strict=True)

@@ -36,7 +36,6 @@ from goalmeter.meg.preconditioners import behaviour_entries, can_be_dense, met, 
 from goalmeter.meg.result import (
     STOPPED_BY,
     FitInterrupted,
-    Listener,
     MegResult,
     TimeIsUp,
     Watch,
@@ -408,16 +407,17 @@ def linear_utility(
     over: Over = "state",
     reference: ArrayLike | None = None,
     tolerance: float = TOLERANCE,
-    progress: Listener | None = None,
-    timeout: float | None = None,
+    watch: Watch[LinearFit] | None = None,
 ) -> MegResult:
-    """The linear classes of `goalmeter.meg.unknown_utility`, arguments and errors as there."""
+    """The linear classes of `goalmeter.meg.unknown_utility`, arguments and errors as there.
+
+    The `watch` is told of every step and ends the search.
+    """
     utilities = linear_class(mdp, features, over)
     if is_large(mdp, utilities):
         utilities = tabular(utilities)
     log_reference = log_of_reference(mdp, reference)
-    watch, notes = Watch[LinearFit](progress, timeout), class_notes(utilities, policy, reference)
-    behaviour = behaviour_of(mdp, [policy])
+    notes, behaviour = class_notes(utilities, policy, reference), behaviour_of(mdp, [policy])
     return measure_class(behaviour, utilities, log_reference, tolerance, watch=watch, notes=notes)[
         0
     ]

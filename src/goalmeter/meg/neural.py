@@ -44,9 +44,7 @@ if TYPE_CHECKING:
 _ONE_HOT_STATES = 4_096
 HIDDEN = 256
 
-# progress(restart, iteration, best value in nats)
-Progress = Callable[[int, int, float], None]
-# the same with the utilities so far
+# heard(restart, iteration, best value in nats, the utilities so far)
 Heard = Callable[[int, int, float, list[FloatArray]], None]
 
 
@@ -110,9 +108,7 @@ def neural_utility(
             class_,
             log_reference,
             _inputs(mdp, inputs),
-            module=module,
-            seeds=chosen,
-            iterations=iterations,
+            NetworkSearch(module, chosen, iterations),
             heard=hear,
             check=watch.check,
         )
@@ -128,9 +124,7 @@ def neural_utility(
     if stopped != "interrupt":
         left = None if timeout is None else max(timeout - watch.elapsed, 1e-3)
         try:
-            bound = linear_utility(
-                mdp, policy, reference=reference, progress=progress, timeout=left
-            )
+            bound = linear_utility(mdp, policy, reference=reference, watch=Watch(progress, left))
         except FitInterrupted as cause:
             bound, stopped = cause.result, "interrupt"
         upper, stopped = bound.upper_bound, stopped or bound.stopped
@@ -175,7 +169,6 @@ def neural_values(
     seeds: Iterable[int] = range(5),
     iterations: int = 200,
     reference: ArrayLike | None = None,
-    progress: Progress | None = None,
 ) -> FloatArray:
     """The value that each seed of `neural_utility` reaches, nats: [number of seeds]."""
     utilities = climb(
@@ -183,10 +176,7 @@ def neural_values(
         linear_class(mdp),
         log_of_reference(mdp, reference),
         _inputs(mdp, inputs),
-        module=module,
-        seeds=list(seeds),
-        iterations=iterations,
-        heard=unheard(progress),
+        NetworkSearch(module, list(seeds), iterations),
     )
     fits = [known_utility(mdp, policy, utility=u, reference=reference) for u in utilities]
     return np.array([fit.value for fit in fits])
@@ -207,11 +197,12 @@ def _inputs(mdp: TabularMDP, inputs: ArrayLike | None) -> FloatArray:
     return array
 
 
-def unheard(progress: Progress | None) -> Heard | None:
-    """A listener that is not told of the utilities."""
-    if progress is None:
-        return None
-    return lambda restart, iteration, value, _: progress(restart, iteration, value)
+class NetworkSearch(NamedTuple):
+    """What climbs: a module, None for the paper's MLP, with a restart for each seed."""
+
+    module: nn.Module | None
+    seeds: list[int]
+    iterations: int
 
 
 def climb(
@@ -219,23 +210,21 @@ def climb(
     utilities: LinearClass,
     log_reference: FloatArray | None,
     inputs: FloatArray,
+    search: NetworkSearch,
     *,
-    module: nn.Module | None,
-    seeds: list[int],
-    iterations: int,
     heard: Heard | None = None,
     check: Callable[[], None] | None = None,
 ) -> list[FloatArray]:
     """Algorithm 2: for each seed the best utility [D] that a module reaches, scaled to 0..1.
 
-    The module computes the D weights of the class from inputs [D, F]; None is the paper's MLP.
-    `heard` is told of every iteration (its last utility is that of the restart under way), and
-    `check`, called in every pass, raises what ends the search. Errors are those of
-    `neural_utility`.
+    The module computes the D weights of the class from inputs [D, F]. `heard` is told of every
+    iteration (its last utility is that of the restart under way), and `check`, called in every
+    pass, raises what ends the search. Errors are those of `neural_utility`.
     """
     require("torch", extra="neural", feature="a neural utility")
     import torch
 
+    module, seeds, iterations = search
     if not seeds or iterations < 1:
         raise InvalidParameterError(
             f"got {len(seeds)} seeds and {iterations} iterations, expected at least one of each"

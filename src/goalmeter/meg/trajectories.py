@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from goalmeter.meg.behaviour import reconciled, yardstick
 from goalmeter.meg.likelihood import (
     LARGE_WEIGHTS,
     Fit,
-    Group,
     TrajectoriesLike,
+    TrajectoryGroup,
     evidence_by_trajectory,
     fit_class,
     fit_known,
@@ -80,7 +80,16 @@ MAX_WEIGHTS = 4_000
 # Eigenvalues of the information below this share of the largest count as unidentified.
 _NULL_SHARE = 1e-8
 
-Fitter = Callable[[Sequence[Group]], Fit]
+Fitter = Callable[[Sequence[TrajectoryGroup]], Fit]
+
+
+class ResamplingOptions(TypedDict, total=False):
+    """Options of what is estimated from a sample: its interval, its test, its held-out value."""
+
+    confidence: float
+    resamples: int
+    folds: int
+    rng: np.random.Generator | None
 
 
 class Inference(TypedDict):
@@ -97,7 +106,7 @@ class Inference(TypedDict):
 
 
 def infer(
-    groups: Sequence[Group],
+    groups: Sequence[TrajectoryGroup],
     fit: Fit,
     *,
     confidence: float,
@@ -165,7 +174,7 @@ def infer(
 
 
 def held_out(
-    groups: Sequence[Group], fitter: Fitter, *, folds: int, rng: np.random.Generator
+    groups: Sequence[TrajectoryGroup], fitter: Fitter, *, folds: int, rng: np.random.Generator
 ) -> float:
     """Cross-fitted evidence, nats a trajectory; NaN if there are too few to split."""
     sizes = [len(g.trajectories) for g in groups]
@@ -191,7 +200,7 @@ def held_out(
 
 
 def _information(
-    groups: Sequence[Group],
+    groups: Sequence[TrajectoryGroup],
     models: Sequence[SoftModel],
     *,
     power: int = 1,
@@ -212,10 +221,7 @@ def from_trajectories(
     utility: ArrayLike | Sequence[ArrayLike] | None = None,
     unknown: str | ArrayLike | Sequence[ArrayLike] | None = None,
     reference: ArrayLike | None = None,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    folds: int = 5,
-    rng: np.random.Generator | None = None,
+    **resampling: Unpack[ResamplingOptions],
 ) -> TrajectoryMeg:
     """MEG of the policy behind logged trajectories, whose dynamics are known.
 
@@ -231,9 +237,9 @@ def from_trajectories(
             utilities of that kind; or features [S, D] or [S, A, D] for a linear class (a
             list of them, one a world, with the same D).
         reference: policy that scores 0; default uniform. One world only.
-        confidence: nominal coverage of the interval.
-        resamples: bootstrap samples.
-        folds: parts that trajectories are split into for the held-out value.
+        confidence: nominal coverage of the interval, default 0.95.
+        resamples: bootstrap samples, default 2000.
+        folds: parts that trajectories are split into for the held-out value, default 5.
         rng: source of randomness for resamples and folds; default seed 0.
 
     Returns:
@@ -251,14 +257,7 @@ def from_trajectories(
     groups = group_trajectories(
         mdp, trajectories, utility=utility, unknown=unknown, reference=reference
     )
-    result, _ = estimate(
-        groups,
-        known=unknown is None,
-        confidence=confidence,
-        resamples=resamples,
-        folds=folds,
-        rng=rng,
-    )
+    result, _ = estimate(groups, known=unknown is None, **resampling)
     on_actions = any(g.utilities.on_actions for g in groups)
     warned = [ACTION_WARNING] if unknown is not None and on_actions else []
     return replace(
@@ -269,13 +268,13 @@ def from_trajectories(
 
 
 def estimate(
-    groups: Sequence[Group],
+    groups: Sequence[TrajectoryGroup],
     *,
     known: bool,
-    confidence: float,
-    resamples: int,
-    folds: int,
-    rng: np.random.Generator | None,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    folds: int = 5,
+    rng: np.random.Generator | None = None,
 ) -> tuple[TrajectoryMeg, FloatArray]:
     """Fit one goal to groups of trajectories, and say what the sample supports; and its weights.
 

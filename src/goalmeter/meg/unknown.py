@@ -14,7 +14,7 @@ from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.batched import WorldBatch, search, verify
 from goalmeter.meg.behaviour import Over, behaviour_of, linear_class, yardstick
 from goalmeter.meg.certificate import Reached
-from goalmeter.meg.known import Case, cases_of, joined_worlds, measure_parts
+from goalmeter.meg.known import PolicyCase, cases_of, joined_worlds, measure_parts
 from goalmeter.meg.linear import (
     TOLERANCE,
     ClassOptions,
@@ -199,8 +199,7 @@ def unknown_utility(
         over=over,
         reference=reference,
         tolerance=tolerance,
-        progress=hear,
-        timeout=timeout,
+        watch=Watch(hear, timeout),
     )
 
 
@@ -262,7 +261,7 @@ def unknown_utility_many(
     )
 
 
-def _sureness(case: Case) -> float:
+def _sureness(case: PolicyCase) -> float:
     """How sure a policy is on average: the surer, the farther away its optimum lies."""
     policy = np.asarray(case.policy)
     if policy.ndim == 0 or policy.dtype.kind not in "biuf" or not policy.size:
@@ -270,19 +269,19 @@ def _sureness(case: Case) -> float:
     return float(policy.max(axis=-1).mean())
 
 
-def _alone(case: Case, *, over: Over, tolerance: float, watch: Watch[Reached]) -> MegResult:
+def _alone(case: PolicyCase, *, over: Over, tolerance: float, watch: Watch[Reached]) -> MegResult:
     return linear_utility(
         case.mdp,
         case.policy,
         over=over,
         reference=case.reference,
         tolerance=tolerance,
-        timeout=None if watch.left is None else max(watch.left, _NO_TIME),
+        watch=Watch(timeout=None if watch.left is None else max(watch.left, _NO_TIME)),
     )
 
 
 def _together(
-    cases: Sequence[Case], *, over: Over, tolerance: float, watch: Watch[Reached]
+    cases: Sequence[PolicyCase], *, over: Over, tolerance: float, watch: Watch[Reached]
 ) -> list[MegResult]:
     space = linear_class(cases[0].mdp, None, over)
     alone = partial(_alone, over=over, tolerance=tolerance, watch=watch)

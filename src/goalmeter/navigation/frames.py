@@ -30,7 +30,7 @@ MARGIN = 0.05
 
 
 @dataclass(frozen=True)
-class Comparison(JsonFields):
+class FrameComparison(JsonFields):
     """One metric in a frame against the original, over pairs of grids.
 
     Attributes:
@@ -69,7 +69,7 @@ class Frame(JsonFields):
     transform: str
     isometry: bool
     pairs: int
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[FrameComparison, ...]
     agreement: Estimate | None
     self_agreement: Estimate | None
     shortfall: Estimate | None
@@ -128,7 +128,7 @@ def _means(seen: Observed, transform: str | None) -> dict[int, FloatArray]:
 
 def _compared(
     base: dict[int, FloatArray], changed: dict[int, FloatArray], name: str, margin: float
-) -> list[Comparison]:
+) -> list[FrameComparison]:
     pairs = sorted(base.keys() & changed.keys())
     if not pairs:
         raise InvalidTrajectoryError(
@@ -143,7 +143,7 @@ def _compared(
         # Rounding must not make a difference of two equal means.
         difference = np.round(after[known] - before[known], 12)
         out.append(
-            Comparison(
+            FrameComparison(
                 metric,
                 estimate(before[known]).value,
                 estimate(after[known]).value,

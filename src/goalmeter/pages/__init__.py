@@ -26,7 +26,7 @@ from typing import Any
 
 from goalmeter.report import Column, Figure, Section, Table, numbers
 from goalmeter.report.canvas import INK, VERMILION
-from goalmeter.report.charts import DotPanel, Dots, dot_chart
+from goalmeter.report.charts import Curve, CurveAxes, DotPanel, Dots, curve_chart, dot_chart
 from goalmeter.report.numbers import DASH
 from goalmeter.report.page import Cell
 from goalmeter.report.tables import share_bar
@@ -156,6 +156,13 @@ class Texts:
         """Return a chart of some series with the options that the entry and the caller give."""
         given = self.declared(name).get("chart", {}) | (options or {})
         return self.figure(name, chart(picture, series, **given), **values)
+
+    def curves(
+        self, name: str, picture: str, curves: Sequence[Curve], more: Any = None, /, **values: Any
+    ) -> Figure:
+        """Return a chart of curves with the axes that the entry and the caller give."""
+        axes = CurveAxes(**self.declared(name)["chart"] | (more or {}))
+        return self.figure(name, curve_chart(picture, curves, axes), **values)
 
     def figure(self, name: str, svg: str, /, **values: object) -> Figure:
         """Return a picture with the texts of an entry."""

@@ -24,7 +24,7 @@ from goalmeter.pages.navigation_tables import condition_in_words, say
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import MUTED
-from goalmeter.report.charts import STROKES, Curve, Panel, curve_chart, heat_map, short
+from goalmeter.report.charts import STROKES, Curve, Panel, heat_map, short
 from goalmeter.report.maps import Move, walk_map
 from goalmeter.report.numbers import percent
 from goalmeter.runs.progress import Tell
@@ -58,17 +58,9 @@ def surface(results: Sequence[Navigation], name: str) -> Figure:
         "rows": [f"size {size}" for size in sizes],
         "columns": [f"complexity {complexity:g}" for complexity in complexities],
     }
-    row = first[0]
-    figure = say.draw(
-        "surface",
-        heat_map,
-        name,
-        panels,
-        names,
-        agents=", ".join(dict.fromkeys(result.agent for result in results)),
-        grids=row.grids,
-        walks=row.trajectories / row.grids,
-    )
+    agents = ", ".join(dict.fromkeys(result.agent for result in results))
+    counts = {"grids": first[0].grids, "walks": first[0].trajectories / first[0].grids}
+    figure = say.draw("surface", heat_map, name, panels, names, agents=agents, **counts)
     # A surface of few columns stands beside other pictures.
     return replace(figure, wide=len(complexities) > 3)
 
@@ -99,18 +91,9 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
     if len(conditions) > 1:
         first = condition_in_words(conditions[0]).removeprefix(", ")
         condition = f" Of {len(conditions)} conditions the first: {first}."
-    return say.draw(
-        "by_distance",
-        curve_chart,
-        name,
-        curves,
-        None,
-        values="; ".join(values),
-        steps=LEAST_STEPS,
-        grids=LEAST_GRIDS,
-        points=" ".join(points),
-        condition=condition,
-    )
+    counts = {"steps": LEAST_STEPS, "grids": LEAST_GRIDS}
+    texts = {"values": "; ".join(values), "points": " ".join(points), "condition": condition}
+    return say.curves("by_distance", name, curves, **counts, **texts)
 
 
 def _distance_rows(result: Navigation) -> list[DistanceRow]:

@@ -381,7 +381,7 @@ FAINT = 0.5
 
 
 @dataclass(frozen=True)
-class Explained:
+class ExplainedUtility:
     """A learnt utility and the share that it explains.
 
     Attributes:
@@ -420,7 +420,7 @@ def explain(
     *,
     shortest: str,
     aimless: str,
-) -> list[Explained]:
+) -> list[ExplainedUtility]:
     """Compute the share that each learnt utility explains.
 
     Args:
@@ -439,7 +439,7 @@ def explain(
 
     beside = cache(share)
     return [
-        Explained(
+        ExplainedUtility(
             utility,
             share(utility.agent, utility.suite, utility.world, utility.learnt),
             beside(shortest, utility.suite, utility.world),
@@ -449,19 +449,19 @@ def explain(
     ]
 
 
-def learnt_section(utilities: Sequence[Explained]) -> Section:
+def learnt_section(utilities: Sequence[ExplainedUtility]) -> Section:
     """Return the section with learnt utilities as maps on one scale and a table of shares."""
     drawn = [utility_map(utility) for utility in utilities]
     return say.section("learnt_maps", table(utilities), drawn, share=percent(SHARE, 0))
 
 
-def table(utilities: Sequence[Explained]) -> Table:
+def table(utilities: Sequence[ExplainedUtility]) -> Table:
     """Return the table of the shares that learnt utilities explain."""
     rows = [vars(u) | {"colour": "grey" if u.faint else "in colour"} for u in utilities]
     return say.table("learnt", rows, anchor="learnt", half=percent(FAINT, 0))
 
 
-def utility_map(utility: Explained) -> Figure:
+def utility_map(utility: ExplainedUtility) -> Figure:
     """Draw the utility of each cell with start, goal and key; grey if it explains little."""
     drawn, world = utility.drawn, utility.drawn.world
     values = np.zeros(world.shape)
@@ -475,6 +475,7 @@ def utility_map(utility: Explained) -> Figure:
     marks = Marks(
         letters={p.row * columns + p.column: name for name, p in places.items() if p is not None},
         walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
+        beside=None if math.isnan(drawn.learnt.key) else ("having K", drawn.learnt.key),
     )
     share, aimless, shortest = (
         percent(each, 0) for each in (utility.share, utility.aimless, utility.shortest)
@@ -498,6 +499,5 @@ def utility_map(utility: Explained) -> Figure:
         palette="faint" if utility.faint else "utility",
         marks=marks,
         limit=1.0,
-        beside=None if math.isnan(key) else ("having K", key),
     )
     return Figure(svg=svg, alt=f"Learnt utility of each cell. {caption}", caption=caption)

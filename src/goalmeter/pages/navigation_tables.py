@@ -12,7 +12,7 @@ import numpy as np
 from goalmeter._errors import GoalmeterError, MissingExtraError
 from goalmeter.navigation.behaviour import TERMS, Row, Term, mixed_model
 from goalmeter.navigation.distractors import PICK_UP, TOWARDS, Contrast, Factors
-from goalmeter.navigation.frames import Comparison, Frame
+from goalmeter.navigation.frames import Frame, FrameComparison
 from goalmeter.navigation.keys import Keys, TwoPathTable
 from goalmeter.navigation.measure import Navigation
 from goalmeter.navigation.suite_definition import without_object
@@ -225,7 +225,7 @@ def frames_picture(results: Sequence[Navigation], name: str) -> Figure:
     return say.dots("frames_picture", name, lines, rows, **texts)
 
 
-def verdict(comparison: Comparison) -> Verdict:
+def verdict(comparison: FrameComparison) -> Verdict:
     """Return the verdict of both tests, corrected for the number of frames.
 
     Wilcoxon's test has no direction of the mean, so the interval of the mean must have one, too.

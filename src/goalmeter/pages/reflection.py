@@ -11,7 +11,7 @@ from goalmeter.pages.part import Part, without
 from goalmeter.pages.reflection_tables import (
     LOWERS,
     SAME,
-    Group,
+    AgentGroup,
     Pair,
     all_early,
     groups,
@@ -34,7 +34,7 @@ from goalmeter.statistics.verdicts import FEWEST
 _ByEnvironment = Mapping[tuple[str, bool], float]  # (environment, whether it is the opposite)
 
 
-def environments_map(group: Group, *, name: str) -> Figure:
+def environments_map(group: AgentGroup, *, name: str) -> Figure:
     """Draw the reward per step by agent and environment; early ends are hatched."""
     results = group.results
     averages = [result.by_environment() for result in results]

@@ -36,7 +36,7 @@ RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no clear difference", "chang
 
 
 @dataclass(frozen=True)
-class Group:
+class AgentGroup:
     """Agents measured in the same environments with equal steps and readings.
 
     Attributes:
@@ -61,7 +61,7 @@ class Group:
         return all((name, not way) in self.played for name, way in self.played)
 
 
-def groups(results: Sequence[Reflection]) -> list[Group]:
+def groups(results: Sequence[Reflection]) -> list[AgentGroup]:
     """Group results that can be compared, in the order of their first agents."""
     members: dict[object, list[Reflection]] = {}
     for result in results:
@@ -74,7 +74,7 @@ def groups(results: Sequence[Reflection]) -> list[Group]:
     titles = [in_words(agents[0], environments=many_sets, steps=many_lengths) for agents in sets]
     titles = _numbered([t or "as published" * (len(sets) > 1) for t in titles], "{}, {}")
     return [
-        Group(tuple(agents), title, describe_readings(agents[0]))
+        AgentGroup(tuple(agents), title, describe_readings(agents[0]))
         for agents, title in zip(sets, titles, strict=True)
     ]
 
@@ -273,7 +273,7 @@ def in_brackets(title: str) -> str:
     return f" ({title})" if title else ""
 
 
-def agents_table(group: Group, anchor: str = "") -> Table:
+def agents_table(group: AgentGroup, anchor: str = "") -> Table:
     """Return the table of the measure of each agent, with errors and early ends."""
     results = group.results
     notes = [_FEW] if _few(results) else []
@@ -299,7 +299,7 @@ def agents_table(group: Group, anchor: str = "") -> Table:
     )
 
 
-def pairs_table(pairs: Sequence[Pair], group: Group, anchor: str = "") -> Table:
+def pairs_table(pairs: Sequence[Pair], group: AgentGroup, anchor: str = "") -> Table:
     """Return the table of the effect of the reality check on each agent."""
     return say.table(
         "pairs",
@@ -311,7 +311,7 @@ def pairs_table(pairs: Sequence[Pair], group: Group, anchor: str = "") -> Table:
     )
 
 
-def gains_table(pairs: Sequence[Pair], group: Group) -> Table:
+def gains_table(pairs: Sequence[Pair], group: AgentGroup) -> Table:
     """Return the table of environments where each reality check gains and loses."""
     rows = []
     for pair in pairs:
@@ -325,7 +325,7 @@ def gains_table(pairs: Sequence[Pair], group: Group) -> Table:
     return say.table("gains", rows, title=in_brackets(group.title))
 
 
-def environments_table(group: Group) -> Table:
+def environments_table(group: AgentGroup) -> Table:
     """Return the table of reward per step by environment and agent."""
     results = group.results
     averages = [result.by_environment() for result in results]

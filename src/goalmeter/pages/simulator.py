@@ -14,7 +14,7 @@ from goalmeter.pages.meg import say
 from goalmeter.pages.part import Part
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import BLUE, VERMILION
-from goalmeter.report.charts import Curve, RangeBar, curve_chart, range_bars
+from goalmeter.report.charts import Curve, RangeBar, range_bars
 from goalmeter.report.numbers import general, nats, percent
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import another_kind, read_run
@@ -70,7 +70,7 @@ def tightening(measurement: Measurement, name: str) -> list[Figure]:
             for step, value, low in points
         )
         texts = {"utility": result.utility, "values": listed}
-        out.append(say.draw("tightening", curve_chart, f"{name}-{number}", curves, levels, **texts))
+        out.append(say.curves("tightening", f"{name}-{number}", curves, levels, **texts))
     return out
 
 

@@ -12,7 +12,7 @@ from goalmeter.meg.sweeps.worlds import SEED, is_number
 from goalmeter.pages import Content, Texts
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
-from goalmeter.report.charts import STROKES, Curve, curve_chart
+from goalmeter.report.charts import STROKES, Curve
 from goalmeter.report.numbers import general, nats
 from goalmeter.runs.progress import Tell
 
@@ -123,7 +123,7 @@ def _chart(name: str, lines: dict[str, _Line], *, x_label: str, caption: str) ->
     )
     more = f" {left} more are in the table alone." if left else ""
     texts = {"caption": caption, "values": values, "left": more}
-    return say.draw("curves", curve_chart, name, curves, {"x_label": x_label}, **texts)
+    return say.curves("curves", name, curves, {"x_label": x_label}, **texts)
 
 
 # --- Page -----------------------------------------------------------------------------------------

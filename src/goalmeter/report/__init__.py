@@ -3,6 +3,7 @@
 from goalmeter._files import write_text
 from goalmeter.report.charts import (
     Curve,
+    CurveAxes,
     DotPanel,
     Dots,
     Panel,
@@ -31,6 +32,7 @@ __all__ = [
     "Column",
     "ColumnOf",
     "Curve",
+    "CurveAxes",
     "DotPanel",
     "Dots",
     "Figure",

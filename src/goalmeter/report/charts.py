@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from goalmeter.report.canvas import (
     to_svg,
 )
 from goalmeter.report.maps import PALETTES, colour_map, ink_on
-from goalmeter.report.numbers import general, number
+from goalmeter.report.numbers import HasInterval, general, number
 from goalmeter.report.tables import printable
 
 _DASHED = (0, (4, 3))
@@ -39,18 +39,6 @@ def short(name: str, longest: int = 30) -> str:
     if len(name) <= longest:
         return name
     return f"{name[: longest // 2 - 1]}…{name[-longest // 2 :]}"
-
-
-class HasInterval(Protocol):
-    """An estimate: a value, NaN where it is not known, and an interval, None where unknown."""
-
-    @property
-    def value(self) -> float:
-        """The number."""
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Its lower and its upper end."""
 
 
 def _with_ends(
@@ -132,16 +120,14 @@ def heat_map(
     rows: Sequence[str],
     columns: Sequence[str],
     label: str,
-    limit: float,
-    signed: bool = True,
-    least: float = 0.0,
+    scale: tuple[float, float],
     means: bool = True,
 ) -> str:
     """Panels of one colour scale below each other as SVG, each cell with its number.
 
-    The scale, named `label`, is pale at 0 and runs to `limit`, both ways if numbers are `signed`,
-    else from `least`; what lies beyond has the colour of the end. With `means` a last column has
-    the mean of each row. Names of columns are shown once, above the first panel.
+    The ends of the scale, named `label`, are equally far from 0, where it is pale, or the lower one
+    is at least 0 and pale; what lies beyond has the colour of the end. With `means` a last column
+    has the mean of each row. Names of columns are shown once, above the first panel.
     """
     arrays = [np.asarray(panel.values, dtype=np.float64) for panel in panels]
     for panel, array in zip(panels, arrays, strict=True):
@@ -157,8 +143,7 @@ def heat_map(
     with canvas(width, height) as figure:
         grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         for axes, panel, array in zip(grid, panels, arrays, strict=True):
-            limits = (-limit if signed else least, limit)
-            mesh = _cells(axes, array, limits, panel.hatched, means=means)
+            mesh = _cells(axes, array, scale, panel.hatched, means=means)
             # In the column of the rows' names: the first panel has the columns' names above it.
             place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
             style = {"size": 8, "weight": "bold", "parse_math": False}
@@ -441,40 +426,48 @@ class Curve:
         return cls(label=label, x=x, y=values, low=low, high=high, **style)
 
 
-def curve_chart(
-    name: str,
-    curves: Sequence[Curve],
-    *,
-    x_label: str,
-    y_label: str,
-    levels: Sequence[tuple[float, str]] = (),
-    limits: tuple[float | None, float | None] | None = None,
-    log: bool = False,
-    ticks: Sequence[float] | None = None,
-    tick_names: Sequence[str] | None = None,
-    size: tuple[float, float] = (4.6, 3.4),
-) -> str:
-    """A chart of curves as SVG, drawn in the order given.
+@dataclass(frozen=True, kw_only=True)
+class CurveAxes:
+    """The axes of a chart of curves.
 
-    Levels are dashed horizontal lines and their names; limits those of the y axis, None, for both
-    or for one end, for those of what is drawn; `log` makes the y axis logarithmic. Ticks are
-    places on the x axis, shown as `tick_names` or as numbers. The size is in inches.
+    Attributes:
+        x_label: name and unit of the x axis.
+        y_label: name and unit of the y axis.
+        levels: dashed horizontal lines, each with its name.
+        limits: of the y axis; None, for both or for one end, for those of what is drawn.
+        log: whether the y axis is logarithmic.
+        ticks: places on the x axis.
+        tick_names: what is shown at them; default their numbers.
+        size: of the chart, inches.
     """
-    with canvas(*size) as figure:
-        axes: Any = figure.subplots()
-        axes.grid(axis="y")
-        axes.set_axisbelow(True)
-        for height, label in levels:
-            axes.axhline(height, color=MUTED, linewidth=0.9, linestyle=_DASHED)
+
+    x_label: str
+    y_label: str
+    levels: Sequence[tuple[float, str]] = ()
+    limits: tuple[float | None, float | None] | None = None
+    log: bool = False
+    ticks: Sequence[float] | None = None
+    tick_names: Sequence[str] | None = None
+    size: tuple[float, float] = (4.6, 3.4)
+
+
+def curve_chart(name: str, curves: Sequence[Curve], axes: CurveAxes) -> str:
+    """A chart of curves as SVG, drawn in the order given."""
+    with canvas(*axes.size) as figure:
+        plot: Any = figure.subplots()
+        plot.grid(axis="y")
+        plot.set_axisbelow(True)
+        for height, label in axes.levels:
+            plot.axhline(height, color=MUTED, linewidth=0.9, linestyle=_DASHED)
             place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
             style = {"ha": "right", "fontsize": 8, "color": MUTED}
-            axes.annotate(label, (1.0, height), xytext=(0, 2.5), **place, **style)
+            plot.annotate(label, (1.0, height), xytext=(0, 2.5), **place, **style)
         for curve in curves:
             if curve.low is not None and curve.high is not None:
                 band = {"color": curve.colour, "alpha": 0.15, "linewidth": 0}
-                axes.fill_between(curve.x, curve.low, curve.high, **band)
+                plot.fill_between(curve.x, curve.low, curve.high, **band)
             # One call for lines with and without bars: without bars it draws the plain line.
-            axes.errorbar(
+            plot.errorbar(
                 curve.x,
                 curve.y,
                 yerr=None if curve.error is None else np.asarray(curve.error),
@@ -489,20 +482,20 @@ def curve_chart(
                 elinewidth=1.0,
                 capsize=2.5,
             )
-        axes.set_xlabel(x_label)
-        axes.set_ylabel(y_label)
-        if log:
-            axes.set_yscale("log")
+        plot.set_xlabel(axes.x_label)
+        plot.set_ylabel(axes.y_label)
+        if axes.log:
+            plot.set_yscale("log")
             # Plain numbers: the exponents of powers are too small to read in a small window.
-            axes.yaxis.set_major_formatter(lambda value, _: general(value))
-            axes.yaxis.set_minor_formatter("")
+            plot.yaxis.set_major_formatter(lambda value, _: general(value))
+            plot.yaxis.set_minor_formatter("")
         # Markers at the border would be cut; lines alone may touch it.
         if not any(curve.marker for curve in curves):
-            axes.margins(x=0.01)
-        if limits is not None:
-            axes.set_ylim(*limits)
-        if ticks is not None:
-            axes.set_xticks(list(ticks), tick_names)
+            plot.margins(x=0.01)
+        if axes.limits is not None:
+            plot.set_ylim(*axes.limits)
+        if axes.ticks is not None:
+            plot.set_xticks(list(axes.ticks), axes.tick_names)
         if any(curve.label for curve in curves):
             figure.legend(loc="outside lower center", ncols=2)
         return to_svg(figure, name)

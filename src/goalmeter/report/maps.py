@@ -93,12 +93,14 @@ class Marks:
         hatched: squares to hatch (a cliff, a hole).
         faint: squares whose number is put in brackets: it rests on next to nothing.
         walls: squares that are filled and have no number.
+        beside: the name and value of one more square, right of the map and on its scale.
     """
 
     letters: Mapping[int, str] = field(default_factory=dict)
     hatched: frozenset[int] = frozenset()
     faint: frozenset[int] = frozenset()
     walls: frozenset[int] = frozenset()
+    beside: tuple[str, float] | None = None
 
 
 def grid_map(
@@ -110,31 +112,30 @@ def grid_map(
     marks: Marks | None = None,
     log: bool = False,
     limit: float | None = None,
-    beside: tuple[str, float] | None = None,
 ) -> str:
     """A map of values [R, C] as SVG, each square with its number; row 0 is on top.
 
     The palette is "visits" or "utility" (from 0), "faint" (the same in grey) or "signed" (pale at
     0), its scale named `label`. With `log`, colours follow log(1 + 10 |value|), so that small
     values show as well. The scale ends at `limit`, so that several maps can share one, else at the
-    largest value. `beside` is the name and value of one more square, right of the map and on its
-    scale; what is below the scale has the colour of its beginning.
+    largest value; what is below the scale has the colour of its beginning.
     """
     array = np.asarray(values, dtype=np.float64)
     rows, columns = array.shape
-    wide = columns + (_BESIDE if beside is not None else 0)
+    marks = marks or Marks()
+    wide = columns + (_BESIDE if marks.beside is not None else 0)
     with canvas(max(_CELL * wide, 2.6), _CELL * rows + 0.75) as figure:
         axes: Any = figure.subplots()
         shown = _scaled(array) if log else array
         image = axes.pcolormesh(*_edges(array.shape), shown, **_colours(shown, palette, limit))
         axes.set_aspect("equal")
-        _squares(axes, image, array, marks or Marks())
-        if beside is not None:
-            _one_more(axes, image, *beside, place=((rows - 1) / 2, columns + _BESIDE - 1.5))
+        _squares(axes, image, array, marks)
+        if marks.beside is not None:
+            _one_more(axes, image, *marks.beside, place=((rows - 1) / 2, columns + _BESIDE - 1.5))
             # Not around the square beside: the map's own border.
             axes.add_patch(_border(rows, columns))
         _limits(axes, rows, wide)
-        axes.spines[:].set_visible(beside is None)
+        axes.spines[:].set_visible(marks.beside is None)
         bar = figure.colorbar(image, ax=axes, orientation="horizontal", aspect=40, pad=0.03)
         bar.set_label(label)
         bar.outline.set_linewidth(0.5)

@@ -26,23 +26,27 @@ _MOST_DIGITS = 6
 _ROUNDING = 1e-9
 
 
-class Estimate(Protocol):
-    """What an estimate has to say: a number, its interval, and why it has none."""
+class HasInterval(Protocol):
+    """A number, NaN where it is not known, and its interval, None where unknown."""
 
     @property
     def value(self) -> float:
-        """NaN if there was nothing to take it from."""
+        """The number."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """None where nothing can be said of the spread."""
+        """Its lower and its upper end."""
+
+
+class EstimateLike(HasInterval, Protocol):
+    """What an estimate has to say: a number, its interval, and why it has none."""
 
     @property
     def reason(self) -> str | None:
         """Why there is no interval; None where there is one, and where nothing was drawn."""
 
 
-def percent(value: float | Estimate, digits: int = 1) -> str:
+def percent(value: float | EstimateLike, digits: int = 1) -> str:
     """A share of 1 in percent; only 1 itself is 100%, and only 0 is 0%.
 
     >>> print(percent(0.9999), percent(1.0), percent(0.0001), percent(0.9999, 0))
@@ -53,14 +57,14 @@ def percent(value: float | Estimate, digits: int = 1) -> str:
     return _with_interval(value, digits, _share, "%")
 
 
-def points(value: float | Estimate, digits: int = 1) -> str:
+def points(value: float | EstimateLike, digits: int = 1) -> str:
     """A difference of shares in percentage points, with its sign."""
     if isinstance(value, SupportsFloat):
         return plus(100 * float(value), digits)
     return _with_interval(value, digits, lambda share, places: plus(100 * share, places))
 
 
-def number(value: float | Estimate, digits: int) -> str:
+def number(value: float | EstimateLike, digits: int) -> str:
     """A number to so many decimals.
 
     >>> print(number(-0.25, 1), number(-0.001, 1), number(float("nan"), 1))
@@ -75,7 +79,7 @@ def number(value: float | Estimate, digits: int) -> str:
     return text.removeprefix("-") if float(text) == 0 else true_minus(text)
 
 
-def hundredths(value: float | Estimate) -> str:
+def hundredths(value: float | EstimateLike) -> str:
     """A number to two decimals, as a column of areas under a curve shows it.
 
     >>> print(hundredths(0.876), hundredths(-0.001))
@@ -177,7 +181,7 @@ def _share(value: float, digits: int) -> str:
 
 
 def _with_interval(
-    estimate: Estimate, digits: int, shown: Callable[[float, int], str], unit: str = ""
+    estimate: EstimateLike, digits: int, shown: Callable[[float, int], str], unit: str = ""
 ) -> str:
     """A number with its interval in brackets, and a dash in them where it should have one."""
     if math.isnan(estimate.value):

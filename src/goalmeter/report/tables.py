@@ -10,7 +10,7 @@ from html import escape
 from typing import IO, Any, Generic, SupportsFloat, TypeVar
 
 from goalmeter._errors import MissingExtraError, visible
-from goalmeter.report.numbers import DASH, Estimate, percent
+from goalmeter.report.numbers import DASH, EstimateLike, percent
 from goalmeter.report.page import Cell, Column, Table
 
 # --- Table of -------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def grouped(group: str, *columns: ColumnOf[Row]) -> tuple[ColumnOf[Row], ...]:
     return tuple(replace(c, head=replace(c.head, group=group)) for c in columns)
 
 
-def share_bar(share: float | Estimate) -> Cell:
+def share_bar(share: float | EstimateLike) -> Cell:
     """A share in percent, with a bar of its length; of an estimate with its interval too."""
     length = float(share) if isinstance(share, SupportsFloat) else share.value
     return Cell(percent(share), share=length)

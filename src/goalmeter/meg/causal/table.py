@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.meg.behaviour import LinearClass
 from goalmeter.meg.causal.result import DecisionQuery, Do, Goal, Model, TableMeg, ask, in_model
 from goalmeter.meg.causal.utilities import goal_of, payments, span_of
-from goalmeter.meg.likelihood import Group
+from goalmeter.meg.likelihood import TrajectoryGroup
 from goalmeter.meg.result import FLOORED, TrajectoryMeg
-from goalmeter.meg.trajectories import check_options, estimate
+from goalmeter.meg.trajectories import ResamplingOptions, check_options, estimate
 from goalmeter.statistics import percentile_interval, resample_weights, widened_for_few
 from goalmeter.statistics.intervals import FEWEST
 from goalmeter.tabular.policies import Rewards
@@ -40,11 +40,8 @@ def from_table(
     targets: Sequence[str] | None = None,
     utility: Any = None,
     do: Do | None = None,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    folds: int = 5,
     restarts: int = 24,
-    rng: np.random.Generator | None = None,
+    **resampling: Unpack[ResamplingOptions],
 ) -> TableMeg:
     """MEG of the policy behind observed outcomes; the model gives the world, not the policy.
 
@@ -59,10 +56,10 @@ def from_table(
         utility: a known utility, as in `causal_utility`; one of the two, unless the model is a
             diagram with utilities of its own.
         do: an intervention, {variable: state}, under which the outcomes were observed.
-        confidence: nominal coverage of the interval.
-        resamples: bootstrap samples.
-        folds: parts that rows are split into for the held-out value.
         restarts: of the search, where one is needed: without sufficient recall.
+        confidence: nominal coverage of the interval, default 0.95.
+        resamples: bootstrap samples, default 2000.
+        folds: parts that rows are split into for the held-out value, default 5.
         rng: source of randomness for resamples, folds and the search; default seed 0.
 
     Returns:
@@ -89,14 +86,8 @@ def from_table(
             f"{listed(query.decisions)} influence none of {listed(query.targets)}, expected a "
             f"utility that they can influence: without influence MEG is 0 whatever the data are"
         )
-    options: dict[str, Any] = {
-        "confidence": confidence,
-        "resamples": resamples,
-        "folds": folds,
-        "rng": rng,
-    }
     if query.recall.kind == "insufficient":
-        return _searched(query, data, restarts, **options)
+        return _searched(query, data, restarts, **resampling)
     process = query.process
     rows = _rows(process, query.network, data)
     span = None
@@ -107,8 +98,8 @@ def from_table(
         goals = span.utilities
     # Decisions of parallel branches are made at the same step.
     levels = tuple(d.level for d in process.decisions)
-    group = Group(process.mdp, rows, goals, process.log_uniform, levels)
-    estimated, weights = estimate([group], known=span is None, **options)
+    group = TrajectoryGroup(process.mdp, rows, goals, process.log_uniform, levels)
+    estimated, weights = estimate([group], known=span is None, **resampling)
     best: Goal | None = None
     method = estimated.method
     if span is not None:
@@ -238,10 +229,10 @@ def _searched(
     data: Any,
     restarts: int,
     *,
-    confidence: float,
-    resamples: int,
-    folds: int,
-    rng: np.random.Generator | None,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    folds: int = 5,
+    rng: np.random.Generator | None = None,
 ) -> TableMeg:
     """MEG of the policy behind observed outcomes, by search.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from goalmeter.meg.causal.result import (
 )
 from goalmeter.meg.known import measure_known
 from goalmeter.meg.linear import TOLERANCE, is_large, measure_class
-from goalmeter.meg.neural import HIDDEN, Progress, climb, unheard
+from goalmeter.meg.neural import HIDDEN, NetworkSearch, climb
 from goalmeter.tabular.arrays import as_floats, shape_text
 from goalmeter.tabular.planning import state_occupancy
 from goalmeter.tabular.policies import check_policy
@@ -326,7 +326,7 @@ def causal_class(
     iterations: int = 200,
     do: Do | None = None,
     tolerance: float = TOLERANCE,
-    progress: Progress | None = None,
+    progress: Callable[[int, int, float], None] | None = None,
 ) -> CausalMeg:
     """MEG towards the best utility of a parametric class (Definitions 4.1 to 4.3).
 
@@ -390,10 +390,8 @@ def causal_class(
         bound.span.plain,
         query.process.log_uniform,
         _inputs(query.network, query.targets, inputs),
-        module=module,
-        seeds=list(seeds),
-        iterations=iterations,
-        heard=unheard(progress),
+        NetworkSearch(module, list(seeds), iterations),
+        heard=progress and (lambda restart, step, value, _: progress(restart, step, value)),
     )
     return replace(_best_of_restarts(bound, climbed), target=name)
 

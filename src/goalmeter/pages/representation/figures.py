@@ -26,7 +26,6 @@ from goalmeter.report.canvas import GREEN, INK, MUTED, VERMILION
 from goalmeter.report.charts import (
     Curve,
     Panel,
-    curve_chart,
     heat_map,
     short,
 )
@@ -85,7 +84,7 @@ def _heat(
     options: dict[str, Any] = {"rows": names[0], "columns": names[1], "means": False}
     if texts == "gain_map":
         most = max(float(np.nanmax(np.abs(panel.values))) for panel in shown_panels)
-        options["limit"] = most or 1.0
+        options["scale"] = (-(most or 1.0), most or 1.0)
     return say.draw(
         texts,
         heat_map,
@@ -204,7 +203,7 @@ def dose_figures(shown: ShownModel) -> list[Figure]:
             for row in rows
         )
         names = {"model": shown.name, "intervention": intervention, "place": place}
-        out.append(say.draw("doses", curve_chart, picture, curves, None, **names, values=values))
+        out.append(say.curves("doses", picture, curves, **names, values=values))
     return out
 
 
@@ -241,7 +240,7 @@ def plan_figures(shown: ShownModel) -> list[Figure]:
                 pairs = zip(ns, values, strict=True)
                 listed = ", ".join(f"{n:g}: {percent(each.value)}" for n, each in pairs)
                 texts = {"model": shown.name, "place": reader.place, "values": listed}
-                out.append(say.draw(kind, curve_chart, picture, curves, {"ticks": ns}, **texts))
+                out.append(say.curves(kind, picture, curves, {"ticks": ns}, **texts))
     return out
 
 
@@ -257,7 +256,7 @@ def decided_figures(shown: ShownModel) -> list[Figure]:
             picture = f"{shown.prefix}-decided-{step}"
             values = ", ".join(f"{row.position}: {percent(row.accuracy.value)}" for row in rows)
             names = {"model": shown.name, "step": step, "layer": rows[0].layer, "values": values}
-            out.append(say.draw("decided_figure", curve_chart, picture, curves, None, **names))
+            out.append(say.curves("decided_figure", picture, curves, **names))
     return out
 
 
