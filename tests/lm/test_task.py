@@ -14,11 +14,9 @@ import pytest
 pytest.importorskip("inspect_ai")
 
 from inspect_ai import Task, eval
-from inspect_ai.log import EvalError, read_eval_log, write_eval_log
 from inspect_ai.model import ContentReasoning, ContentText, ModelOutput
 from lm.mocks import best, mock, output
 
-from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.navigation import Trajectory, suite, walk
 from goalmeter.navigation.inspect.eval_log import trajectories
@@ -136,23 +134,6 @@ def test_what_breaks_on_the_way(tmp_path: Path) -> None:
     assert {t.outcome for t in walks} == {"timeout"}
     assert sorted(map(repr, written(out))) == sorted(map(repr, walks))
     assert log.results.scores[0].metrics["mean"].value == 0
-
-
-def test_what_has_no_score_is_there_as_well() -> None:
-    log, _ = run(navigation("maze", **(ONE | {"trajectories": 3})), "goalmeter/optimal")
-    path = log.location
-    log = read_eval_log(path)
-    first, second, third = log.samples
-    first.scores, second.scores = None, {}
-    second.error = EvalError(message="odd", traceback="", traceback_ansi="")
-    write_eval_log(log, path)
-    by = {t.trajectory: t for t in trajectories(path)}
-    kept = [sample.metadata["walk"]["trajectory"] for sample in (first, second, third)]
-    assert [by[each].outcome for each in kept] == ["interrupted", "error", "arrived"]
-    third.scores["walked"].metadata["trajectory"]["cap"] = 0
-    write_eval_log(log, path)
-    with pytest.raises(InvalidTrajectoryError, match=r"sample .* cap is 0"):
-        trajectories(path)
 
 
 @pytest.mark.slow

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from oracles import example_one
 
-from goalmeter._errors import (
-    InvalidUtilityError,
-)
 from goalmeter.meg import known_utility, neural_utility, neural_values, unknown_utility
 from goalmeter.tabular import TabularMDP
 
@@ -77,9 +74,3 @@ def test_same_seed_same_value_and_a_best_of_all() -> None:
     assert best.upper_bound == pytest.approx(certified.upper_bound, abs=1e-6)
     longer = neural_values(mdp, policy, seeds=[0], iterations=40)
     assert longer[0] >= values[0] - 1e-9
-
-
-def test_a_module_of_the_wrong_shape() -> None:
-    words = r"the module returns shape \[4, 2\], expected \[4\] or \[4, 1\]: one utility for each"
-    with pytest.raises(InvalidUtilityError, match=words):
-        neural_utility(MOUSE, POLICY, module=torch.nn.Linear(4, 2))

@@ -84,16 +84,6 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 BOTH = ["key", "neutral"]
 
 
-def test_a_run_of_before_there_was_a_choice_is_one_with_keys(tmp_path: Path) -> None:
-    plan = plan_of("random", "key-no-door", grids=3)
-    walks = play_all(plan, out=tmp_path).trajectories
-    about = json.loads((tmp_path / "run.json").read_text())
-    del about["what"]["objects"]
-    (tmp_path / "run.json").write_text(json.dumps(about))
-    assert load(tmp_path).trajectories == walks
-    assert "--objects" not in resuming_command(about["what"], "run")
-
-
 @pytest.mark.parametrize("name", ["key-no-door", "two-path"])
 def test_a_run_grows_by_neutral_objects(name: str, tmp_path: Path) -> None:
     keys = play_all(plan_of("random", name, grids=3), out=tmp_path).trajectories

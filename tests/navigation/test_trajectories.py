@@ -128,15 +128,6 @@ def test_the_json_of_a_walk() -> None:
     assert Trajectory.from_json(json.loads(json.dumps(written))) == WALK
 
 
-def test_states() -> None:
-    places = [(s.cell.column, s.layer) for s in WALK.states()]
-    assert places == [(2, 0), (1, 1), (1, 1), (2, 1), (3, 1), (4, 1)] and WALK.arrived
-    assert [step.is_optimal for step in STEPS] == [False, False, True, True, True]
-    nothing = replace(WALK, steps=(), outcome="timeout")
-    assert nothing.states() == (State(Cell(1, 2)),) and not nothing.arrived
-    assert replace(WALK, steps=STEPS[:2], outcome="timeout").states()[-1] == FOUND
-
-
 def damaged() -> Iterator[dict[str, Any]]:
     """Records with one entry removed, added, or replaced by a value of another kind."""
     wrong: tuple[Any, ...] = (True, -1, 2.5, "x", "a\ud83d", None, [1], {}, [[1]], float("nan"))

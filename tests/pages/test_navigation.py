@@ -147,17 +147,6 @@ def test_what_accuracy_is_lost_by(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tables.mixed_table([greedy]) is None
 
 
-def test_is_it_right_when_it_is_sure(mazes: list[Group]) -> None:
-    seen = mazes[0].results[1]
-    table, calibration = tables.calibration_table([seen]), seen.behaviour.calibration
-    assert table is not None and calibration is not None
-    name, error, _, steps, unknown = (cell.text for cell in table.cells[0])
-    assert (name, steps, unknown) == ("epsilon-optimal", str(calibration.steps), "0")
-    assert error.startswith(f"{calibration.error.value:.3f} [")
-    # Reference agents alone are no reason for a table.
-    assert tables.calibration_table([replace(seen, reference=True)]) is None
-
-
 def test_frames() -> None:
     (group,) = groups = page.groups([walked("optimal", "isometries")])
     picture = tables.frames_picture(group.results, "p")
@@ -243,16 +232,6 @@ def test_wrong_moves_are_in_points_beyond_chance() -> None:
     cells = factors(result.seen, measure="towards").cells
     expected = [f"{100 * value:+.1f}".replace("-", "−") for row in cells for value in row]
     assert shown["random", "wrong moves towards it, beyond chance"][1:5] == expected
-
-
-def test_replays_show_the_object() -> None:
-    result = navigation_of(walked("random", "two-path", grids=6, objects=["neutral"]))
-    walk = next(w for w in result.seen.trajectories if w.world.neutral and w.states()[-2].layer)
-    figure = page.replay(walk, "r", "A walk")
-    assert ">N<" in figure.svg and ">K<" not in figure.svg
-    places = [row[1].text for row in page.steps_table(walk, "t").cells]
-    assert any(place.endswith(", with object") for place in places)
-    assert not any("key" in place for place in places)
 
 
 def test_published_numbers_stand_beside_those_of_keys(tmp_path: Path) -> None:

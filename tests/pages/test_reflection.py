@@ -16,8 +16,6 @@ from goalmeter.pages.reflection_tables import (
     SAME,
     UNTOLD,
     groups,
-    in_words,
-    labels,
     pairs,
     verdict,
 )
@@ -64,17 +62,6 @@ def first(result: Reflection, seeds: int) -> Reflection:
     return reflection_of(result.agent, result.steps, trials, runs=runs, confidence=0.95)
 
 
-def broken(agent: str, n: int = 5) -> Reflection:
-    """An agent that fails at once, everywhere."""
-    trials = [
-        Trial(name, way, seed, STEPS, 0, "exception", "ZeroDivisionError: by 0")
-        for seed in range(n)
-        for name in ("A", "B")
-        for way in (False, True)
-    ]
-    return reflection_of(agent, STEPS, trials, runs=4, confidence=0.95)
-
-
 # --- Pairs ---
 def test_a_pair_is_compared_by_seed_and_environment() -> None:
     ((pair,), notes) = pairs([AFTER, BEFORE])
@@ -117,27 +104,6 @@ def test_the_same_gain_at_five_seeds_does_not_say_what_a_sixth_one_has() -> None
 )
 def test_a_verdict_is_that_of_the_interval(interval: tuple[float, float], expected: str) -> None:
     assert verdict(interval) == expected
-
-
-def test_labels_tell_agents_apart() -> None:
-    assert labels([BEFORE, AFTER]) == ["x", "rc(x)"]
-    assert labels([BEFORE, BEFORE]) == ["x (1)", "x (2)"]
-    assert labels([BEFORE, replace(BEFORE, steps=20)]) == ["x, 10 steps", "x, 20 steps"]
-    unnegated = replace(BEFORE, readings={"opposite_reading": "unnegated"})
-    assert labels([BEFORE, unnegated]) == ["x", "x, opposite reading unnegated"]
-    files = [replace(BEFORE, agent=name) for name in ("a/b c/me.py:f", "rc(a/b c/me.py:f)")]
-    assert labels(files) == ["me.py:f", "rc(me.py:f)"]
-
-
-def test_what_was_played_in_words() -> None:
-    assert in_words(measure("random", 20, 1)) == "the battery of 25 and their opposites, 20 steps"
-    one_way = ["opposite(IgnoreRewards)", "DejaVu"]
-    alone = measure("random", 1, 1, environments=one_way)
-    assert in_words(alone) == "DejaVu with its opposite and opposite(IgnoreRewards), 1 step"
-    many = measure("random", 1, 1, environments=[*one_way, "Repeater", "AfterImages"])
-    assert in_words(many) == "4 environments, 1 of them in one way only, 1 step"
-    (table, *_) = reflection_page.short_tables([alone])
-    assert "blindly" not in table.meaning and "opposites of some only" in table.meaning
 
 
 # --- Page ---
@@ -227,23 +193,6 @@ def test_trials_that_ended_early_are_hatched_counted_and_named() -> None:
     assert cells["A"] == "0.000" and cells["opposite(B)"] == "+0.100 (1 of 3 ended early)"
     page = text_of([late])
     assert "<script>" not in page and "2 of 12 trials ended early" in page
-
-
-def test_what_went_wrong_is_said_first_and_why() -> None:
-    results = [broken("bad"), BEFORE, made("y", {"A": [(9, 9)] * 5, "B": [(0, 0)] * 5}, failed="B")]
-    first_of_all, unranked, ranking = findings_of(results)
-    start, why, details = first_of_all.partition(
-        "bad: 20 of 20 trials ended early (20 exception); "
-    )
-    assert start == "22 of 60 trials ended early; they count with the reward that they had. "
-    assert why and "the first in A, seed 0: exception, ZeroDivisionError: by 0. " in details
-    assert details.endswith(
-        "y: 2 of 20 trials ended early (2 timeout); the first in B, seed 0: timeout, took over 1 s."
-    )
-    assert unranked == "Not ranked, since every trial ended early: bad."
-    # y has (9 + 9) / 40, and x 0.25.
-    assert ranking.startswith("Most self-reflection: y with +0.450 (95% interval")
-    assert "; 2 of 20 trials ended early); least: x with +0.250 (" in ranking
 
 
 def test_what_does_not_compare_stands_apart() -> None:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 
 pytest.importorskip("transformers")
 
 from representation.tiny import ANSWER, ARCHITECTURES, REASONING, sample
 
-from goalmeter.navigation.rollouts import load
 from goalmeter.representation import activations
 from goalmeter.representation.activations import Activations
 from goalmeter.representation.capture import capture
 from goalmeter.representation.network import Network
-from goalmeter.representation.replay import samples_of
 
 PLACES = ["pre/end", "post/end", "post/answer"]
 # Answers of different lengths; the third has no reasoning, so it lacks a position.
@@ -204,15 +201,6 @@ def test_a_damaged_manifest(
         Activations.open(tmp_path)
     with pytest.raises(InvalidFileError, match="holds no activations"):
         Activations.open(tmp_path / "nowhere")
-
-
-def test_a_run_without_tokens(walks: Path) -> None:
-    (walk, *_) = load(walks).trajectories
-    step = replace(walk.steps[0], answer_tokens=None)
-    with pytest.raises(InvalidTrajectoryError, match=r"step 0 of .* without the ids of its tokens"):
-        samples_of([replace(walk, steps=(step,))])
-    with pytest.raises(InvalidTrajectoryError, match="no decision to replay"):
-        samples_of([])
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt2"])

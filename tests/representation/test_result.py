@@ -91,15 +91,6 @@ def test_a_result_reads_back_as_it_was_written(tmp_path: Path) -> None:
         Representation.load(tmp_path, "another")
 
 
-def test_it_prints_the_probe_beside_its_best_control() -> None:
-    """And the intervention that was confirmed, beside its null."""
-    text = str(a_result())
-    assert "0.97 [0.90, 0.99]" in text and "position only 0.61" in text
-    assert "90.0% [80.0, 95.0]" in text and "is used" in text
-    assert "0.97" in a_result()._repr_html_()
-    assert a_result().records()[0] | {"class": "wall", "auroc_low": 0.9} == a_result().records()[0]
-
-
 @pytest.mark.parametrize(
     ("gain", "places", "reason"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -13,46 +12,38 @@ import pytest
 from studies.test_calibration_population import columns_of
 
 import goalmeter as gm
-from goalmeter import GoalmeterError, MissingExtraError
+from goalmeter import GoalmeterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands import walks as players
 from goalmeter.commands.replicate import replicate as run_study
-from goalmeter.commands.walks import IDEAL, TRAINED, ideal_organism, play_every, require_models
+from goalmeter.commands.walks import IDEAL, ideal_organism, play_every
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.navigation import goal_directedness
 from goalmeter.navigation.steps import Grid
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
-from goalmeter.organisms.kinds import ORGANISMS, organism
+from goalmeter.organisms.kinds import organism
 from replications.calibration import study as command
 from replications.calibration.instruments import (
     FAILS,
     IN_PART,
     MADE_UP,
-    OPEN,
     QUESTIONS,
-    RIGHT,
     SAME,
     SHOWN,
     TELLS,
     UNKNOWN,
     UPSIDE_DOWN,
-    WRONG,
     Scale,
     Score,
     Subject,
     findings,
-    map_of,
-    mark,
-    mean_of,
     scores,
     subject_of,
-    subjects_of,
     verdicts,
 )
 from replications.calibration.population import scores as population_scores
 from replications.calibration.population.evidence import PopulationScale
 from replications.calibration.population.scores import calibrate_population
-from replications.calibration.study import AGENTS, truth_table
 
 # Row 2 is one that the mole does not see the walls of: its way is up through it.
 WALLED = """
@@ -116,13 +107,6 @@ def test_what_is_known_follows_from_definitions() -> None:
     for wrong in ("mouse", "ideal-cat", "compas"):
         with pytest.raises(GoalmeterError):
             subject_of(wrong)
-
-
-def test_the_map_of_the_mole_lacks_the_inner_walls_of_its_rows() -> None:
-    seen = map_of(organism("mole"), GridWorld.from_text(WALLED))
-    assert str(seen).splitlines()[2] == "#_____#"
-    assert [str(seen).splitlines()[row] for row in (0, 1, 3)] == ["#" * 7, "#____G#", "#_____#"]
-    assert map_of(organism("mouse"), GridWorld.from_text(WALLED)) == GridWorld.from_text(WALLED)
 
 
 @pytest.mark.slow
@@ -247,26 +231,6 @@ def test_controls_may_not_be_told_apart_and_what_is_shown_cannot_fail() -> None:
     assert [(v.words, v.failed, v.area.value) for v in shown] == [(SHOWN, False, 0.0)]
 
 
-def test_marks_are_of_one_agent_against_the_other_class() -> None:
-    question = QUESTIONS["directed"]
-    lost, shown = Subject("lost", True, "goal", "-"), Subject("shown", None, None, "-")
-    unsure = Subject("unsure", True, "goal", "-")
-    everyone = [AIMED, AIMLESS, lost, unsure, shown]
-    values = {"aimed": HIGH, "a": [0.5] * 12, "lost": LOW, "unsure": [0.4, 0.6] * 6, "shown": HIGH}
-    scores = made(values, "accuracy")
-    marks = [mark(scores, question, "accuracy", subject, everyone) for subject in everyone]
-    assert marks == [RIGHT, OPEN, WRONG, OPEN, None]
-    assert mean_of(scores, question, "accuracy", "aimed") == pytest.approx(np.mean(HIGH))
-
-
-def test_an_organism_that_walks_twice_counts_once() -> None:
-    subjects = subjects_of(["goalmeter/mouse", "ideal-mouse", "ideal-moth"])
-    assert [subject.counted for subject in subjects] == [True, False, True]
-    table = truth_table(subjects)
-    assert [row[1] for row in table.rows][:2] == ["yes", "yes, shown beside the trained one"]
-    assert any("no organism counts twice" in note for note in table.notes)
-
-
 replicate = partial(run_study, "calibration")
 
 
@@ -314,14 +278,6 @@ def test_the_command_writes_what_it_measured(small: None, tmp_path: Path) -> Non
         replicate(tmp_path, seeds=1, seed=3, agents=NAMES)
 
 
-def test_without_other_agents_the_populations_are_all_there_is(small: None, tmp_path: Path) -> None:
-    outcome = replicate(tmp_path, seeds=1, agents="none")
-    results = json.loads((tmp_path / "results.json").read_text())
-    assert "verdicts" not in results and results["findings"] == outcome.text.splitlines()
-    assert results["population"]["scale"]["grids"] == 1
-    assert not (tmp_path / "walks").exists() and len(outcome.tables) == 11
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -337,16 +293,3 @@ def test_what_cannot_be_calibrated_is_refused_before_anything_is_written(
     with pytest.raises(GoalmeterError, match=words):
         replicate(tmp_path / "run", **options)
     assert not list((tmp_path / "run").iterdir())
-
-
-def test_by_default_trained_organisms_walk_and_the_error_says_how_to_do_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert {f"{kind}{name}" for kind in (IDEAL, TRAINED) for name in ORGANISMS} < set(AGENTS)
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtraError, match=r"'\.\[lm\]'\), or do without") as raised:
-        replicate(tmp_path / "run")
-    assert not list((tmp_path / "run").iterdir())
-    left = str(raised.value).split("--agents ")[1].strip("'")
-    assert left.split(",") == [name for name in AGENTS if not name.startswith(TRAINED)]
-    require_models(left.split(","))

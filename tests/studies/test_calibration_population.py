@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -12,19 +11,16 @@ import numpy as np
 import pytest
 
 import goalmeter as gm
-from goalmeter import InvalidParameterError
 from goalmeter._types import IntArray
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.conversions import TabularWorld
 from goalmeter.gridworld.generators import distances_from
-from goalmeter.gridworld.planner import plan
 from goalmeter.gridworld.world import Cell
-from goalmeter.navigation import Task, Trajectory, walk
+from goalmeter.navigation import Trajectory, walk
 from goalmeter.statistics import Estimate
 from replications.calibration.population import page
 from replications.calibration.population import scores as scoring
 from replications.calibration.population.agents import (
-    DISTRIBUTION,
     LEAST_DISTANCE,
     TARGETS,
     Habit,
@@ -34,7 +30,6 @@ from replications.calibration.population.agents import (
     Traits,
     arrival_chances,
     believed_walls,
-    class_of,
     course,
     limited_estimates,
     most_arrivals,
@@ -57,7 +52,6 @@ from replications.calibration.population.scores import (
     MEG,
     TESTS,
     Truth,
-    followed,
     judged,
     rank_correlation,
     scores_of,
@@ -107,11 +101,6 @@ def number(cell: tuple[int, int]) -> int:
     return cell[0] * 7 + cell[1]
 
 
-def task_of(scene: Scene) -> Task:
-    pair = ScenePair(7, 0.5, 0, (scene, scene))
-    return replace(pair.task(0), distance=plan(scene.world).distance)
-
-
 def columns_of(walks: Sequence[Trajectory], world: TabularWorld) -> tuple[IntArray, ...]:
     """The states, actions and lengths of walks, as `from_trajectories` takes them."""
     length = np.array([len(walk.steps) for walk in walks])
@@ -120,29 +109,6 @@ def columns_of(walks: Sequence[Trajectory], world: TabularWorld) -> tuple[IntArr
         for number, step in enumerate(trajectory.steps):
             states[row, number], actions[row, number] = world.index(step.state), step.action
     return states, actions, length
-
-
-@pytest.mark.slow
-def test_traits_come_as_often_as_the_distribution_says() -> None:
-    drawn = population(3000, seed=3)
-    directed = [each for each in drawn if each.directed]
-    for field, among in (("target", drawn), ("planner", directed), ("habit", drawn)):
-        counts = Counter(getattr(each, field) for each in among)
-        for value, share in DISTRIBUTION[field].items():
-            spread = math.sqrt(share * (1 - share) / len(among))
-            assert counts[value] / len(among) == pytest.approx(share, abs=4 * spread), value
-    strengths = np.sort([each.strength for each in directed])
-    assert np.abs(strengths - np.linspace(0.05, 1.0, len(strengths))).max() < 0.05
-
-
-def test_populations_are_nested_and_every_agent_has_a_class() -> None:
-    assert population(20, seed=1)[:5] == population(5, seed=1) != population(5, seed=2)
-    with pytest.raises(InvalidParameterError, match="agents is 0, expected at least 1"):
-        population(0, seed=1)
-    aimless = agent(target="none", strength=0.0, habit="left wall")
-    assert class_of(aimless) == "aimless, competent habit"
-    titles = [class_of(agent(strength=s)) for s in (0.19, 0.2, 0.5, 0.8)]
-    assert titles == ["faint goal", "half-hearted goal", "medium goal", "strong goal"]
 
 
 @pytest.mark.parametrize(("size", "complexity"), [(7, 0.0), (9, 0.9)])
@@ -248,25 +214,6 @@ def test_habits_by_hand(
     assert habit(kind, *done).weights(number(cell)) == pytest.approx(expected)
 
 
-def test_momentum_turns_and_steadiness_mixes_in_any_action() -> None:
-    open_room = GridWorld.from_text("#####\n#A__#\n#___#\n#__G#\n#####")
-    after = tuple(map(tuple, neighbours(open_room.walls).tolist()))
-    momentum = Habit(agent(target="none", habit="momentum"), after)
-    momentum.remember(11, RIGHT)
-    assert momentum.weights(12) == pytest.approx((0, 0.8, 0.1, 0.1))
-    assert habit("right wall", steadiness=0.6).weights(8) == pytest.approx((0.1, 0.7, 0.1, 0.1))
-
-
-def test_walks_mix_plan_and_habit_and_go_on_after_the_key() -> None:
-    half = Simulated(agent(strength=0.5, habit="any action"), SCENE)
-    first = walk(half, task_of(SCENE), seed=1).steps[0]
-    assert first.probabilities == pytest.approx((0.125, 0.625, 0.125, 0.125))
-    then_goal = walk(Simulated(agent(target="key", then="goal"), SCENE), task_of(SCENE), seed=1)
-    assert then_goal.outcome == "arrived" and len(then_goal.steps) == 7 + 15
-    idle = Simulated(agent(target="key", habit="most visited"), SCENE)
-    assert walk(idle, task_of(SCENE), seed=1).outcome == "cap"
-
-
 Walks = list[list[list[Trajectory]]]
 
 
@@ -295,18 +242,6 @@ def test_the_evidence_is_that_of_known_utility_meg(target: str) -> None:
     # Rationalities are 21% apart, so the best of them is a little below the best of all.
     assert curve.max() / len(walked) == pytest.approx(expected.signed, rel=0.01)
     assert curve.max() / len(walked) <= expected.signed + 1e-6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", ["key", "corner"])
-def test_an_agent_that_follows_a_target_has_more_where_it_is(target: str) -> None:
-    # In one maze both showings may have the target on the same way.
-    keen = agent(target=target, strength=0.6)
-    pairs = [scene_pair(7, 0.5, seed) for seed in range(4)]
-    parts = [pair_evidence(pair, walks_of([keen], pair)) for pair in pairs]
-    sums = [sum(part[name] for part in parts) for name in ("cut_there", "cut_moved", "cut_most")]
-    gain = followed(*sums)[0]
-    assert gain.argmax() == TARGETS.index(target) and gain.max() > 0.1
 
 
 # --- The swap test --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from goalmeter.commands.replicate import replicate as run_study
 
 pytest.importorskip("transformers")
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidFileError
 from goalmeter.representation.plans.readers import PlanDecoder
 from goalmeter.representation.probes.registry import Published
 from replications import ledger
@@ -69,9 +69,3 @@ def test_numbers_are_put_into_the_ledger(outcome: tuple[Path, Any]) -> None:
     assert f"ours = {ours:.5g}\n" in block and "interval = [" in block
     with pytest.raises(InvalidFileError, match="results are of 'lm-navigation', expected"):
         updated(text, "lm-representation", {"replication": "lm-navigation"})
-
-
-def test_too_few_mazes_are_refused(tmp_path: Path) -> None:
-    """Before anything walks."""
-    with pytest.raises(InvalidParameterError, match="seeds is 3, expected at least 4"):
-        run_study("lm-representation", tmp_path, seeds=3)

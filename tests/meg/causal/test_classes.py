@@ -15,7 +15,6 @@ from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model
 
 from goalmeter import meg
-from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 
 LEFT = {"D": {"left": 1, "right": 0}}
 
@@ -72,24 +71,6 @@ def test_sums_of_utilities_are_the_literal_optimum(model: Model) -> None:
 
 
 # --- Refusals -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"utilities": []}, InvalidParameterError, "utilities is empty, expected at least one"),
-        ({"utilities": [{"T": [1]}]}, InvalidUtilityError, "the utility over T has shape"),
-        (
-            {"network": True, "targets": ["T", "S"], "inputs": [[1], [2]]},
-            InvalidUtilityError,
-            r"inputs has shape \[2, 1\], expected \[4, F\]: features of each joint state of T, S, "
-            "the last one fastest",
-        ),
-    ],
-)
-def test_classes_that_make_no_sense_are_refused(options: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=message):
-        meg.causal_class(mouse(), ["D"], **options)
 
 
 # --- A torch module -------------------------------------------------------------------------------

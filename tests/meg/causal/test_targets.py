@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from causal.models import network_of, random_team
@@ -117,14 +115,6 @@ def test_the_value_is_the_best_of_all_utilities_in_any_diagram(seed: int, size: 
 
 
 # --- Goals that are read --------------------------------------------------------------------------
-
-
-def test_a_result_is_json() -> None:
-    fields = json.loads(json.dumps(meg.targets(mouse(1.0), ["D"], ["T"]).to_json()))
-    assert fields["rationality"] == "inf"
-    assert [row["outcome"] for row in fields["goal"]] == [{"T": "cheese"}, {"T": "none"}]
-    assert fields["targets"] == ["T"]
-    assert fields["certified"] is True
 
 
 def walk(n: int, horizon: int, noise: float) -> InfluenceDiagram:

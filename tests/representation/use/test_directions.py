@@ -16,29 +16,12 @@ from goalmeter.representation.replay import Located
 from goalmeter.representation.use.directions import (
     Direction,
     DirectionEdit,
-    NamesCell,
     TargetCell,
     TrainingDecision,
     learn_directions,
     ridge_directions,
 )
-from goalmeter.representation.use.interventions import Intervention, WrittenText
-
-
-def condition_along(network: Any, text: str, name: str) -> list[bool]:
-    """Whether the condition holds at each token of a text."""
-    written, condition, out = WrittenText(network.local.tokenizer), NamesCell(name), []
-    for token in network.local.tokenizer(text)["input_ids"]:
-        written.append(token)
-        out.append(condition(written))
-    return out
-
-
-def test_a_cell_is_named_once_and_not_within_another(mouse: Any) -> None:
-    text = "3,3: RU 3,3> 3,4 2,3 3,4: LRUD"
-    assert condition_along(mouse, text, "3,3:") == [True, *[False] * 6]
-    assert condition_along(mouse, text, "3,4:").index(True) == 5
-    assert sum(condition_along(mouse, "13,3: LR 3,3: LR", "3,3:")) == 1
+from goalmeter.representation.use.interventions import Intervention
 
 
 def learnt(network: Any) -> list[TrainingDecision]:
