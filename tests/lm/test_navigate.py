@@ -14,7 +14,7 @@ pytest.importorskip("inspect_ai")
 from inspect_ai import eval
 from lm.mocks import best, mock
 
-from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter._errors import InvalidParameterError
 from goalmeter.commands.navigate import navigate
 from goalmeter.commands.options import ModelOptions
 from goalmeter.navigation.inspect import run as inspect_run
@@ -123,22 +123,3 @@ def test_walks_of_inspects_own_command_are_taken_over(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameterError, match="a log of goalmeter/greedy, and the run is of"):
         greedy = ModelOptions(from_log=[logs("greedy", "goalmeter/greedy")])
         navigate("goalmeter/optimal", **ONE, model=greedy)
-
-
-def test_models_that_cannot_be_asked_leave_no_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for variable in ("VLLM_BASE_URL", "OPENAI_API_KEY", "ZIP_API_KEY"):
-        monkeypatch.delenv(variable, raising=False)
-    for model, message in {
-        "nope/x": "'nope/x' cannot be asked: .*not recognized.*PROVIDER/NAME",
-        "openai-api/zip/x": "ZIP_API_KEY",
-        "goalmeter/wall-follower": "remembers where it went",
-        "goalmeter/gredy": "did you mean goalmeter/greedy",
-        "goalmeter-local/nowhere": "there is no folder 'nowhere'",
-    }.items():
-        with pytest.raises(GoalmeterError, match=message):
-            navigate(model, **ONE, out=tmp_path / "run")
-    with pytest.raises(InvalidParameterError, match=r"'goalmeter/greedy' cannot be asked: .*quick"):
-        navigate("goalmeter/greedy", **ONE, model=ModelOptions(options=["quick=1"]))
-    assert not (tmp_path / "run").exists()

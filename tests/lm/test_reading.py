@@ -22,7 +22,6 @@ from goalmeter.navigation.inspect.models import failure_of
 from goalmeter.navigation.prompts import action_probabilities, template, understood
 
 
-# --- Worlds ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["maze", "key-door", "two-path"])
 @pytest.mark.parametrize("asked", ["plain/1", "keys/1", "compact/2"])
 def test_a_world_that_is_read_back_is_the_world_that_was_shown(name: str, asked: str) -> None:
@@ -74,7 +73,6 @@ def test_a_reference_agent_has_the_same_policy_when_it_reads_prompts(name: str) 
     asyncio.run(compare())
 
 
-# --- Probabilities --------------------------------------------------------------------------------
 def token(text: str, probability: float = 1.0, **references: float) -> Any:
     """A token with its alternatives."""
     tops = [SimpleNamespace(token=text, logprob=log(probability))]
@@ -112,7 +110,6 @@ def test_probabilities_of_actions(tokens: list[Any], expected: Any) -> None:
     assert action_probabilities(tokens) == (expected and pytest.approx(expected))
 
 
-# --- Errors ---------------------------------------------------------------------------------------
 def error(name: str, status: int | None = None, message: str = "", **fields: Any) -> Exception:
     """An error as a client's library has it."""
     known = fields if status is None else {"status_code": status}

@@ -13,7 +13,6 @@ from goalmeter._errors import IncompleteRunError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.navigate import navigate
 from goalmeter.commands.outcome import json_text
-from goalmeter.navigation import Navigation
 from goalmeter.navigation.prompts import Asking
 
 SMALL: dict[str, Any] = {"sizes": [7], "complexities": [0.0, 1.0], "grids": 2, "trajectories": 2}
@@ -56,11 +55,6 @@ def test_what_a_run_keeps_is_the_same_object(tmp_path: Path) -> None:
         gm.navigation.load(tmp_path / "run")
     gm.navigation.measure("random", **SMALL, out=tmp_path / "run")
     assert gm.navigation.load(tmp_path / "run").to_json() == result.to_json()
-
-
-@pytest.fixture(scope="module")
-def result() -> Navigation:
-    return gm.navigation.measure("epsilon-optimal(0.4)", **SMALL, beside=["greedy", "optimal"])
 
 
 def test_what_is_refused() -> None:

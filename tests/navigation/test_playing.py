@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.commands.options import provider_options
-from goalmeter.commands.runs import resuming_command
 from goalmeter.navigation import SUITES, Episode, walks
 from goalmeter.navigation.plan import CHARACTERS_A_TOKEN, forecast, plan_from, plan_of
 from goalmeter.navigation.prompts import Asking, default_prompts, template
@@ -148,30 +145,3 @@ def test_what_a_run_of_a_model_is_says_which_walks_it_has(name: str) -> None:
     assert {"prompts", "history", "attempts"} & plan_of(
         "greedy", name, grids=2
     ).what.keys() == set()
-
-
-def test_the_command_that_continues_a_run_asks_in_the_same_way() -> None:
-    asking = Asking(
-        attempts=2,
-        token_cap=900,
-        temperature=1.0,
-        top_p=0.9,
-        max_tokens=50,
-        reasoning_effort="low",
-        logprobs=True,
-        seeded=False,
-        options={"dtype": "bfloat16", "seeds": [1], "batch": 4},
-    )
-    plan = plan_of("hf/m", "maze", **SMALL, prompts=["keys/1"], history=1, asking=asking)
-    text = resuming_command(plan.what, "my run")
-    assert text == (
-        "goalmeter navigate hf/m --suite maze --sizes 7 --complexities 1.0 --grids 3 "
-        "--trajectories 2 --cap-factor 3.0 --prompt keys/1 --history 1 --attempts 2 "
-        "--token-cap 900 --temperature 1.0 --top-p 0.9 --max-tokens 50 --reasoning-effort low "
-        "--logprobs --no-seeds -M dtype=bfloat16 -M 'seeds=[1]' --out 'my run'"
-    )
-    options = shlex.split(text)
-    listed = [options[i + 1] for i, word in enumerate(options) if word == "-M"]
-    assert provider_options(listed) == {"dtype": "bfloat16", "seeds": [1]}
-    plain = plan_of("hf/m", "maze", **SMALL, asking=Asking())
-    assert resuming_command(plain.what, "run").endswith(" --prompt plain/1 --out run")

@@ -102,7 +102,6 @@ def test_errors(name: str, options: dict[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
-# --- A suite of one's own: its record and nothing else --------------------------------------------
 def corridors(options: SuiteOptions) -> Iterator[LabelledWorld]:
     """Corridors, each as it is and turned round."""
     for size in options.sizes or ():

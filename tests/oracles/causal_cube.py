@@ -10,14 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .causal_meg import TIE, log_or_zero
-from .causal_model import (
-    Array,
-    Model,
-    probability_table,
-    sum_to,
-    uniform_policy,
-    with_policy,
-)
+from .causal_model import Array, Model, probability_table, sum_to, uniform_policy, with_policy
 
 
 class Cube(NamedTuple):

@@ -24,9 +24,7 @@ from .causal_cube import (
     slopes,
 )
 from .causal_meg import TIE
-from .causal_model import (
-    Array,
-)
+from .causal_model import Array
 
 SCAN_POINTS = {1: 2, 2: 201, 3: 31, 4: 15, 5: 8}  # per free coordinate, by number of contexts
 

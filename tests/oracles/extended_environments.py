@@ -66,9 +66,6 @@ def paying_agreement_after(rewritten: Rewriting) -> Environment:
     return mu
 
 
-# --- What the copy is told ------------------------------------------------------------------------
-
-
 def reversed_history(x: Percepts, y: Actions) -> tuple[Percepts, Actions]:
     return x[::-1], y[::-1]
 
@@ -146,9 +143,6 @@ def as_it_was(x: Percepts, y: Actions) -> tuple[Percepts, Actions]:
     return x, y
 
 
-# --- Agreement of other kinds ---------------------------------------------------------------------
-
-
 def deja_vu(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
     if not x:
         return 0, 0
@@ -205,9 +199,6 @@ def incentivize_half_learning_rate(T: Code, x: Percepts, y: Actions, u: Rooms) -
         return -1, 0
 
 
-# --- Copies that live a life of their own ---------------------------------------------------------
-
-
 def life(T: Code, percepts: Percepts) -> Actions:
     """What T does, left to itself, where it perceives these one after the other."""
     own: Actions = ()
@@ -261,9 +252,6 @@ def crying_baby_2(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
     return (1 if 50 <= nutrition <= 200 else -1), fed[-1]
 
 
-# --- Rooms ----------------------------------------------------------------------------------------
-
-
 def tempting_room(button: int) -> Callable[[float], int]:
     return lambda u: button if u < 0.25 else 1 - button
 
@@ -313,9 +301,6 @@ def self_recognition(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
     return (1 if (y[-1] == 1 and is_true) or (y[-1] == 0 and not is_true) else -1), o
 
 
-# --- Adversaries ----------------------------------------------------------------------------------
-
-
 def adversary(T: Code, x: Percepts, y: Actions) -> int:
     """The bit of a copy with our rewards negated, which sees our actions and does what we see."""
     shown = (*y[:-1], 0)
@@ -335,9 +320,6 @@ def adversarial_sequence_evader(T: Code, x: Percepts, y: Actions, u: Rooms) -> P
         return 0, 0
     bit = adversary(T, x, y)
     return (-1 if y[-1] == bit else 1), bit
-
-
-# --- Outside the battery --------------------------------------------------------------------------
 
 
 def flat_length(x: Percepts, y: Actions) -> int:
@@ -364,8 +346,6 @@ def punish_deterministic_agent(T: Code, x: Percepts, y: Actions, u: Rooms) -> Pe
         return 0, 0
     return (1 if T(x, y[:-1]) != y[-1] else -1), 0
 
-
-# --- By name --------------------------------------------------------------------------------------
 
 ENVIRONMENTS: dict[str, Environment] = {
     "BackwardConsciousness": paying_agreement_after(reversed_history),

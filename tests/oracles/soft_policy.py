@@ -87,9 +87,6 @@ def log_mean(w: Sequence[Any], energy: Sequence[Any], m: ModuleType | Any = math
     return top + m.log(m.fsum([p * m.exp(e - top) for p, e in pairs if p > 0]))
 
 
-# ----------------------------------------------------------------------------- finite horizon
-
-
 def log_soft_policy(
     P: Array,
     R: Array,
@@ -175,19 +172,11 @@ def log_limit_policy(
 
 
 def soft_policy(
-    P: Array,
-    R: Array,
-    H: int,
-    beta: float,
-    discount: float = 1.0,
-    reference: Array | None = None,
+    P: Array, R: Array, H: int, beta: float, discount: float = 1.0, reference: Array | None = None
 ) -> Array:
     """Theorem 5.1: ``pi_beta``, shape ``[H, S, A]``, for finite, zero or infinite beta."""
     policy: Array = np.exp(log_soft_policy(P, R, H, beta, discount, reference))
     return policy
-
-
-# ------------------------------------------------------------------------ infinite, discounted
 
 
 def log_soft_policy_discounted(

@@ -282,10 +282,7 @@ def explained(value: float = 0.6, control: float = 0.3) -> dict[str, Any]:
         "agreement": compared(0.95, 0.9),
     }
     others = {"post/end": states | {"explained_errors": compared(0.4, control)}}
-    return states | {
-        "detour": states | {"steps": 200, "errors": 40},
-        "other_positions": others,
-    }
+    return states | {"detour": states | {"steps": 200, "errors": 40}, "other_positions": others}
 
 
 def fit(nats: float) -> dict[str, Any]:

@@ -158,7 +158,6 @@ def test_every_line_leads_to_the_row_with_its_numbers(organisms: list[Want]) -> 
     assert "between −10% and 10%" in table.notes[0]
 
 
-# --- Learnt utilities ---
 WORLD = GridWorld.from_text("#####\n#A_K#\n#__G#\n#####")
 LEFT, RIGHT = 0, 1
 CELLS = {Cell(1, 1): 0.0, Cell(1, 2): 0.2, Cell(1, 3): 0.4, Cell(2, 1): 0.1, Cell(2, 2): 0.3}

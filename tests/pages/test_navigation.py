@@ -47,7 +47,6 @@ def rows(table: Table) -> dict[tuple[str, ...], list[str]]:
     return {tuple(row[:named]): row[named:] for row in texts}
 
 
-# --- Mazes ----------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def mazes() -> list[Group]:
     return page.groups([walked("wall-follower"), walked("epsilon-optimal")])
@@ -162,7 +161,6 @@ def test_frames() -> None:
     assert any("the same, within 5 percentage points, in 0 of 4 frames" in line for line in lines)
 
 
-# --- Keys -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["key-no-door", "two-path"])
 def test_the_page_tells_a_key_from_a_neutral_object(name: str) -> None:
     groups = page.groups([walked("key-seeker", name, grids=4, objects=BOTH)])
@@ -244,7 +242,6 @@ def test_published_numbers_stand_beside_those_of_keys(tmp_path: Path) -> None:
         measurements.of_run(tmp_path)
 
 
-# --- Command --------------------------------------------------------------------------------------
 def test_report_of_runs_of_both_kinds(tmp_path: Path) -> None:
     play_all(plan_of("greedy", "maze", **SMALL), out=tmp_path / "walks")
     measure("naive", 30, 3, environments=["IgnoreRewards"], out=tmp_path / "trials")

@@ -10,15 +10,7 @@ import pytest
 
 from goalmeter.pages import reflection as reflection_page
 from goalmeter.pages import reflection_tables
-from goalmeter.pages.reflection_tables import (
-    LOWERS,
-    RAISES,
-    SAME,
-    UNTOLD,
-    groups,
-    pairs,
-    verdict,
-)
+from goalmeter.pages.reflection_tables import LOWERS, RAISES, SAME, UNTOLD, groups, pairs, verdict
 from goalmeter.reflection import Reflection, Trial, measure
 from goalmeter.reflection.result import reflection_of
 from goalmeter.report.page import render
@@ -62,7 +54,6 @@ def first(result: Reflection, seeds: int) -> Reflection:
     return reflection_of(result.agent, result.steps, trials, runs=runs, confidence=0.95)
 
 
-# --- Pairs ---
 def test_a_pair_is_compared_by_seed_and_environment() -> None:
     ((pair,), notes) = pairs([AFTER, BEFORE])
     assert notes == [] and (pair.label, pair.checked_label) == ("x", "rc(x)")
@@ -106,7 +97,6 @@ def test_a_verdict_is_that_of_the_interval(interval: tuple[float, float], expect
     assert verdict(interval) == expected
 
 
-# --- Page ---
 HOSTILE = "<script>alert(1)</script>$\\frac$.py:a"
 
 

@@ -72,7 +72,6 @@ def titles(part: Part) -> list[str]:
     return [section.title for section in part.sections]
 
 
-# --- Claims ---
 def between(low: float, high: float) -> Estimate:
     return Estimate((low + high) / 2, (low, high), 50, 20)
 
@@ -126,7 +125,6 @@ def test_use_is_claimed_where_the_verdict_and_the_intervals_agree(
     assert claims.use_of(made.result(verdict=verdict, use=(row,))) == expected
 
 
-# --- Findings ---
 def findings(*results: Representation) -> list[Finding]:
     models = shown_models(results)
     summaries = {"read": page.read_table(models), "used": page.used_table(models)}
@@ -261,7 +259,6 @@ def test_moves_that_follow_more_than_by_chance_and_such_as_do_not() -> None:
     assert not [line for line in lines if "the agent moved" in line]
 
 
-# --- Results of every shape ---
 HOSTILE = "<script>alert('x')</script>{0}\x1b[31m$a_b$"
 
 
@@ -344,7 +341,6 @@ def test_what_others_wrote_is_shown_as_text(tmp_path: Path) -> None:
     assert html.escape("<script>alert", quote=False) in text
 
 
-# --- Command and browser ---
 @pytest.fixture(scope="module")
 def walks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("walked") / "walks"

@@ -201,29 +201,3 @@ def test_a_damaged_manifest(
         Activations.open(tmp_path)
     with pytest.raises(InvalidFileError, match="holds no activations"):
         Activations.open(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize("name", ["llama", "gpt2"])
-def test_the_disk_that_is_said_is_the_disk_that_it_takes(
-    networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Both captures with their headers, in whole blocks, before the first begins."""
-    network = networks[name]
-    samples = decisions(network)
-    told: list[int] = []
-    monkeypatch.setattr(activations, "storage", lambda size: told.append(size) or f"{size} B")
-    first, second = tmp_path / "a", tmp_path / "b"
-    options: dict[str, Any] = {"positions": PLACES, "progress": lambda line: None}
-    capture(samples, network, first, layers=[0, 1, 2], later={second: [1, 2]}, **options)
-    capture(samples, network, second, layers=[1, 2], **options)
-    both, _, alone, _ = told
-    written = {
-        folder: sum(path.stat().st_size for path in folder.iterdir()) for folder in (first, second)
-    }
-    shards = 2
-    for said, taken in ((both, sum(written.values())), (alone, written[second])):
-        # The manifest is not counted, and an entry of a header with what it may need.
-        assert abs(said - taken) < 4000 * shards
-    # Nothing is lacking, so nothing is said, whatever else would follow.
-    capture(samples, network, first, layers=[0, 1, 2], later={tmp_path / "c": [1]}, **options)
-    assert len(told) == 4

@@ -62,12 +62,6 @@ def link_walls(probes: list[FittedProbe], test: Reading) -> CellScore:
     return next(score for score in table if (score.cells, score.label) == ("links", "wall"))
 
 
-# --- The simulator --------------------------------------------------------------------------------
-
-
-# --- Probes ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ridge", "logistic"])
 def test_linear_probes_read_a_linear_map_as_well_as_the_best_reader(name: str) -> None:
@@ -105,9 +99,6 @@ def test_no_information_comes_out_as_none(name: str) -> None:
     assert score.auroc.interval[0] < 0.5 < score.auroc.interval[1]
     # Nor is there a price for having looked.
     assert abs(score.gain_bits.value) < 0.01
-
-
-# --- What maps explain ----------------------------------------------------------------------------
 
 
 @lru_cache

@@ -9,14 +9,7 @@ from representation.scenery import PICTURES, scenes_of
 
 from goalmeter.gridworld import Cell, GridWorld, State, key_door, maze
 from goalmeter.gridworld.planner import plan
-from goalmeter.representation.scenes import (
-    DOOR,
-    EMPTY,
-    KEY,
-    Scenes,
-    cells_in,
-    uncertain_cells,
-)
+from goalmeter.representation.scenes import DOOR, EMPTY, KEY, Scenes, cells_in, uncertain_cells
 
 
 def test_a_key_that_was_taken_and_an_open_door_are_empty() -> None:

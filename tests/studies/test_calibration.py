@@ -14,11 +14,9 @@ from studies.test_calibration_population import columns_of
 import goalmeter as gm
 from goalmeter import GoalmeterError
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.commands import walks as players
 from goalmeter.commands.replicate import replicate as run_study
-from goalmeter.commands.walks import IDEAL, ideal_organism, play_every
+from goalmeter.commands.walks import IDEAL, ideal_organism
 from goalmeter.gridworld import GridWorld, tabular_world
-from goalmeter.navigation import goal_directedness
 from goalmeter.navigation.steps import Grid
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
 from goalmeter.organisms.kinds import organism
@@ -110,26 +108,6 @@ def test_what_is_known_follows_from_definitions() -> None:
 
 
 @pytest.mark.slow
-def test_models_walk_in_processes_of_their_own_and_only_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("inspect_ai")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # where Inspect keeps files
-    small = Scale(grids=1, sizes=(7,), complexities=(0.0,), walks=1)
-    names = ("goalmeter/optimal", "goalmeter/greedy", "random")
-    plans = [small.plan(name, "maze", seed=0) for name in names]
-    told: list[str] = []
-    runs = play_every(plans, tmp_path, on="processes:2", progress=told.append)
-    assert [run.plan for run in runs] == plans
-    assert [len(run.trajectories) for run in runs] == [1, 1, 1]
-    assert told[-1] == "language models: 2 of 2 runs"
-    monkeypatch.setattr(players, "carry_out", None)  # so that none can be asked again
-    assert play_every(plans, tmp_path, on="processes:2") == runs
-    with pytest.raises(GoalmeterError, match="seed is 0 there, and 1 here"):
-        play_every([small.plan("random", "maze", seed=1)], tmp_path)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["epsilon-optimal(0.3)", "ideal-moth"])
 def test_meg_in_one_grid_is_that_of_its_trajectories(name: str) -> None:
     """`from_trajectories` goes another way to the same maximum."""
@@ -158,28 +136,6 @@ def test_who_goes_for_the_key_is_seen_to() -> None:
     assert mouse["pick_up"] == 0 and magpie["pick_up"] == 1
     assert magpie["wrong_moves"] > 0 and np.isnan(mouse["wrong_moves"])
     assert magpie["learnt_key"] > 0.1 > mouse["learnt_key"]
-
-
-def learnt_of(walks: list[Trajectory]) -> goal_directedness.Learnt:
-    return goal_directedness.learn(walks[0].world, walks[0].cap, goal_directedness.answers(walks))
-
-
-def test_a_learnt_utility_is_of_cells_and_of_the_key() -> None:
-    """Highest at the goal, which is not given; a key that is fetched is worth something."""
-    for name, worth in (("ideal-mouse", False), ("ideal-magpie", True)):
-        walks = walks_in(ASIDE, name)
-        utility = learnt_of(walks)
-        target = walks[0].world.key if worth else walks[0].world.goal
-        assert max(utility.cells, key=utility.cells.__getitem__) == target
-        assert (utility.key > 0.1) is worth and utility.share >= goal_directedness.SHARE
-        states = tabular_world(walks[0].world, horizon=walks[0].cap).states
-        bare = {state.cell for state in states if not state.has_key}
-        values = [
-            utility.cells[s.cell] + utility.key * (s.has_key and s.cell in bare) for s in states
-        ]
-        assert (min(values), max(values)) == pytest.approx((0, 1), abs=1e-9)
-    maze = learnt_of(walks_in(WALLED, "optimal"))
-    assert np.isnan(maze.key) and max(maze.cells.values()) == pytest.approx(1)
 
 
 def made(values: dict[str, list[float]], instrument: str, suite: str = "maze") -> list[Score]:

@@ -15,7 +15,6 @@ from goalmeter._types import IntArray
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.conversions import TabularWorld
 from goalmeter.gridworld.generators import distances_from
-from goalmeter.gridworld.world import Cell
 from goalmeter.navigation import Trajectory, walk
 from goalmeter.statistics import Estimate
 from replications.calibration.population import page
@@ -24,14 +23,10 @@ from replications.calibration.population.agents import (
     LEAST_DISTANCE,
     TARGETS,
     Habit,
-    Scene,
     ScenePair,
     Simulated,
     Traits,
     arrival_chances,
-    believed_walls,
-    course,
-    limited_estimates,
     most_arrivals,
     neighbours,
     population,
@@ -72,7 +67,6 @@ ROOM = GridWorld.from_text("""
 #___#G#
 #######
 """)
-SCENE = Scene(ROOM, cell=Cell(3, 3), corner=Cell(5, 1), cap=42)
 
 
 def agent(**changes: object) -> Traits:
@@ -128,34 +122,6 @@ def test_a_pair_has_the_same_walls_and_start_and_other_places(size: int, complex
         assert all(around[p] > 0 for p in places if p != scene.world.goal)
 
 
-def test_wrong_maps_are_wrong_as_they_say_and_leave_every_place_in_reach() -> None:
-    scene = scene_pair(9, 0.9, 1).scenes[0]
-    walls = scene.world.walls
-    lost, phantom, unseen = (
-        believed_walls(agent(belief=belief), scene)
-        for belief in ("lost walls", "phantom walls", "unseen rows")
-    )
-    assert (lost <= walls).all() and (lost != walls).any() and lost[0].all()
-    assert (phantom >= walls).all() and (phantom != walls).any()
-    assert not unseen[2, 1:-1].any() and (unseen[3] == walls[3]).all()
-    assert (believed_walls(agent(), scene) == walls).all()
-    for seen in (lost, phantom, unseen):
-        steps = distances_from(seen, [scene.world.start])[0]
-        assert all(steps[place] >= 0 for place in scene.places.values())
-
-
-def test_a_limited_planner_sees_as_far_as_its_depth() -> None:
-    # From (1, 1) the goal is 4 down and 4 right. After a move right one more step is looked ahead:
-    # (1, 3), 1 + 4 + 2. After a move down: (3, 1), 1 + 2 + 4.
-    estimates = limited_estimates(ROOM.walls, ROOM.goal, depth=2)
-    assert estimates[number((1, 2))] == estimates[number((2, 1))] == 7
-    assert course(agent(planner="depth-limited"), SCENE, "goal")(8) == (0, 0.5, 0, 0.5)
-    # With five more steps the dead end looks nearer, which it is as the crow flies.
-    deep = agent(planner="depth-limited", depth=6)
-    assert limited_estimates(ROOM.walls, ROOM.goal, 6)[number((2, 1))] == 7
-    assert course(deep, SCENE, "goal")(number((1, 5))) == (0, 0, 0, 1)
-
-
 def test_chances_of_samples_are_those_of_all_walks() -> None:
     after = neighbours(ROOM.walls)
     target, steps = number((1, 3)), 4
@@ -174,7 +140,6 @@ def test_chances_of_samples_are_those_of_all_walks() -> None:
     assert most_arrivals(chances, 3)[0] == pytest.approx(expected, abs=0.01)
 
 
-# --- Habits ---------------------------------------------------------------------------------------
 def habit(kind: str, *done: tuple[tuple[int, int], int], **changes: object) -> Habit:
     """A habit in the room, after some decisions."""
     after = tuple(map(tuple, neighbours(ROOM.walls).tolist()))
@@ -244,7 +209,6 @@ def test_the_evidence_is_that_of_known_utility_meg(target: str) -> None:
     assert curve.max() / len(walked) <= expected.signed + 1e-6
 
 
-# --- The swap test --------------------------------------------------------------------------------
 def test_the_swap_test_by_hand() -> None:
     # In each of ten mazes the target has 1 more where it is: of 1,024 swaps one does as well, and
     # of 399 drawn ones none is that one.
@@ -292,7 +256,6 @@ def test_blind_agents_raise_false_alarms_at_most_as_often_as_the_level_says() ->
             assert (p_value <= level + 1e-9).mean() <= level + 3 * spread, (name, level)
 
 
-# --- Scores ---------------------------------------------------------------------------------------
 def test_thresholds_and_rank_correlations_by_hand() -> None:
     plain = [agent(target="none", habit="loop") for _ in range(50)]
     competent = [agent(target="none", habit="explorer") for _ in range(50)]
@@ -314,14 +277,6 @@ SMALL = PopulationScale(agents=30, grids=1, sizes=(7,), complexities=(0.0, 0.5),
 @pytest.fixture(scope="module")
 def small() -> PopulationEvidence:
     return measure_population(SMALL, seed=5, beside=BESIDE)
-
-
-@pytest.mark.slow
-def test_walks_do_not_depend_on_how_many_processes_share_them(small: PopulationEvidence) -> None:
-    shared = measure_population(SMALL, seed=5, beside=BESIDE, on="processes:2")
-    assert (shared.traits, shared.pairs) == (small.traits, small.pairs)
-    for name, values in small.evidence.items():
-        assert (values == shared.evidence[name]).all(), name
 
 
 @pytest.mark.slow

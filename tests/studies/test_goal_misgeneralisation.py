@@ -26,13 +26,7 @@ from replications.goal_misgeneralisation.measurements import (
 )
 
 SMALL = Scale(
-    levels=40,
-    updates=30,
-    steps=4096,
-    of_a_kind=8,
-    shifted=12,
-    run_of_a_kind=2,
-    budget=10_000,
+    levels=40, updates=30, steps=4096, of_a_kind=8, shifted=12, run_of_a_kind=2, budget=10_000
 )
 WRITTEN = ("results.json", "tables.md", "report.html")
 

@@ -46,11 +46,7 @@ def test_every_study_counts_what_it_will_do(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_the_first_count_is_the_number_of_trials(
-    name: str,
-    module: str,
-    options: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, module: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "organisms":
         pytest.importorskip("transformers")

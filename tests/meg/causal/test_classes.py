@@ -26,9 +26,6 @@ def indicators(model: Model, group: tuple[str, ...]) -> list[Any]:
     return [(group, row.reshape(sizes)) for row in rows]
 
 
-# --- A finite list --------------------------------------------------------------------------------
-
-
 def test_the_best_of_a_list_by_hand() -> None:
     result = meg.causal_class(mouse(), ["D"], utilities=[LEFT, CHEESE, {"S": [1, 2]}])
     assert result.value == pytest.approx(MEG_08, abs=1e-15)
@@ -48,9 +45,6 @@ def test_the_best_of_a_list_by_hand() -> None:
     assert "S is not downstream" in none.notes[1]
 
 
-# --- A linear class -------------------------------------------------------------------------------
-
-
 @given(model=solvable)
 @several
 def test_sums_of_utilities_are_the_literal_optimum(model: Model) -> None:
@@ -68,12 +62,6 @@ def test_sums_of_utilities_are_the_literal_optimum(model: Model) -> None:
         factors = causal_targets.factors_of(model, groups, weights)
         policy = oracle.soft_optimal_policy(model, 1.0, factors)
         assert oracle.evidence(model, policy) == pytest.approx(result.value, abs=1e-7)
-
-
-# --- Refusals -------------------------------------------------------------------------------------
-
-
-# --- A torch module -------------------------------------------------------------------------------
 
 
 def test_a_network_is_a_lower_bound_beside_the_certified_one() -> None:

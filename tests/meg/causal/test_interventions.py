@@ -10,13 +10,7 @@ import pytest
 from causal.models import network_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from meg.causal.instances import (
-    MEG_08,
-    SIDE,
-    done,
-    few,
-    solvable,
-)
+from meg.causal.instances import MEG_08, SIDE, done, few, solvable
 from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
@@ -38,9 +32,6 @@ def belled(to_cheese: float = 0.8) -> CausalBayesianNetwork:
             "R": lambda b, d: int(b == d),
         },
     )
-
-
-# --- By hand --------------------------------------------------------------------------------------
 
 
 def test_a_goal_that_predicts_under_the_shift() -> None:
@@ -84,9 +75,6 @@ def test_a_goal_at_infinite_rationality_may_be_ruled_out_altogether(goal: Any) -
     assert kept.rows[1].transferred == pytest.approx(np.log(2), abs=1e-12)
 
 
-# --- The literal oracle ---------------------------------------------------------------------------
-
-
 def a_world(model: Model, data: Any) -> tuple[dict[str, int], Model]:
     outside = [x for x in model.sizes if x not in model.decisions]
     x = data.draw(st.sampled_from(outside))
@@ -113,9 +101,6 @@ def test_a_known_goal_is_planned_anew_in_every_world(model: Model, data: Any) ->
     expected = oracle.evidence(changed, planned)
     assert after.transferred == pytest.approx(expected, abs=1e-8)
     assert after.gap >= -1e-9
-
-
-# --- Without sufficient recall --------------------------------------------------------------------
 
 
 def forgetful_mouse(to_cheese: float = 0.8) -> CausalBayesianNetwork:

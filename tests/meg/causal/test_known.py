@@ -28,9 +28,6 @@ def choices(*policies: list[float]) -> CausalBayesianNetwork:
     )
 
 
-# --- By hand --------------------------------------------------------------------------------------
-
-
 def test_the_mouse_of_example_one() -> None:
     result = meg.causal_utility(mouse(), ["D"], CHEESE)
     assert result.value == pytest.approx(MEG_08, abs=1e-15)
@@ -46,9 +43,6 @@ def test_the_mouse_of_example_one() -> None:
     assert result.method.startswith("one decision: closed form in the rationality; ")
     assert result.target == "the given utility over T"
     assert result.goal is None
-
-
-# --- No influence ---------------------------------------------------------------------------------
 
 
 def test_no_influence_is_zero_with_the_reason() -> None:
@@ -73,9 +67,6 @@ def test_no_influence_is_zero_with_the_reason() -> None:
     constant = meg.causal_utility(mouse(), ["D"], {"T": [2, 2]})
     assert constant.value == 0.0
     assert "no choice influences this utility" in constant.notes[0]
-
-
-# --- The literal oracle ---------------------------------------------------------------------------
 
 
 def assert_agrees(model: Model, **options: Any) -> None:
@@ -114,9 +105,6 @@ def test_one_decision_is_a_softmax_of_conditional_expectations(seed: int, beta: 
     assert result.value == pytest.approx(result.ceiling, abs=1e-9)
     if result.value > 1e-6:
         assert result.rationality == pytest.approx(beta, rel=1e-4)
-
-
-# --- MDPs -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.9])

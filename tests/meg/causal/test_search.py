@@ -39,8 +39,6 @@ from goalmeter.meg.causal.outcomes import (
 )
 from goalmeter.meg.causal.search import Family, SearchTask, random_policies, stacked
 
-# --- By hand --------------------------------------------------------------------------------------
-
 
 def test_a_team_that_mostly_matches() -> None:
     """With D0 = 0 at 1/2 + x and D1 = 0 at 1/2 + y, E[U] = 1/2 + 2 x y: at a given u above 1/2 the
@@ -101,9 +99,6 @@ def test_the_smelling_mouse() -> None:
     assert result.rationality == pytest.approx(np.log(4) / 0.8, rel=1e-5)
 
 
-# --- Against literal definitions ------------------------------------------------------------------
-
-
 @many
 @given(forgetful)
 def test_the_table_is_the_model(model: Model) -> None:
@@ -143,9 +138,6 @@ def test_the_search_knows_nothing_of_recall(make: Any, seed: int, policy: str) -
     assert result.value == pytest.approx(exact.value, abs=1e-8)
     if exact.value > 1e-6:
         assert result.rationality == pytest.approx(exact.rationality, rel=1e-4)
-
-
-# --- Laws -----------------------------------------------------------------------------------------
 
 
 @many

@@ -14,8 +14,6 @@ from oracles.causal_model import Model, has_sufficient_recall
 
 from goalmeter import meg
 
-# --- By hand --------------------------------------------------------------------------------------
-
 
 def test_the_table_of_the_mouse() -> None:
     table = meg.sensitivity(mouse(position=True), ["D"])
@@ -34,9 +32,6 @@ def test_the_table_of_the_mouse() -> None:
     assert str(rows["T",].goal) == "cheese +1, none −1"
     assert rows["M",].rationality == 0.0
     assert (table.decisions, table.do) == (("D",), {})
-
-
-# --- Every row by itself --------------------------------------------------------------------------
 
 
 def all_sets(model: Model, up_to: int) -> list[tuple[str, ...]]:

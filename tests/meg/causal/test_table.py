@@ -33,8 +33,6 @@ from goalmeter import meg
 from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.causal import CausalBayesianNetwork
 
-# --- By hand --------------------------------------------------------------------------------------
-
 
 def test_eight_of_ten_by_hand() -> None:
     for goal in ({"targets": ["T"]}, {"utility": CHEESE}):
@@ -51,9 +49,6 @@ def test_eight_of_ten_by_hand() -> None:
         assert result.maximum == pytest.approx(np.log(2))
         assert result.by_decision == {"D": pytest.approx(MEG_08)}
         assert (result.recall, result.targets, result.decisions) == ("single", ("T",), ("D",))
-
-
-# --- All outcomes ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", diagrams.SUFFICIENT)
@@ -102,9 +97,6 @@ def test_it_is_the_maximum_of_the_likelihood(seed: int, rows: int) -> None:
         assert average(beta) <= result.raw + 1e-8
 
 
-# --- Sampling -------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("goal", [{"targets": ["T"]}, {"utility": CHEESE}])
 def test_the_interval_covers_the_truth_about_as_often_as_it_says(goal: Any) -> None:
@@ -120,8 +112,6 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says(goal: Any) -> N
     assert covered >= 47
     assert abs(np.mean(corrected) - MEG_08) < 0.02
 
-
-# --- Refusals -------------------------------------------------------------------------------------
 
 CHAIN = CausalBayesianNetwork(
     {"S": [0, 1, 2], "D": [0, 1], "X": [0, 1], "E": [0, 1], "T": [0, 1]},
@@ -171,8 +161,6 @@ def test_rows_that_the_model_cannot_produce_are_refused() -> None:
         quick(CHAIN, ["D", "E"], {**possible, "X": [0, 0]}, targets=["T", "X"])
 
 
-# --- Where tables come from -----------------------------------------------------------------------
-
 NUMBERED = CausalBayesianNetwork(
     {"S": [0, 1], "D": [1, 2], "T": [False, True]},
     {"D": ["S"], "T": ["S", "D"]},
@@ -200,9 +188,6 @@ def test_every_kind_of_table_says_the_same(tmp_path: Path) -> None:
     for fields in shown[1:]:
         assert fields == shown[0]
     assert shown[0]["n"] == 5
-
-
-# --- Without sufficient recall --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

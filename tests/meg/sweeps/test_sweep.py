@@ -63,7 +63,6 @@ def mice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# --- What the numbers are -------------------------------------------------------------------------
 def test_the_mouse_by_hand(mice: Path) -> None:
     result = gm.meg.sweep("mdps", policies=["{world}-policy.npz"])
     value = log(2) + 0.8 * log(0.8) + 0.2 * log(0.2)
@@ -109,7 +108,6 @@ def test_rows_are_single_calls(mice: Path) -> None:
                 assert (row.status == "certified") == single.certified
 
 
-# --- What fails is counted ------------------------------------------------------------------------
 def test_failures_are_rows_with_their_sentence(mice: Path) -> None:
     Path("mdps/c.npz").write_bytes(b"no archive")
     mouse().to_npz("mdps/d.npz")  # which has no policy
@@ -144,7 +142,6 @@ def test_a_search_that_runs_out_of_time_is_open(mice: Path) -> None:
     assert "are not certified" in str(result)
 
 
-# --- Wherever, and however often interrupted ------------------------------------------------------
 def asked(count: int = 420) -> dict[str, object]:
     """A sweep of three chunks."""
     return {

@@ -61,9 +61,6 @@ def test_every_probe_gives_a_posterior_and_its_seed_decides(name: str) -> None:
     assert (fitted.parameters == 0) == (name in ("position only", "majority"))
 
 
-# --- Places ---------------------------------------------------------------------------------------
-
-
 def test_things_are_in_one_cell_each_and_never_in_the_same() -> None:
     scenes = scenes_of(["####", "#AG#", "####"], ["####", "#GA#", "####"])
     places = Places.of(scenes)
@@ -99,9 +96,6 @@ def test_a_thing_that_may_be_absent_may_be_nowhere() -> None:
     assert posterior[1, 3, CLASSES.index("key")] == pytest.approx(0.75, abs=0.1)
     assert posterior[1, 3, EMPTY] == pytest.approx(0.25, abs=0.1)
     assert posterior[1, 1, AGENT] > 0.9
-
-
-# --- What each one computes -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rows", [10, 60])

@@ -95,28 +95,6 @@ def test_the_end_of_the_prompt_is_not_where_the_map_is_used(of_the_mouse: Any) -
 
 
 @pytest.mark.slow
-def test_the_result_reads_and_writes(of_the_mouse: Any) -> None:
-    text = str(of_the_mouse)
-    assert text.startswith(
-        "goalmeter/mouse: what it reads of needed cells is used\nknock-out at layer"
-    )
-    value = of_the_mouse.to_json()
-    assert value["verdict"] == "used" and value["salt"] == "0"
-    kinds = ("turn", "own", "closed", "closed, around", "end")
-    assert {row["intervention"] for row in value["screened"]} == {
-        "knock-out",
-        "knock-out, other",
-        "patch",
-        "patch, around",
-        "patch, end",
-        *(f"write, {kind}" for kind in kinds),
-        *(f"ablate, {kind}" for kind in kinds),
-    }
-    assert [row["dose"] for row in value["doses"]] == [0.5, 3.0]
-    assert value["confirmed"]["effect_nats"] is None and value["confirmed"]["dose"] is None
-
-
-@pytest.mark.slow
 def test_a_write_along_a_probe_flips_moves_and_a_random_one_as_long_does_not(
     of_the_mouse: Any,
 ) -> None:

@@ -18,7 +18,6 @@ from goalmeter.representation.use.directions import (
     DirectionEdit,
     TargetCell,
     TrainingDecision,
-    learn_directions,
     ridge_directions,
 )
 from goalmeter.representation.use.interventions import Intervention
@@ -36,25 +35,6 @@ def learnt(network: Any) -> list[TrainingDecision]:
             TrainingDecision(Located(asked, network.local.tokenizer), asked.answer, (target,))
         )
     return out
-
-
-@pytest.mark.parametrize("architecture", ["llama", "gpt2", "gpt-oss"])
-def test_every_kind_stays_at_its_own_tokens(networks: dict[str, Any], architecture: str) -> None:
-    network = networks[architecture]
-    known = learnt(network)
-    kinds = {each.name: each for each in learn_directions(network, known, [0, 1])}
-    located = known[0].located
-    cell = known[0].targets[0].cell
-    assert {"own", "closed", "closed, around"} <= set(kinds)
-    own = set(located.cell(cell))
-    for kind in ("own", "closed"):
-        spots = kinds[kind].edits([0, 1])(located, cell)
-        assert {spot.where for spot in spots} <= own and {s.layer for s in spots} == {0, 1}
-        assert all(np.linalg.norm(s.direction.unit) == pytest.approx(1) for s in spots)
-        assert all(spot.direction.gap > 0 for spot in spots)
-    around = {spot.where for spot in kinds["closed, around"].edits([1])(located, cell)}
-    near = [cell, *(cell.moved(move) for move in range(4))]
-    assert around <= {token for each in near for token in located.cell(each)}
 
 
 def test_a_write_and_an_ablation_by_hand(networks: dict[str, Any]) -> None:
