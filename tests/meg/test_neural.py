@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from oracles import example_one
@@ -47,16 +45,6 @@ def test_a_linear_module_is_a_linear_class() -> None:
     # The caller's module is not trained, nor moved to doubles.
     assert torch.equal(linear.weight, before)
     assert linear.weight.dtype == torch.float32
-
-
-def test_it_is_reached_from_unknown_utility() -> None:
-    linear = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Flatten(0))  # utilities [S]
-    options: dict[str, Any] = {"inputs": INPUTS, "seeds": [3]}
-    first = unknown_utility(MOUSE, POLICY, network=linear, **options)
-    second = neural_utility(MOUSE, POLICY, module=linear, **options)
-    assert first.value == second.value
-    assert unknown_utility(MOUSE, POLICY, network=True, seeds=[0]).method.startswith("Algorithm 2")
-    assert unknown_utility(MOUSE, POLICY, network=False).method.startswith("concave")
 
 
 @pytest.mark.slow

@@ -75,22 +75,3 @@ def test_an_interrupt_carries_what_there_is() -> None:
     holds(result)
     assert result.stopped == "interrupt" and result.value > 1
     assert "the best so far is in the attribute `result`" in str(caught.value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("when", ["a restart", "the bound"])
-def test_a_network_that_is_stopped(when: str) -> None:
-    pytest.importorskip("torch", reason="needs torch: pip install 'goalmeter[neural]'")
-
-    def at_the_keyboard(progress: Progress) -> None:
-        restart = progress.stage.startswith("network: restart 1 of 1")
-        if progress.step == 3 and restart == (when == "a restart"):
-            raise KeyboardInterrupt
-
-    with pytest.raises(FitInterrupted) as caught:
-        unknown_utility(CLIFF, POLICY, network=True, seeds=[0], progress=at_the_keyboard)
-    holds(caught.value.result)
-    assert caught.value.result.value > 1
-    late = unknown_utility(CLIFF, POLICY, network=True, seeds=[0, 1], timeout=1e-6, progress=False)
-    holds(late)
-    assert late.stopped == "timeout" and late.value == 0

@@ -8,7 +8,7 @@ import pytest
 
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.prompts import TEMPLATES, ParsedAnswer, split, understood
+from goalmeter.navigation.prompts import TEMPLATES, understood
 
 ROOM = GridWorld.from_text(["#####", "#A_G#", "#####"])
 LOCKED = GridWorld.from_text(["######", "#AKDG#", "######"])
@@ -88,17 +88,6 @@ def test_the_action_in_an_answer(text: str, action: int, strict: bool) -> None:
 def test_an_answer_without_an_action_says_why(text: str, message: str) -> None:
     answer = understood(text)
     assert answer.action is None and answer.invalid == message and not answer.strict
-
-
-def test_reasoning_is_kept_apart() -> None:
-    text = (
-        "<|channel|>analysis<|message|>The goal is below.<|end|><|start|>assistant<|channel|>"
-        'final <|constrain|>json<|message|>{"action": "DOWN"}<|return|>'
-    )
-    assert split(text)[0] == "The goal is below."
-    assert understood('{"action": "UP"}', reasoning="Up.").reasoning == "Up."
-    both = understood('<think>b</think>{"action": "UP"}', reasoning="a")
-    assert both == ParsedAnswer(UP, "a\nb", '{"action": "UP"}', strict=True)
 
 
 @pytest.mark.parametrize(

@@ -83,22 +83,6 @@ def test_mazes_have_surface_curves_and_walks_beside_reference_agents(mazes: list
         assert f"{value.value:.1%}" in line
 
 
-def test_walks_that_are_shown_are_the_worst_the_middle_and_a_faultless_one() -> None:
-    result = navigation_of(walked("epsilon-optimal(0.4)", **(SMALL | {"grids": 6})))
-    lost = {
-        id(walk): len(walk.steps) - walk.distance if walk.arrived else walk.cap
-        for walk in result.seen.trajectories
-    }
-    chosen = page.selected(result)
-    assert [title.partition(" (")[0] for title, _ in chosen] == [
-        *("Most steps lost", "In the middle", "Longest without a wrong step")
-    ]
-    worst, middle, faultless = (lost[id(walk)] for _, walk in chosen)
-    assert worst == max(lost.values()) >= middle >= faultless == 0
-    longest = max(len(w.steps) for w in result.seen.trajectories if not lost[id(w)])
-    assert len(chosen[2][1].steps) == longest
-
-
 def said_something(walk: Trajectory) -> Trajectory:
     """The walk as of a model that gave a hostile first answer, which was no action."""
     said = {"invalid": HOSTILE, "raw": HOSTILE, "reasoning": HOSTILE}
@@ -222,14 +206,6 @@ def test_prompt_by_object() -> None:
     assert list(rows(tables.keys_table([result]))) == [
         (f"greedy, {prompt}/1, {item}",) for prompt in ("plain", "keys") for item in BOTH
     ]
-
-
-def test_wrong_moves_are_in_points_beyond_chance() -> None:
-    result = asked_in_two_ways("random", "boltzmann(0.2)", grids=8, trajectories=2)
-    shown = rows(tables.factor_tables([result])[0])
-    cells = factors(result.seen, measure="towards").cells
-    expected = [f"{100 * value:+.1f}".replace("-", "−") for row in cells for value in row]
-    assert shown["random", "wrong moves towards it, beyond chance"][1:5] == expected
 
 
 def test_published_numbers_stand_beside_those_of_keys(tmp_path: Path) -> None:

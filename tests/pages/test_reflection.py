@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -183,47 +182,6 @@ def test_trials_that_ended_early_are_hatched_counted_and_named() -> None:
     assert cells["A"] == "0.000" and cells["opposite(B)"] == "+0.100 (1 of 3 ended early)"
     page = text_of([late])
     assert "<script>" not in page and "2 of 12 trials ended early" in page
-
-
-def test_what_does_not_compare_stands_apart() -> None:
-    elsewhere = made("y", {"B": [(9.0, -9.0)] * 5, "C": [(9.0, 9.0)] * 5})
-    longer = replace(BEFORE, agent="z", steps=20)
-    counted = replace(AFTER, readings={"step_counting": "actions"})
-    results = [BEFORE, elsewhere, longer, counted, replace(BEFORE, agent="w")]
-    shown = groups(results)
-    assert [[r.agent for r in group.results] for group in shown] == [
-        ["x", "w"],
-        ["y"],
-        ["z"],
-        ["rc(x)"],
-    ]
-    played = "A with its opposite and B with its opposite"
-    assert [group.title for group in shown] == [
-        f"{played}, 10 steps",
-        "B with its opposite and C with its opposite, 10 steps",
-        f"{played}, 20 steps",
-        f"{played}, 10 steps, step counting actions",
-    ]
-    # y has the highest measure of all, and is ranked beside nobody.
-    lines = findings_of(results)
-    assert len(lines) == 4
-    assert lines[0].startswith(f"{played}, 10 steps: Most self-reflection: x with +0.250")
-    assert lines[1].startswith("B with its opposite and C with its opposite, 10 steps: Self-refl")
-    assert lines[3].startswith(f"{played}, 10 steps, step counting actions: Self-reflection: rc(x)")
-    assert "With and without reality check" not in text_of(results)
-    tables = reflection_page.short_tables(results)
-    assert [len(table.rows) for table in tables] == [2, 1, 1, 1]
-    assert tables[3].caption == f"Self-reflection of each agent ({shown[3].title})"
-    assert tables[3].notes[0] == "Not as published: step counting actions."
-    sections = reflection_page.sections(results)
-    assert sections[3].title == f"Self-reflection ({shown[1].title})"
-    assert [[cell.text for cell in row] for row in sections[5].tables[0].cells][:2] == [
-        ["B", "+0.900"],
-        ["C", "+0.900"],
-    ]
-    page = text_of(results)
-    ids = re.findall(r'\bid="([^"]+)"', page)
-    assert len(ids) == len(set(ids)) and "nan" not in page.lower()
 
 
 def test_every_number_of_the_battery_is_in_the_last_table() -> None:

@@ -149,25 +149,3 @@ def test_a_goal_that_is_searched_for_may_only_have_gone_along(goal: Any) -> None
     assert after.result.value == pytest.approx(0.0, abs=1e-9)
     assert after.refitted == pytest.approx(0.0, abs=1e-9)
     assert table.largest_gap == pytest.approx(-after.transferred, abs=1e-9)
-
-
-@pytest.mark.slow
-def test_a_goal_in_a_gap_says_nothing_of_other_worlds() -> None:
-    # Two that cannot talk, twelve ways each, of which one must be taken by both: as the rationality
-    # grows they go over to it at once, and no rationality has them take it four times of ten.
-    ways = list(range(12))
-    often = [0.4, *[0.6 / 11] * 11]
-    network = CausalBayesianNetwork(
-        {"D": ways, "E": ways, "W": ["dry", "wet"], "T": [0, 1]},
-        {"T": ["D", "E", "W"]},
-        {"D": often, "E": often, "W": [1, 0], "T": lambda d, e, w: int(d == e == 0)},
-    )
-    wet, goal = [{"W": "wet"}], {"T": [0, 1]}
-    table = meg.under_interventions(network, ["D", "E"], wet, utility=goal, restarts=8)
-    before, after = table.rows
-    assert np.isnan(before.result.rationality)
-    assert before.transferred == before.result.value > 0.0
-    assert after.result.value == after.refitted == pytest.approx(before.result.value, abs=1e-6)
-    assert np.isnan(after.transferred) and np.isnan(table.largest_gap)
-    assert "explains the original world in a gap" in after.result.notes[-1]
-    assert after.result.notes[:-1] == before.result.notes
