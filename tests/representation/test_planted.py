@@ -1,8 +1,4 @@
-"""What is planted is what is read: every estimate recovers the truth, and nothing is read of none.
-
-Test grids are drawn apart from those that probes are fitted to; the rotation is the same, since the
-activations of both are drawn together.
-"""
+"""What is planted is what is read: every estimate recovers the truth, and none is read of none."""
 
 from __future__ import annotations
 

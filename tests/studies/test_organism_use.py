@@ -31,10 +31,7 @@ def network() -> Network:
 @pytest.mark.slow
 @pytest.mark.parametrize("cells", ["seen", "unseen", "far"])
 def test_each_decision_needs_a_cell_of_its_question(network: Network, cells: str) -> None:
-    """And it is one of those that the mole sees, or does not, or one that is not beside the agent.
-
-    The prompt's tokens are the question's own, and no recipe taught the grid.
-    """
+    """The cell is one that the mole sees, or does not, or one that is not beside the agent."""
     wants = study.wanted(cells)
     decisions = study.decisions(network, wants, 7, 6, 0)
     assert len(decisions) > 6

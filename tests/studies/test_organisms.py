@@ -1,7 +1,4 @@
-"""`goalmeter replicate organisms` of models whose behaviour is known: perfect ones and bad ones.
-
-They answer as language models do, in words of the organisms' vocabulary, but by rule and at once.
-"""
+"""`goalmeter replicate organisms` of models that answer by rule: perfect ones and bad ones."""
 
 from __future__ import annotations
 
@@ -43,10 +40,7 @@ Say = Callable[[Organism, GridWorld, State, Draws], list[str]]
 
 
 class StandIn:
-    """What `parts` asks of a model, by a rule: words for a world and a state.
-
-    With a habit, its probabilities at the first move of a plan are those that it draws from.
-    """
+    """What `parts` asks of a model, by a rule; with a habit, its probabilities are those it draws from."""
 
     def __init__(self, who: Organism, say: Say) -> None:
         self._who, self._say = who, say

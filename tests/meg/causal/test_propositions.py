@@ -1,8 +1,4 @@
-"""Propositions 3.1 to 3.3 and Theorem 4.1 of the MEG paper, in random diagrams.
-
-With one decision, with several that have sufficient recall, and with several that have not, whose
-maximum entropy policies are searched for.
-"""
+"""Propositions 3.1 to 3.3 and Theorem 4.1 of the MEG paper, in random diagrams of every recall."""
 
 from __future__ import annotations
 

@@ -23,10 +23,7 @@ RING = GridWorld.from_text(["#######", "#A___G#", "#_###_#", "#_____#", "#######
 
 
 def test_cells_of_a_ring_by_hand() -> None:
-    """Four steps along the top, eight along the bottom.
-
-    A wall anywhere along the top makes DOWN the first move; the bottom is on no shortest way.
-    """
+    """Four steps along the top, eight along the bottom; a wall along the top makes DOWN the first move."""
     target = {each.cell: each for each in target_cells(RING, State(RING.start))}
     top = [Cell(1, 2), Cell(1, 3), Cell(1, 4)]
     bottom = [Cell(2, 1), Cell(2, 5), *(Cell(3, column) for column in range(1, 6))]
@@ -38,11 +35,7 @@ def test_cells_of_a_ring_by_hand() -> None:
 
 
 def test_walls_of_a_loop_by_hand() -> None:
-    """Nine steps around the bottom; three to the right if the wall beside the agent were open.
-
-    The inner walls of the second row would lie on shortest ways that begin with DOWN as well. Those
-    on the right would be dead ends.
-    """
+    """Nine steps around the bottom; three to the right if the wall beside the agent were open."""
     loop = GridWorld.from_text(["########", "#A#_G_##", "#_###_##", "#_____##", "########"])
     target = {each.cell: each for each in target_walls(loop, State(loop.start))}
     assert target.pop(Cell(1, 2)) == TargetCell(Cell(1, 2), True, (DOWN,), (RIGHT,))
