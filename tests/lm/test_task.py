@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -115,25 +114,6 @@ def test_asked_once_at_temperature_0() -> None:
     asked.clear()
     run(navigation("maze", **options, once=False), mock(answer), temperature=0)
     assert len(asked) == 4 * cold[0].distance
-
-
-def test_what_breaks_on_the_way(tmp_path: Path) -> None:
-    turn = count()
-
-    def answer(prompt: str, config: Any) -> str:
-        if next(turn) >= 2:
-            raise TimeoutError("late")
-        return best(prompt)
-
-    out = tmp_path / "walks.jsonl"
-    task = navigation("maze", **(ONE | {"grids": 3}), out=str(out))
-    log, walks = run(task, mock(answer), max_samples=1)
-    # Steps until then are kept, all walks are there, and the run says that it is not complete.
-    assert len(walks) == 3 and log.status == "error"
-    assert [len(t.steps) for t in sorted(walks, key=lambda t: -len(t.steps))] == [2, 0, 0]
-    assert {t.outcome for t in walks} == {"timeout"}
-    assert sorted(map(repr, written(out))) == sorted(map(repr, walks))
-    assert log.results.scores[0].metrics["mean"].value == 0
 
 
 @pytest.mark.slow

@@ -10,11 +10,10 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.navigation import SUITES, Episode, walks
-from goalmeter.navigation.plan import CHARACTERS_A_TOKEN, forecast, plan_from, plan_of
-from goalmeter.navigation.prompts import Asking, default_prompts, template
+from goalmeter.navigation import Episode, walks
+from goalmeter.navigation.plan import CHARACTERS_A_TOKEN, forecast, plan_of
+from goalmeter.navigation.prompts import Asking, template
 from goalmeter.navigation.rollouts import load, play_all
-from goalmeter.navigation.suites import suite_named
 from goalmeter.runs import read_run
 from goalmeter.runs.forecast import Span
 
@@ -117,31 +116,3 @@ def test_calls_and_tokens_are_those_of_the_suite(tmp_path: Path) -> None:
     assert told.output_cap == most * 2 * 50
     assert told.hours == Span(least * 2 / 5 / 3600, most * 2 / 5 / 3600)
     assert told.usd is None and not (tmp_path / "none").exists()
-
-
-@pytest.mark.parametrize("name", SUITES)
-def test_what_a_run_of_a_model_is_says_which_walks_it_has(name: str) -> None:
-    asking = Asking(token_cap=500, options={"dtype": "bfloat16", "device": "cuda"})
-    plan = plan_of("vllm/m", name, grids=2, prompts=["plain/1", "keys/1"], history=2, asking=asking)
-    about = json.loads(json.dumps(plan.what))
-    again = plan_from(about, "run")
-    assert again.tasks == plan.tasks and again.what == about
-    # Where a model runs is no part of what the run is.
-    assert again.asking == Asking(token_cap=500, options={"dtype": "bfloat16"})
-    shown = {
-        json.dumps({k: t.condition[k] for k in ("prompt", "history")}) for t in plan.tasks.tasks
-    }
-    assert len(shown) == 2 and len(plan.keys()) == len(plan.tasks)
-    alone = plan_of("vllm/m", name, grids=2, asking=Asking())
-    assert {t.condition["prompt"] for t in alone.tasks.tasks} == set(
-        default_prompts(suite_named(name))
-    )
-    # Another model that is asked otherwise is shown beside it, in the same worlds.
-    second = plan_of(
-        "m/m", name, grids=2, prompts=["plain/1", "keys/1"], history=2, asking=Asking()
-    )
-    assert second.worlds == plan.worlds != alone.worlds and second.what != plan.what
-    # A run of a reference agent is what it was before there were models.
-    assert {"prompts", "history", "attempts"} & plan_of(
-        "greedy", name, grids=2
-    ).what.keys() == set()

@@ -143,11 +143,11 @@ class GridMeg(NamedTuple):
 
 
 def grid_meg(space: Cube, utility: Array, n: int = 21, bins: int = 60) -> GridMeg:
-    """Definitions 3.1 and 3.2 on a grid of policies: in each bin of utilities the policies of maximum
-    entropy (all that tie), and the best predictive accuracy among them.
+    """Definitions 3.1 and 3.2 on a grid of policies: in each bin of utilities the policies of
+    maximum entropy (all that tie), and the best predictive accuracy among them.
 
-    The value comes out too high rather than too low: four contexts and n = 25 by up to about 0.1 nats,
-    two and n = 401 by 0.005.  ``utility`` is one number per joint target state.
+    The value comes out too high rather than too low: four contexts and n = 25 by up to about 0.1
+    nats, two and n = 401 by 0.005. ``utility`` is one number per joint target state.
     """
     K = len(space.contexts)
     points = grid_points(n)

@@ -1,4 +1,4 @@
-"""Definition 3.1 without sufficient recall: maximum entropy at each utility, on a grid and refined."""
+"""Definition 3.1 without sufficient recall: maximum entropy on a grid of policies, refined."""
 
 import itertools
 import math
@@ -26,8 +26,8 @@ SCAN_POINTS = {1: 2, 2: 201, 3: 31, 4: 15, 5: 8}  # per free coordinate, by numb
 
 
 class Search:
-    """The policies of maximum entropy at an expected utility: the level set E[U] = u is scanned (every
-    coordinate in turn is solved for), SLSQP starts from the best, and the results are polished.
+    """The policies of maximum entropy at an expected utility: the level set E[U] = u is scanned
+    coordinate by coordinate, SLSQP starts from the best, and the results are polished.
     """
 
     def __init__(self, space: Cube, utility: Array, starts: int = 6):
@@ -90,8 +90,8 @@ class Search:
         return self.polish(u, p)
 
     def polish(self, u: float, p: Array) -> Array:
-        """The stationary point next to p to full precision: slopes of H = lambda slopes of E[U]; the
-        entropy is flat at its top and the accuracy is not.  Points on the boundary are left as they are.
+        """The stationary point next to p to full precision: slopes of H = lambda slopes of E[U];
+        the entropy is flat at its top and the accuracy is not.  The boundary is left as it is.
         """
         if p.min() < 1e-9 or p.max() > 1.0 - 1e-9:
             return p
@@ -111,7 +111,7 @@ class Search:
         return np.clip(result.x[:-1], 0.0, 1.0) if near and exact else p
 
     def faces(self, u: float) -> list[list[tuple[float, float]]]:
-        """The faces of the cube on which E[U] = u throughout (for the extreme u): where U is extreme."""
+        """The faces of the cube on which E[U] = u throughout (for the extreme u)."""
         result = []
         for kinds in itertools.product((0, 1, 2), repeat=len(self.space.contexts)):
             index = tuple(slice(None) if k == 2 else k for k in kinds)
@@ -165,8 +165,8 @@ def searched_meg(
 ) -> tuple[float, float, Array | None]:
     """Definitions 3.1 and 3.2 refined: ``(value, u, policy of maximum entropy)``.
 
-    About 1e-6 in the value (2e-4 where the policy of maximum entropy splits in two at the best u), up
-    to the search missing a maximum of the entropy: then it may be wrong in EITHER direction.
+    About 1e-6 in the value (2e-4 where the policy of maximum entropy splits in two at the best u),
+    up to the search missing a maximum of the entropy: then it may be wrong in EITHER direction.
     """
     search = Search(space, utility, starts=starts)
     low, width = search.low, search.high - search.low
@@ -196,7 +196,7 @@ def searched_meg(
 
 
 def global_soft_policies(space: Cube, theta: Array, n: int = 11, polish: int = 6) -> list[Array]:
-    """Every GLOBAL maximiser found of ``theta . P(T) + H`` (those that tie within 1e-9); theta is beta U."""
+    """Every GLOBAL maximiser found of ``theta . P(T) + H`` (ties within 1e-9)."""
     K = len(space.contexts)
     worth = np.tensordot(theta, space.targets, axes=1)
     points = grid_points(n)
@@ -231,10 +231,10 @@ def soft_accuracy(space: Cube, theta: Array, n: int = 11) -> float:
 def searched_targets_meg(
     space: Cube, starts: int = 4, seed: int = 0, n: int = 9, evaluations: int = 200
 ) -> tuple[float, Array]:
-    """MEG towards the targets without sufficient recall, by direct search over beta U: a lower bound as
-    long as the inner maximum is global.  Starts are the beta U for which the measured policy is
-    stationary and random ones.  Utilities in a dent of the largest entropy have no soft policy and are
-    not looked at, although Definition 4.2 allows them.
+    """MEG towards the targets without sufficient recall, by direct search over beta U: a lower
+    bound as long as the inner maximum is global.  Starts are the beta U for which the measured
+    policy is stationary and random ones.  Utilities in a dent of the largest entropy have no soft
+    policy and are not looked at, although Definition 4.2 allows them.
     """
     rng = np.random.default_rng(seed)
     size = space.targets.shape[0]

@@ -112,9 +112,10 @@ def matching_policy_bound(
     """An upper bound on ``targets_meg`` by weak duality: ``(bound, residual of the matching)``.
 
     For weights theta, f(theta) = theta . P_pi(T) + C - max over pi' of (theta . P_pi'(T) + H(pi')),
-    with C the sum of log |dom D|.  So any pi' with P_pi'(T) = P_pi(T) gives f <= C - H(pi'); the best
-    is looked for from the measured policy and ``starts``.  A residual r leaves a slack of r times the
-    sum of |theta|.  On the boundary the optimiser easily stops short: the bound is loose, never wrong.
+    with C the sum of log |dom D|. So any pi' with P_pi'(T) = P_pi(T) gives f <= C - H(pi'); the
+    best is looked for from the measured policy and ``starts``. A residual r leaves a slack of r
+    times the sum of |theta|. On the boundary the optimiser easily stops short: the bound is loose,
+    never wrong.
     """
     active = influencing(model, groups)
     if not active:

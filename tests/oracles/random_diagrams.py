@@ -1,4 +1,4 @@
-"""Small diagrams for the oracles: the paper's examples, and random ones with zeros, of every recall."""
+"""Small diagrams for the oracles: the paper's examples, and random ones of every recall."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence

@@ -222,8 +222,9 @@ def exclusive_places(agent: list[float], goal: list[float]) -> tuple[list[float]
 
 
 def evidence(picture: list[str], action: int, rationality: float, left: int) -> float:
-    """log of how much likelier a soft planner takes an action at the start than by chance, nats; it is
-    paid 1 at every one of the decisions left at which it stands in the goal, which is never left.
+    """log of how much likelier a soft planner takes an action at the start than by chance, nats; it
+    is paid 1 at every one of the decisions left at which it stands in the goal, which is never
+    left.
     """
     goal = find(picture, "G")
 

@@ -40,7 +40,9 @@ Say = Callable[[Organism, GridWorld, State, Draws], list[str]]
 
 
 class StandIn:
-    """What `parts` asks of a model, by a rule; with a habit, its probabilities are those it draws from."""
+    """What `parts` asks of a model, by a rule; with a habit, its probabilities are those it draws
+    from.
+    """
 
     def __init__(self, who: Organism, say: Say) -> None:
         self._who, self._say = who, say

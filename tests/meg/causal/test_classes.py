@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from causal.models import network_of
 from hypothesis import given
-from meg.causal.instances import CHEESE, MEG_08, built, mouse, several, solvable
+from meg.causal.instances import CHEESE, MEG_08, mouse, several, solvable
 from oracles import causal_meg as oracle
 from oracles import causal_targets
 from oracles import random_diagrams as diagrams
@@ -62,34 +62,6 @@ def test_sums_of_utilities_are_the_literal_optimum(model: Model) -> None:
         factors = causal_targets.factors_of(model, groups, weights)
         policy = oracle.soft_optimal_policy(model, 1.0, factors)
         assert oracle.evidence(model, policy) == pytest.approx(result.value, abs=1e-7)
-
-
-def test_a_network_is_a_lower_bound_beside_the_certified_one() -> None:
-    pytest.importorskip("torch")
-    model = built(diagrams.perfect_recall, 1, "random")
-    network, targets = network_of(model), model.factors[0][0]
-    best = meg.targets(network, model.decisions, targets)
-    heard: list[tuple[int, int, float]] = []
-    result = meg.causal_class(
-        network,
-        model.decisions,
-        network=True,
-        targets=targets,
-        seeds=range(2),
-        iterations=15,
-        progress=lambda *row: heard.append(row),
-    )
-    assert 0 < result.value <= best.value + 1e-9
-    assert result.upper_bound == pytest.approx(best.upper_bound, abs=1e-9)
-    # A hidden layer can say everything about a handful of outcomes.
-    assert result.value > 0.98 * best.value
-    assert result.method == "Algorithm 2, the best of 2 seeded restarts"
-    assert result.notes[0].startswith("a lower bound: the problem is not convex")
-    assert result.notes[1].startswith("over 2 seeds: ")
-    assert "computed by a network with one hidden layer of" in result.target
-    assert {restart for restart, _, _ in heard} == {0, 1}
-    assert result.goal is not None
-    assert result.goal.variables == targets
 
 
 def test_a_linear_module_reaches_the_optimum() -> None:

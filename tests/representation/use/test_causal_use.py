@@ -30,8 +30,8 @@ GRIDS = 18
 def decisions(
     network: Network, grids: int, complexity: float = 0.6, *, walls: bool = False
 ) -> list[Sample]:
-    """A decision in each of some held-out mazes, where a shortest way needs an uncertain cell if it can;
-    with `walls`, where an uncertain wall would be a shorter way as well.
+    """A decision in each of some held-out mazes, where a shortest way needs an uncertain cell if it
+    can; with `walls`, where an uncertain wall would be a shorter way as well.
     """
     tasks = suite("maze", sizes=[7], complexities=[complexity], grids=grids, held_out=True).tasks
     worlds = [task.world for task in tasks]

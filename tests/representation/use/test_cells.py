@@ -23,7 +23,9 @@ RING = GridWorld.from_text(["#######", "#A___G#", "#_###_#", "#_____#", "#######
 
 
 def test_cells_of_a_ring_by_hand() -> None:
-    """Four steps along the top, eight along the bottom; a wall along the top makes DOWN the first move."""
+    """Four steps along the top, eight along the bottom; a wall along the top makes DOWN the first
+    move.
+    """
     target = {each.cell: each for each in target_cells(RING, State(RING.start))}
     top = [Cell(1, 2), Cell(1, 3), Cell(1, 4)]
     bottom = [Cell(2, 1), Cell(2, 5), *(Cell(3, column) for column in range(1, 6))]
