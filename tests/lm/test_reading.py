@@ -121,8 +121,6 @@ TOO_LONG = (
     "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
     "the request exceeds the available context size. try increasing the context size",
     "prompt is too long: 210000 tokens > 200000 maximum",
-    "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
-    "The input token count (40000) exceeds the maximum number of tokens allowed (32768).",
 )
 
 

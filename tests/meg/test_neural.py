@@ -23,13 +23,6 @@ def test_the_mouse_of_example_one() -> None:
     assert result.value == pytest.approx(example_one.MEG_08, abs=1e-6)
     assert result.value <= result.upper_bound
     assert result.upper_bound == pytest.approx(example_one.MEG_08, abs=1e-6)
-    assert (
-        result.target
-        == "some utility over states computed by a network with one hidden layer of 256"
-    )
-    assert result.method == "Algorithm 2, the best of 2 seeded restarts"
-    assert result.notes[0].startswith("a lower bound: the problem is not convex")
-    assert "over 2 seeds" in result.notes[1]
     assert result.utility is not None
     assert (result.utility.min(), result.utility.max()) == (0.0, 1.0)
     assert result.utility[2] > result.utility[3]

@@ -59,25 +59,13 @@ def test_mazes_have_surface_curves_and_walks_beside_reference_agents(mazes: list
     assert names == [("wall-follower", False), ("epsilon-optimal", False), *references]
     drawn = page.sections(mazes)
     suite, explained, first, _ = drawn
-    assert [section.title for section in drawn] == [
-        "Suite maze: does it plan?",
-        "What explains the walks, maze",
-        "Walks of wall-follower, maze",
-        "Walks of epsilon-optimal, maze",
-    ]
     distance, surface = suite.figures
     assert "optimal: 100% at 1" in distance.alt and "wall-follower" in distance.svg
-    assert "decisions in 3 to 6 grids." in distance.caption
-    assert surface.caption.startswith("The accuracy surface: each cell rests on 3 grids with 2")
-    for words in ("epsilon-optimal, detour states", "greedy", "complexity 1", "size 7"):
-        assert words in surface.svg
+    assert all(words in surface.svg for words in ("epsilon-optimal, detour states", "greedy"))
     assert len(first.tables) == len(first.figures) >= 2 and len(explained.tables) == 1
-    assert first.tables[0].caption.startswith("Most steps lost (size 7, complexity ")
-    text = text_of(mazes, drawn)
-    ids = re.findall(r'\bid="([^"]+)"', text)
+    ids = re.findall(r'\bid="([^"]+)"', text_of(mazes, drawn))
     assert len(ids) == len(set(ids))
-    lead, _, line, _ = (finding.plain for finding in page.findings(mazes))
-    assert lead.startswith("wall-follower, maze: ")
+    _, _, line, _ = (finding.plain for finding in page.findings(mazes))
     result, greedy = (group.results[i].overall[0] for i in (0, 3))
     for value in (result.accuracy, result.accuracy_detour, greedy.accuracy, greedy.accuracy_detour):
         assert f"{value.value:.1%}" in line
@@ -159,10 +147,6 @@ def test_the_page_tells_a_key_from_a_neutral_object(name: str) -> None:
     effect = groups[0].results[0].factors[0]
     assert number == "4" and cells == [f"{value:.1%}" for value in effect.cells]
     assert difference.startswith(f"+{100 * effect.effect.value:.1f} [")
-    lines = [finding.plain for finding in page.findings(groups)]
-    for words in ("takes the key in", "takes the neutral object in"):
-        assert sum(words in line for line in lines) == 1
-    assert any("the object (key minus neutral) changes how often key-s" in line for line in lines)
     if name == "two-path":
         ways = rows(by_caption["The same worlds with and without the key"])
         assert list(ways)[:2] == [("key-seeker, key",), ("key-seeker, neutral",)]
@@ -182,16 +166,6 @@ def asked_in_two_ways(agent: str, prompted: str, **options: Any) -> Navigation:
 def test_prompt_by_object() -> None:
     result = asked_in_two_ways("greedy", "key-seeker", grids=6)
     (table,) = tables.factor_tables([result])
-    assert table.caption == "The prompt by the object"
-    assert [column.full for column in table.heads[3:]] == [
-        "prompt plain/1: neutral",
-        "prompt plain/1: key",
-        "prompt keys/1: neutral",
-        "prompt keys/1: key",
-        "effect, points: prompt",
-        "effect, points: object",
-        "effect, points: on each other",
-    ]
     measured = factors(result.seen)
     number, *shown = rows(table)["greedy", "taken"]
     assert shown[:4] == [f"{value:.1%}" for row in measured.cells for value in row]
@@ -199,13 +173,6 @@ def test_prompt_by_object() -> None:
     for text, effect in zip(shown[4:7], (*measured.effects, measured.interaction), strict=True):
         value = float(text.split()[0].replace("−", "-"))
         assert value == pytest.approx(100 * effect.value, abs=0.051)
-    (sentence,) = tables.sentences(result)
-    assert sentence.startswith("the prompt (keys/1 minus plain/1) changes how often greedy takes")
-    assert "the object (key minus neutral) by" in sentence
-    assert sentence.endswith(" points more under keys/1 than under plain/1.")
-    assert list(rows(tables.keys_table([result]))) == [
-        (f"greedy, {prompt}/1, {item}",) for prompt in ("plain", "keys") for item in BOTH
-    ]
 
 
 def test_published_numbers_stand_beside_those_of_keys(tmp_path: Path) -> None:

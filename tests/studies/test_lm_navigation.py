@@ -87,20 +87,9 @@ def test_a_run_stands_beside_the_published_numbers(outcome: Outcome, run: Path) 
     pilot = table(outcome, "Mazes of size 7, by complexity")
     assert list(pilot) == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     assert pilot["0.8"][:2] == ["97%", "92%"] and pilot["0"][2].startswith("100.0%")
-    assert {len(row) for row in pilot.values()} == {6}  # two of the model, of greedy, and verdicts
     cells = table(outcome, "Optimal actions in every open cell")
     # So few grids as are walked here tell of no cell on which side it lies.
     assert cells["15, 0.4"][-1] == "cannot be told" and "[" in cells["15, 0.4"][-2]
-    frames_rows = [
-        [cell.text for cell in row]
-        for shown in outcome.tables
-        if shown.caption == "Changed frames"
-        for row in shown.cells
-    ]
-    assert {row[-1] for row in frames_rows if row[0] == "optimal"} <= {
-        "equal within 5 points",
-        "cannot be told",
-    }
     greedy = values_of(outcome, "greedy")["maze/7/0.8/success"]
     assert pilot["0.8"][2].startswith(f"{greedy:.1%}")
     assert table(outcome, "Headline numbers, 2PathKey")["by chance"] == ["50.00%", "–", "–"]

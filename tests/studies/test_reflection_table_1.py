@@ -10,13 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from goalmeter import GoalmeterError
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.reflection import Reflection, Trial
 from goalmeter.reflection.result import reflection_of
 from replications import ledger
-from replications.ledger import update
 from replications.reflection_table import study
 from replications.reflection_table.study import Row
 
@@ -111,22 +109,3 @@ def test_the_authors_reality_check_hands_no_learning_rate_on() -> None:
     assert math.isnan(number.z) and number.verdict == "too few seeds"
     enough = replace(number, seeds=5)
     assert enough.z == pytest.approx((0.125 - 0.371136) / math.hypot(0.025, 0.026987), rel=1e-4)
-
-
-@pytest.mark.slow
-def test_the_ledger_is_filled_from_the_runs(
-    outcome: Outcome, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = (Path(ledger.__file__).parent / "ledger.toml").read_text(encoding="utf-8")
-    copy = tmp_path / "ledger.toml"
-    copy.write_text(text, encoding="utf-8")
-    update.main("reflection-table-1", str(folder / "results.json"), str(copy))
-    assert "reflection-table-1/500/rc(random)" in capsys.readouterr().out
-    pairs = zip(text.splitlines(), copy.read_text("utf-8").splitlines(), strict=True)
-    changed = [(old, new) for old, new in pairs if old != new]
-    # Five seeds instead of ten in three rows, and other numbers in the one that is not 0.
-    assert [new for _, new in changed if new.startswith("seeds")] == ["seeds = 5"] * 3
-    keys = {new.partition(" ")[0] for _, new in changed}
-    assert len(changed) == 5 and keys == {"ours", "error", "seeds"}
-    with pytest.raises(GoalmeterError, match="the ledger has no row 'nowhere'"):
-        update.with_row(text, "nowhere", {})

@@ -81,15 +81,3 @@ def test_a_linear_module_reaches_the_optimum() -> None:
     np.testing.assert_allclose(result.goal.values, [[1, -1], [-1, 1]], atol=1e-4)
     assert result.rationality == pytest.approx(np.log(2), rel=1e-3)
     assert "computed by a torch module" in result.target
-    # A module that cannot see where the cheese is has nothing to say.
-    blind = meg.causal_class(
-        mouse(position=True),
-        ["D"],
-        network=torch.nn.Linear(1, 1),
-        targets=["M", "S"],
-        inputs=[[1], [1], [-1], [-1]],
-        seeds=[3],
-        iterations=5,
-    )
-    assert blind.value == pytest.approx(0.0, abs=1e-9)
-    assert blind.upper_bound == pytest.approx(MEG_08, abs=1e-6)

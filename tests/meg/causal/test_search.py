@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from meg.causal.searches import (
     LOG2,
     entropy,
-    forgetful,
     grid_entropy,
     known,
     searched,
@@ -21,17 +20,14 @@ from meg.causal.searches import (
     team,
 )
 from oracles import random_diagrams as diagrams
-from oracles.causal_model import Model
 
 from goalmeter import meg
 from goalmeter.causal import utility_of
 from goalmeter.causal.contexts import recall_of
 from goalmeter.meg.causal.insufficient_recall import search
 from goalmeter.meg.causal.outcomes import (
-    implicit_gradient,
     joint_outcomes,
 )
-from goalmeter.meg.causal.search import Family, SearchTask, random_policies, stacked
 
 
 def test_a_team_that_mostly_matches() -> None:
@@ -112,30 +108,3 @@ def test_the_search_knows_nothing_of_recall(make: Any, seed: int, policy: str) -
     assert result.value == pytest.approx(exact.value, abs=1e-8)
     if exact.value > 1e-6:
         assert result.rationality == pytest.approx(exact.rationality, rel=1e-4)
-
-
-@several
-@given(forgetful, seeds)
-def test_the_gradient_of_the_evidence(model: Model, seed: int) -> None:
-    """By differences of the utility, with policies that stay stationary."""
-    network = network_of(model)
-    table = joint_outcomes(network, model.decisions, ["T"])
-    measured = table.policies(network)
-    rng = np.random.default_rng(seed)
-    weights = rng.standard_normal(table.features.shape[1])
-
-    def stationary(weights: Any, start: Any) -> Any:
-        task = SearchTask(table, table.features @ weights, measured, table.visits(measured))
-        family = Family(task, rng, 1.0, fixed=False)
-        return family.polished(1.0, stacked([start]), np.ones(1))[0]
-
-    task = SearchTask(table, table.features @ weights, measured, table.visits(measured))
-    family = Family(task, rng, 1.0, fixed=False)
-    start = family.maximise([1.0], [random_policies(table, 6, rng)])[0].best[0]
-    assume(np.isfinite(start.evidence) and start.evidence > -20)
-    gradient = implicit_gradient(table, task.value, 1.0, start.policies, task.visits)
-    for k, axis in enumerate(1e-5 * np.eye(len(weights))):
-        ahead = stationary(weights + axis, start.policies)
-        behind = stationary(weights - axis, start.policies)
-        slope = (ahead.evidence - behind.evidence) / 2e-5
-        assert slope == pytest.approx(gradient[k], rel=1e-4, abs=1e-5)

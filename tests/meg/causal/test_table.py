@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -146,19 +145,12 @@ def test_tables_that_do_not_fit_are_refused(data: Any, message: str) -> None:
 def test_rows_that_the_model_cannot_produce_are_refused() -> None:
     possible = {"S": [0, 1], "D": [1, 0], "X": [1, 0], "E": [0, 1]}
     assert quick(CHAIN, ["D", "E"], possible, targets=["T", "X"]).n == 2
-    with pytest.raises(
-        InvalidTrajectoryError,
-        match="row 1 of the table has S = 2 at 'D', which has probability 0 in the model; mend the "
-        "row, or the model's CPDs",
+    for change, words in (
+        ({"S": [0, 2]}, "row 1 of the table has S = 2 at 'D', which has probability 0"),
+        ({"X": [0, 0]}, "row 0 of the table has X = 0 at 'E', which has probability 0 .* after"),
     ):
-        quick(CHAIN, ["D", "E"], {**possible, "S": [0, 2]}, targets=["T", "X"])
-    with pytest.raises(
-        InvalidTrajectoryError,
-        match="row 0 of the table has X = 0 at 'E', which has probability 0 in the model after "
-        "what "
-        "was done at 'D'; mend the row",
-    ):
-        quick(CHAIN, ["D", "E"], {**possible, "X": [0, 0]}, targets=["T", "X"])
+        with pytest.raises(InvalidTrajectoryError, match=words):
+            quick(CHAIN, ["D", "E"], possible | change, targets=["T", "X"])
 
 
 NUMBERED = CausalBayesianNetwork(
@@ -255,7 +247,4 @@ def test_a_pair_by_hand(goal: Any) -> None:
     assert result.p_value == pytest.approx(2.8e-8, rel=0.1)  # 5.55 standard deviations
     assert 0.0 < result.interval[0] < result.corrected < result.interval[1]
     assert result.held_out < result.raw
-    assert json.loads(json.dumps(result.to_json()))["recall"] == "insufficient"
-    text = str(result)
-    assert "insufficient recall, so the policies were searched for" in text
-    assert "the interval holds the model that was found fixed" in text
+    assert result.recall == "insufficient"
