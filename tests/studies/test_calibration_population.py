@@ -18,10 +18,8 @@ from goalmeter.gridworld.generators import distances_from
 from goalmeter.navigation import Trajectory, walk
 from goalmeter.statistics import Estimate
 from replications.calibration.population import page
-from replications.calibration.population import scores as scoring
 from replications.calibration.population.agents import (
     LEAST_DISTANCE,
-    TARGETS,
     Habit,
     ScenePair,
     Simulated,
@@ -33,21 +31,14 @@ from replications.calibration.population.agents import (
     scene_pair,
 )
 from replications.calibration.population.evidence import (
-    PopulationEvidence,
-    PopulationScale,
-    measure_population,
     pair_evidence,
     scene_walks,
     towards,
 )
 from replications.calibration.population.scores import (
-    FOLLOWED,
-    INSTRUMENTS,
     LEVEL,
-    MEG,
     TESTS,
     Truth,
-    judged,
     rank_correlation,
     scores_of,
     swap_signs,
@@ -268,38 +259,6 @@ def test_thresholds_and_rank_correlations_by_hand() -> None:
     first, second = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 4])
     assert rank_correlation(first, second) == pytest.approx(0.8)
     assert math.isnan(rank_correlation(np.ones(3), np.arange(3.0)))
-
-
-BESIDE = ["ideal-mouse", "wall-follower"]
-SMALL = PopulationScale(agents=30, grids=1, sizes=(7,), complexities=(0.0, 0.5), walks=1)
-
-
-@pytest.fixture(scope="module")
-def small() -> PopulationEvidence:
-    return measure_population(SMALL, seed=5, beside=BESIDE)
-
-
-@pytest.mark.slow
-def test_a_calibration_on_two_populations(
-    small: PopulationEvidence, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scoring, "RESAMPLES", 20)
-    calibration = judged(SMALL, 0, small, measure_population(SMALL, seed=6, beside=BESIDE))
-    assert set(calibration["thresholds"]) == set(INSTRUMENTS)
-    second = calibration["populations"][1]
-    assert [each["seed"] for each in calibration["populations"]] == [100, 101]
-    assert sum(second["classes"].values()) == len(second["agents"]) == SMALL.agents
-    assert np.sum(second["confusion"]["wanted_by_named"]) == SMALL.agents
-    assert np.argmax(second["beside"]["ideal-mouse"][FOLLOWED]) == TARGETS.index("goal")
-    tables = [table for section in page.sections(calibration) for table in section.tables]
-    assert len({table.caption for table in tables}) == len(tables) == 11
-    sentences = page.findings(calibration)
-    assert sentences[0].startswith("Recommended: the swap test of MEG")
-    assert sum("Aim: at " in line for line in sentences) == 7
-    # Every agent's scores are in the results: a rate can be counted again.
-    aimless = [max(a["scores"][MEG]) for a in second["agents"] if a["target"] == "none"]
-    alarms = np.mean(np.array(aimless) > calibration["thresholds"][MEG])
-    assert second["false_alarms"][MEG].value == pytest.approx(alarms)
 
 
 @pytest.mark.parametrize(

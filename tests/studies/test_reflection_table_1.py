@@ -71,12 +71,7 @@ def test_results_and_figures_are_beside_the_page(outcome: Outcome, folder: Path)
     assert naive["published"]["verdict"] == naive["ours"]["verdict"] == "raises"
     assert naive["published"]["difference"] == pytest.approx(0.551488 - 0.221532)
     assert (folder / "figures" / "table-1.svg").exists()
-    assert outcome.report == (folder / "report.html").resolve()
-    text = (folder / "report.html").read_text(encoding="utf-8")
-    assert (
-        "--agents constant,rc(constant),rc(random) --seeds 5 --steps 500" in text
-        and ">nan<" not in text
-    )
+    assert ">nan<" not in (folder / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
