@@ -318,7 +318,7 @@ def unused(**changes: Any) -> Representation:
 
 def bare(**changes: Any) -> Representation:
     """One of which only maps were read."""
-    rows = ("places", "use", "doses", "spans", "moved", "subspaces")
+    rows: tuple[str, ...] = ("places", "use", "doses", "spans", "moved", "subspaces")
     rows += ("plan", "decided", "settled", "states")
     empty: dict[str, Any] = dict.fromkeys(rows, ())
     empty |= {"explained": {}, "believed": {}, "verdict": ""}
