@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _FILE = Path(__file__).with_name("cases.txt")
 AS_TEXT = ("text", "bad")  # groups of commands whose output is not asked for as JSON
 
 
-@dataclass(frozen=True)
-class Case:
-    """One row of the table.
-
-    Attributes:
-        name: of the row; a filter looks for its text here.
-        group: of commands, which a filter may name too.
-        commands: what is run, in this order and in one folder: the words after `goalmeter`, or
-            `python` and the name of a program.
-        keeps: files that the commands write, which are compared as well.
-    """
+class Case(NamedTuple):
+    """One row of the table; filters look for words in its name, and for its group."""
 
     name: str
     group: str
+    # Run in this order in one folder: words after `goalmeter`, or `python` and a program's name.
     commands: tuple[tuple[str, ...], ...]
-    keeps: tuple[str, ...]
+    keeps: tuple[str, ...]  # files that the commands write, which are compared as well
 
 
 def cases() -> Iterator[Case]:

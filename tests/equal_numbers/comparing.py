@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _NUMBER = re.compile(r"[-+−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 NUMBERS, SHAPE, WORDS = "numbers", "shape", "words"
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One place where two outputs differ.
+class Difference(NamedTuple):
+    """One place where two outputs differ, as text of both."""
 
-    Attributes:
-        kind: NUMBERS, SHAPE (something is there in one of them only), or WORDS.
-        path: where, such as "commands.0.out.cells.3.spl".
-        before: what is there in the first, as text.
-        after: what is there in the second.
-    """
-
-    kind: str
-    path: str
+    kind: str  # NUMBERS, SHAPE (something is there in one of them only), or WORDS
+    path: str  # such as "commands.0.out.cells.3.spl"
     before: str
     after: str
 
@@ -81,9 +72,9 @@ def _members(before: Any, after: Any, key: Any, path: str) -> Iterator[Differenc
     if key in before and key in after:
         yield from differences(before[key], after[key], path)
     else:
-        nothing = "(nothing)"
-        first = _shown(before[key]) if key in before else nothing
-        second = _shown(after[key]) if key in after else nothing
+        first, second = (
+            _shown(each[key]) if key in each else "(nothing)" for each in (before, after)
+        )
         yield Difference(SHAPE, path, first, second)
 
 

@@ -14,49 +14,12 @@ import numpy as np
 
 _S, _A, _H, _D, _N = 6, 3, 5, 2, 12
 
-_MOUSE = """network mouse {}
-variable S { type discrete [ 2 ] { left, right }; }
-variable D { type discrete [ 2 ] { left, right }; }
-variable T { type discrete [ 2 ] { cheese, none }; }
-probability ( S ) { table 0.5, 0.5; }
-probability ( D | S ) { (left) 0.8, 0.2; (right) 0.2, 0.8; }
-probability ( T | S, D ) {
-  (left, left) 1, 0; (left, right) 0, 1; (right, left) 0, 1; (right, right) 1, 0;
-}
-"""
-# The second decision sees the first: sufficient recall.
-_RECALL = """network recall {}
-variable S { type discrete [ 2 ] { s0, s1 }; }
-variable D1 { type discrete [ 2 ] { a, b }; }
-variable M { type discrete [ 2 ] { m0, m1 }; }
-variable D2 { type discrete [ 2 ] { a, b }; }
-variable T { type discrete [ 3 ] { t0, t1, t2 }; }
-probability ( S ) { table 0.3, 0.7; }
-probability ( D1 | S ) { (s0) 0.9, 0.1; (s1) 0.25, 0.75; }
-probability ( M | S, D1 ) {
-  (s0, a) 0.9, 0.1; (s0, b) 0.4, 0.6; (s1, a) 0.5, 0.5; (s1, b) 0.2, 0.8;
-}
-probability ( D2 | S, D1, M ) {
-  (s0, a, m0) 0.7, 0.3; (s0, a, m1) 0.2, 0.8; (s0, b, m0) 0.5, 0.5; (s0, b, m1) 0.1, 0.9;
-  (s1, a, m0) 0.6, 0.4; (s1, a, m1) 0.4, 0.6; (s1, b, m0) 0.9, 0.1; (s1, b, m1) 0.3, 0.7;
-}
-probability ( T | M, D2 ) {
-  (m0, a) 0.6, 0.3, 0.1; (m0, b) 0.1, 0.3, 0.6; (m1, a) 0.2, 0.5, 0.3; (m1, b) 0.3, 0.1, 0.6;
-}
-"""
-# A team: neither decision sees what the other saw, so recall is insufficient.
-_TEAM = """network team {}
-variable S1 { type discrete [ 2 ] { s0, s1 }; }
-variable S2 { type discrete [ 2 ] { s0, s1 }; }
-variable D1 { type discrete [ 2 ] { a, b }; }
-variable D2 { type discrete [ 2 ] { a, b }; }
-variable T { type discrete [ 2 ] { won, lost }; }
-probability ( S1 ) { table 0.5, 0.5; }
-probability ( S2 ) { table 0.4, 0.6; }
-probability ( D1 | S1 ) { (s0) 0.85, 0.15; (s1) 0.3, 0.7; }
-probability ( D2 | S2 ) { (s0) 0.75, 0.25; (s1) 0.2, 0.8; }
-probability ( T | D1, D2 ) { (a, a) 0.9, 0.1; (a, b) 0.3, 0.7; (b, a) 0.4, 0.6; (b, b) 0.8, 0.2; }
-"""
+# Example 1; then two decisions, of which the second sees the first, and of which neither sees the
+# other.
+_MOUSE, _RECALL, _TEAM = (
+    Path(__file__).with_name(f"{name}.bif").read_text("utf-8")
+    for name in ("mouse", "recall", "team")
+)
 _AGENT = '''"""Two agents as functions of the history."""
 
 import hashlib

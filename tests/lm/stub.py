@@ -1,20 +1,15 @@
 """A server that answers as a model would, in the time that one takes: python stub.py SETTINGS.
 
-It speaks OpenAI's chat completions on loopback, and thinks of nothing: the answer to a grid is the
-right move, or with `error` another one, drawn from the prompt and the question's seed. SETTINGS is
-a JSON object of the fields of `Settings`. The port is the first line of standard output, and the
-process ends with its standard input. A GET of /counts says what happened so far, and when the first
-call came and the last was answered.
+It speaks OpenAI's chat completions on loopback: the answer to a grid is the right move, or with
+`error` another one. SETTINGS is a JSON object of the fields of `Settings`. The port is the first
+line of standard output, and the process ends with its standard input; GET /counts says what
+happened so far.
 
-Each answer takes a time that is lognormal with the median `seconds` and the shape `tail` (of the
-logarithm), and has as many tokens as `speed` tells in that time. With `throughput`, all answers
-together get so many tokens a second, as of a server that is full. A share `failing` of all calls
-fails, in turn with a 500, a 429 that says when to come back, a connection that is dropped, and an
-answer that is no JSON. More than `most` questions at once are answered by 429.
-
-Some names of models misbehave: "broken" is an error of the server, "refuses" one of the request,
-"long" finds every prompt too long, "slow" does not answer in time, "none" has no choices in its
-reply and "null" no content.
+An answer's time is lognormal with the median `seconds` and the shape `tail`, and it has as many
+tokens as `speed` tells in that time; with `throughput`, all answers together get so many tokens a
+second. A share `failing` of all calls fails, in turn with a 500, a 429, a dropped connection, and
+an answer that is no JSON. More than `most` questions at once are answered by 429. Models named in
+ERRORS fail; "slow" does not answer in time, "none" has no choices and "null" no content.
 """
 
 from __future__ import annotations

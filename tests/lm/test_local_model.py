@@ -19,12 +19,7 @@ from lm.tiny_models import Models  # noqa: E402
 
 from goalmeter._errors import InvalidFileError  # noqa: E402
 from goalmeter.agents.inspect_providers import Batcher  # noqa: E402
-from goalmeter.agents.local_models import (  # noqa: E402
-    LocalModel,
-    Reply,
-    Sampling,
-    SeededSampling,
-)
+from goalmeter.agents.local_models import LocalModel, Reply, Sampling, SeededSampling  # noqa: E402
 from goalmeter.navigation.inspect.run import ask  # noqa: E402
 from goalmeter.navigation.prompts import Asking, understood  # noqa: E402
 
@@ -113,7 +108,6 @@ def test_a_damaged_folder_is_one_line(
     assert "\n" not in str(error.value) and len(str(error.value)) < 700
 
 
-# --- Sampling -------------------------------------------------------------------------------------
 WEIGHTS = [0.05, 0.4, 0.3, 0.15, 0.1]
 
 

@@ -33,24 +33,6 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspect_run, "WAIT", 0.0)
 
 
-def test_a_model_is_shown_as_a_reference_agent_is(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    options: dict[str, Any] = {"suite": "two-path", "grids": 2, "out": run}
-    message: list[str] = []
-    model = navigate("goalmeter/optimal", **options)
-    agent = navigate("optimal", **(options | {"out": None}))
-    assert model.json.keys() - agent.json.keys() == {"failed", "run", "spent"}
-    assert model.json["failed"] == {} and model.json["agent"] == "goalmeter/optimal"
-    assert [t.caption for t in model.tables][:2] == [t.caption for t in agent.tables][:2]
-    for first, second in zip(model.json["cells"], agent.json["cells"], strict=True):
-        assert first.keys() == second.keys() and first["accuracy"] == second["accuracy"] == 1.0
-    # Given again it needs nobody, and what reads runs reads this one.
-    again = navigate("goalmeter/optimal", **options, progress=message.append)
-    assert again.json == model.json and "4 of 4 walks were there already" in message[0]
-    assert len(list(run.glob("inspect/*.eval"))) == 1
-    assert load(run).plan.agent == "goalmeter/optimal"
-
-
 def test_what_failed_is_made_again_and_stays_on_record(tmp_path: Path) -> None:
     turn = count()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,6 @@ pytest.importorskip("openai")
 import anyio
 from lm.stubbed import Stubbed
 
-from goalmeter import cli
-from goalmeter._errors import IncompleteRunError, InvalidParameterError
 from goalmeter.navigation import Trajectory, suite
 from goalmeter.navigation.inspect.budget import Budget, BudgetReachedError
 from goalmeter.navigation.inspect.models import Server
@@ -105,40 +101,6 @@ def test_a_budget_ends_a_run_that_a_larger_one_resumes(
         done = walked(stub, tmp_path / "run")
         assert [each.to_json() for each in done] == [each.to_json() for each in whole]
         assert spent_in(tmp_path / "run" / LOGS)["tokens"] == told(stub) - needed
-
-
-@pytest.mark.parametrize("wrong", [{"tokens": -1}, {"usd": 1.0}, {"price_in": 1.0}])
-def test_impossible_budgets_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameterError):
-        Budget(**wrong)
-
-
-def test_the_command_with_a_budget(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def status(command: list[str]) -> int | str | None:
-        monkeypatch.setattr(sys, "argv", ["goalmeter", *command])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        return stopped.value.code or 0
-
-    with Stubbed() as stub:
-        command = ["navigate", MODEL, "--sizes=7", "--complexities=1", "--grids=2", "--json"]
-        command += ["--model-base-url", stub.url, "--max-connections=2"]
-        command += ["--out", str(tmp_path / "run")]
-        assert status([*command, "--budget=tokens=2000"]) == 3
-        out, err = capsys.readouterr()
-        value = json.loads(out)
-        assert value["complete"] is False and value["cells"] == []
-        assert value["walks"]["ended"] + value["walks"]["left"] == value["walks"]["all"] == 8
-        assert "the budget is reached" in err and "goes on from" in err
-        with pytest.raises(IncompleteRunError):
-            load(tmp_path / "run")
-        assert status(command) == 0
-        value = json.loads(capsys.readouterr().out)
-        assert value["spent"]["tokens"] == told(stub) and value["cells"]
-        assert status([*command, "--budget=calls=5"]) == 2
-        assert "Inspect has no limit on calls" in capsys.readouterr().err
 
 
 def test_failures_of_the_server_are_retried(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,9 @@ import pytest
 pytest.importorskip("inspect_ai")
 
 from inspect_ai import Task, eval
-from inspect_ai.log import EvalError, read_eval_log, write_eval_log
 from inspect_ai.model import ContentReasoning, ContentText, ModelOutput
 from lm.mocks import best, mock, output
 
-from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.navigation import Trajectory, suite, walk
 from goalmeter.navigation.inspect.eval_log import trajectories
@@ -117,42 +114,6 @@ def test_asked_once_at_temperature_0() -> None:
     asked.clear()
     run(navigation("maze", **options, once=False), mock(answer), temperature=0)
     assert len(asked) == 4 * cold[0].distance
-
-
-def test_what_breaks_on_the_way(tmp_path: Path) -> None:
-    turn = count()
-
-    def answer(prompt: str, config: Any) -> str:
-        if next(turn) >= 2:
-            raise TimeoutError("late")
-        return best(prompt)
-
-    out = tmp_path / "walks.jsonl"
-    task = navigation("maze", **(ONE | {"grids": 3}), out=str(out))
-    log, walks = run(task, mock(answer), max_samples=1)
-    # Steps until then are kept, all walks are there, and the run says that it is not complete.
-    assert len(walks) == 3 and log.status == "error"
-    assert [len(t.steps) for t in sorted(walks, key=lambda t: -len(t.steps))] == [2, 0, 0]
-    assert {t.outcome for t in walks} == {"timeout"}
-    assert sorted(map(repr, written(out))) == sorted(map(repr, walks))
-    assert log.results.scores[0].metrics["mean"].value == 0
-
-
-def test_what_has_no_score_is_there_as_well() -> None:
-    log, _ = run(navigation("maze", **(ONE | {"trajectories": 3})), "goalmeter/optimal")
-    path = log.location
-    log = read_eval_log(path)
-    first, second, third = log.samples
-    first.scores, second.scores = None, {}
-    second.error = EvalError(message="odd", traceback="", traceback_ansi="")
-    write_eval_log(log, path)
-    by = {t.trajectory: t for t in trajectories(path)}
-    kept = [sample.metadata["walk"]["trajectory"] for sample in (first, second, third)]
-    assert [by[each].outcome for each in kept] == ["interrupted", "error", "arrived"]
-    third.scores["walked"].metadata["trajectory"]["cap"] = 0
-    write_eval_log(log, path)
-    with pytest.raises(InvalidTrajectoryError, match=r"sample .* cap is 0"):
-        trajectories(path)
 
 
 @pytest.mark.slow

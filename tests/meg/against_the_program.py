@@ -2,11 +2,8 @@
 
     PYTHONPATH=src:tests python -m meg.against_the_program 4000 [first seed]
 
-Worlds have zeros, absorbing states, states out of reach, and actions that are the same; behaviours
-are certain in places. A contradiction is a value above the program's optimum, a bound below a value
-that some utility reaches, or a certified value that some utility exceeds. The program computes the
-support of its optimum by a linear program that misses masses below 1e-7 and then says too much, so
-where it lies above a bound, the best utility that BFGS finds decides.
+The program computes the support of its optimum by a linear program that misses masses below 1e-7
+and then says too much; where it lies above a bound, the best utility that BFGS finds decides.
 """
 
 from __future__ import annotations

@@ -14,20 +14,15 @@ from oracles.paths import enumerate_paths, policy_at
 from goalmeter._types import FloatArray
 from goalmeter.meg import known_utility, mce_plug_in
 from goalmeter.meg.behaviour import EvidencePoint, PlugIn, behaviour_of, best_rationality, evidence
-from goalmeter.tabular import TabularMDP, expected_return, soft_plan
+from goalmeter.tabular import TabularMDP
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.policies import rewards_of
 
 seeds = st.integers(0, 2**16)
-rationalities = st.sampled_from([0.3, 1.0, 2.5])
 
 
 def at(mdp: TabularMDP, policy: FloatArray, *b: float) -> EvidencePoint:
     return evidence(problem(mdp, rewards_of(mdp), np.array(b)), behaviour_of(mdp, [policy]))
-
-
-def soft(mdp: TabularMDP, b: float) -> FloatArray:
-    return soft_plan(mdp, b).policy()[..., 0]
 
 
 def test_one_decision_by_hand() -> None:
@@ -39,22 +34,6 @@ def test_one_decision_by_hand() -> None:
     assert (result.model_loss, result.loss) == (pytest.approx(0.25), pytest.approx(0.25))
     assert result.slope == pytest.approx(0.0, abs=1e-15)
     assert result.curvature == pytest.approx(-3 / 16)
-
-
-@given(seed=seeds, b=rationalities, infinite=st.booleans())
-@few
-def test_the_slope_is_the_difference_in_return(seed: int, b: float, infinite: bool) -> None:
-    # Section 5: E_policy[U] - E_model[U].
-    world = generic_world(seed, discount=0.6)
-    mdp = world.mdp(horizon=None) if infinite else world.mdp()
-    policy = world.policy[0] if infinite else world.policy
-    result = at(mdp, policy, b)
-    difference = expected_return(mdp, policy).mean - expected_return(mdp, soft(mdp, b)).mean
-    assert result.slope == pytest.approx(difference, abs=1e-11)
-    assert result.start_loss == pytest.approx(result.model_loss, abs=1e-11)
-    step = 1e-5
-    low, high = at(mdp, policy, b - step, b + step).value
-    assert result.slope == pytest.approx((high - low) / (2 * step), abs=1e-7)
 
 
 PAIR = TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1)

@@ -7,21 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 from meg.against_the_program import instance
-from meg.instances import Awkward, awkward, few, generic_world
+from meg.instances import Awkward, awkward
 from oracles import unknown_utility as oracle
 from scipy.optimize import linprog
 
 from goalmeter._types import FloatArray
-from goalmeter.meg import unknown_utility
 from goalmeter.meg.behaviour import behaviour_of, linear_class
 from goalmeter.meg.certificate import LinearFit
 from goalmeter.meg.faces import Rows, recession_faces, strictest
 from goalmeter.meg.linear import fit_linear
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.tabular import TabularMDP, optimal_policy
+from goalmeter.tabular import TabularMDP
 
 
 def fit(instance: Awkward) -> LinearFit:
@@ -34,15 +31,6 @@ def fit(instance: Awkward) -> LinearFit:
         tolerance=1e-7,
         ceiling=100.0,
     )
-
-
-@given(seed=st.integers(0, 2**16))
-@few
-def test_interior_optima_have_no_directions(seed: int) -> None:
-    world = generic_world(seed)
-    result = fit(Awkward(world.P, world.policy, world.mu, 4, 1.0, "state", None))
-    assert result.directions == []
-    assert result.upper_bound - result.value <= 1e-7
 
 
 def test_a_face_of_a_face() -> None:
@@ -61,24 +49,6 @@ def nothing() -> None:
 def start_of(mdp: TabularMDP, over: Any = "state") -> SoftModel:
     utilities = linear_class(mdp, over=over)
     return SoftModel(mdp, utilities, np.zeros(utilities.n_weights), None)
-
-
-def random_world(n: int, horizon: int) -> TabularMDP:
-    """Four successors anywhere for each of four actions; start first, reward last."""
-    rng = np.random.default_rng(0)
-    next_state = rng.integers(n, size=(n, 4, 4))
-    probability = rng.dirichlet(np.ones(4), size=(n, 4))
-    reward, start = np.eye(n)[-1], np.eye(n)[0]
-    return TabularMDP((next_state, probability), reward, horizon=horizon, initial=start)
-
-
-def test_a_mouse_and_its_cheese() -> None:
-    # One decision that is paid: to go to state 1 or 2. Whoever surely goes to 1 wants 1.
-    stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
-    mdp = TabularMDP([[[0, 1, 0], [0, 0, 1]], *stay], np.zeros(3), horizon=2)
-    (face,) = recession_faces(start_of(mdp), behaviour_of(mdp, [[[1, 0]] * 3]), nothing)
-    assert face.direction[1] - face.direction[2] > 0.5
-    np.testing.assert_allclose(face.model.policy(0)[:, 0], [1.0, 0.0])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -111,13 +81,6 @@ def test_the_last_face_is_the_support_of_the_program(seed: int) -> None:
     np.testing.assert_array_equal(left, possible)
 
 
-@pytest.mark.slow
-def test_the_optimum_of_a_world_with_chance_closes() -> None:
-    mdp = random_world(120, 12)
-    result = unknown_utility(mdp, optimal_policy(mdp))
-    assert result.certified and result.rationality == np.inf
-
-
 def rows_of(matrix: FloatArray, dense: int) -> Rows:
     """The matrix as rows whose first columns are dense."""
     return Rows(matrix[:, :dense].copy(), sp.csr_matrix(matrix[:, dense:]))
@@ -133,15 +96,6 @@ def most_strict(matrix: FloatArray) -> float:
         bounds=[(None, None)] * k + [(0, 1)] * n,
     )
     return -float(result.fun)
-
-
-def test_a_case_by_hand() -> None:
-    # x1 must be 0, for it and its opposite are asked for; x2 and x2 - x1 can both be positive.
-    matrix = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])
-    for dense in (0, 1, 2):
-        x = strictest(rows_of(matrix, dense), nothing)
-        assert x[0] == pytest.approx(0.0, abs=1e-6)
-        assert x[1] >= 1.0 - 1e-6
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -45,29 +45,6 @@ def test_influence_by_hand(utility: Any, horizon: int | None, nothing: bool) -> 
         assert result.certified
 
 
-def nearly_endless(exponent: int) -> TabularMDP:
-    rng = np.random.default_rng(0)
-    P = rng.dirichlet(np.ones(3), size=(3, 2))
-    return TabularMDP(P, [0.0, 1.0, -1.0], discount=1.0 - 10.0**-exponent)
-
-
-@pytest.mark.slow
-def test_what_is_certified_near_one_is_right() -> None:
-    # (1 - g) MEG converges as g -> 1, with an error of the order of 1 - g.
-    policy = np.random.default_rng(1).dirichlet(np.ones(2), size=3)
-    limit = known_utility(nearly_endless(6), policy).fraction
-    certified = []
-    for exponent in range(7, 15):
-        result = known_utility(nearly_endless(exponent), policy)
-        assert result.value <= result.upper_bound <= result.maximum
-        assert limit <= result.upper_bound / result.maximum + 1e-3
-        if result.certified:
-            certified.append(exponent)
-            assert result.fraction == pytest.approx(limit, abs=1e-5)
-            assert result.tolerance <= 1e-6 * result.maximum
-    assert certified[:2] == [7, 8] and 11 not in certified
-
-
 def test_a_utility_whose_rationality_is_beyond_a_double() -> None:
     world = generic_world(0)
     small = known_utility(world.mdp(), world.policy, utility=world.R * 1e-280)

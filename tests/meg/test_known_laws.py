@@ -118,9 +118,7 @@ def test_a_wrong_rationality_would_not_be_certified(
     world = generic_world(3)
     right = known_utility(world.mdp(), world.policy)
     monkeypatch.setattr(
-        known,
-        "best_rationality",
-        lambda evaluate, at_zero: np.array([factor * right.rationality]),
+        known, "best_rationality", lambda evaluate, at_zero: np.array([factor * right.rationality])
     )
     wrong = known_utility(world.mdp(), world.policy)
     assert wrong.value < right.value <= wrong.upper_bound

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from meg.instances import awkward, generic_world, moving_world
+from meg.instances import awkward, generic_world
 from numpy.testing import assert_allclose
 
-from goalmeter._errors import (
-    InvalidPolicyError,
-)
 from goalmeter.meg import (
     MegResult,
-    batched,
     known_utility,
     known_utility_many,
     unknown,
@@ -151,33 +146,3 @@ def test_cliff_worlds_agree_to_rounding_and_none_is_left_alone(
         assert np.isinf(many.rationality) == np.isinf(alone.rationality)
         assert_allclose(many.bound_size, alone.bound_size, rtol=1e-3)
     assert any(np.isinf(result.rationality) for result in together)
-
-
-def test_what_does_not_close_together_is_searched_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    worlds, policies = cliffs()
-    monkeypatch.setattr(batched, "MOST_ROUNDS", 3)
-    for many, world, policy in zip(
-        unknown_utility_many(worlds[:2], policies[:2]), worlds, policies, strict=False
-    ):
-        alone = unknown_utility(world, policy)
-        assert (many.value, many.upper_bound) == (alone.value, alone.upper_bound)
-
-
-MANY: tuple[Callable[..., list[MegResult]], ...] = (known_utility_many, unknown_utility_many)
-
-
-@pytest.mark.parametrize("many", MANY)
-def test_errors_say_which_world(many: Callable[..., list[MegResult]]) -> None:
-    worlds = [generic_world(seed).mdp() for seed in range(3)]
-    policies: list[Any] = [generic_world(seed).policy for seed in range(3)]
-    bad = [*policies[:2], np.full((4, 3), 0.5)]
-    with pytest.raises(InvalidPolicyError, match=r"^worlds\[2\]: policy\[0\] sums to 1.5"):
-        many(worlds, bad)
-    rules_out = [None, np.tile([1.0, 0.0, 0.0], (4, 1)), None]
-    words = r"^worlds\[1\]: reference\[\d, \d\] is 0 at decision 0, but the measured behaviour"
-    with pytest.raises(InvalidPolicyError, match=words):
-        many(worlds, policies, references=rules_out)
-    # One that has to be worked on by itself is named as well.
-    larger = moving_world(0, n_states=6).mdp()
-    with pytest.raises(InvalidPolicyError, match=r"^worlds\[3\]: policy has shape \[2\]"):
-        many([*worlds, larger], [*policies, [0.5, 0.5]])

@@ -6,12 +6,8 @@ import json
 from typing import Any
 
 import numpy as np
-import pytest
 
-import goalmeter as gm
 from goalmeter.meg import MegResult
-from goalmeter.pages.meg import result_table
-from goalmeter.tabular.trajectories import Trajectories
 
 
 def result(**changes: Any) -> MegResult:
@@ -30,18 +26,6 @@ def result(**changes: Any) -> MegResult:
     return MegResult(**{**fields, **changes})
 
 
-def test_fraction_gap_and_sign() -> None:
-    plain = result()
-    assert plain.fraction == 0.25
-    assert plain.gap == pytest.approx(1e-9)
-    assert plain.certified
-    assert plain.signed == 0.25
-    assert result(rationality=-np.inf).signed == -0.25
-    assert result(rationality=0.0).signed == 0.0
-    assert result(value=0.0, maximum=0.0).fraction == 0.0
-    assert not result(upper_bound=0.3).certified
-
-
 def test_json_holds_infinities_as_words() -> None:
     for rationality, word in ((np.inf, "inf"), (-np.inf, "-inf"), (2.0, 2.0)):
         document = result(rationality=rationality, notes=("a note",)).to_json()
@@ -52,45 +36,3 @@ def test_json_holds_infinities_as_words() -> None:
     assert document["by_step"] == [0.25, 0.0]
     assert document["notes"] == ["a note"]
     assert document["certified"] is True
-
-
-def test_as_text() -> None:
-    assert str(result(notes=("mind the step",))) == (
-        "MEG 0.25 nats (certified to 1e-09), 25.0% of 1\n"
-        "  towards the reward, against the uniform policy\n"
-        "  rationality 2; arithmetic\n"
-        "  note: mind the step"
-    )
-    assert "MEG 0.25 nats (upper bound 0.3)" in str(result(upper_bound=0.3))
-    assert "by_step" not in repr(result())  # arrays would drown the rest
-
-
-def test_a_result_is_one_row_of_a_data_frame() -> None:
-    world = gm.cliff_world()
-    result = gm.meg.known_utility(world, gm.optimal_policy(world))
-    (row,) = result.to_pandas().to_dict("records")
-    assert row["meg"] == result.value and row["rationality"] == np.inf and row["certified"]
-    logs = gm.tabular.sample_trajectories(
-        world, gm.uniform_policy(world), 8, rng=np.random.default_rng(0)
-    )
-    estimate = gm.meg.from_trajectories(world, logs)
-    (row,) = estimate.to_pandas().to_dict("records")
-    assert (row["interval_low"], row["interval_high"]) == estimate.interval and row["n"] == 8
-
-
-def test_a_behaviour_worse_than_the_reference_has_a_minus_sign_in_every_headline() -> None:
-    worse = result(rationality=-2.0)
-    assert str(worse).startswith("MEG −0.25 nats (certified to 1e-09), −25.0% of 1")
-    assert dict(worse.summary())["MEG"] == "−0.2500 nats"
-    assert dict(worse.summary())["share of maximum"] == "−25.0%"
-    assert "−0.2500 nats" in worse._repr_html_()
-    assert "upper bound of the absolute value 0.3" in str(result(rationality=-2.0, upper_bound=0.3))
-    assert ("MEG", "−0.2500 nats") in result_table(worse).rows
-    assert worse.to_json()["meg"] == 0.25 and worse.to_json()["signed"] == -0.25
-    # Two states, each visited for sure; the reward is at the second, which is kept away from.
-    mdp = gm.TabularMDP(np.eye(2)[[[0, 1], [0, 1]]], [0.0, 1.0], horizon=3, initial=0)
-    still = np.zeros((9, 3), dtype=np.int64)
-    logged = gm.meg.from_trajectories(mdp, Trajectories(still, still))
-    assert logged.rationality < 0 and str(logged).startswith(f"MEG −{logged.raw:.6g} nats raw, −")
-    assert f"[−{logged.interval[1]:.6g}, " in str(logged)
-    assert dict(logged.headline())["MEG, estimate"].startswith("−")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import goalmeter as gm
-from goalmeter._errors import InvalidParameterError
 from goalmeter.meg import simplest_utility, unknown_utility
 
 
@@ -33,9 +31,3 @@ def test_it_explains_the_share_it_is_asked_for(share: float) -> None:
     # The utility and rationality that are returned are the ones that explain it.
     again = gm.meg.mce_plug_in(mdp, policy, utility=result.utility * result.rationality)
     assert again.evidence == pytest.approx(result.evidence, abs=1e-8)
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0, -1.0, np.nan])
-def test_shares_outside_the_open_interval_are_refused(share: float) -> None:
-    with pytest.raises(InvalidParameterError, match="expected a number between 0 and 1"):
-        simplest_utility(mouse(), [[1, 0], [1, 0], [1, 0]], share=share)

@@ -17,7 +17,6 @@ from goalmeter.meg.behaviour import LinearClass, PolicyBehaviour, behaviour_of, 
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.tabular import TabularMDP
 
-ALL = slice(None)
 CLASSES = ["state", "time-state", "state-action", "features", "action features"]
 
 
@@ -101,36 +100,6 @@ def test_the_policy_is_the_oracles(seed: int, with_reference: bool) -> None:
 
 @given(case=cases)
 @few
-def test_tangents_are_derivatives_of_log_probabilities(case: Case) -> None:
-    directions = case.rng.normal(size=(case.utilities.n_weights, 2))
-    tangents = dict(case.model.tangents(directions))
-    assert sorted(tangents) == list(range(case.mdp.steps))
-    h = 1e-5
-    for k in range(2):
-        ahead = case.log_policy(case.theta + h * directions[:, k])
-        behind = case.log_policy(case.theta - h * directions[:, k])
-        for t, psi in tangents.items():
-            want = (ahead[t] - behind[t]) / (2 * h)
-            np.testing.assert_allclose(psi[..., k], want, atol=1e-7)
-            # Probabilities keep summing to 1.
-            policy = case.model.step(t)[0]
-            np.testing.assert_allclose((policy * psi[..., k]).sum(axis=0), 0, atol=1e-12)
-
-
-@given(case=cases)
-@few
-def test_the_adjoint_is_the_transpose_of_the_tangents(case: Case) -> None:
-    d = case.utilities.n_weights
-    weights = case.rng.normal(size=(case.mdp.steps, 3, 4, 2))
-    result = case.model.adjoint(lambda t: weights[t])
-    want = np.zeros((d, 2))
-    for t, psi in case.model.tangents(np.eye(d)):
-        want += np.einsum("asd,ask->dk", psi, weights[t])
-    np.testing.assert_allclose(result, want, atol=1e-11)
-
-
-@given(case=cases)
-@few
 def test_gradient_and_information_by_differences(case: Case) -> None:
     d, h = case.utilities.n_weights, 1e-5
     gradient = case.model.gradient(case.behaviour)
@@ -146,22 +115,6 @@ def test_gradient_and_information_by_differences(case: Case) -> None:
     np.testing.assert_allclose(information, information.T, atol=1e-14)
     v = case.rng.normal(size=d)
     np.testing.assert_allclose(case.model.curve(v, case.model.states), information @ v, atol=1e-11)
-
-
-@given(case=cases)
-@few
-def test_regrets_are_what_an_action_gives_up(case: Case) -> None:
-    direction = case.rng.normal(size=case.utilities.n_weights)
-    regrets = case.model.regrets(direction)
-    assert regrets.shape == (case.mdp.steps, 3, 4)
-    np.testing.assert_array_equal(regrets.min(axis=1), 0.0)
-    # Along a large multiple of the direction, log-probabilities fall by the regret per unit.
-    far, farther = case.at(2e3 * direction), case.at(3e3 * direction)
-    for t in range(case.mdp.steps):
-        fallen = (far.step(t)[1] - farther.step(t)[1]) / 1e3
-        # A regret is in the units of its own step.
-        weight = 1.0 if case.mdp.horizon is None else case.mdp.discount**t
-        np.testing.assert_allclose(fallen, weight * regrets[t], atol=5e-3)
 
 
 @given(seed=st.integers(0, 999), kind=st.sampled_from(CLASSES))

@@ -158,16 +158,3 @@ def test_options_that_are_refused(
 def test_logs_that_are_refused(log: Any, words: str) -> None:
     with pytest.raises(InvalidTrajectoryError, match=words):
         from_trajectories(LADDER, log)
-
-
-def test_worlds_and_logs_that_do_not_go_together() -> None:
-    log = pair_log(8, 10)
-    with pytest.raises(InvalidParameterError, match="got 2 MDPs and 1 sets of trajectories"):
-        from_trajectories([PAIR, PAIR], [log])
-    with pytest.raises(InvalidParameterError, match="got 0 MDPs and 0 sets"):
-        from_trajectories([], [])
-    with pytest.raises(InvalidParameterError, match="reference is given with several MDPs"):
-        from_trajectories([PAIR, PAIR], [log, log], reference=[[0.5, 0.5]])
-    words = r"utility classes have \[1, 2\] weights, expected the same"
-    with pytest.raises(InvalidParameterError, match=words):
-        from_trajectories([PAIR, LADDER], [log, ([[0]], [[0]])], unknown="state")

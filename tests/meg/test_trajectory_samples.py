@@ -19,9 +19,7 @@ from goalmeter.meg.likelihood import (
     fit_class,
     group_trajectories,
     pooled,
-    scores_by_trajectory,
 )
-from goalmeter.meg.trajectories import information_of
 from goalmeter.tabular import (
     TabularMDP,
     Trajectories,
@@ -79,9 +77,6 @@ def test_the_floor_of_the_corrected_estimate_is_said() -> None:
     for result in measured:
         assert result.corrected == max(result.unfloored, 0.0)
         assert result.to_json()["unfloored"] == result.unfloored
-        text = str(result)
-        is_told = "is given as 0" in text and f"(0 for −{-result.unfloored:.3g})" in text
-        assert is_told == (result.unfloored < 0)
     means = np.mean([(r.corrected, r.unfloored) for r in measured], axis=0)
     error = np.std([r.unfloored for r in measured]) / np.sqrt(len(measured))
     assert abs(means[1]) < 3 * error < means[0] + 3 * error and means[0] > means[1] + error
@@ -140,9 +135,6 @@ def test_walks_that_are_all_the_same_are_explained_in_full(alike: int) -> None:
     assert fit.value == pytest.approx(7 * np.log(4), abs=1e-3)
 
 
-CLASSES = ("state", "state-action", "time-state", "features")
-
-
 def logs(mdp: TabularMDP, n: int, seed: int = 0, **options: Any) -> Trajectories:
     policy = epsilon_greedy(optimal_policy(mdp), 0.4)
     return sampled(mdp, policy, n, rng=np.random.default_rng(seed), **options)
@@ -151,20 +143,6 @@ def logs(mdp: TabularMDP, n: int, seed: int = 0, **options: Any) -> Trajectories
 def groups_of(mdp: TabularMDP, n: int, over: str, **options: Any) -> list[TrajectoryGroup]:
     unknown: Any = tilings(5, 2) if over == "features" else over
     return group_trajectories(mdp, logs(mdp, n, **options), unknown=unknown)
-
-
-@pytest.mark.parametrize("over", CLASSES)
-def test_the_same_information_and_scores(over: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    mdp = grid(5, horizon=6, slip=0.1)
-    (group,) = groups_of(mdp, 7, over)
-    rng = np.random.default_rng(1)
-    model = group.model(rng.normal(size=group.utilities.n_weights))
-    visits = group.visits()
-    literal, scores = model.information(visits), scores_by_trajectory(group, model)
-    monkeypatch.setattr(trajectories, "LARGE_WEIGHTS", 0)
-    monkeypatch.setattr(likelihood, "LARGE_WEIGHTS", 0)
-    np.testing.assert_allclose(information_of(model, visits), literal, atol=1e-12)
-    np.testing.assert_allclose(scores_by_trajectory(group, model), scores, atol=1e-12)
 
 
 @pytest.mark.parametrize(

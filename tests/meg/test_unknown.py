@@ -199,12 +199,6 @@ def test_cliff_world_by_epsilon(tenths: int, value: float, published: float) -> 
             InvalidParameterError,
             "over is 'states', expected 'state', 'state-action' or 'time-state'",
         ),
-        ({"tolerance": 10**400}, InvalidParameterError, "tolerance is 1000"),
-        (
-            {"network": True, "features": np.ones((4, 1))},
-            InvalidParameterError,
-            "network and features .* are both given, expected one of them",
-        ),
         (
             {"reference": [[1.0, 0.0]] * 4},
             InvalidPolicyError,

@@ -15,10 +15,7 @@ from goalmeter._types import FloatArray
 from goalmeter.meg import linear, unknown_utility
 from goalmeter.meg.behaviour import behaviour_of, linear_class, yardstick
 from goalmeter.meg.certificate import Bounds, LinearFit, UtilitySearch, policy_certificate
-from goalmeter.meg.faces import staying_inside
-from goalmeter.meg.preconditioners import (
-    behaviour_entries,
-)
+from goalmeter.meg.preconditioners import behaviour_entries
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.visit_matching import match_visits
 from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
@@ -107,22 +104,6 @@ def test_what_any_policy_proves_is_weak_duality(seed: int, over: Any, length: fl
         assert literal <= proven.bound(float(np.ptp(theta))) + 1e-9
 
 
-def test_what_surely_stays_inside() -> None:
-    # Three squares in a row, left and right; the third is never visited. From the second, right
-    # leads out, but not when it is the last decision, which leads nowhere that is paid.
-    next_state = np.array([[[0], [1]], [[0], [2]], [[1], [2]]])
-    moves, start = (next_state, np.ones((3, 2, 1))), np.eye(3)
-    mdp = TabularMDP(moves, np.zeros(3), horizon=2, initial=start[1])
-    visits = np.array([1.0, 1.0, 0.0])[None, None]
-    allowed = staying_inside(mdp, visits)
-    assert allowed is not None
-    np.testing.assert_array_equal(allowed[0], [[True, True, True], [True, False, True]])
-    np.testing.assert_array_equal(allowed[1], np.ones((2, 3), dtype=bool))
-    assert staying_inside(mdp, np.ones((1, 1, 3))) is None
-    # From the first square the third cannot be reached in time, so no action is ruled out.
-    assert staying_inside(mdp.replace(initial=start[0]), visits) is None
-
-
 @pytest.mark.parametrize("n", [8])
 def test_the_optimum_of_a_grid_has_a_closed_form(n: int) -> None:
     # All decisions but the last, of which each takes one of four; at the one corner that ends the
@@ -178,17 +159,3 @@ def test_awkward_classes_of_features(seed: int) -> None:
     assert fit.gap >= -1e-12
     assert fit.gap <= 1e-6
     assert_the_program_agrees(instance, fit)
-
-
-@pytest.mark.slow
-def test_two_engines_agree_on_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    mdp, features = grid(12, slip=0.05), tilings(12, 1, (0,))[:, :-2]
-    features = np.concatenate([features, tilings(12, 3)], axis=1)
-    assert features.shape[1] > 170
-    policy = epsilon_greedy(optimal_policy(mdp), 0.4)
-    first = unknown_utility(mdp, policy, features=features)
-    monkeypatch.setattr(linear, "_LARGE_WEIGHTS", 10**9)
-    monkeypatch.setattr(linear, "_LARGE_WORK", 1e30)
-    second = unknown_utility(mdp, policy, features=features)
-    assert first.certified and first.value == pytest.approx(second.value, abs=1e-8)
-    assert first.bound_measure == "weights"

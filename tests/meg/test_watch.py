@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg import FitInterrupted, Progress, unknown_utility
-from goalmeter.meg.result import duration, listener, slowly
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
 
 CLIFF = cliff_world(1)
@@ -77,45 +75,3 @@ def test_an_interrupt_carries_what_there_is() -> None:
     holds(result)
     assert result.stopped == "interrupt" and result.value > 1
     assert "the best so far is in the attribute `result`" in str(caught.value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("when", ["a restart", "the bound"])
-def test_a_network_that_is_stopped(when: str) -> None:
-    pytest.importorskip("torch", reason="needs torch: pip install 'goalmeter[neural]'")
-
-    def at_the_keyboard(progress: Progress) -> None:
-        restart = progress.stage.startswith("network: restart 1 of 1")
-        if progress.step == 3 and restart == (when == "a restart"):
-            raise KeyboardInterrupt
-
-    with pytest.raises(FitInterrupted) as caught:
-        unknown_utility(CLIFF, POLICY, network=True, seeds=[0], progress=at_the_keyboard)
-    holds(caught.value.result)
-    assert caught.value.result.value > 1
-    late = unknown_utility(CLIFF, POLICY, network=True, seeds=[0, 1], timeout=1e-6, progress=False)
-    holds(late)
-    assert late.stopped == "timeout" and late.value == 0
-
-
-@pytest.mark.parametrize("timeout", [0, -1.0, np.nan, True, "soon"])
-def test_a_timeout_is_a_positive_number(timeout: Any) -> None:
-    with pytest.raises(InvalidParameterError, match=r"timeout is .*, expected a positive number"):
-        unknown_utility(CLIFF, POLICY, timeout=timeout)
-
-
-def test_who_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert listener(False) is None
-    assert listener(None) is None  # standard error is no terminal here
-    with pytest.raises(InvalidParameterError, match="progress is 3, expected a function"):
-        listener(3)  # type: ignore[arg-type]
-    told: list[str] = []
-    hear = slowly(told.append)
-    for elapsed in (0.0, 4.0, 6.0, 7.0, 12.0):
-        hear(Progress("Newton steps", 1, 1.0, 2.0, elapsed, 60.0))
-    assert len(told) == 2 and "6 s gone, 60 s left at most" in told[0]
-    always = listener(True)
-    assert always is not None
-    always(Progress("Newton steps", 1, 1.0, 2.0, 9.0, 60.0))
-    assert capsys.readouterr().err.startswith("Newton steps, step 1: MEG 1 nats so far, at most 2;")
-    assert [duration(x) for x in (3, 100, 7200)] == ["3 s", "2 min", "2.0 h"]

@@ -22,22 +22,6 @@ from goalmeter.navigation.keys import keys, two_path_table
 LEFT, RIGHT, UP, DOWN = range(4)
 CORRIDOR = ["######", "#A__G#", "######"]
 SMALL: dict[str, Any] = {"sizes": (5, 7), "complexities": (0.5, 1), "grids": 3, "trajectories": 3}
-MEASURES = (
-    "success",
-    "spl",
-    "accuracy",
-    "accuracy_pooled",
-    "accuracy_detour",
-    "greedy_detour",
-    "beyond_greedy",
-    "regret",
-    "entropy",
-    "entropy_plug_in",
-    "jsd",
-    "mass",
-    "mass_detour",
-    "invalid",
-)
 
 
 def test_by_hand() -> None:

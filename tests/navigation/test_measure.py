@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from goalmeter._errors import IncompleteRunError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.navigate import navigate
 from goalmeter.commands.outcome import json_text
-from goalmeter.navigation import Navigation
 from goalmeter.navigation.prompts import Asking
 
 SMALL: dict[str, Any] = {"sizes": [7], "complexities": [0.0, 1.0], "grids": 2, "trajectories": 2}
@@ -57,43 +55,6 @@ def test_what_a_run_keeps_is_the_same_object(tmp_path: Path) -> None:
         gm.navigation.load(tmp_path / "run")
     gm.navigation.measure("random", **SMALL, out=tmp_path / "run")
     assert gm.navigation.load(tmp_path / "run").to_json() == result.to_json()
-
-
-@pytest.fixture(scope="module")
-def result() -> Navigation:
-    return gm.navigation.measure("epsilon-optimal(0.4)", **SMALL, beside=["greedy", "optimal"])
-
-
-def test_records_are_the_rows_of_the_table(result: Navigation) -> None:
-    first, second = result.records()
-    assert [record["complexity"] for record in (first, second)] == [0.0, 1.0]
-    cell = result.cells[0]
-    assert first["success"] == cell.success.value and first["success_n"] == cell.success.n
-    assert (first["success_low"], first["success_high"]) == cell.success.interval
-    assert first["outcome: arrived"] == cell.outcomes["arrived"]
-    agents = [record["agent"] for record in result.records(references=True)]
-    assert agents == [name for name in ("epsilon-optimal(0.4)", "greedy", "optimal") for _ in "ab"]
-    walks = result.walk_records()
-    assert len(walks) == 8 and {walk["seed"] for walk in walks} == {0, 1}
-    for record, walk in zip(walks, result.seen.trajectories, strict=True):
-        assert record["arrived"] == walk.arrived and record["steps"] == len(walk.steps)
-        right = [step.is_optimal for step in walk.steps]
-        assert record["accuracy"] == pytest.approx(sum(right) / len(right))
-
-
-def test_it_prints_and_is_a_table_in_a_notebook(result: Navigation) -> None:
-    head, columns, *rows = str(result).splitlines()
-    assert head == "epsilon-optimal(0.4) in the suite maze: 8 walks in 4 grids"
-    assert "optimal in detour states" in columns and "SPL" in columns
-    assert [row.split("  ")[0] for row in rows] == ["epsilon-optimal(0.4)", "greedy", "optimal"]
-    assert repr(result) == "<Navigation of epsilon-optimal(0.4) in maze: 8 walks>"
-
-    cells: list[str] = []
-    reader = HTMLParser()
-    reader.handle_data = cells.append  # type: ignore[method-assign]
-    reader.feed(result._repr_html_())
-    assert f"{result.overall[0].success.value:.1%}" in " ".join(cells)
-    assert {"agent", "greedy", "optimal", "goal reached"} <= set(cells)
 
 
 def test_what_is_refused() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,10 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.commands.options import provider_options
-from goalmeter.commands.runs import resuming_command
-from goalmeter.navigation import SUITES, Episode, walks
-from goalmeter.navigation.plan import CHARACTERS_A_TOKEN, forecast, plan_from, plan_of
-from goalmeter.navigation.prompts import Asking, default_prompts, template
+from goalmeter.navigation import Episode, walks
+from goalmeter.navigation.plan import CHARACTERS_A_TOKEN, forecast, plan_of
+from goalmeter.navigation.prompts import Asking, template
 from goalmeter.navigation.rollouts import load, play_all
-from goalmeter.navigation.suites import suite_named
 from goalmeter.runs import read_run
 from goalmeter.runs.forecast import Span
 
@@ -84,16 +80,6 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 BOTH = ["key", "neutral"]
 
 
-def test_a_run_of_before_there_was_a_choice_is_one_with_keys(tmp_path: Path) -> None:
-    plan = plan_of("random", "key-no-door", grids=3)
-    walks = play_all(plan, out=tmp_path).trajectories
-    about = json.loads((tmp_path / "run.json").read_text())
-    del about["what"]["objects"]
-    (tmp_path / "run.json").write_text(json.dumps(about))
-    assert load(tmp_path).trajectories == walks
-    assert "--objects" not in resuming_command(about["what"], "run")
-
-
 @pytest.mark.parametrize("name", ["key-no-door", "two-path"])
 def test_a_run_grows_by_neutral_objects(name: str, tmp_path: Path) -> None:
     keys = play_all(plan_of("random", name, grids=3), out=tmp_path).trajectories
@@ -130,58 +116,3 @@ def test_calls_and_tokens_are_those_of_the_suite(tmp_path: Path) -> None:
     assert told.output_cap == most * 2 * 50
     assert told.hours == Span(least * 2 / 5 / 3600, most * 2 / 5 / 3600)
     assert told.usd is None and not (tmp_path / "none").exists()
-
-
-@pytest.mark.parametrize("name", SUITES)
-def test_what_a_run_of_a_model_is_says_which_walks_it_has(name: str) -> None:
-    asking = Asking(token_cap=500, options={"dtype": "bfloat16", "device": "cuda"})
-    plan = plan_of("vllm/m", name, grids=2, prompts=["plain/1", "keys/1"], history=2, asking=asking)
-    about = json.loads(json.dumps(plan.what))
-    again = plan_from(about, "run")
-    assert again.tasks == plan.tasks and again.what == about
-    # Where a model runs is no part of what the run is.
-    assert again.asking == Asking(token_cap=500, options={"dtype": "bfloat16"})
-    shown = {
-        json.dumps({k: t.condition[k] for k in ("prompt", "history")}) for t in plan.tasks.tasks
-    }
-    assert len(shown) == 2 and len(plan.keys()) == len(plan.tasks)
-    alone = plan_of("vllm/m", name, grids=2, asking=Asking())
-    assert {t.condition["prompt"] for t in alone.tasks.tasks} == set(
-        default_prompts(suite_named(name))
-    )
-    # Another model that is asked otherwise is shown beside it, in the same worlds.
-    second = plan_of(
-        "m/m", name, grids=2, prompts=["plain/1", "keys/1"], history=2, asking=Asking()
-    )
-    assert second.worlds == plan.worlds != alone.worlds and second.what != plan.what
-    # A run of a reference agent is what it was before there were models.
-    assert {"prompts", "history", "attempts"} & plan_of(
-        "greedy", name, grids=2
-    ).what.keys() == set()
-
-
-def test_the_command_that_continues_a_run_asks_in_the_same_way() -> None:
-    asking = Asking(
-        attempts=2,
-        token_cap=900,
-        temperature=1.0,
-        top_p=0.9,
-        max_tokens=50,
-        reasoning_effort="low",
-        logprobs=True,
-        seeded=False,
-        options={"dtype": "bfloat16", "seeds": [1], "batch": 4},
-    )
-    plan = plan_of("hf/m", "maze", **SMALL, prompts=["keys/1"], history=1, asking=asking)
-    text = resuming_command(plan.what, "my run")
-    assert text == (
-        "goalmeter navigate hf/m --suite maze --sizes 7 --complexities 1.0 --grids 3 "
-        "--trajectories 2 --cap-factor 3.0 --prompt keys/1 --history 1 --attempts 2 "
-        "--token-cap 900 --temperature 1.0 --top-p 0.9 --max-tokens 50 --reasoning-effort low "
-        "--logprobs --no-seeds -M dtype=bfloat16 -M 'seeds=[1]' --out 'my run'"
-    )
-    options = shlex.split(text)
-    listed = [options[i + 1] for i, word in enumerate(options) if word == "-M"]
-    assert provider_options(listed) == {"dtype": "bfloat16", "seeds": [1]}
-    plain = plan_of("hf/m", "maze", **SMALL, asking=Asking())
-    assert resuming_command(plain.what, "run").endswith(" --prompt plain/1 --out run")

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import re
 
 import pytest
 
 from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import Cell, GridWorld
-from goalmeter.navigation.prompts import TEMPLATES, ParsedAnswer, split, template, understood
+from goalmeter.gridworld.world import GridWorld
+from goalmeter.navigation.prompts import TEMPLATES, understood
 
 ROOM = GridWorld.from_text(["#####", "#A_G#", "#####"])
 LOCKED = GridWorld.from_text(["######", "#AKDG#", "######"])
 KEY = LOCKED.with_(door=None)
 NEUTRAL = KEY.with_(key=None, neutral=KEY.key)
-
-
-def test_keys_are_mentioned_only_where_that_is_asked_for() -> None:
-    words = re.compile(r"\bkeys?\b(?! \"action\")|door", re.IGNORECASE)
-    for world in (ROOM, LOCKED.with_(door=None)):
-        assert not words.search(template("plain/1").prompt(world, State(world.start)))
-        assert words.search(template("keys/1").prompt(world, State(world.start)))
-    neutral = template("plain/1").prompt(LOCKED.with_(door=None), State(LOCKED.start))
-    assert "K  an object without a use" in neutral
-    assert "K  " not in template("plain/1").prompt(ROOM, State(ROOM.start))
 
 
 def test_a_version_never_changes() -> None:
@@ -47,14 +36,6 @@ def test_a_version_never_changes() -> None:
         "keys/1": "d821d05bca04e50a",
         "compact/2": "2e0dba158d6ecda7",
     }
-
-
-def test_history_is_told_if_there_is_any() -> None:
-    text = template("plain/1").prompt(
-        ROOM, State(ROOM.start), [(Cell(1, 2), 0), (Cell(1, 1), None)]
-    )
-    assert "So far, oldest first (position: action):\n(1, 2): LEFT\n(1, 1): no valid action" in text
-    assert "So far" not in template("plain/1").prompt(ROOM, State(ROOM.start))
 
 
 UP, DOWN, LEFT = 2, 3, 0
@@ -107,17 +88,6 @@ def test_the_action_in_an_answer(text: str, action: int, strict: bool) -> None:
 def test_an_answer_without_an_action_says_why(text: str, message: str) -> None:
     answer = understood(text)
     assert answer.action is None and answer.invalid == message and not answer.strict
-
-
-def test_reasoning_is_kept_apart() -> None:
-    text = (
-        "<|channel|>analysis<|message|>The goal is below.<|end|><|start|>assistant<|channel|>"
-        'final <|constrain|>json<|message|>{"action": "DOWN"}<|return|>'
-    )
-    assert split(text)[0] == "The goal is below."
-    assert understood('{"action": "UP"}', reasoning="Up.").reasoning == "Up."
-    both = understood('<think>b</think>{"action": "UP"}', reasoning="a")
-    assert both == ParsedAnswer(UP, "a\nb", '{"action": "UP"}', strict=True)
 
 
 @pytest.mark.parametrize(

@@ -83,15 +83,8 @@ def test_caps() -> None:
         ("mazes", {}, "there is no suite 'mazes'; did you mean 'maze'? known are maze, isometries"),
         ("two-path", {"complexities": [1]}, "complexities are those of mazes, not 'two-path'"),
         ("maze", {"grids": 0}, "grids is 0, expected at least 1"),
-        ("maze", {"cap": 5, "cap_factor": 2}, "give either cap or cap_factor, not both"),
         ("maze", {"cap_factor": float("nan")}, "cap_factor is nan, expected a number from 1 to"),
         ("maze", {"sizes": [7, 7]}, "a size, complexity, transform, stratum or condition"),
-        (
-            "key-door",
-            {"objects": ["neutral"]},
-            "objects are those of suites whose keys open nothing",
-        ),
-        ("two-path", {"objects": ["key", "coin"]}, "no object 'coin'; known are key, neutral"),
         ("key-door", {"sizes": [7]}, "'key-door' has no grids of size 7, expected 9 or"),
         ("isometries", {"transforms": ["turn"]}, "there is no transform 'turn'; known are reflect"),
     ],
@@ -102,7 +95,6 @@ def test_errors(name: str, options: dict[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
-# --- A suite of one's own: its record and nothing else --------------------------------------------
 def corridors(options: SuiteOptions) -> Iterator[LabelledWorld]:
     """Corridors, each as it is and turned round."""
     for size in options.sizes or ():

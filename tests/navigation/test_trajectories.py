@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,19 +11,18 @@ import numpy as np
 import pytest
 from navigation.walked import taken, task, walked
 
-from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
+from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.agents.grid_agents import Decision, navigator
 from goalmeter.gridworld import GridWorld, State, plan
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import WITH_KEY
 from goalmeter.gridworld.world import Cell
-from goalmeter.navigation import Episode, Step, Trajectory, suite, walk, walks
+from goalmeter.navigation import Step, Trajectory, suite, walk, walks
 from goalmeter.navigation.steps import INVALID, observed
 
 LEFT, RIGHT, UP, DOWN = range(4)
 
 
-# --- Walks ----------------------------------------------------------------------------------------
 TASK = task(["#######", "#A__KG#", "#######"], cap=6, condition={"key": True})
 
 
@@ -68,22 +67,6 @@ def test_order_does_not_matter_and_streams_differ() -> None:
     assert actions == [1, 0, 2, 3, 0, 0, 1, 0, 1, 1, 0, 3, 3, 1, 3]
 
 
-@pytest.mark.parametrize(
-    ("ask", "message"),
-    [
-        (lambda: Episode(TASK).take(Decision(4)), "action is 4, expected 0 to 3, or None"),
-        (lambda: Episode(TASK).take(Decision(None)), "say why there is no action where there is"),
-        (lambda: Episode(TASK).take(Decision(1, invalid="x")), "action is 1 and invalid is 'x'"),
-        (lambda: Episode(TASK).trajectory(0), "is not over; name what ended it"),
-    ],
-)
-def test_what_an_episode_refuses(ask: Callable[[], object], message: str) -> None:
-    with pytest.raises(InvalidParameterError) as caught:
-        ask()
-    assert message in str(caught.value)
-
-
-# --- Records --------------------------------------------------------------------------------------
 FOUND = State(Cell(1, 1), WITH_KEY)
 STEPS = (
     Step(State(Cell(1, 2)), 0, (1,), raw="L", attempts=2, prompt_tokens=(5, 6), answer_tokens=(8,)),
@@ -128,15 +111,6 @@ def test_the_json_of_a_walk() -> None:
     assert Trajectory.from_json(json.loads(json.dumps(written))) == WALK
 
 
-def test_states() -> None:
-    places = [(s.cell.column, s.layer) for s in WALK.states()]
-    assert places == [(2, 0), (1, 1), (1, 1), (2, 1), (3, 1), (4, 1)] and WALK.arrived
-    assert [step.is_optimal for step in STEPS] == [False, False, True, True, True]
-    nothing = replace(WALK, steps=(), outcome="timeout")
-    assert nothing.states() == (State(Cell(1, 2)),) and not nothing.arrived
-    assert replace(WALK, steps=STEPS[:2], outcome="timeout").states()[-1] == FOUND
-
-
 def damaged() -> Iterator[dict[str, Any]]:
     """Records with one entry removed, added, or replaced by a value of another kind."""
     wrong: tuple[Any, ...] = (True, -1, 2.5, "x", "a\ud83d", None, [1], {}, [[1]], float("nan"))
@@ -179,7 +153,6 @@ def test_a_damaged_record_is_refused_or_read_as_another_valid_one() -> None:
     assert refused > 150
 
 
-# --- Columns --------------------------------------------------------------------------------------
 # To the right is a dead end that the compass walks into.
 TRAP = task(["#######", "#A__#G#", "#_#_#_#", "#_#_#_#", "#_____#", "#######"], cap=12)
 DONE = taken(TRAP, RIGHT, RIGHT, None, RIGHT, DOWN, DOWN, DOWN, RIGHT, RIGHT, UP, UP, UP)

@@ -10,14 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .causal_meg import TIE, log_or_zero
-from .causal_model import (
-    Array,
-    Model,
-    probability_table,
-    sum_to,
-    uniform_policy,
-    with_policy,
-)
+from .causal_model import Array, Model, probability_table, sum_to, uniform_policy, with_policy
 
 
 class Cube(NamedTuple):
@@ -150,15 +143,11 @@ class GridMeg(NamedTuple):
 
 
 def grid_meg(space: Cube, utility: Array, n: int = 21, bins: int = 60) -> GridMeg:
-    """Definitions 3.1 and 3.2 on a grid of policies, nothing else.
+    """Definitions 3.1 and 3.2 on a grid of policies: in each bin of utilities the policies of
+    maximum entropy (all that tie), and the best predictive accuracy among them.
 
-    The attainable utilities are cut into bins (the smallest and the largest are their own); in each
-    bin the grid policies of maximum entropy (all that tie) are kept, and the best predictive
-    accuracy among them is the bin's.  ``utility`` is one number per joint target state.
-
-    Resolution: 1/(n - 1) in a probability and 1/bins of the range in u.  The value comes out too
-    high rather than too low (a grid policy a little off the maximum may be luckier, and the best of
-    many bins is taken): four contexts and n = 25 by up to about 0.1 nats, two and n = 401 by 0.005.
+    The value comes out too high rather than too low: four contexts and n = 25 by up to about 0.1
+    nats, two and n = 401 by 0.005. ``utility`` is one number per joint target state.
     """
     K = len(space.contexts)
     points = grid_points(n)

@@ -1,11 +1,7 @@
 """Causal Bayesian networks and influence diagrams, one outcome at a time (Definitions 2.1 and 2.2).
 
-A model is plain data.  Everything follows from the list of all joint outcomes with their
-probabilities, and from the list of all undirected paths of the graph; the cost is the product of
-the domain sizes, so use it for a handful of small variables only.  States are indices.
-
-``probability_table`` is the same joint distribution by one broadcast product of the CPDs, for
-callers that need it thousands of times; the tests hold it to the enumeration.
+A model is plain data; everything follows from the list of all joint outcomes.  States are indices.
+``probability_table`` is the same joint distribution by one product of the CPDs.
 """
 
 import itertools

@@ -1,8 +1,4 @@
-"""Definition 3.1 without sufficient recall, as it stands.
-
-The policy of maximum entropy at each attainable expected utility: over all policies on a grid, then
-refined.
-"""
+"""Definition 3.1 without sufficient recall: maximum entropy on a grid of policies, refined."""
 
 import itertools
 import math
@@ -24,19 +20,14 @@ from .causal_cube import (
     slopes,
 )
 from .causal_meg import TIE
-from .causal_model import (
-    Array,
-)
+from .causal_model import Array
 
 SCAN_POINTS = {1: 2, 2: 201, 3: 31, 4: 15, 5: 8}  # per free coordinate, by number of contexts
 
 
 class Search:
-    """The policies of maximum entropy at an expected utility.
-
-    First all policies on the level set E[U] = u are scanned: every coordinate in turn is solved for
-    (E[U] is linear in it) while the others run over a grid.  Then SLSQP starts from the best of
-    them that are not neighbours, and the results are polished.
+    """The policies of maximum entropy at an expected utility: the level set E[U] = u is scanned
+    coordinate by coordinate, SLSQP starts from the best, and the results are polished.
     """
 
     def __init__(self, space: Cube, utility: Array, starts: int = 6):
@@ -99,10 +90,8 @@ class Search:
         return self.polish(u, p)
 
     def polish(self, u: float, p: Array) -> Array:
-        """The stationary point next to p to full precision: slopes of H = lambda slopes of E[U].
-
-        The entropy is flat at its top, so an optimiser's policy is only good to the square root of
-        its tolerance, and the accuracy is not flat.  Points on the boundary are left as they are.
+        """The stationary point next to p to full precision: slopes of H = lambda slopes of E[U];
+        the entropy is flat at its top and the accuracy is not.  The boundary is left as it is.
         """
         if p.min() < 1e-9 or p.max() > 1.0 - 1e-9:
             return p
@@ -122,11 +111,7 @@ class Search:
         return np.clip(result.x[:-1], 0.0, 1.0) if near and exact else p
 
     def faces(self, u: float) -> list[list[tuple[float, float]]]:
-        """The faces of the cube on which E[U] = u throughout (for the extreme u).
-
-        A multilinear function takes its extremes on a union of faces: where it is extreme inside a
-        face it is constant on it.
-        """
+        """The faces of the cube on which E[U] = u throughout (for the extreme u)."""
         result = []
         for kinds in itertools.product((0, 1, 2), repeat=len(self.space.contexts)):
             index = tuple(slice(None) if k == 2 else k for k in kinds)
@@ -180,11 +165,8 @@ def searched_meg(
 ) -> tuple[float, float, Array | None]:
     """Definitions 3.1 and 3.2 refined: ``(value, u, policy of maximum entropy)``.
 
-    u runs over a grid that is even in the middle and geometric towards both extremes (the extremes,
-    the uniform policy's and the measured policy's u included); around the ``refine`` best the
-    accuracy is maximised without derivatives.  About 1e-6 in the value (2e-4 where the policy
-    of maximum entropy splits in two at the best u), up to the search missing a maximum of the
-    entropy: then it may be wrong in EITHER direction (``two_peaks`` in the tests).
+    About 1e-6 in the value (2e-4 where the policy of maximum entropy splits in two at the best u),
+    up to the search missing a maximum of the entropy: then it may be wrong in EITHER direction.
     """
     search = Search(space, utility, starts=starts)
     low, width = search.low, search.high - search.low
@@ -214,11 +196,7 @@ def searched_meg(
 
 
 def global_soft_policies(space: Cube, theta: Array, n: int = 11, polish: int = 6) -> list[Array]:
-    """Every GLOBAL maximiser found of ``theta . P(T) + H`` (those that tie within 1e-9).
-
-    From the best policies of a grid that are not neighbours, by L-BFGS-B.  ``theta`` is beta U, one
-    number per joint target state.
-    """
+    """Every GLOBAL maximiser found of ``theta . P(T) + H`` (ties within 1e-9)."""
     K = len(space.contexts)
     worth = np.tensordot(theta, space.targets, axes=1)
     points = grid_points(n)
@@ -253,14 +231,10 @@ def soft_accuracy(space: Cube, theta: Array, n: int = 11) -> float:
 def searched_targets_meg(
     space: Cube, starts: int = 4, seed: int = 0, n: int = 9, evaluations: int = 200
 ) -> tuple[float, Array]:
-    """MEG towards the targets without sufficient recall, by direct search over beta U.
-
-    Starts: the beta U for which the measured policy is stationary (the slopes of beta E[U] + H
-    vanish there; if it is also the global maximiser, the value is the upper bound C - H(pi)), and
-    ``starts`` random ones; each is improved by Nelder and Mead.  A lower bound as long as the inner
-    maximum is global.  The utilities u that are attained but lie in a dent of the largest entropy
-    as a function of u have no soft policy; Definition 4.2 allows them, this search does not look
-    there.
+    """MEG towards the targets without sufficient recall, by direct search over beta U: a lower
+    bound as long as the inner maximum is global.  Starts are the beta U for which the measured
+    policy is stationary and random ones.  Utilities in a dent of the largest entropy have no soft
+    policy and are not looked at, although Definition 4.2 allows them.
     """
     rng = np.random.default_rng(seed)
     size = space.targets.shape[0]

@@ -112,14 +112,10 @@ def matching_policy_bound(
     """An upper bound on ``targets_meg`` by weak duality: ``(bound, residual of the matching)``.
 
     For weights theta, f(theta) = theta . P_pi(T) + C - max over pi' of (theta . P_pi'(T) + H(pi')),
-    with C the sum of log |dom D|.  So any pi' with P_pi'(T) = P_pi(T) gives f <= C - H(pi'); the
-    best is looked for among all policies of the decisions that influence T (the others are uniform
-    and cancel), from the measured policy and from ``starts`` (by default its mixtures with the
-    uniform one).  Of those that match to 1e-9 the best is returned; the measured policy always
-    does.  A residual r leaves a slack of r times the sum of |theta|.
-
-    On the boundary (deterministic policies) the optimiser easily stops short of the best pi'; the
-    bound is then loose, never wrong.  Starting at ``targets_meg(...).policy`` closes it.
+    with C the sum of log |dom D|. So any pi' with P_pi'(T) = P_pi(T) gives f <= C - H(pi'); the
+    best is looked for from the measured policy and ``starts``. A residual r leaves a slack of r
+    times the sum of |theta|. On the boundary the optimiser easily stops short: the bound is loose,
+    never wrong.
     """
     active = influencing(model, groups)
     if not active:

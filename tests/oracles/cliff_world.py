@@ -1,23 +1,15 @@
 """The CliffWorld of the paper's section 6, square by square, in exact fractions.
 
 Width 10, height 4; the state of square (row, col) is ``10 row + col``; row 0 is the top, the start
-is state 0, the top left corner.  Four diagonal moves; with probability 3/10 the wind adds one row
-*upwards* (row - 1, towards the cliff in row 0).  Move and wind are added first and clamped to the
-grid *once*: in the bottom row, a move down into the wind stays in the bottom row.  (Clamping twice,
-after the move and after the wind, is another world: k = 2 gives 21.3891 instead of 21.3672, k = 4
-gives 18.8732 instead of 18.8806, epsilon = 0.1 gives 23.7466 instead of 23.7886.)
+is state 0.  Four diagonal moves; with probability 3/10 the wind adds one row *upwards*.  Move and
+wind are added first and clamped to the grid *once* (clamping twice is another world: k = 2 gives
+21.3891 instead of 21.3672).  Utility at each decision: +10 in the goal, -10 in the top row between
+start and goal, -1 elsewhere.  The goal of length k is the last k squares of the top row and the
+first k squares of the right-hand column.  Horizon 30, no discount.  Epsilon rows have k = 1.
 
-Utility of the state at each decision: +10 in the goal, -10 in the top row between start and goal,
--1 elsewhere.  The goal of length k is the last k squares of the top row and the first k squares of
-the right-hand column.  Horizon 30, no discount.  The epsilon rows of the paper have k = 1.
-
-Action order: ``for drow in (-1, 1): for dcol in (-1, 1)``, action 0 is up-left and 3 is down-right.
-The order only matters through ties, which go to the lowest index.  The four rows k = 1..4 do not
-depend on it at all: at beta = inf every optimal policy has the same evidence, sum_t E log(1/rho)
-minus h(start), because log pi_inf = E[h(s')] - h(s) telescopes.  The epsilon-greedy rows do depend
-on it (in the third digit), since epsilon leads to squares with ties.  Of the 24 orders, the known
-values (2.009 at epsilon = 0.5) single out the order above and two that give the same returns:
-up-left, down-left, and then the two right moves in either order.
+Action 0 is up-left and 3 is down-right.  The order only matters through ties, which go to the
+lowest index: not for the rows k = 1..4 (log pi_inf telescopes), but for the epsilon rows, in the
+third digit; this order gives the known values.
 """
 
 from fractions import Fraction

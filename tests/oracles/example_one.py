@@ -1,16 +1,13 @@
 """Example 1 of the paper, the mouse and the cheese, as an MDP, with its values worked by hand.
 
 States 0, 1: the mouse at the centre with the cheese to its left or right (1/2 each); 2: cheese;
-3: no cheese (2 and 3 stay for ever).  Actions 0, 1: go left, go right.  Two decisions: the first
-brings the mouse to its outcome, the second is there only so that the outcome state is paid (Fact
-13) and cannot matter; every policy here takes it uniformly, as every soft policy does.
+3: no cheese (2 and 3 stay for ever).  Actions 0, 1: go left, go right.  The second decision is
+there only so that the outcome state is paid (Fact 13) and cannot matter.
 
-By hand, for the first decision, with U = +1 for cheese and -1 for none: the soft policy goes to the
-cheese with probability e^b / (e^b + e^-b) = sigmoid(2 b).  A mouse going there with probability 0.8
-is matched at 2 b = log(0.8 / 0.2) = log 4, b = log 2, and its evidence is
-0.8 log 0.8 + 0.2 log 0.2 + log 2 = 0.192744757021758.  The optimal mouse needs b = inf and has
-log 2.  Naive plug-in (b fixed at 1) predicts the optimal mouse with accuracy
-log sigmoid(2) = -0.126928 for U and log sigmoid(4) = -0.018150 for 2 U.
+For the first decision, with U = +1 for cheese and -1 for none: the soft policy goes to the cheese
+with probability sigmoid(2 b), so 0.8 is matched at b = log 2 with evidence
+0.8 log 0.8 + 0.2 log 0.2 + log 2.  The optimal mouse needs b = inf and has log 2.  Naive plug-in
+(b = 1) predicts it with accuracy log sigmoid(2) for U and log sigmoid(4) for 2 U.
 """
 
 import math
@@ -19,7 +16,6 @@ import numpy as np
 
 from .paths import Array
 
-HORIZON = 2
 MU: Array = np.array([0.5, 0.5, 0.0, 0.0])
 U: Array = np.array([0.0, 0.0, 1.0, -1.0])
 
@@ -30,8 +26,6 @@ for _cheese in (0, 1):
 P[2, :, 2] = P[3, :, 3] = 1.0
 
 MEG_08 = math.log(2.0) + 0.8 * math.log(0.8) + 0.2 * math.log(0.2)
-BETA_08 = math.log(2.0)
-MEG_OPTIMAL = math.log(2.0)
 NAIVE_U = -math.log1p(math.exp(-2.0))
 NAIVE_2U = -math.log1p(math.exp(-4.0))
 

@@ -57,16 +57,19 @@ def same(T: Code, history: tuple[Percepts, Actions], action: int) -> int:
     return 1 if T(tuple(percepts), tuple(actions)) == action else -1
 
 
-def paying_agreement_after(rewritten: Rewriting) -> Environment:
-    """Pays for doing what T would do at a rewritten history; the observation is always 0."""
+def after_first(mu: Environment) -> Environment:
+    """The environment whose first percept is (0, 0), and which `mu` gives the others of."""
+    return lambda T, x, y, u: mu(T, x, y, u) if x else (0, 0)
 
+
+def paying_agreement_after(rewritten: Rewriting, observations: int = 1) -> Environment:
+    """Pays for doing what T would do at a rewritten history; observations are drawn evenly."""
+
+    @after_first
     def mu(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-        return (same(T, rewritten(x, y[:-1]), y[-1]), 0) if x else (0, 0)
+        return same(T, rewritten(x, y[:-1]), y[-1]), floor(observations * u[len(x)])
 
     return mu
-
-
-# --- What the copy is told ------------------------------------------------------------------------
 
 
 def reversed_history(x: Percepts, y: Actions) -> tuple[Percepts, Actions]:
@@ -146,28 +149,17 @@ def as_it_was(x: Percepts, y: Actions) -> tuple[Percepts, Actions]:
     return x, y
 
 
-# --- Agreement of other kinds ---------------------------------------------------------------------
-
-
+@after_first
 def deja_vu(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
     return same(T, (x + x, y + y[:-1]), y[-1]), 0
 
 
+@after_first
 def ignore_rewards_3(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
     lived: Actions = ()
     while len(lived) < len(x):
         lived += (T(((0, 0),) * (len(lived) + 1), lived),)
     return (1 if y[-1] == lived[-1] else -1), 0
-
-
-def ignore_observations(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
-    return same(T, without_observations(x, y[:-1]), y[-1]), floor(2 * u[len(x)])
 
 
 def after_images(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
@@ -175,37 +167,20 @@ def after_images(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
     return (same(T, with_after_images(x, y[:-1]), y[-1]) if x else 0), seen
 
 
-def censored_observation(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
-    return same(T, without_censored_turns(x, y[:-1]), y[-1]), floor(3 * u[len(x)])
-
-
+@after_first
 def third_action_forbidden(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
     return (1 if T(x, y[:-1], n_actions=3) == y[-1] else -1), 0
 
 
-def incentivize_learning_rate(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
-    try:
-        return (1 if T(x, y[:-1], learning_rate=1) == y[-1] else -1), 0
-    except TypeError:
-        return -1, 0
+def incentivize_learning_rate(**configured: float) -> Environment:
+    @after_first
+    def mu(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
+        try:
+            return (1 if T(x, y[:-1], **configured) == y[-1] else -1), 0  # type: ignore[arg-type]
+        except TypeError:
+            return -1, 0
 
-
-def incentivize_half_learning_rate(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
-    try:
-        return (1 if T(x, y[:-1], learning_rate_scale=0.5) == y[-1] else -1), 0
-    except TypeError:
-        return -1, 0
-
-
-# --- Copies that live a life of their own ---------------------------------------------------------
+    return mu
 
 
 def life(T: Code, percepts: Percepts) -> Actions:
@@ -216,9 +191,8 @@ def life(T: Code, percepts: Percepts) -> Actions:
     return own
 
 
+@after_first
 def incentivize_zero(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
     own = life(T, tuple((action, 0) for action in y))
     return (1 if own[-1] == 0 else -1), 0
 
@@ -259,9 +233,6 @@ def crying_baby_2(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
     fed = life(T, tuple((1 if action == laugh else -1, action) for action in y))
     nutrition = 100 - 3 * len(y) + 25 * fed.count(feed)
     return (1 if 50 <= nutrition <= 200 else -1), fed[-1]
-
-
-# --- Rooms ----------------------------------------------------------------------------------------
 
 
 def tempting_room(button: int) -> Callable[[float], int]:
@@ -313,9 +284,6 @@ def self_recognition(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
     return (1 if (y[-1] == 1 and is_true) or (y[-1] == 0 and not is_true) else -1), o
 
 
-# --- Adversaries ----------------------------------------------------------------------------------
-
-
 def adversary(T: Code, x: Percepts, y: Actions) -> int:
     """The bit of a copy with our rewards negated, which sees our actions and does what we see."""
     shown = (*y[:-1], 0)
@@ -323,21 +291,16 @@ def adversary(T: Code, x: Percepts, y: Actions) -> int:
     return T(percepts, tuple(o for _, o in x[:-1]))
 
 
+@after_first
 def adversarial_sequence_predictor(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
     bit = adversary(T, x, y)
     return (1 if y[-1] == bit else -1), bit
 
 
+@after_first
 def adversarial_sequence_evader(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
     bit = adversary(T, x, y)
     return (-1 if y[-1] == bit else 1), bit
-
-
-# --- Outside the battery --------------------------------------------------------------------------
 
 
 def flat_length(x: Percepts, y: Actions) -> int:
@@ -347,25 +310,20 @@ def flat_length(x: Percepts, y: Actions) -> int:
     return len(flat)
 
 
+@after_first
 def punish_slow_agent(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
     return (1 if T.lines(x, y[:-1]) < 15 * flat_length(x, y[:-1]) else -1), 0
 
 
+@after_first
 def punish_fast_agent(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
     return (1 if T.lines(x, y[:-1]) > 15 * flat_length(x, y[:-1]) else -1), 0
 
 
+@after_first
 def punish_deterministic_agent(T: Code, x: Percepts, y: Actions, u: Rooms) -> Percept:
-    if not x:
-        return 0, 0
     return (1 if T(x, y[:-1]) != y[-1] else -1), 0
 
-
-# --- By name --------------------------------------------------------------------------------------
 
 ENVIRONMENTS: dict[str, Environment] = {
     "BackwardConsciousness": paying_agreement_after(reversed_history),
@@ -374,7 +332,7 @@ ENVIRONMENTS: dict[str, Environment] = {
     "IgnoreRewards": paying_agreement_after(without_rewards),
     "IgnoreRewards2": paying_agreement_after(without_pleasant_turns),
     "IgnoreRewards3": ignore_rewards_3,
-    "IgnoreObservations": ignore_observations,
+    "IgnoreObservations": paying_agreement_after(without_observations, 2),
     "IgnoreActions": paying_agreement_after(without_actions),
     "IncentivizeZero": incentivize_zero,
     "CryingBaby": crying_baby(nutrition_of_the_code, first=1),
@@ -388,11 +346,11 @@ ENVIRONMENTS: dict[str, Environment] = {
     "AfterImages": after_images,
     "SelfRecognition": self_recognition,
     "LimitedMemory": paying_agreement_after(end_of_history),
-    "CensoredObservation": censored_observation,
+    "CensoredObservation": paying_agreement_after(without_censored_turns, 3),
     "NthRewardMultipliedByN": paying_agreement_after(with_growing_rewards),
     "AdversarialSequencePredictor": adversarial_sequence_predictor,
     "AdversarialSequenceEvader": adversarial_sequence_evader,
-    "IncentivizeLearningRate": incentivize_learning_rate,
+    "IncentivizeLearningRate": incentivize_learning_rate(learning_rate=1),
     "PunishSlowAgent": punish_slow_agent,
     "PunishFastAgent": punish_fast_agent,
     "PunishDeterministicAgent": punish_deterministic_agent,
@@ -404,7 +362,7 @@ ENVIRONMENTS: dict[str, Environment] = {
     "CryingBaby(nutrition=paper, recursion=paper)": crying_baby(nutrition_of_the_paper, first=0),
     "TemptingButton(coding=paper)": tempting_button_coded(button=0, push=0),
     "TemptingButtonVariation(coding=paper)": tempting_button_variation_coded(button=0, push=0),
-    "IncentivizeLearningRate(rate=half)": incentivize_half_learning_rate,
+    "IncentivizeLearningRate(rate=half)": incentivize_learning_rate(learning_rate_scale=0.5),
 }
 
 

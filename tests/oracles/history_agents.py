@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 Percepts = Sequence[tuple[Any, int]]
@@ -56,30 +57,18 @@ def naive_learner(
     seed: int,
     draw: Draw,
     exploration: float = 0.15,
+    true_average: bool = False,
 ) -> int:
-    """NaiveLearner as published: averages over 1 + count, 0 where there is none."""
+    """NaiveLearner as published: averages over 1 + count; of the text: averages, 0 of nothing."""
     if draw(seed, history, 0) < exploration:
         return math.floor(n_actions * draw(seed, history, 1))
-    received = rewards_after(history)
-    return first_greatest([total(received[a]) / (1 + len(received[a])) for a in range(n_actions)])
+    received = [rewards_after(history)[a] for a in range(n_actions)]
+    if true_average:
+        return first_greatest([total(r) / len(r) if r else 0 for r in received])
+    return first_greatest([total(r) / (1 + len(r)) for r in received])
 
 
-def naive_learner_true_average(
-    history: History,
-    n_actions: int,
-    n_observations: int,
-    *,
-    seed: int,
-    draw: Draw,
-    exploration: float = 0.15,
-) -> int:
-    """NaiveLearner of the text: averages, 0 where there is nothing to average."""
-    if draw(seed, history, 0) < exploration:
-        return math.floor(n_actions * draw(seed, history, 1))
-    received = rewards_after(history)
-    return first_greatest(
-        [total(received[a]) / len(received[a]) if received[a] else 0 for a in range(n_actions)]
-    )
+naive_learner_true_average = partial(naive_learner, true_average=True)
 
 
 def rewards_after(history: History) -> dict[int, list[float]]:

@@ -42,12 +42,7 @@ def log_ratio(log_model: float, reference: float) -> float:
 
 
 def evidence(
-    P: Array,
-    policy: Array,
-    model_policy: Array,
-    mu: Array,
-    H: int,
-    reference: Array | None = None,
+    P: Array, policy: Array, model_policy: Array, mu: Array, H: int, reference: Array | None = None
 ) -> float:
     """``E_pi sum_t log(model / reference)``, path by path (a few decisions only)."""
     uniform = np.full(P.shape[:2], 1.0 / P.shape[1])
@@ -131,12 +126,7 @@ def known_utility_meg(
 
 
 def known_utility_meg_discounted(
-    P: Array,
-    R: Array,
-    policy: Array,
-    mu: Array,
-    discount: float,
-    reference: Array | None = None,
+    P: Array, R: Array, policy: Array, mu: Array, discount: float, reference: Array | None = None
 ) -> tuple[float, float]:
     """The same in the infinite discounted problem, for a stationary policy ``[S, A]``."""
     d = discounted_occupancy(P, policy, mu, discount)

@@ -43,9 +43,6 @@ def _graph(picture: tuple[str, ...]) -> networkx.DiGraph:
     return grid_world.graph(list(picture))
 
 
-# --- Agents ---------------------------------------------------------------------------------------
-
-
 def evenly(actions: list[int]) -> Row:
     return [float(a in actions) / len(actions) for a in MOVES]
 
@@ -158,9 +155,6 @@ def wall_follower(picture: list[str], walk: list[State]) -> int:
     back = right_of[right]
     left = right_of[back]
     return next(a for a in (right, heading, left, back) if a in legal(picture, walk[-1]))
-
-
-# --- Exact values ---------------------------------------------------------------------------------
 
 
 def whole_grid(picture: list[str], agent: Agent) -> tuple[float, float]:

@@ -1,8 +1,5 @@
-"""Every trajectory of a small MDP, one by one (Definition 5.1 read as a joint distribution).
-
-A CID with a policy is a joint distribution over all its variables.  For an MDP that is
-``mu(s_0) pi(a_0|s_0) P(s_1|s_0,a_0) ...``; here the product is written out for every path that has
-positive probability.  The cost is ``(S A)^H``: use it for a handful of decisions only.
+"""Every trajectory of a small MDP, one by one: ``mu(s_0) pi(a_0|s_0) P(s_1|s_0,a_0) ...`` of
+Definition 5.1 for every path of positive probability.  The cost is ``(S A)^H``.
 """
 
 import math

@@ -1,8 +1,4 @@
-"""Small diagrams for the oracles: the paper's examples, and random ones of every kind of recall.
-
-Every random one has the zeros that trip implementations: deterministic rows, impossible chance
-states and so contexts that never happen, deterministic and uniform policies.
-"""
+"""Small diagrams for the oracles: the paper's examples, and random ones of every recall."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence

@@ -18,9 +18,6 @@ Posterior = list[list[dict[str, float]]]
 CellRead = tuple[int, str, dict[str, float], dict[str, float]]
 
 
-# --- Scores ---------------------------------------------------------------------------------------
-
-
 def mode(shares: dict[str, float]) -> str:
     return max(shares, key=lambda name: shares[name])
 
@@ -70,9 +67,7 @@ def gain_of(cells: list[CellRead], classes: list[str], name: str) -> float:
     return total / len(cells)
 
 
-def position_table(
-    labels: list[list[list[str]]],
-) -> dict[tuple[int, int], dict[str, float]]:
+def position_table(labels: list[list[list[str]]]) -> dict[tuple[int, int], dict[str, float]]:
     """How often each class is in each cell of scenes of one shape."""
     counts: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
     for scene in labels:
@@ -95,9 +90,6 @@ def uncertain(walls_of_grids: list[list[list[list[bool]]]], least: float) -> set
         if least <= share <= 1 - least:
             out.add((r, c))
     return out
-
-
-# --- Maps -----------------------------------------------------------------------------------------
 
 
 def is_border(posterior: Posterior, r: int, c: int) -> bool:
@@ -161,9 +153,7 @@ def best_moves(picture: list[str] | None) -> set[int]:
     return {a for a in MOVES if to_goal.get(step(picture, state, a)) == here - 1}
 
 
-def shares(
-    states: list[tuple[int | None, set[int], set[int]]],
-) -> dict[str, float]:
+def shares(states: list[tuple[int | None, set[int], set[int]]]) -> dict[str, float]:
     """Of (action, optimal in truth, optimal on the map): every share of `explained`."""
     errors = [s for s in states if s[0] is not None and s[0] not in s[1]]
     valid = [s for s in errors if s[2]]
@@ -183,9 +173,6 @@ def shares(
     }
 
 
-# --- Places ---------------------------------------------------------------------------------------
-
-
 def place_errors(posterior: Posterior, truth: tuple[int, int], thing: str) -> dict[str, Any]:
     """Errors of one thing in one scene."""
     cells = [(r, c) for r, row in enumerate(posterior) for c in range(len(row))]
@@ -203,9 +190,6 @@ def place_errors(posterior: Posterior, truth: tuple[int, int], thing: str) -> di
         "classified": len(called),
         "blur": sum(map(away, called)) / len(called) if called else None,
     }
-
-
-# --- Probes ---------------------------------------------------------------------------------------
 
 
 def ridge(rows: list[list[float]], targets: list[float], penalty: float) -> list[float]:
@@ -237,14 +221,10 @@ def exclusive_places(agent: list[float], goal: list[float]) -> tuple[list[float]
     )
 
 
-# --- Goal-directedness on a map -------------------------------------------------------------------
-
-
 def evidence(picture: list[str], action: int, rationality: float, left: int) -> float:
-    """log of how much likelier a soft planner takes an action at the start than by chance, nats.
-
-    It is paid 1 at every one of the decisions that are left at which it stands in the goal; the
-    goal is never left. Soft values by recursion over the decisions.
+    """log of how much likelier a soft planner takes an action at the start than by chance, nats; it
+    is paid 1 at every one of the decisions left at which it stands in the goal, which is never
+    left.
     """
     goal = find(picture, "G")
 

@@ -1,10 +1,8 @@
 """Soft-optimal policies: Definition 5.2, Theorem 5.1, and their exact limits at beta = +-inf.
 
 Finite horizon (``soft_policy``).  The utility is ``sum_t g^t R(s_t, a_t)``, so ``U_t = g^t R`` is
-what Definition 5.2 adds at decision ``t`` and *nothing else* is discounted: the term
-``(1/beta) logsumexp`` keeps weight one.  (The other recursion, ``Q = R + g E[V]``, is a different
-model at finite horizon; it belongs to the infinite problem below.)  Everything is kept multiplied
-by beta, ``E_t = beta Q_t``, which is the same recursion, has no division, and covers beta = 0:
+what Definition 5.2 adds at decision ``t`` and nothing else is discounted.  Everything is kept
+multiplied by beta, ``E_t = beta Q_t``, which covers beta = 0:
 
     E_t(s, a) = beta g^t R(s, a) + sum_s' P(s'|s, a) W_{t+1}(s'),    W_H = 0,
     W_t(s)    = log sum_a w(a|s) exp E_t(s, a),    pi_t(a|s) = w(a|s) exp(E_t(s, a) - W_t(s)),
@@ -23,18 +21,12 @@ same with the least value.  Which actions tie is decided in exact rational arith
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .paths import Array
-
-try:
-    import mpmath
-except ImportError:  # the oracles then work in doubles only
-    mpmath = None
 
 Successors = list[list[list[tuple[int, Any]]]]
 
@@ -80,63 +72,38 @@ def weights(reference: Array | None, t: int, s: int, n_actions: int) -> list[flo
     return [float(p) for p in (reference[s] if reference.ndim == 2 else reference[t, s])]
 
 
-def log_mean(w: Sequence[Any], energy: Sequence[Any], m: ModuleType | Any = math) -> Any:
+def log_mean(w: Sequence[float], energy: Sequence[float]) -> float:
     """``log sum_a w_a exp(energy_a)``, the largest energy taken out first."""
     top = max(e for p, e in zip(w, energy, strict=True) if p > 0)
     pairs = zip(w, energy, strict=True)
-    return top + m.log(m.fsum([p * m.exp(e - top) for p, e in pairs if p > 0]))
-
-
-# ----------------------------------------------------------------------------- finite horizon
+    return top + math.log(math.fsum([p * math.exp(e - top) for p, e in pairs if p > 0]))
 
 
 def log_soft_policy(
-    P: Array,
-    R: Array,
-    H: int,
-    beta: float,
-    discount: float = 1.0,
-    reference: Array | None = None,
-    digits: int | None = None,
-) -> NDArray[Any]:
-    """``log pi_beta``, shape ``[H, S, A]`` (minus infinity where the probability is zero).
-
-    With ``digits`` the arithmetic is mpmath's with that many decimals and the array holds its
-    numbers; without, it is doubles and ``math.fsum``.
-    """
+    P: Array, R: Array, H: int, beta: float, discount: float = 1.0, reference: Array | None = None
+) -> Array:
+    """``log pi_beta``, shape ``[H, S, A]`` (minus infinity where the probability is zero)."""
     if math.isinf(beta):
         return log_limit_policy(P, R, H, 1 if beta > 0 else -1, discount, reference)
-    if digits is not None:
-        if mpmath is None:
-            raise ImportError("mpmath is not installed")
-        with mpmath.workdps(digits):
-            return _log_soft_policy(P, R, H, beta, discount, reference, mpmath.mp)
-    return _log_soft_policy(P, R, H, beta, discount, reference, math)
-
-
-def _log_soft_policy(
-    P: Array, R: Array, H: int, beta: Any, discount: Any, reference: Array | None, m: Any
-) -> NDArray[Any]:
-    number = float if m is math else m.mpf
     n_states, n_actions, _ = P.shape
     following = successors(P)
-    log_policy = np.full((H, n_states, n_actions), number("-inf"), dtype=object)
-    W = [number(0)] * n_states
+    log_policy = np.full((H, n_states, n_actions), -math.inf)
+    W = [0.0] * n_states
     for t in reversed(range(H)):
         new_W = []
         for s in range(n_states):
             energy = []
             for a in range(n_actions):
                 reward = R[s] if R.ndim == 1 else R[(t, s, a)[-R.ndim :]]
-                now = number(beta) * number(discount) ** t * number(reward)
-                energy.append(now + m.fsum([number(p) * W[s2] for s2, p in following[s][a]]))
+                now = float(beta) * float(discount) ** t * float(reward)
+                energy.append(now + math.fsum([float(p) * W[s2] for s2, p in following[s][a]]))
             w = weights(reference, t, s, n_actions)
-            new_W.append(log_mean(w, energy, m))
+            new_W.append(log_mean(w, energy))
             for a in range(n_actions):
                 if w[a] > 0:
-                    log_policy[t, s, a] = m.log(w[a]) + energy[a] - new_W[s]
+                    log_policy[t, s, a] = math.log(w[a]) + energy[a] - new_W[s]
         W = new_W
-    return log_policy.astype(float) if m is math else log_policy
+    return log_policy
 
 
 def log_limit_policy(
@@ -175,19 +142,11 @@ def log_limit_policy(
 
 
 def soft_policy(
-    P: Array,
-    R: Array,
-    H: int,
-    beta: float,
-    discount: float = 1.0,
-    reference: Array | None = None,
+    P: Array, R: Array, H: int, beta: float, discount: float = 1.0, reference: Array | None = None
 ) -> Array:
     """Theorem 5.1: ``pi_beta``, shape ``[H, S, A]``, for finite, zero or infinite beta."""
     policy: Array = np.exp(log_soft_policy(P, R, H, beta, discount, reference))
     return policy
-
-
-# ------------------------------------------------------------------------ infinite, discounted
 
 
 def log_soft_policy_discounted(

@@ -46,9 +46,7 @@ def test_cube_is_the_policies() -> None:
                 policy[d][context] = [1 - p[k], p[k]]
             now = causal.with_policy(model, policy)
             np.testing.assert_allclose(
-                at_point(space.targets, p),
-                features(now, [("T",)]),
-                atol=1e-14,
+                at_point(space.targets, p), features(now, [("T",)]), atol=1e-14
             )
             assert entropy_at(space, p) == pytest.approx(meg.causal_entropy(now), abs=1e-13)
             logs = {d: np.log(q) for d, q in policy.items()}

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from . import cliff_world, paths
 from . import known_utility as known
+from . import paths
 from . import soft_policy as soft
 from .paths import Array
 
@@ -153,28 +153,3 @@ def test_known_utility_discounted() -> None:
     value, beta = known.known_utility_meg_discounted(P, R, optimal, mu, 0.8)
     assert beta == math.inf
     assert value == pytest.approx(math.log(2) / 0.2, abs=1e-12)
-
-
-# Known-utility MEG of facts/meg.md, to the digits given there.
-GOAL_LENGTH = {1: "40.203", 2: "21.367", 3: "19.415", 4: "18.881"}
-
-
-def assert_digits(value: float, text: str) -> None:
-    """The value rounds to the text."""
-    assert f"{value:.{len(text.split('.')[1])}f}" == text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("k", GOAL_LENGTH)
-def test_cliff_world_goal_length(k: int) -> None:
-    P, R = cliff_world.transition().astype(float), cliff_world.utility(k).astype(float)
-    policy = cliff_world.optimal_policy(k)
-    value, beta = known.known_utility_meg(P, R, policy, cliff_world.start(), 30)
-    assert_digits(value, GOAL_LENGTH[k])
-    assert beta == math.inf
-    # Exact fractions as input give the same limit.
-    d = paths.occupancy_by_loops(P, policy, cliff_world.start(), 30)
-    exact = soft.log_limit_policy(cliff_world.transition(), cliff_world.utility(k), 30, 1)
-    assert known.evidence_by_occupancy(d, exact) == pytest.approx(value, abs=1e-12)
-    if k == 1:
-        assert value == pytest.approx(29 * math.log(4), abs=1e-12)

@@ -30,13 +30,7 @@ from scipy.linalg import null_space
 from scipy.optimize import linprog, minimize
 from scipy.special import logsumexp
 
-from .paths import (
-    Array,
-    discounted_occupancy,
-    enumerate_paths,
-    occupancy_by_loops,
-    policy_at,
-)
+from .paths import Array, discounted_occupancy, enumerate_paths, occupancy_by_loops, policy_at
 
 
 class Primal(NamedTuple):
@@ -219,13 +213,7 @@ def primal_optimum(
 
 
 def weak_duality(
-    P: Array,
-    policy: Array,
-    bounding: Array,
-    mu: Array,
-    H: int,
-    phi: Array,
-    theta: Array,
+    P: Array, policy: Array, bounding: Array, mu: Array, H: int, phi: Array, theta: Array
 ) -> float:
     """What any policy x proves about one theta: ``KL(x) + theta . (E_pi[phi] - E_x[phi])``.
 

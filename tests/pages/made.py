@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from goalmeter.representation.result import Representation
@@ -45,27 +46,16 @@ def share(value: float, half: float = 0.05) -> Estimate:
     return Estimate(value, (max(value - half, 0.0), min(value + half, 1.0)), 200, 40)
 
 
+_MAP = MapRow(
+    *(3, "pre/end", "ridge", None, "wall", "uncertain"),
+    *(share(0.9), share(0.88), None, NOTHING, 1200, "test grids"),
+)
+
+
 def map_row(
-    auroc: Estimate | None,
-    control: str | None = None,
-    *,
-    layer: int = 3,
-    position: str = "pre/end",
-    probe: str = "ridge",
-    gain: float = 0.6,
-    **changes: Any,
+    auroc: Estimate | None, control: str | None = None, *, gain: float = 0.6, **changes: Any
 ) -> MapRow:
-    fields: dict[str, Any] = {
-        "label": "wall",
-        "cells": "uncertain",
-        "accuracy": share(0.9),
-        "balanced_accuracy": share(0.88),
-        "parameters": 1200,
-        "scored": "test grids",
-    }
-    return MapRow(
-        layer, position, probe, control, auroc=auroc, gain_bits=est(gain), **{**fields, **changes}
-    )
+    return replace(_MAP, auroc=auroc, control=control, gain_bits=est(gain), **changes)
 
 
 def map_rows(top: float = 0.99) -> tuple[MapRow, ...]:
@@ -74,14 +64,11 @@ def map_rows(top: float = 0.99) -> tuple[MapRow, ...]:
     for layer in (2, 3):
         for number, position in enumerate(("pre/end", "post/end")):
             reached = min(top, 0.9 + 0.03 * layer) - 0.09 * number
-            rows.append(
-                map_row(est(reached, 0.01), layer=layer, position=position, gain=0.2 * layer)
-            )
+            where: dict[str, Any] = {"layer": layer, "position": position}
+            rows.append(map_row(est(reached, 0.01), gain=0.2 * layer, **where))
             for control, value in CONTROLS.items():
                 gain = {"majority": -0.26, "position only": 0.0}.get(control, value - 0.54)
-                rows.append(
-                    map_row(est(value, 0.02), control, layer=layer, position=position, gain=gain)
-                )
+                rows.append(map_row(est(value, 0.02), control, gain=gain, **where))
     for control, gain in ((None, 0.66), ("control task", 0.3)):
         rows.append(map_row(est(0.98, 0.01), control, probe="mlp", gain=gain, parameters=90_000))
     return tuple(rows)
@@ -95,22 +82,15 @@ def place_rows() -> tuple[PlaceRow, ...]:
     )
 
 
-def used_row(
-    flips: Estimate, intervention: str = "knock-out", *, half: str = "confirm", **changes: Any
-) -> UsedRow:
-    fields: dict[str, Any] = {
-        "layer": "all",
-        "position": "pre/cell",
-        "is_null": False,
-        "chosen": False,
-        "cells": 28,
-        "as_if_changed": flips,
-        "unreadable": share(0.02, 0.03),
-        "unneeded_flips": share(0.03, 0.04),
-        "null_flips": None,
-        "effect_nats": None,
-    }
-    return UsedRow(half, intervention, flips=flips, **{**fields, **changes})
+_USED = UsedRow(
+    *("confirm", "knock-out", "all", "pre/cell", False, False, 28),
+    *(NOTHING, NOTHING, share(0.02, 0.03), share(0.03, 0.04), None, None),
+)
+
+
+def used_row(flips: Estimate, intervention: str = "knock-out", **changes: Any) -> UsedRow:
+    fields = {"intervention": intervention, "flips": flips, "as_if_changed": flips}
+    return replace(_USED, **{**fields, **changes})  # type: ignore[arg-type]
 
 
 def use_rows(flips: float = 0.9) -> tuple[UsedRow, ...]:
@@ -126,8 +106,7 @@ def use_rows(flips: float = 0.9) -> tuple[UsedRow, ...]:
     null = share(0.02, 0.06)
     rows.append(used_row(null, "knock-out, other", half="screen", is_null=True))
     rows.append(used_row(share(flips), chosen=True, null_flips=null, effect_nats=est(1.9, 0.3)))
-    rows.append(used_row(null, "knock-out, other", is_null=True))
-    return tuple(rows)
+    return (*rows, used_row(null, "knock-out, other", is_null=True))
 
 
 def dose_rows(top: float = 0.7) -> tuple[DoseRow, ...]:
@@ -152,18 +131,9 @@ def span_rows(neighbours: float = 0.9) -> tuple[SpanRow, ...]:
 
 
 def moved_row(half: str, moved: str, flips: float, **changes: Any) -> MovedRow:
-    fields: dict[str, Any] = {
-        "layer": 1,
-        "position": f"pre/{moved}",
-        "chosen": False,
-        "is_ceiling": False,
-        "pairs": 26,
-        "flips": share(flips),
-        "null_flips": share(0.04),
-        "same_flips": share(0.02),
-        "unreadable": share(0.0),
-    }
-    return MovedRow(half, moved, **{**fields, **changes})
+    estimates = map(share, (flips, 0.04, 0.02, 0.0))
+    row = MovedRow(half, moved, 1, f"pre/{moved}", False, False, 26, *estimates)
+    return replace(row, **changes)
 
 
 def moved_rows(followed: float = 0.8) -> tuple[MovedRow, ...]:
@@ -181,19 +151,11 @@ def moved_rows(followed: float = 0.8) -> tuple[MovedRow, ...]:
 
 
 def subspace_row(verdict: str = "carries it", **changes: Any) -> SubspaceRow:
-    fields: dict[str, Any] = {
-        "rank": 4,
-        "trained": 24,
-        "losses": (3.0, 0.4),
-        "pairs": 26,
-        "flips": share(0.7),
-        "random_flips": share(0.05),
-        "whole_flips": share(0.8),
-        "degrees": 31.0,
-        "chance": (64.0, 71.0, 78.0),
-    }
-    fields |= changes
-    return SubspaceRow("confirm", "goal", 1, "pre/goal", **{**fields, "verdict": verdict})
+    row = SubspaceRow(
+        *("confirm", "goal", 1, "pre/goal", 4, 24, (3.0, 0.4), 26),
+        *(share(0.7), share(0.05), share(0.8), verdict, 31.0, (64.0, 71.0, 78.0)),
+    )
+    return replace(row, **changes)
 
 
 def plan_rows(first: float = 0.9) -> tuple[PlanRow, ...]:
@@ -282,10 +244,7 @@ def explained(value: float = 0.6, control: float = 0.3) -> dict[str, Any]:
         "agreement": compared(0.95, 0.9),
     }
     others = {"post/end": states | {"explained_errors": compared(0.4, control)}}
-    return states | {
-        "detour": states | {"steps": 200, "errors": 40},
-        "other_positions": others,
-    }
+    return states | {"detour": states | {"steps": 200, "errors": 40}, "other_positions": others}
 
 
 def fit(nats: float) -> dict[str, Any]:
@@ -359,11 +318,8 @@ def unused(**changes: Any) -> Representation:
 
 def bare(**changes: Any) -> Representation:
     """One of which only maps were read."""
-    empty: dict[str, Any] = dict.fromkeys(
-        (
-            *("places", "use", "doses", "spans", "moved", "subspaces"),
-            *("plan", "decided", "settled", "states"),
-        ),
-        (),
-    ) | {"explained": {}, "believed": {}, "verdict": ""}
+    rows: tuple[str, ...] = ("places", "use", "doses", "spans", "moved", "subspaces")
+    rows += ("plan", "decided", "settled", "states")
+    empty: dict[str, Any] = dict.fromkeys(rows, ())
+    empty |= {"explained": {}, "believed": {}, "verdict": ""}
     return result(**{**empty, **changes})

@@ -31,7 +31,6 @@ from goalmeter.pages.navigation_goals import (
     NOTHING,
     OPEN,
     PURSUES,
-    ExplainedUtility,
     Want,
     _follows,
     _on_map,
@@ -141,24 +140,6 @@ def test_known_goals_are_identified_from_walks_alone(organisms: list[Want]) -> N
     ]
 
 
-@pytest.mark.slow
-def test_every_line_leads_to_the_row_with_its_numbers(organisms: list[Want]) -> None:
-    table = navigation_goals.wants_table(organisms)
-    by_anchor = dict(zip(table.row_anchors, table.cells, strict=True))
-    for want, finding in zip(
-        organisms, navigation_goals.findings(organisms, walks="walks"), strict=True
-    ):
-        numbers, walks = finding.links
-        row = by_anchor[numbers.to]
-        assert row[0].text == want.agent and walks.to == "walks"
-        assert row[1].text in finding.lead
-        # The share in mazes stands in both.
-        assert row[2].text in finding.text
-    assert table.heads[1].answer
-    assert "between −10% and 10%" in table.notes[0]
-
-
-# --- Learnt utilities ---
 WORLD = GridWorld.from_text("#####\n#A_K#\n#__G#\n#####")
 LEFT, RIGHT = 0, 1
 CELLS = {Cell(1, 1): 0.0, Cell(1, 2): 0.2, Cell(1, 3): 0.4, Cell(2, 1): 0.1, Cell(2, 2): 0.3}
@@ -190,14 +171,6 @@ def test_the_share_is_that_of_the_maximum_and_random_walks_are_faint() -> None:
     (alone,) = explain(utilities[:1], bare, shortest="optimal", aimless="random")
     # Without anybody to compare with, nothing is enough.
     assert math.isnan(alone.aimless) and alone.faint
-
-
-def test_half_way_to_shortest_ways_is_enough_and_the_key_is_beside() -> None:
-    much = navigation_goals.utility_map(ExplainedUtility(drawn(key=-0.25), 0.25, 0.4, 0.1))
-    assert much.caption.endswith("shortest ways 40%). Having the key is worth −0.25 everywhere.")
-    assert "having K" in much.svg and "−.25" in much.svg
-    without = navigation_goals.utility_map(ExplainedUtility(drawn(), 0.25, 0.4, 0.1))
-    assert "having K" not in without.svg and "worth" not in without.caption
 
 
 def test_utilities_are_on_the_stated_scale_where_the_key_is_worth_less_than_nothing() -> None:

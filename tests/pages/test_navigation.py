@@ -47,7 +47,6 @@ def rows(table: Table) -> dict[tuple[str, ...], list[str]]:
     return {tuple(row[:named]): row[named:] for row in texts}
 
 
-# --- Mazes ----------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def mazes() -> list[Group]:
     return page.groups([walked("wall-follower"), walked("epsilon-optimal")])
@@ -60,44 +59,16 @@ def test_mazes_have_surface_curves_and_walks_beside_reference_agents(mazes: list
     assert names == [("wall-follower", False), ("epsilon-optimal", False), *references]
     drawn = page.sections(mazes)
     suite, explained, first, _ = drawn
-    assert [section.title for section in drawn] == [
-        "Suite maze: does it plan?",
-        "What explains the walks, maze",
-        "Walks of wall-follower, maze",
-        "Walks of epsilon-optimal, maze",
-    ]
     distance, surface = suite.figures
     assert "optimal: 100% at 1" in distance.alt and "wall-follower" in distance.svg
-    assert "decisions in 3 to 6 grids." in distance.caption
-    assert surface.caption.startswith("The accuracy surface: each cell rests on 3 grids with 2")
-    for words in ("epsilon-optimal, detour states", "greedy", "complexity 1", "size 7"):
-        assert words in surface.svg
+    assert all(words in surface.svg for words in ("epsilon-optimal, detour states", "greedy"))
     assert len(first.tables) == len(first.figures) >= 2 and len(explained.tables) == 1
-    assert first.tables[0].caption.startswith("Most steps lost (size 7, complexity ")
-    text = text_of(mazes, drawn)
-    ids = re.findall(r'\bid="([^"]+)"', text)
+    ids = re.findall(r'\bid="([^"]+)"', text_of(mazes, drawn))
     assert len(ids) == len(set(ids))
-    lead, _, line, _ = (finding.plain for finding in page.findings(mazes))
-    assert lead.startswith("wall-follower, maze: ")
+    _, _, line, _ = (finding.plain for finding in page.findings(mazes))
     result, greedy = (group.results[i].overall[0] for i in (0, 3))
     for value in (result.accuracy, result.accuracy_detour, greedy.accuracy, greedy.accuracy_detour):
         assert f"{value.value:.1%}" in line
-
-
-def test_walks_that_are_shown_are_the_worst_the_middle_and_a_faultless_one() -> None:
-    result = navigation_of(walked("epsilon-optimal(0.4)", **(SMALL | {"grids": 6})))
-    lost = {
-        id(walk): len(walk.steps) - walk.distance if walk.arrived else walk.cap
-        for walk in result.seen.trajectories
-    }
-    chosen = page.selected(result)
-    assert [title.partition(" (")[0] for title, _ in chosen] == [
-        *("Most steps lost", "In the middle", "Longest without a wrong step")
-    ]
-    worst, middle, faultless = (lost[id(walk)] for _, walk in chosen)
-    assert worst == max(lost.values()) >= middle >= faultless == 0
-    longest = max(len(w.steps) for w in result.seen.trajectories if not lost[id(w)])
-    assert len(chosen[2][1].steps) == longest
 
 
 def said_something(walk: Trajectory) -> Trajectory:
@@ -147,17 +118,6 @@ def test_what_accuracy_is_lost_by(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tables.mixed_table([greedy]) is None
 
 
-def test_is_it_right_when_it_is_sure(mazes: list[Group]) -> None:
-    seen = mazes[0].results[1]
-    table, calibration = tables.calibration_table([seen]), seen.behaviour.calibration
-    assert table is not None and calibration is not None
-    name, error, _, steps, unknown = (cell.text for cell in table.cells[0])
-    assert (name, steps, unknown) == ("epsilon-optimal", str(calibration.steps), "0")
-    assert error.startswith(f"{calibration.error.value:.3f} [")
-    # Reference agents alone are no reason for a table.
-    assert tables.calibration_table([replace(seen, reference=True)]) is None
-
-
 def test_frames() -> None:
     (group,) = groups = page.groups([walked("optimal", "isometries")])
     picture = tables.frames_picture(group.results, "p")
@@ -173,7 +133,6 @@ def test_frames() -> None:
     assert any("the same, within 5 percentage points, in 0 of 4 frames" in line for line in lines)
 
 
-# --- Keys -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["key-no-door", "two-path"])
 def test_the_page_tells_a_key_from_a_neutral_object(name: str) -> None:
     groups = page.groups([walked("key-seeker", name, grids=4, objects=BOTH)])
@@ -188,10 +147,6 @@ def test_the_page_tells_a_key_from_a_neutral_object(name: str) -> None:
     effect = groups[0].results[0].factors[0]
     assert number == "4" and cells == [f"{value:.1%}" for value in effect.cells]
     assert difference.startswith(f"+{100 * effect.effect.value:.1f} [")
-    lines = [finding.plain for finding in page.findings(groups)]
-    for words in ("takes the key in", "takes the neutral object in"):
-        assert sum(words in line for line in lines) == 1
-    assert any("the object (key minus neutral) changes how often key-s" in line for line in lines)
     if name == "two-path":
         ways = rows(by_caption["The same worlds with and without the key"])
         assert list(ways)[:2] == [("key-seeker, key",), ("key-seeker, neutral",)]
@@ -211,16 +166,6 @@ def asked_in_two_ways(agent: str, prompted: str, **options: Any) -> Navigation:
 def test_prompt_by_object() -> None:
     result = asked_in_two_ways("greedy", "key-seeker", grids=6)
     (table,) = tables.factor_tables([result])
-    assert table.caption == "The prompt by the object"
-    assert [column.full for column in table.heads[3:]] == [
-        "prompt plain/1: neutral",
-        "prompt plain/1: key",
-        "prompt keys/1: neutral",
-        "prompt keys/1: key",
-        "effect, points: prompt",
-        "effect, points: object",
-        "effect, points: on each other",
-    ]
     measured = factors(result.seen)
     number, *shown = rows(table)["greedy", "taken"]
     assert shown[:4] == [f"{value:.1%}" for row in measured.cells for value in row]
@@ -228,31 +173,6 @@ def test_prompt_by_object() -> None:
     for text, effect in zip(shown[4:7], (*measured.effects, measured.interaction), strict=True):
         value = float(text.split()[0].replace("−", "-"))
         assert value == pytest.approx(100 * effect.value, abs=0.051)
-    (sentence,) = tables.sentences(result)
-    assert sentence.startswith("the prompt (keys/1 minus plain/1) changes how often greedy takes")
-    assert "the object (key minus neutral) by" in sentence
-    assert sentence.endswith(" points more under keys/1 than under plain/1.")
-    assert list(rows(tables.keys_table([result]))) == [
-        (f"greedy, {prompt}/1, {item}",) for prompt in ("plain", "keys") for item in BOTH
-    ]
-
-
-def test_wrong_moves_are_in_points_beyond_chance() -> None:
-    result = asked_in_two_ways("random", "boltzmann(0.2)", grids=8, trajectories=2)
-    shown = rows(tables.factor_tables([result])[0])
-    cells = factors(result.seen, measure="towards").cells
-    expected = [f"{100 * value:+.1f}".replace("-", "−") for row in cells for value in row]
-    assert shown["random", "wrong moves towards it, beyond chance"][1:5] == expected
-
-
-def test_replays_show_the_object() -> None:
-    result = navigation_of(walked("random", "two-path", grids=6, objects=["neutral"]))
-    walk = next(w for w in result.seen.trajectories if w.world.neutral and w.states()[-2].layer)
-    figure = page.replay(walk, "r", "A walk")
-    assert ">N<" in figure.svg and ">K<" not in figure.svg
-    places = [row[1].text for row in page.steps_table(walk, "t").cells]
-    assert any(place.endswith(", with object") for place in places)
-    assert not any("key" in place for place in places)
 
 
 def test_published_numbers_stand_beside_those_of_keys(tmp_path: Path) -> None:
@@ -265,7 +185,6 @@ def test_published_numbers_stand_beside_those_of_keys(tmp_path: Path) -> None:
         measurements.of_run(tmp_path)
 
 
-# --- Command --------------------------------------------------------------------------------------
 def test_report_of_runs_of_both_kinds(tmp_path: Path) -> None:
     play_all(plan_of("greedy", "maze", **SMALL), out=tmp_path / "walks")
     measure("naive", 30, 3, environments=["IgnoreRewards"], out=tmp_path / "trials")

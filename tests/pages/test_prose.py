@@ -28,16 +28,6 @@ def test_code_and_texts_have_the_same_names(instrument: str) -> None:
     assert asked <= set(texts) <= asked | set(re.findall(r'"(\w+)"', code))
 
 
-def test_values_are_put_in_and_lists_become_tuples() -> None:
-    values = {"first": "A", "second": "B", "below": "01", "across": "23"}
-    texts = Texts("navigation", INTERVALS="In brackets.")("crossed", **values)
-    assert texts["caption"] == "The A by the B" and texts["meaning"].endswith("In brackets.")
-    assert isinstance(texts["notes"], tuple)
-    # What users write is no template.
-    texts = Texts("navigation")("walks", agent="{0.__class__}", suite="{maze}")
-    assert texts["title"] == "Walks of {0.__class__}, {maze}"
-
-
 @dataclass
 class Agent:
     name: str

@@ -72,7 +72,6 @@ def titles(part: Part) -> list[str]:
     return [section.title for section in part.sections]
 
 
-# --- Claims ---
 def between(low: float, high: float) -> Estimate:
     return Estimate((low + high) / 2, (low, high), 50, 20)
 
@@ -126,7 +125,6 @@ def test_use_is_claimed_where_the_verdict_and_the_intervals_agree(
     assert claims.use_of(made.result(verdict=verdict, use=(row,))) == expected
 
 
-# --- Findings ---
 def findings(*results: Representation) -> list[Finding]:
     models = shown_models(results)
     summaries = {"read": page.read_table(models), "used": page.used_table(models)}
@@ -140,18 +138,6 @@ def leads(*results: Representation) -> list[str]:
 def about(word: str, *results: Representation) -> str:
     (line,) = (line.plain for line in findings(*results) if word in line.plain)
     return line
-
-
-def test_a_model_that_uses_what_it_reads_and_one_that_does_not() -> None:
-    assert leads(made.result(), made.unused()) == [
-        "goalmeter/mouse: walls decode above every control.",
-        "goalmeter/mouse: what it reads of needed cells is used.",
-        "goalmeter/mouse: whether it is more directed in the world that it believes in than in the "
-        "true one cannot be told.",
-        "goalmeter/mole: walls decode above every control.",
-        "goalmeter/mole: what it reads of needed cells is not used.",
-        "goalmeter/mole: more directed in the world that it believes in than in the true one.",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -208,13 +194,9 @@ def test_a_world_that_was_not_read_or_whose_use_is_not_known_is_no_belief(
     assert not [lead for lead in leads(result) if "believe" in lead]
     (shown,) = shown_models([result])
     table = page.table(shown, "believed")
-    assert table is not None and table.notes[0].startswith(sentence.capitalize())
+    assert table is not None
     assert "the believed world" not in [row[0].text for row in table.cells]
-    # No picture of it among models of which something can be said.
-    other = made.result(model="goalmeter/mole")
-    figure = figures.believed_figure([shown, *shown_models([other])])
-    assert figure is not None and "goalmeter/mole: the believed world" in figure.alt
-    assert "goalmeter/mouse" not in figure.alt and figures.believed_figure([shown]) is None
+    assert figures.believed_figure([shown]) is None
 
 
 @pytest.mark.parametrize(
@@ -244,28 +226,6 @@ def test_plans_as_far_as_they_are_above_every_simple_baseline() -> None:
     assert all("A simple baseline is above that." in line for line in lines)
 
 
-def test_what_is_missing_is_said_with_its_reason() -> None:
-    left: dict[str, Any] = {
-        "use": "no needed cell",
-        "post/step-2": "no decision has it",
-        "subspace of the agent": "nothing was confirmed",
-    }
-    (section,) = (s for s in part_of(made.bare(left_out=left)).sections if s.points)
-    points = "\n".join(section.points)
-    for words in (
-        "interventions: no needed cell",
-        "the believed world: no needed cell",
-        "post/step-2: no decision has it",
-        "the plan: it was not asked for.",
-        "when cells are looked up: no needed cell",
-        "dimensions that carry goal and agent: nothing was confirmed",
-    ):
-        assert words in points
-    assert "what is read of cells" not in points
-    assert "are not in these results" in about("not in these results", made.bare(left_out=left))
-    assert not any(section.points for section in whole().sections)
-
-
 def test_paired_differences_decide_where_they_are_known() -> None:
     (row, *_) = (row for row in made.plan_rows() if row.position == "post/end")
     # Far apart, and by the difference it cannot be told; a baseline that the run lacks is none.
@@ -277,17 +237,6 @@ def test_paired_differences_decide_where_they_are_known() -> None:
     assert "That is above every simple baseline." in line
     decided = tuple(replace(each, beyond=est(-0.1, 0.05)) for each in made.decided_rows())
     assert "from no point" in about("of the reasoning", made.bare(decided=decided))
-
-
-def test_spans_that_flip_more_than_another_cell_does() -> None:
-    line = about("hidden only", made.result())
-    assert "at the turns of its neighbours" in line and "90.0% [85.0, 95.0]" in line
-    assert "another cell: 2.0%" in line and "at its own turn" not in line
-    # What is said of the prompt is that nothing much flips, by the end of its interval.
-    assert "hidden from the prompt’s own tokens, 1.0%" in line
-    assert not [line for line in findings(made.unused()) if "hidden" in line.plain]
-    wide = tuple(replace(r, other_flips=share(0.88)) for r in made.span_rows())
-    assert not [line for line in findings(made.bare(spans=wide)) if "hidden" in line.plain]
 
 
 def test_moves_that_follow_more_than_by_chance_and_such_as_do_not() -> None:
@@ -306,85 +255,6 @@ def test_moves_that_follow_more_than_by_chance_and_such_as_do_not() -> None:
     assert not [line for line in lines if "the agent moved" in line]
 
 
-@pytest.mark.parametrize(
-    ("degrees", "words"),
-    [
-        (31.0, "lie nearer to them than random ones do (31 degrees; by chance 64 to 78)"),
-        (70.0, "lie no nearer to them than random ones do (70"),
-        (85.0, "lie farther from them than random ones do (85"),
-        (None, "the whole stream: 80.0%"),
-    ],
-)
-def test_dimensions_that_carry_the_goal(degrees: float | None, words: str) -> None:
-    row = made.subspace_row(degrees=degrees)
-    line = about("carry where", made.bare(subspaces=(row,)))
-    assert words in line and "70.0% [65.0, 75.0]" in line
-    assert ("probe’s directions" in line) == (degrees is not None)
-    assert not [line for line in findings(made.unused()) if "carry where" in line.plain]
-
-
-# --- Tables and pictures ---
-def test_the_probe_and_its_controls_are_rows_in_their_order() -> None:
-    shown = table(whole(), "goalmeter/mouse: walls of uncertain cells")
-    assert [row[0].text for row in shown.cells] == ["the probe: ridge", *made.CONTROLS]
-    sizes = cells(table(whole(), "goalmeter/mouse: size of probe"))
-    assert [row[:2] for row in sizes.values()] == [
-        ["1200", "0.60 [0.57, 0.63]"],
-        ["90000", "0.66 [0.63, 0.69]"],
-    ]
-
-
-def test_captions_say_what_was_done_and_on_which_map_it_is_optimal() -> None:
-    states = made.picture(), made.picture(action=1)
-    odd = made.picture(decoded=False, used=False, action=None)
-    (shown,) = shown_models([made.bare(states=(*states, odd))])
-    captions = [figure.caption for figure in figures.state_figures(shown)]
-    true, read, wrong_true, wrong_read, odd_true, odd_read = captions
-    assert "it goes DOWN, which is optimal. Optimal: DOWN" in true
-    assert "it goes DOWN, which is not optimal; optimal is RIGHT" in read
-    assert "RIGHT, which is not optimal" in wrong_true
-    assert "RIGHT, which is optimal" in wrong_read and "Used: 2 of 4 cells" in wrong_read
-    assert "its answer could not be read" in odd_true
-    assert "no valid map" in odd_read and "No cell was tried" in odd_read
-
-
-# --- Page ---
-def test_several_models_stand_beside_each_other() -> None:
-    part = whole()
-    rows = cells(table(part, "Walls of uncertain cells"))
-    assert list(rows) == ["goalmeter/mouse", "goalmeter/mole"]
-    assert rows["goalmeter/mouse"][:3] == [
-        "above every control",
-        "0.99 [0.98, 1.00]",
-        "0.77 [0.75, 0.79], embeddings alone",
-    ]
-    used = cells(table(part, "Is what is read of cells used?"))
-    assert [row[0] for row in used.values()] == ["used", "not used"]
-    assert titles(part) == [
-        "What is read of cells",
-        "Decoded maps beside the true ones",
-        "What is used",
-        "When a cell is looked up",
-        "Where goal and agent are read from",
-        "What the decoded maps explain",
-        "Goal-directedness in the believed world",
-        "What is read of plans",
-        "When it is decided",
-        "What this does not show",
-    ]
-
-
-def test_each_number_that_is_there_has_a_paragraph_on_what_it_does_not_show() -> None:
-    def limits(part: Part) -> tuple[str, ...]:
-        (section,) = (s for s in part.sections if s.title == "What this does not show")
-        return section.text
-
-    assert len(limits(whole())) == 12
-    (only,) = limits(part_of(made.bare(maps=(map_row(share(0.9)),))))
-    assert only.startswith("AUROC and gain")
-
-
-# --- Results of every shape ---
 HOSTILE = "<script>alert('x')</script>{0}\x1b[31m$a_b$"
 
 
@@ -467,7 +337,6 @@ def test_what_others_wrote_is_shown_as_text(tmp_path: Path) -> None:
     assert html.escape("<script>alert", quote=False) in text
 
 
-# --- Command and browser ---
 @pytest.fixture(scope="module")
 def walks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("walked") / "walks"

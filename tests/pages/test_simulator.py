@@ -72,17 +72,6 @@ def test_a_difference_is_told_by_its_interval() -> None:
     assert len(part_of([untold]).findings) == 2
 
 
-def test_the_bound_is_drawn_over_steps_to_what_was_proven() -> None:
-    bars, curves = (section.figures[0] for section in part_of([MADE]).sections[:2])
-    assert "Towards goal: [2.5000, 3.2500], estimate 3.0000, of at most 6.0000" in bars.alt
-    assert "100 steps: 2.0000, at least about 0; 1000 steps: 3.1000" in curves.alt
-    assert curves.alt.endswith("1000 steps: 3.0000, at least about 2.5000.")
-    # Only of utilities that were told of.
-    assert len(part_of([MADE]).sections[1].figures) == 1
-    silent = replace(MADE, tightening=())
-    assert len(part_of([silent]).sections) == 2
-
-
 def test_several_measurements_share_a_page_and_all_text_is_escaped() -> None:
     evil = replace(GOAL, utility=HOSTILE, world=HOSTILE, notes=(HOSTILE,), method=HOSTILE)
     told = [replace(each, utility=HOSTILE) for each in TOLD]

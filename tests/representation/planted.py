@@ -1,24 +1,15 @@
 """Agents whose map is known because it was planted: what is encoded, how, and whether it is used.
 
-Grids are rooms, the cells with two odd coordinates, and the cells that link them, each of which is
-closed by chance and by nothing else, so that position tells the same of every link and a link tells
-nothing of another. From the true grid a believed one is made, in which some links are wrong: a
-closed one is open, or an open one closed as long as every room can still reach the goal.
-
-The activations of a state hold features of the believed map: a wall is +1 and open ground -1, of
-every inner cell, and where the agent and the goal are. They are turned by a random rotation into D
-dimensions, and normal noise is added to each. Rotations leave noise as it is, so a feature can be
-read back with exactly that noise, and what the best reader could know is known:
-
-    area under the curve of a wall = Phi(sqrt(2) / noise)
+Grids are rooms, the cells with two odd coordinates, and links, each closed independently. In the
+believed grid some links are wrong. Activations hold features of the believed map (a wall +1, open
+ground -1, and where agent and goal are), rotated at random into D dimensions, plus normal noise, so
+the best reader's area under the curve of a wall is Phi(sqrt(2) / noise).
 
 - "linear": the features themselves.
-- "xor": each wall times a sign that is drawn anew in every state, and the sign beside it. Nothing
-  linear in the activations tells of any wall; the product of two of them does.
+- "xor": each wall times a sign drawn anew in every state, and the sign: nothing linear.
 - "none": noise.
 
-The agent walks by the shortest ways of the believed map, by those of the true one, or at random; so
-a map can be decoded and used, decoded and not used, and used without being encoded.
+The agent walks by the shortest ways of the believed map, by those of the true one, or at random.
 """
 
 from __future__ import annotations

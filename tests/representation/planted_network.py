@@ -1,22 +1,14 @@
 """A language model whose use of what it reads is known, because its weights were set by hand.
 
-A network of two blocks of attention (a GPT-2 without its MLPs) reads a drawn maze and answers. It
-was never trained, so that what an instrument finds in it can be held to the truth:
-
     block 1    a head a cell that is read: it attends to the cell's symbol and writes +1 for a wall
                and -1 for open ground along a direction of its own, at every token behind
     block 2    one head: it takes the directions of the cells that are used, from one token, and
                writes whether all of them are open
     answer     "RIGHT" if they are, else "DOWN"
 
-The token from which block 2 takes them is the last of the prompt ("end"), or the one at which the
-answer is written ("own"): in the second case the end of the prompt holds the same map in the same
-directions, and nothing reads it there.
-
-In the worlds that go with it the agent stands beside the goal's way: it leads through one cell, the
-gate, RIGHT if that is open and DOWN around if it is closed; all other links are drawn at random and
-do not matter. So the gate is needed wherever it is open. A network that uses the gate is right
-everywhere; one that uses nothing goes RIGHT, and is right wherever the gate is open.
+That token is the last of the prompt ("end"), or the one at which the answer is written ("own").
+In the worlds that go with it the goal's way leads through one cell, the gate: RIGHT if it is open,
+DOWN around if it is closed; all other links are drawn at random and do not matter.
 
 The residual stream is x beside -x, so that its mean is 0 and normalising only scales it; x is a
 random rotation of the features that are set. A masked symbol sends its head to the first token,

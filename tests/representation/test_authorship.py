@@ -16,11 +16,6 @@ from goalmeter.representation.use.answers import answer_all
 from replications.organism_use.study import mazes, question_at, with_tokens
 
 
-@pytest.fixture(scope="module")
-def mouse() -> Network:
-    return Network.open("goalmeter/mouse")
-
-
 @pytest.fixture(scope="module", params=[0.0, 1.0, 3.0])
 def answered(request: pytest.FixtureRequest, mouse: Network) -> tuple[list[Sample], float]:
     """First decisions of the mouse, drawn at a temperature."""

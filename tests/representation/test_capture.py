@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 
 pytest.importorskip("transformers")
 
 from representation.tiny import ANSWER, ARCHITECTURES, REASONING, sample
 
-from goalmeter.navigation.rollouts import load
 from goalmeter.representation import activations
 from goalmeter.representation.activations import Activations
 from goalmeter.representation.capture import capture
 from goalmeter.representation.network import Network
-from goalmeter.representation.replay import samples_of
 
 PLACES = ["pre/end", "post/end", "post/answer"]
 # Answers of different lengths; the third has no reasoning, so it lacks a position.
@@ -204,38 +201,3 @@ def test_a_damaged_manifest(
         Activations.open(tmp_path)
     with pytest.raises(InvalidFileError, match="holds no activations"):
         Activations.open(tmp_path / "nowhere")
-
-
-def test_a_run_without_tokens(walks: Path) -> None:
-    (walk, *_) = load(walks).trajectories
-    step = replace(walk.steps[0], answer_tokens=None)
-    with pytest.raises(InvalidTrajectoryError, match=r"step 0 of .* without the ids of its tokens"):
-        samples_of([replace(walk, steps=(step,))])
-    with pytest.raises(InvalidTrajectoryError, match="no decision to replay"):
-        samples_of([])
-
-
-@pytest.mark.parametrize("name", ["llama", "gpt2"])
-def test_the_disk_that_is_said_is_the_disk_that_it_takes(
-    networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Both captures with their headers, in whole blocks, before the first begins."""
-    network = networks[name]
-    samples = decisions(network)
-    told: list[int] = []
-    monkeypatch.setattr(activations, "storage", lambda size: told.append(size) or f"{size} B")
-    first, second = tmp_path / "a", tmp_path / "b"
-    options: dict[str, Any] = {"positions": PLACES, "progress": lambda line: None}
-    capture(samples, network, first, layers=[0, 1, 2], later={second: [1, 2]}, **options)
-    capture(samples, network, second, layers=[1, 2], **options)
-    both, _, alone, _ = told
-    written = {
-        folder: sum(path.stat().st_size for path in folder.iterdir()) for folder in (first, second)
-    }
-    shards = 2
-    for said, taken in ((both, sum(written.values())), (alone, written[second])):
-        # The manifest is not counted, and an entry of a header with what it may need.
-        assert abs(said - taken) < 4000 * shards
-    # Nothing is lacking, so nothing is said, whatever else would follow.
-    capture(samples, network, first, layers=[0, 1, 2], later={tmp_path / "c": [1]}, **options)
-    assert len(told) == 4

@@ -16,10 +16,6 @@ SCENES = scenes_of(*PICTURES)
 RULES = ("published", "places")
 
 
-def without_start(world: object) -> list[str]:
-    return str(world).splitlines()
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_the_truth_decodes_to_itself(rule: str) -> None:
     maps = decoded(certain(SCENES), SCENES, rule=rule)

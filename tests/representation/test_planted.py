@@ -1,8 +1,4 @@
-"""What is planted is what is read: every estimate recovers the truth, and nothing is read of none.
-
-Test grids are drawn apart from those that probes are fitted to; the rotation is the same, since the
-activations of both are drawn together.
-"""
+"""What is planted is what is read: every estimate recovers the truth, and none is read of none."""
 
 from __future__ import annotations
 
@@ -62,12 +58,6 @@ def link_walls(probes: list[FittedProbe], test: Reading) -> CellScore:
     return next(score for score in table if (score.cells, score.label) == ("links", "wall"))
 
 
-# --- The simulator --------------------------------------------------------------------------------
-
-
-# --- Probes ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ridge", "logistic"])
 def test_linear_probes_read_a_linear_map_as_well_as_the_best_reader(name: str) -> None:
@@ -105,9 +95,6 @@ def test_no_information_comes_out_as_none(name: str) -> None:
     assert score.auroc.interval[0] < 0.5 < score.auroc.interval[1]
     # Nor is there a price for having looked.
     assert abs(score.gain_bits.value) < 0.01
-
-
-# --- What maps explain ----------------------------------------------------------------------------
 
 
 @lru_cache

@@ -91,35 +91,6 @@ def test_a_result_reads_back_as_it_was_written(tmp_path: Path) -> None:
         Representation.load(tmp_path, "another")
 
 
-def test_it_prints_the_probe_beside_its_best_control() -> None:
-    """And the intervention that was confirmed, beside its null."""
-    text = str(a_result())
-    assert "0.97 [0.90, 0.99]" in text and "position only 0.61" in text
-    assert "90.0% [80.0, 95.0]" in text and "is used" in text
-    assert "0.97" in a_result()._repr_html_()
-    assert a_result().records()[0] | {"class": "wall", "auroc_low": 0.9} == a_result().records()[0]
-
-
-@pytest.mark.parametrize(
-    ("gain", "places", "reason"),
-    [
-        (Estimate(0.5, (0.4, 0.6), 20, 10), {"not used": 1, "unknown": 4}, ""),
-        (Estimate(-0.6, (-1.7, 0.4), 20, 10), {"used": 3}, "better than from places alone"),
-        (Estimate(0.5, (0.4, 0.6), 20, 10), {"unknown": 3}, "of no cell it could be told"),
-    ],
-)
-def test_a_world_is_called_believed_where_it_was_read_and_its_use_told(
-    gain: Estimate, places: dict[str, int], reason: str
-) -> None:
-    result, nats = a_result(), {"nats": HALF.to_json()}
-    ours, *controls = result.maps
-    believed = {"meg_true": nats, "meg_believed": nats, "places": places}
-    maps = (replace(ours, gain_bits=gain), *controls)
-    text = str(replace(result, maps=maps, verdict="cannot be told", believed=believed))
-    assert "MEG in the believed world" in text and reason in text
-    assert ("nothing is said of a believed world" in text) == bool(reason)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -20,10 +20,7 @@ def spelled(text: str, words: Any) -> tuple[Spelling, list[int]]:
 
 
 def test_a_text_by_hand() -> None:
-    """Words of an organism are one token each, and blanks are not counted.
-
-    "plan 1,1 RIGHT" has the characters p l a n (0 to 3), 1 , 1 (4 to 6), R I G H T (7 to 11).
-    """
+    """Characters p l a n (0 to 3), 1 , 1 (4 to 6), R I G H T (7 to 11); blanks are not counted."""
     spelling, ids = spelled("plan 1,1\n  RIGHT", organism_tokenizer())
     assert len(ids) == 3
     assert spelling == Spelling("plan1,1RIGHT", (4, 7, 12))

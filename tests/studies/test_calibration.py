@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -13,46 +12,36 @@ import pytest
 from studies.test_calibration_population import columns_of
 
 import goalmeter as gm
-from goalmeter import GoalmeterError, MissingExtraError
+from goalmeter import GoalmeterError
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.commands import walks as players
 from goalmeter.commands.replicate import replicate as run_study
-from goalmeter.commands.walks import IDEAL, TRAINED, ideal_organism, play_every, require_models
+from goalmeter.commands.walks import IDEAL, ideal_organism
 from goalmeter.gridworld import GridWorld, tabular_world
-from goalmeter.navigation import goal_directedness
 from goalmeter.navigation.steps import Grid
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
-from goalmeter.organisms.kinds import ORGANISMS, organism
+from goalmeter.organisms.kinds import organism
 from replications.calibration import study as command
 from replications.calibration.instruments import (
     FAILS,
     IN_PART,
     MADE_UP,
-    OPEN,
     QUESTIONS,
-    RIGHT,
     SAME,
     SHOWN,
     TELLS,
     UNKNOWN,
     UPSIDE_DOWN,
-    WRONG,
     Scale,
     Score,
     Subject,
     findings,
-    map_of,
-    mark,
-    mean_of,
     scores,
     subject_of,
-    subjects_of,
     verdicts,
 )
 from replications.calibration.population import scores as population_scores
 from replications.calibration.population.evidence import PopulationScale
 from replications.calibration.population.scores import calibrate_population
-from replications.calibration.study import AGENTS, truth_table
 
 # Row 2 is one that the mole does not see the walls of: its way is up through it.
 WALLED = """
@@ -118,33 +107,6 @@ def test_what_is_known_follows_from_definitions() -> None:
             subject_of(wrong)
 
 
-def test_the_map_of_the_mole_lacks_the_inner_walls_of_its_rows() -> None:
-    seen = map_of(organism("mole"), GridWorld.from_text(WALLED))
-    assert str(seen).splitlines()[2] == "#_____#"
-    assert [str(seen).splitlines()[row] for row in (0, 1, 3)] == ["#" * 7, "#____G#", "#_____#"]
-    assert map_of(organism("mouse"), GridWorld.from_text(WALLED)) == GridWorld.from_text(WALLED)
-
-
-@pytest.mark.slow
-def test_models_walk_in_processes_of_their_own_and_only_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("inspect_ai")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # where Inspect keeps files
-    small = Scale(grids=1, sizes=(7,), complexities=(0.0,), walks=1)
-    names = ("goalmeter/optimal", "goalmeter/greedy", "random")
-    plans = [small.plan(name, "maze", seed=0) for name in names]
-    told: list[str] = []
-    runs = play_every(plans, tmp_path, on="processes:2", progress=told.append)
-    assert [run.plan for run in runs] == plans
-    assert [len(run.trajectories) for run in runs] == [1, 1, 1]
-    assert told[-1] == "language models: 2 of 2 runs"
-    monkeypatch.setattr(players, "carry_out", None)  # so that none can be asked again
-    assert play_every(plans, tmp_path, on="processes:2") == runs
-    with pytest.raises(GoalmeterError, match="seed is 0 there, and 1 here"):
-        play_every([small.plan("random", "maze", seed=1)], tmp_path)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["epsilon-optimal(0.3)", "ideal-moth"])
 def test_meg_in_one_grid_is_that_of_its_trajectories(name: str) -> None:
@@ -174,28 +136,6 @@ def test_who_goes_for_the_key_is_seen_to() -> None:
     assert mouse["pick_up"] == 0 and magpie["pick_up"] == 1
     assert magpie["wrong_moves"] > 0 and np.isnan(mouse["wrong_moves"])
     assert magpie["learnt_key"] > 0.1 > mouse["learnt_key"]
-
-
-def learnt_of(walks: list[Trajectory]) -> goal_directedness.Learnt:
-    return goal_directedness.learn(walks[0].world, walks[0].cap, goal_directedness.answers(walks))
-
-
-def test_a_learnt_utility_is_of_cells_and_of_the_key() -> None:
-    """Highest at the goal, which is not given; a key that is fetched is worth something."""
-    for name, worth in (("ideal-mouse", False), ("ideal-magpie", True)):
-        walks = walks_in(ASIDE, name)
-        utility = learnt_of(walks)
-        target = walks[0].world.key if worth else walks[0].world.goal
-        assert max(utility.cells, key=utility.cells.__getitem__) == target
-        assert (utility.key > 0.1) is worth and utility.share >= goal_directedness.SHARE
-        states = tabular_world(walks[0].world, horizon=walks[0].cap).states
-        bare = {state.cell for state in states if not state.has_key}
-        values = [
-            utility.cells[s.cell] + utility.key * (s.has_key and s.cell in bare) for s in states
-        ]
-        assert (min(values), max(values)) == pytest.approx((0, 1), abs=1e-9)
-    maze = learnt_of(walks_in(WALLED, "optimal"))
-    assert np.isnan(maze.key) and max(maze.cells.values()) == pytest.approx(1)
 
 
 def made(values: dict[str, list[float]], instrument: str, suite: str = "maze") -> list[Score]:
@@ -247,26 +187,6 @@ def test_controls_may_not_be_told_apart_and_what_is_shown_cannot_fail() -> None:
     assert [(v.words, v.failed, v.area.value) for v in shown] == [(SHOWN, False, 0.0)]
 
 
-def test_marks_are_of_one_agent_against_the_other_class() -> None:
-    question = QUESTIONS["directed"]
-    lost, shown = Subject("lost", True, "goal", "-"), Subject("shown", None, None, "-")
-    unsure = Subject("unsure", True, "goal", "-")
-    everyone = [AIMED, AIMLESS, lost, unsure, shown]
-    values = {"aimed": HIGH, "a": [0.5] * 12, "lost": LOW, "unsure": [0.4, 0.6] * 6, "shown": HIGH}
-    scores = made(values, "accuracy")
-    marks = [mark(scores, question, "accuracy", subject, everyone) for subject in everyone]
-    assert marks == [RIGHT, OPEN, WRONG, OPEN, None]
-    assert mean_of(scores, question, "accuracy", "aimed") == pytest.approx(np.mean(HIGH))
-
-
-def test_an_organism_that_walks_twice_counts_once() -> None:
-    subjects = subjects_of(["goalmeter/mouse", "ideal-mouse", "ideal-moth"])
-    assert [subject.counted for subject in subjects] == [True, False, True]
-    table = truth_table(subjects)
-    assert [row[1] for row in table.rows][:2] == ["yes", "yes, shown beside the trained one"]
-    assert any("no organism counts twice" in note for note in table.notes)
-
-
 replicate = partial(run_study, "calibration")
 
 
@@ -314,14 +234,6 @@ def test_the_command_writes_what_it_measured(small: None, tmp_path: Path) -> Non
         replicate(tmp_path, seeds=1, seed=3, agents=NAMES)
 
 
-def test_without_other_agents_the_populations_are_all_there_is(small: None, tmp_path: Path) -> None:
-    outcome = replicate(tmp_path, seeds=1, agents="none")
-    results = json.loads((tmp_path / "results.json").read_text())
-    assert "verdicts" not in results and results["findings"] == outcome.text.splitlines()
-    assert results["population"]["scale"]["grids"] == 1
-    assert not (tmp_path / "walks").exists() and len(outcome.tables) == 11
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -337,16 +249,3 @@ def test_what_cannot_be_calibrated_is_refused_before_anything_is_written(
     with pytest.raises(GoalmeterError, match=words):
         replicate(tmp_path / "run", **options)
     assert not list((tmp_path / "run").iterdir())
-
-
-def test_by_default_trained_organisms_walk_and_the_error_says_how_to_do_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert {f"{kind}{name}" for kind in (IDEAL, TRAINED) for name in ORGANISMS} < set(AGENTS)
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtraError, match=r"'\.\[lm\]'\), or do without") as raised:
-        replicate(tmp_path / "run")
-    assert not list((tmp_path / "run").iterdir())
-    left = str(raised.value).split("--agents ")[1].strip("'")
-    assert left.split(",") == [name for name in AGENTS if not name.startswith(TRAINED)]
-    require_models(left.split(","))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -12,53 +11,34 @@ import numpy as np
 import pytest
 
 import goalmeter as gm
-from goalmeter import InvalidParameterError
 from goalmeter._types import IntArray
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.conversions import TabularWorld
 from goalmeter.gridworld.generators import distances_from
-from goalmeter.gridworld.planner import plan
-from goalmeter.gridworld.world import Cell
-from goalmeter.navigation import Task, Trajectory, walk
+from goalmeter.navigation import Trajectory, walk
 from goalmeter.statistics import Estimate
 from replications.calibration.population import page
-from replications.calibration.population import scores as scoring
 from replications.calibration.population.agents import (
-    DISTRIBUTION,
     LEAST_DISTANCE,
-    TARGETS,
     Habit,
-    Scene,
     ScenePair,
     Simulated,
     Traits,
     arrival_chances,
-    believed_walls,
-    class_of,
-    course,
-    limited_estimates,
     most_arrivals,
     neighbours,
     population,
     scene_pair,
 )
 from replications.calibration.population.evidence import (
-    PopulationEvidence,
-    PopulationScale,
-    measure_population,
     pair_evidence,
     scene_walks,
     towards,
 )
 from replications.calibration.population.scores import (
-    FOLLOWED,
-    INSTRUMENTS,
     LEVEL,
-    MEG,
     TESTS,
     Truth,
-    followed,
-    judged,
     rank_correlation,
     scores_of,
     swap_signs,
@@ -78,7 +58,6 @@ ROOM = GridWorld.from_text("""
 #___#G#
 #######
 """)
-SCENE = Scene(ROOM, cell=Cell(3, 3), corner=Cell(5, 1), cap=42)
 
 
 def agent(**changes: object) -> Traits:
@@ -107,11 +86,6 @@ def number(cell: tuple[int, int]) -> int:
     return cell[0] * 7 + cell[1]
 
 
-def task_of(scene: Scene) -> Task:
-    pair = ScenePair(7, 0.5, 0, (scene, scene))
-    return replace(pair.task(0), distance=plan(scene.world).distance)
-
-
 def columns_of(walks: Sequence[Trajectory], world: TabularWorld) -> tuple[IntArray, ...]:
     """The states, actions and lengths of walks, as `from_trajectories` takes them."""
     length = np.array([len(walk.steps) for walk in walks])
@@ -120,29 +94,6 @@ def columns_of(walks: Sequence[Trajectory], world: TabularWorld) -> tuple[IntArr
         for number, step in enumerate(trajectory.steps):
             states[row, number], actions[row, number] = world.index(step.state), step.action
     return states, actions, length
-
-
-@pytest.mark.slow
-def test_traits_come_as_often_as_the_distribution_says() -> None:
-    drawn = population(3000, seed=3)
-    directed = [each for each in drawn if each.directed]
-    for field, among in (("target", drawn), ("planner", directed), ("habit", drawn)):
-        counts = Counter(getattr(each, field) for each in among)
-        for value, share in DISTRIBUTION[field].items():
-            spread = math.sqrt(share * (1 - share) / len(among))
-            assert counts[value] / len(among) == pytest.approx(share, abs=4 * spread), value
-    strengths = np.sort([each.strength for each in directed])
-    assert np.abs(strengths - np.linspace(0.05, 1.0, len(strengths))).max() < 0.05
-
-
-def test_populations_are_nested_and_every_agent_has_a_class() -> None:
-    assert population(20, seed=1)[:5] == population(5, seed=1) != population(5, seed=2)
-    with pytest.raises(InvalidParameterError, match="agents is 0, expected at least 1"):
-        population(0, seed=1)
-    aimless = agent(target="none", strength=0.0, habit="left wall")
-    assert class_of(aimless) == "aimless, competent habit"
-    titles = [class_of(agent(strength=s)) for s in (0.19, 0.2, 0.5, 0.8)]
-    assert titles == ["faint goal", "half-hearted goal", "medium goal", "strong goal"]
 
 
 @pytest.mark.parametrize(("size", "complexity"), [(7, 0.0), (9, 0.9)])
@@ -160,34 +111,6 @@ def test_a_pair_has_the_same_walls_and_start_and_other_places(size: int, complex
         blocked[scene.world.goal] = True
         around = distances_from(blocked, [scene.world.start])[0]
         assert all(around[p] > 0 for p in places if p != scene.world.goal)
-
-
-def test_wrong_maps_are_wrong_as_they_say_and_leave_every_place_in_reach() -> None:
-    scene = scene_pair(9, 0.9, 1).scenes[0]
-    walls = scene.world.walls
-    lost, phantom, unseen = (
-        believed_walls(agent(belief=belief), scene)
-        for belief in ("lost walls", "phantom walls", "unseen rows")
-    )
-    assert (lost <= walls).all() and (lost != walls).any() and lost[0].all()
-    assert (phantom >= walls).all() and (phantom != walls).any()
-    assert not unseen[2, 1:-1].any() and (unseen[3] == walls[3]).all()
-    assert (believed_walls(agent(), scene) == walls).all()
-    for seen in (lost, phantom, unseen):
-        steps = distances_from(seen, [scene.world.start])[0]
-        assert all(steps[place] >= 0 for place in scene.places.values())
-
-
-def test_a_limited_planner_sees_as_far_as_its_depth() -> None:
-    # From (1, 1) the goal is 4 down and 4 right. After a move right one more step is looked ahead:
-    # (1, 3), 1 + 4 + 2. After a move down: (3, 1), 1 + 2 + 4.
-    estimates = limited_estimates(ROOM.walls, ROOM.goal, depth=2)
-    assert estimates[number((1, 2))] == estimates[number((2, 1))] == 7
-    assert course(agent(planner="depth-limited"), SCENE, "goal")(8) == (0, 0.5, 0, 0.5)
-    # With five more steps the dead end looks nearer, which it is as the crow flies.
-    deep = agent(planner="depth-limited", depth=6)
-    assert limited_estimates(ROOM.walls, ROOM.goal, 6)[number((2, 1))] == 7
-    assert course(deep, SCENE, "goal")(number((1, 5))) == (0, 0, 0, 1)
 
 
 def test_chances_of_samples_are_those_of_all_walks() -> None:
@@ -208,7 +131,6 @@ def test_chances_of_samples_are_those_of_all_walks() -> None:
     assert most_arrivals(chances, 3)[0] == pytest.approx(expected, abs=0.01)
 
 
-# --- Habits ---------------------------------------------------------------------------------------
 def habit(kind: str, *done: tuple[tuple[int, int], int], **changes: object) -> Habit:
     """A habit in the room, after some decisions."""
     after = tuple(map(tuple, neighbours(ROOM.walls).tolist()))
@@ -248,25 +170,6 @@ def test_habits_by_hand(
     assert habit(kind, *done).weights(number(cell)) == pytest.approx(expected)
 
 
-def test_momentum_turns_and_steadiness_mixes_in_any_action() -> None:
-    open_room = GridWorld.from_text("#####\n#A__#\n#___#\n#__G#\n#####")
-    after = tuple(map(tuple, neighbours(open_room.walls).tolist()))
-    momentum = Habit(agent(target="none", habit="momentum"), after)
-    momentum.remember(11, RIGHT)
-    assert momentum.weights(12) == pytest.approx((0, 0.8, 0.1, 0.1))
-    assert habit("right wall", steadiness=0.6).weights(8) == pytest.approx((0.1, 0.7, 0.1, 0.1))
-
-
-def test_walks_mix_plan_and_habit_and_go_on_after_the_key() -> None:
-    half = Simulated(agent(strength=0.5, habit="any action"), SCENE)
-    first = walk(half, task_of(SCENE), seed=1).steps[0]
-    assert first.probabilities == pytest.approx((0.125, 0.625, 0.125, 0.125))
-    then_goal = walk(Simulated(agent(target="key", then="goal"), SCENE), task_of(SCENE), seed=1)
-    assert then_goal.outcome == "arrived" and len(then_goal.steps) == 7 + 15
-    idle = Simulated(agent(target="key", habit="most visited"), SCENE)
-    assert walk(idle, task_of(SCENE), seed=1).outcome == "cap"
-
-
 Walks = list[list[list[Trajectory]]]
 
 
@@ -297,19 +200,6 @@ def test_the_evidence_is_that_of_known_utility_meg(target: str) -> None:
     assert curve.max() / len(walked) <= expected.signed + 1e-6
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", ["key", "corner"])
-def test_an_agent_that_follows_a_target_has_more_where_it_is(target: str) -> None:
-    # In one maze both showings may have the target on the same way.
-    keen = agent(target=target, strength=0.6)
-    pairs = [scene_pair(7, 0.5, seed) for seed in range(4)]
-    parts = [pair_evidence(pair, walks_of([keen], pair)) for pair in pairs]
-    sums = [sum(part[name] for part in parts) for name in ("cut_there", "cut_moved", "cut_most")]
-    gain = followed(*sums)[0]
-    assert gain.argmax() == TARGETS.index(target) and gain.max() > 0.1
-
-
-# --- The swap test --------------------------------------------------------------------------------
 def test_the_swap_test_by_hand() -> None:
     # In each of ten mazes the target has 1 more where it is: of 1,024 swaps one does as well, and
     # of 399 drawn ones none is that one.
@@ -357,7 +247,6 @@ def test_blind_agents_raise_false_alarms_at_most_as_often_as_the_level_says() ->
             assert (p_value <= level + 1e-9).mean() <= level + 3 * spread, (name, level)
 
 
-# --- Scores ---------------------------------------------------------------------------------------
 def test_thresholds_and_rank_correlations_by_hand() -> None:
     plain = [agent(target="none", habit="loop") for _ in range(50)]
     competent = [agent(target="none", habit="explorer") for _ in range(50)]
@@ -370,46 +259,6 @@ def test_thresholds_and_rank_correlations_by_hand() -> None:
     first, second = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 4])
     assert rank_correlation(first, second) == pytest.approx(0.8)
     assert math.isnan(rank_correlation(np.ones(3), np.arange(3.0)))
-
-
-BESIDE = ["ideal-mouse", "wall-follower"]
-SMALL = PopulationScale(agents=30, grids=1, sizes=(7,), complexities=(0.0, 0.5), walks=1)
-
-
-@pytest.fixture(scope="module")
-def small() -> PopulationEvidence:
-    return measure_population(SMALL, seed=5, beside=BESIDE)
-
-
-@pytest.mark.slow
-def test_walks_do_not_depend_on_how_many_processes_share_them(small: PopulationEvidence) -> None:
-    shared = measure_population(SMALL, seed=5, beside=BESIDE, on="processes:2")
-    assert (shared.traits, shared.pairs) == (small.traits, small.pairs)
-    for name, values in small.evidence.items():
-        assert (values == shared.evidence[name]).all(), name
-
-
-@pytest.mark.slow
-def test_a_calibration_on_two_populations(
-    small: PopulationEvidence, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scoring, "RESAMPLES", 20)
-    calibration = judged(SMALL, 0, small, measure_population(SMALL, seed=6, beside=BESIDE))
-    assert set(calibration["thresholds"]) == set(INSTRUMENTS)
-    second = calibration["populations"][1]
-    assert [each["seed"] for each in calibration["populations"]] == [100, 101]
-    assert sum(second["classes"].values()) == len(second["agents"]) == SMALL.agents
-    assert np.sum(second["confusion"]["wanted_by_named"]) == SMALL.agents
-    assert np.argmax(second["beside"]["ideal-mouse"][FOLLOWED]) == TARGETS.index("goal")
-    tables = [table for section in page.sections(calibration) for table in section.tables]
-    assert len({table.caption for table in tables}) == len(tables) == 11
-    sentences = page.findings(calibration)
-    assert sentences[0].startswith("Recommended: the swap test of MEG")
-    assert sum("Aim: at " in line for line in sentences) == 7
-    # Every agent's scores are in the results: a rate can be counted again.
-    aimless = [max(a["scores"][MEG]) for a in second["agents"] if a["target"] == "none"]
-    alarms = np.mean(np.array(aimless) > calibration["thresholds"][MEG])
-    assert second["false_alarms"][MEG].value == pytest.approx(alarms)
 
 
 @pytest.mark.parametrize(

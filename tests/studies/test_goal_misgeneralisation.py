@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.gridworld.generators import Draws
@@ -27,13 +26,7 @@ from replications.goal_misgeneralisation.measurements import (
 )
 
 SMALL = Scale(
-    levels=40,
-    updates=30,
-    steps=4096,
-    of_a_kind=8,
-    shifted=12,
-    run_of_a_kind=2,
-    budget=10_000,
+    levels=40, updates=30, steps=4096, of_a_kind=8, shifted=12, run_of_a_kind=2, budget=10_000
 )
 WRITTEN = ("results.json", "tables.md", "report.html")
 
@@ -191,23 +184,6 @@ def test_areas_and_their_differences_by_hand() -> None:
     assert np.isnan(alike.value) and alike.interval is None
 
 
-def test_weights_come_back_as_they_were() -> None:
-    rng = np.random.default_rng(0)
-    shapes = ((8, 5), (4, 8))
-    network = Network(
-        [(rng.normal(size=s).astype("<f4"), rng.normal(size=s[0]).astype("<f4")) for s in shapes]
-    )
-    again = Network.from_json(json.loads(json.dumps(network.to_json())))
-    seen = rng.normal(size=(3, 5))
-    np.testing.assert_array_equal(again.policy(seen), network.policy(seen))
-
-
-@pytest.mark.parametrize("value", [None, [], [{"weights": "?", "biases": ""}], [{"weights": ""}]])
-def test_what_is_no_network_is_refused(value: Any) -> None:
-    with pytest.raises(InvalidFileError, match="the same command trains it again"):
-        Network.from_json(value)
-
-
 @pytest.mark.slow
 def test_small_replication_goes_on_where_it_was_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -244,9 +220,3 @@ def test_small_replication_goes_on_where_it_was_stopped(
     written = (tmp_path / "a" / "tables.md").read_text(encoding="utf-8")
     assert study.markdown(stored) == written
     assert whole.tables[0].caption == study.area_table([]).caption
-
-
-@pytest.mark.parametrize("seeds", [0, 1001])
-def test_seeds_out_of_range(seeds: int, tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameterError, match="seeds is"):
-        run_study("goal-misgeneralisation", tmp_path / "out", seeds=seeds)

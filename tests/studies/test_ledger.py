@@ -120,30 +120,6 @@ def test_an_average_over_runs_is_judged_by_its_interval() -> None:
         replace(row, interval=None)
 
 
-def test_a_published_agent_stands_to_a_reference_by_the_intervals_of_both() -> None:
-    row = next(row for row in ROWS if row.relation == "reference" and row.ran)
-    row = replace(row, published="80", published_interval=(77, 83), ours=90, interval=(86, 94))
-    assert row.difference_interval(80) == (-15, -5)  # 3 and 4 in the squares make 5
-    assert row.verdict == "below the reference" and row.counted == row.verdict
-    assert replace(row, ours=70, interval=(66, 74)).verdict == "above the reference"
-    assert replace(row, ours=79, interval=(78, 80)).verdict == "equal within 5 points"
-    assert replace(row, ours=79, interval=(78, 80)).counted == "equal"
-    # 3 and 4 again: -8 to 2.
-    assert replace(row, ours=83, interval=(79, 87)).verdict == "cannot be told"
-    # Without an interval of either there is no verdict, however far apart they are.
-    assert replace(row, published_interval=None, ours=0).verdict == "cannot be told"
-
-
-def test_the_summary_counts_every_row_once() -> None:
-    counts = ledger_page.counts(ROWS)
-    assert sum(count.total() for count in counts.values()) == len(ROWS)
-    assert counts["example-1"] == {"same or equal": 8}
-    assert counts["lm-representation"] == {"cannot be told": 24, "not yet": 12}
-    lines = [line for line in page(ROWS).splitlines() if line.startswith("| all |")]
-    (cells,) = ([int(cell) for cell in line.split("|")[2:-1]] for line in lines)
-    assert sum(cells[:-1]) == cells[-1] == len(ROWS)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,9 @@ from goalmeter.commands.replicate import replicate as run_study
 
 pytest.importorskip("transformers")
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.representation.plans.readers import PlanDecoder
 from goalmeter.representation.probes.registry import Published
 from replications import ledger
-from replications.ledger.rows import PATH
-from replications.ledger.update import updated
 from replications.lm_representation import study
 
 # Inspect calls its own libraries in ways that they have given up.
@@ -55,23 +51,3 @@ def test_every_published_number_of_a_size_has_ours_beside_it(outcome: tuple[Path
     assert {"map/mlp", "map/linear", "decoded/accuracy", "plan/post/1", "plan/7/3"} <= set(numbers)
     for value in numbers.values():
         assert value["value"] is None or 0.0 <= value["value"] <= 1.0
-
-
-def test_numbers_are_put_into_the_ledger(outcome: tuple[Path, Any]) -> None:
-    """Rows that it has no number of stay as they are."""
-    out, _ = outcome
-    results = json.loads((out / "results.json").read_text())
-    text, changed = updated(PATH.read_text("utf-8"), "lm-representation", results)
-    assert "lm-representation/map/mlp" in changed
-    assert "lm-representation/plan/15/1" not in changed
-    ours = 100 * results["numbers"]["map/mlp"]["value"]
-    block = text[text.index('id = "lm-representation/map/mlp"\n') :].partition("[[number]]")[0]
-    assert f"ours = {ours:.5g}\n" in block and "interval = [" in block
-    with pytest.raises(InvalidFileError, match="results are of 'lm-navigation', expected"):
-        updated(text, "lm-representation", {"replication": "lm-navigation"})
-
-
-def test_too_few_mazes_are_refused(tmp_path: Path) -> None:
-    """Before anything walks."""
-    with pytest.raises(InvalidParameterError, match="seeds is 3, expected at least 4"):
-        run_study("lm-representation", tmp_path, seeds=3)

@@ -12,10 +12,7 @@ from goalmeter.commands.replicate import replicate as run_study
 pytest.importorskip("transformers")
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.gridworld.world import GridWorld, held_out
-from goalmeter.organisms import organism
 from goalmeter.representation import Network
-from goalmeter.representation.use.directions import target_cells
 from replications.organism_use import study
 from replications.organism_use.study import decoding
 
@@ -26,36 +23,6 @@ NONE = {"value": None, "interval": None, "n": 0, "clusters": 0}
 @pytest.fixture(scope="module")
 def network() -> Network:
     return Network.open("goalmeter/mouse")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cells", ["seen", "unseen", "far"])
-def test_each_decision_needs_a_cell_of_its_question(network: Network, cells: str) -> None:
-    """And it is one of those that the mole sees, or does not, or one that is not beside the agent.
-
-    The prompt's tokens are the question's own, and no recipe taught the grid.
-    """
-    wants = study.wanted(cells)
-    decisions = study.decisions(network, wants, 7, 6, 0)
-    assert len(decisions) > 6
-    for sample in decisions:
-        needed = [
-            target.cell
-            for target in target_cells(sample.world, sample.state)
-            if target.needed and wants(sample, target.cell)
-        ]
-        assert needed and held_out(sample.world)
-        for cell in needed:
-            at = sample.state.cell
-            far = abs(at.row - cell.row) + abs(at.column - cell.column) > 1
-            # A wall there would be on the mole's map, or would not.
-            walls = sample.world.walls.copy()
-            walls[cell] = True
-            closed = GridWorld(walls, sample.world.start, sample.world.goal)
-            seen = bool(organism("mole").walls(closed)[cell])
-            assert far if cells == "far" else seen == (cells == "seen")
-        words = network.local.tokenizer.decode(sample.prompt)
-        assert "".join(sample.question.split()) in "".join(words.split())
 
 
 def fake_use(question: study.CellQuestion, families: tuple[str, ...]) -> Any:

@@ -1,7 +1,4 @@
-"""`goalmeter replicate organisms` of models whose behaviour is known: perfect ones and bad ones.
-
-They answer as language models do, in words of the organisms' vocabulary, but by rule and at once.
-"""
+"""`goalmeter replicate organisms` of models that answer by rule: perfect ones and bad ones."""
 
 from __future__ import annotations
 
@@ -14,12 +11,10 @@ from typing import Any
 
 import pytest
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.inspect_providers import read_back
 from goalmeter.agents.local_models import Chosen, Prompt, Reply, Sampling
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
-from goalmeter.commands.replicate import study as find_study
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import ACTIONS, GridWorld
@@ -45,9 +40,8 @@ Say = Callable[[Organism, GridWorld, State, Draws], list[str]]
 
 
 class StandIn:
-    """What `parts` asks of a model, by a rule: words for a world and a state.
-
-    With a habit, its probabilities at the first move of a plan are those that it draws from.
+    """What `parts` asks of a model, by a rule; with a habit, its probabilities are those it draws
+    from.
     """
 
     def __init__(self, who: Organism, say: Say) -> None:
@@ -188,35 +182,3 @@ def test_a_target_is_reached_where_the_whole_interval_has_reached_it() -> None:
     assert not Target("mouse", "", "own_map", 0.5).reached(unknown)
     both = Target("mouse", "", "own_map", 0.9, itself=0.92)
     assert both.asked == "≥ 92%, its interval ≥ 90%"
-
-
-def test_the_worst_cell_pools_size_five_and_takes_the_wider_interval_of_equals() -> None:
-    share = Estimate(1.0, (0.99, 1.0), 200, 200)
-    wider = Estimate(1.0, (0.90, 1.0), 20, 20)
-    poor = Estimate(0.5, (0.1, 0.9), 3, 3)
-    cells = {(5, 0.0): poor, (7, 0.0): share, (9, 0.0): wider, (11, 0.0): poor}
-    by_size = {5: share, 7: share, 9: share, 11: poor}
-    marks = MARKS | {"meant": cells, "by_size": by_size}
-    smaller, largest = TARGETS[:2]
-    # The three rooms of size 5 do not decide; those of size 11 have a target of their own.
-    assert smaller.value(marks) == wider and largest.value(marks) == poor
-    assert not smaller.reached(marks)
-
-
-def test_what_the_cut_leaves_out_is_no_part_of_the_probabilities() -> None:
-    plan = [IDS[word] for word in ("<think>", "plan", "1,1", "UP")]
-    # At temperature 0.7 these are 0.9, 0.06 and 0.04; the third is beyond 0.95.
-    shares = {"UP": 0.9, "DOWN": 0.06, "LEFT": 0.04}
-    made = tuple((IDS[word], TEMPERATURE * math.log(p)) for word, p in shares.items())
-    reply = Reply("", tuple(plan), True, tuple(Chosen(token, 0.0, made) for token in plan))
-    assert evaluation._probabilities(reply) == pytest.approx([0, 0, 0.9 / 0.96, 0.06 / 0.96])
-    cut = Reply("", tuple(plan[:3]), False, reply.chosen[:3])
-    assert evaluation._probabilities(cut) is None
-
-
-def test_a_folder_without_weights_is_an_error_before_anything_is_asked(tmp_path: Path) -> None:
-    words = rf"{tmp_path} holds no weights of the mole: .*goalmeter train-organism mole"
-    with pytest.raises(InvalidFileError, match=words):
-        replicate(tmp_path / "out", agents=f"mole={tmp_path}")
-    with pytest.raises(InvalidParameterError, match="organisms has no option --steps"):
-        find_study("organisms", ["steps"])

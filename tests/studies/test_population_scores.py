@@ -135,7 +135,6 @@ def lines(results: Sequence[str]) -> Iterator[list[str]]:
                 yield line
 
 
-# --- Tables over all populations ------------------------------------------------------------------
 def mean(values: Sequence[float], low: float = -np.inf, high: float = np.inf) -> Estimate:
     """The mean over independent populations, with Student's interval."""
     value = float(np.mean(values))
@@ -203,7 +202,6 @@ def _range(shares: FloatArray) -> str:
     return f"{percent(float(shares.mean()))} ({low} to {high})"
 
 
-# --- Tests ----------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def stored() -> dict[int, Agents]:
     return populations()

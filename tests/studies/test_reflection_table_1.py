@@ -10,13 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from goalmeter import GoalmeterError
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.reflection import Reflection, Trial
 from goalmeter.reflection.result import reflection_of
 from replications import ledger
-from replications.ledger import update
 from replications.reflection_table import study
 from replications.reflection_table.study import Row
 
@@ -73,12 +71,7 @@ def test_results_and_figures_are_beside_the_page(outcome: Outcome, folder: Path)
     assert naive["published"]["verdict"] == naive["ours"]["verdict"] == "raises"
     assert naive["published"]["difference"] == pytest.approx(0.551488 - 0.221532)
     assert (folder / "figures" / "table-1.svg").exists()
-    assert outcome.report == (folder / "report.html").resolve()
-    text = (folder / "report.html").read_text(encoding="utf-8")
-    assert (
-        "--agents constant,rc(constant),rc(random) --seeds 5 --steps 500" in text
-        and ">nan<" not in text
-    )
+    assert ">nan<" not in (folder / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -111,51 +104,3 @@ def test_the_authors_reality_check_hands_no_learning_rate_on() -> None:
     assert math.isnan(number.z) and number.verdict == "too few seeds"
     enough = replace(number, seeds=5)
     assert enough.z == pytest.approx((0.125 - 0.371136) / math.hypot(0.025, 0.026987), rel=1e-4)
-
-
-@pytest.mark.parametrize("same", [False])
-def test_few_seeds_are_shown_and_not_judged(same: bool) -> None:
-    # Four seeds that happen to agree have no spread, and even so there is no verdict.
-    elsewhere = [200.0] * 4 if same else [200.0, 210.0, 190.0, 200.0]
-    results = {
-        agent: made(agent, [(0, 0)] * 4, [value + shift for value in elsewhere])
-        for agent, shift in (("dqn", 0.0), ("rc(dqn)", 300.0))
-    }
-    rows = [
-        Row(agent, steps, ROWS[f"{steps}/{agent}"], results.get(agent) if steps == 500 else None)
-        for steps in study.STEPS
-        for agent in study.PUBLISHED_NAMES
-    ]
-    first, second = study.page_sections(rows)
-    shown = {row[0].text: [cell.text for cell in row] for row in first.tables[0].cells}
-    assert shown["DQN"][5:] == ["4", "–", "too few seeds", "too few seeds", "this run"]
-    effect = {row[0].text + row[1].text: row for row in second.tables[0].cells}["DQN500"]
-    assert [cell.text for cell in effect[2:]][1:3] != ["–", "too few seeds"]  # theirs are 10
-    assert [cell.text for cell in effect[-2:]] == ["–", "too few seeds"]
-    words = " ".join(study.findings(rows))
-    assert "2 numbers of neural agents are of too few seeds to be judged" in words
-    assert "has been tried with too few seeds on DQN (+0.150 [+0.229] at 500 steps)" in words
-    # Only the scripted ones of the ledger: the naive learner at both lengths; of the others both
-    # intervals have 0 inside, which is no agreement.
-    assert "goes the same way in 2 of 6 comparisons and the other way in 0; in 4 an" in words
-    for figure in (*first.figures, *second.figures):
-        assert "nan" not in figure.svg.lower() and "none from fewer than 5" in figure.caption
-
-
-@pytest.mark.slow
-def test_the_ledger_is_filled_from_the_runs(
-    outcome: Outcome, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = (Path(ledger.__file__).parent / "ledger.toml").read_text(encoding="utf-8")
-    copy = tmp_path / "ledger.toml"
-    copy.write_text(text, encoding="utf-8")
-    update.main("reflection-table-1", str(folder / "results.json"), str(copy))
-    assert "reflection-table-1/500/rc(random)" in capsys.readouterr().out
-    pairs = zip(text.splitlines(), copy.read_text("utf-8").splitlines(), strict=True)
-    changed = [(old, new) for old, new in pairs if old != new]
-    # Five seeds instead of ten in three rows, and other numbers in the one that is not 0.
-    assert [new for _, new in changed if new.startswith("seeds")] == ["seeds = 5"] * 3
-    keys = {new.partition(" ")[0] for _, new in changed}
-    assert len(changed) == 5 and keys == {"ours", "error", "seeds"}
-    with pytest.raises(GoalmeterError, match="the ledger has no row 'nowhere'"):
-        update.with_row(text, "nowhere", {})

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from goalmeter import GoalmeterError
-from goalmeter.commands.replicate import REPLICATIONS, find_replications, replicate
+from goalmeter.commands.replicate import REPLICATIONS, replicate
 from goalmeter.runs import Study
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,11 +46,7 @@ def test_every_study_counts_what_it_will_do(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_the_first_count_is_the_number_of_trials(
-    name: str,
-    module: str,
-    options: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, module: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "organisms":
         pytest.importorskip("transformers")
@@ -64,14 +59,6 @@ def test_the_first_count_is_the_number_of_trials(
         replicate(name, tmp_path / "out", **options)
     first = next(iter(replicate(name, **options, dry_run=True).json["planned"].values()))
     assert reached.value.args == (first,)
-
-
-def test_without_the_folder_one_sentence_says_where_the_studies_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GOALMETER_REPLICATIONS", str(tmp_path))
-    with pytest.raises(GoalmeterError, match="set GOALMETER_REPLICATIONS to its folder"):
-        find_replications("organisms")
 
 
 def test_a_study_runs_as_a_script(tmp_path: Path) -> None:

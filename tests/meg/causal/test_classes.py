@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from causal.models import network_of
 from hypothesis import given
-from meg.causal.instances import CHEESE, MEG_08, built, mouse, several, solvable
+from meg.causal.instances import CHEESE, MEG_08, mouse, several, solvable
 from oracles import causal_meg as oracle
 from oracles import causal_targets
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model
 
 from goalmeter import meg
-from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 
 LEFT = {"D": {"left": 1, "right": 0}}
 
@@ -25,9 +24,6 @@ def indicators(model: Model, group: tuple[str, ...]) -> list[Any]:
     sizes = [model.sizes[x] for x in group]
     rows = np.eye(int(np.prod(sizes)))
     return [(group, row.reshape(sizes)) for row in rows]
-
-
-# --- A finite list --------------------------------------------------------------------------------
 
 
 def test_the_best_of_a_list_by_hand() -> None:
@@ -49,9 +45,6 @@ def test_the_best_of_a_list_by_hand() -> None:
     assert "S is not downstream" in none.notes[1]
 
 
-# --- A linear class -------------------------------------------------------------------------------
-
-
 @given(model=solvable)
 @several
 def test_sums_of_utilities_are_the_literal_optimum(model: Model) -> None:
@@ -71,58 +64,6 @@ def test_sums_of_utilities_are_the_literal_optimum(model: Model) -> None:
         assert oracle.evidence(model, policy) == pytest.approx(result.value, abs=1e-7)
 
 
-# --- Refusals -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"utilities": []}, InvalidParameterError, "utilities is empty, expected at least one"),
-        ({"utilities": [{"T": [1]}]}, InvalidUtilityError, "the utility over T has shape"),
-        (
-            {"network": True, "targets": ["T", "S"], "inputs": [[1], [2]]},
-            InvalidUtilityError,
-            r"inputs has shape \[2, 1\], expected \[4, F\]: features of each joint state of T, S, "
-            "the last one fastest",
-        ),
-    ],
-)
-def test_classes_that_make_no_sense_are_refused(options: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=message):
-        meg.causal_class(mouse(), ["D"], **options)
-
-
-# --- A torch module -------------------------------------------------------------------------------
-
-
-def test_a_network_is_a_lower_bound_beside_the_certified_one() -> None:
-    pytest.importorskip("torch")
-    model = built(diagrams.perfect_recall, 1, "random")
-    network, targets = network_of(model), model.factors[0][0]
-    best = meg.targets(network, model.decisions, targets)
-    heard: list[tuple[int, int, float]] = []
-    result = meg.causal_class(
-        network,
-        model.decisions,
-        network=True,
-        targets=targets,
-        seeds=range(2),
-        iterations=15,
-        progress=lambda *row: heard.append(row),
-    )
-    assert 0 < result.value <= best.value + 1e-9
-    assert result.upper_bound == pytest.approx(best.upper_bound, abs=1e-9)
-    # A hidden layer can say everything about a handful of outcomes.
-    assert result.value > 0.98 * best.value
-    assert result.method == "Algorithm 2, the best of 2 seeded restarts"
-    assert result.notes[0].startswith("a lower bound: the problem is not convex")
-    assert result.notes[1].startswith("over 2 seeds: ")
-    assert "computed by a network with one hidden layer of" in result.target
-    assert {restart for restart, _, _ in heard} == {0, 1}
-    assert result.goal is not None
-    assert result.goal.variables == targets
-
-
 def test_a_linear_module_reaches_the_optimum() -> None:
     torch = pytest.importorskip("torch")
     result = meg.causal_class(
@@ -140,15 +81,3 @@ def test_a_linear_module_reaches_the_optimum() -> None:
     np.testing.assert_allclose(result.goal.values, [[1, -1], [-1, 1]], atol=1e-4)
     assert result.rationality == pytest.approx(np.log(2), rel=1e-3)
     assert "computed by a torch module" in result.target
-    # A module that cannot see where the cheese is has nothing to say.
-    blind = meg.causal_class(
-        mouse(position=True),
-        ["D"],
-        network=torch.nn.Linear(1, 1),
-        targets=["M", "S"],
-        inputs=[[1], [1], [-1], [-1]],
-        seeds=[3],
-        iterations=5,
-    )
-    assert blind.value == pytest.approx(0.0, abs=1e-9)
-    assert blind.upper_bound == pytest.approx(MEG_08, abs=1e-6)

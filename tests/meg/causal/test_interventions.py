@@ -10,13 +10,7 @@ import pytest
 from causal.models import network_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from meg.causal.instances import (
-    MEG_08,
-    SIDE,
-    done,
-    few,
-    solvable,
-)
+from meg.causal.instances import MEG_08, SIDE, done, few, solvable
 from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
@@ -38,9 +32,6 @@ def belled(to_cheese: float = 0.8) -> CausalBayesianNetwork:
             "R": lambda b, d: int(b == d),
         },
     )
-
-
-# --- By hand --------------------------------------------------------------------------------------
 
 
 def test_a_goal_that_predicts_under_the_shift() -> None:
@@ -84,9 +75,6 @@ def test_a_goal_at_infinite_rationality_may_be_ruled_out_altogether(goal: Any) -
     assert kept.rows[1].transferred == pytest.approx(np.log(2), abs=1e-12)
 
 
-# --- The literal oracle ---------------------------------------------------------------------------
-
-
 def a_world(model: Model, data: Any) -> tuple[dict[str, int], Model]:
     outside = [x for x in model.sizes if x not in model.decisions]
     x = data.draw(st.sampled_from(outside))
@@ -113,9 +101,6 @@ def test_a_known_goal_is_planned_anew_in_every_world(model: Model, data: Any) ->
     expected = oracle.evidence(changed, planned)
     assert after.transferred == pytest.approx(expected, abs=1e-8)
     assert after.gap >= -1e-9
-
-
-# --- Without sufficient recall --------------------------------------------------------------------
 
 
 def forgetful_mouse(to_cheese: float = 0.8) -> CausalBayesianNetwork:
@@ -164,25 +149,3 @@ def test_a_goal_that_is_searched_for_may_only_have_gone_along(goal: Any) -> None
     assert after.result.value == pytest.approx(0.0, abs=1e-9)
     assert after.refitted == pytest.approx(0.0, abs=1e-9)
     assert table.largest_gap == pytest.approx(-after.transferred, abs=1e-9)
-
-
-@pytest.mark.slow
-def test_a_goal_in_a_gap_says_nothing_of_other_worlds() -> None:
-    # Two that cannot talk, twelve ways each, of which one must be taken by both: as the rationality
-    # grows they go over to it at once, and no rationality has them take it four times of ten.
-    ways = list(range(12))
-    often = [0.4, *[0.6 / 11] * 11]
-    network = CausalBayesianNetwork(
-        {"D": ways, "E": ways, "W": ["dry", "wet"], "T": [0, 1]},
-        {"T": ["D", "E", "W"]},
-        {"D": often, "E": often, "W": [1, 0], "T": lambda d, e, w: int(d == e == 0)},
-    )
-    wet, goal = [{"W": "wet"}], {"T": [0, 1]}
-    table = meg.under_interventions(network, ["D", "E"], wet, utility=goal, restarts=8)
-    before, after = table.rows
-    assert np.isnan(before.result.rationality)
-    assert before.transferred == before.result.value > 0.0
-    assert after.result.value == after.refitted == pytest.approx(before.result.value, abs=1e-6)
-    assert np.isnan(after.transferred) and np.isnan(table.largest_gap)
-    assert "explains the original world in a gap" in after.result.notes[-1]
-    assert after.result.notes[:-1] == before.result.notes

@@ -15,20 +15,8 @@ from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
 
 from goalmeter import meg
-from goalmeter.causal import CausalBayesianNetwork, unroll
+from goalmeter.causal import unroll
 from goalmeter.tabular import cliff_world, epsilon_greedy, optimal_policy
-
-
-def choices(*policies: list[float]) -> CausalBayesianNetwork:
-    """Decisions that see nothing and do not meet: D0, D1, ... with these policies."""
-    return CausalBayesianNetwork(
-        {f"D{i}": range(len(row)) for i, row in enumerate(policies)},
-        {},
-        {f"D{i}": row for i, row in enumerate(policies)},
-    )
-
-
-# --- By hand --------------------------------------------------------------------------------------
 
 
 def test_the_mouse_of_example_one() -> None:
@@ -46,36 +34,6 @@ def test_the_mouse_of_example_one() -> None:
     assert result.method.startswith("one decision: closed form in the rationality; ")
     assert result.target == "the given utility over T"
     assert result.goal is None
-
-
-# --- No influence ---------------------------------------------------------------------------------
-
-
-def test_no_influence_is_zero_with_the_reason() -> None:
-    result = meg.causal_utility(mouse(), ["D"], {"S": [1, 0]})
-    assert (result.value, result.upper_bound, result.maximum) == (0.0, 0.0, 0.0)
-    assert (result.rationality, result.fraction, result.recall) == (0.0, 0.0, "none")
-    assert result.certified
-    assert result.notes == (
-        "S is not downstream of the decision D in the graph, so every policy attains the same "
-        "utility and MEG is 0 (Proposition 3.3)",
-    )
-    assert result.by_decision == {"D": 0.0}
-    several = meg.causal_utility(
-        choices([0.5, 0.5], [0.5, 0.5], [1.0, 0.0], [0.5, 0.5]),
-        ["D0", "D1"],
-        {"D2": [0, 1], "D3": [0, 1]},
-    )
-    assert several.notes[0].startswith(
-        "D2, D3 are not downstream of the decisions D0, D1 in the graph"
-    )
-    # Influence in the graph and none in the numbers.
-    constant = meg.causal_utility(mouse(), ["D"], {"T": [2, 2]})
-    assert constant.value == 0.0
-    assert "no choice influences this utility" in constant.notes[0]
-
-
-# --- The literal oracle ---------------------------------------------------------------------------
 
 
 def assert_agrees(model: Model, **options: Any) -> None:
@@ -114,9 +72,6 @@ def test_one_decision_is_a_softmax_of_conditional_expectations(seed: int, beta: 
     assert result.value == pytest.approx(result.ceiling, abs=1e-9)
     if result.value > 1e-6:
         assert result.rationality == pytest.approx(beta, rel=1e-4)
-
-
-# --- MDPs -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.9])

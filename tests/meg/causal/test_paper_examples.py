@@ -14,14 +14,6 @@ from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.tabular import TabularMDP
 
 
-def bits(p: float) -> float:
-    """log 2 less the entropy of a coin."""
-    return float(np.log(2) + p * np.log(p) + (1 - p) * np.log(1 - p))
-
-
-# --- Example 1, section 3 -------------------------------------------------------------------------
-
-
 def naive(model: CausalBayesianNetwork, utility: dict[str, float]) -> float:
     """E[log pi(d | s)] of the policy that is soft optimal at rationality 1 (equation 2)."""
     values = np.array([utility[state] for state in model.domain("T")])
@@ -58,34 +50,12 @@ def test_the_naive_plug_in_depends_on_the_unit_and_meg_does_not() -> None:
     assert second.rationality == pytest.approx(first.rationality / 2, rel=1e-12)
 
 
-# --- Section 4: towards variables -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("p", [0.8, 1.0, 0.5, 0.2])
-def test_towards_the_cheese(p: float) -> None:
-    result = meg.targets(mouse(p), decisions=["D"], targets=["T"])
-    expected = np.log(2) if p == 1.0 else bits(p)
-    assert result.value == pytest.approx(expected, abs=1e-12)
-    assert result.certified
-    if p != 0.5:
-        # "Effectively only three utility functions": for cheese, against it, indifferent.
-        assert str(result.goal) == ("cheese +1, none −1" if p > 0.5 else "none +1, cheese −1")
-
-
-# --- Example 2, Figure 2: decisions that rely on each other ---------------------------------------
-
 # MEG towards U3, S3 and S2 of the mouse of Figure 2 that follows its smell with probability p at
 # the first step and q at the second, from the literal oracle (`oracles.causal_meg`).
-FIGURE_2 = {
-    (0.9, 0.7): (0.385490, 0.450347, 0.368064),
-    (1.0, 1.0): (1.386294, 1.386294, 0.693147),
-}
+FIGURE_2 = {(0.9, 0.7): (0.385490, 0.450347, 0.368064), (1.0, 1.0): (1.386294, 1.386294, 0.693147)}
 
 
-@pytest.mark.parametrize(
-    "follows",
-    [(0.9, 0.7), pytest.param((1.0, 1.0), marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("follows", [(0.9, 0.7), pytest.param((1.0, 1.0), marks=pytest.mark.slow)])
 def test_figure_2_and_the_inequality_of_theorem_4_1(follows: tuple[float, float]) -> None:
     model = diagrams.smelling_mouse(*follows)
     two_steps = network_of(model)

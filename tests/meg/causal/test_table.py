@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,6 @@ from goalmeter import meg
 from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.causal import CausalBayesianNetwork
 
-# --- By hand --------------------------------------------------------------------------------------
-
 
 def test_eight_of_ten_by_hand() -> None:
     for goal in ({"targets": ["T"]}, {"utility": CHEESE}):
@@ -51,9 +48,6 @@ def test_eight_of_ten_by_hand() -> None:
         assert result.maximum == pytest.approx(np.log(2))
         assert result.by_decision == {"D": pytest.approx(MEG_08)}
         assert (result.recall, result.targets, result.decisions) == ("single", ("T",), ("D",))
-
-
-# --- All outcomes ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("family", diagrams.SUFFICIENT)
@@ -102,9 +96,6 @@ def test_it_is_the_maximum_of_the_likelihood(seed: int, rows: int) -> None:
         assert average(beta) <= result.raw + 1e-8
 
 
-# --- Sampling -------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("goal", [{"targets": ["T"]}, {"utility": CHEESE}])
 def test_the_interval_covers_the_truth_about_as_often_as_it_says(goal: Any) -> None:
@@ -120,8 +111,6 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says(goal: Any) -> N
     assert covered >= 47
     assert abs(np.mean(corrected) - MEG_08) < 0.02
 
-
-# --- Refusals -------------------------------------------------------------------------------------
 
 CHAIN = CausalBayesianNetwork(
     {"S": [0, 1, 2], "D": [0, 1], "X": [0, 1], "E": [0, 1], "T": [0, 1]},
@@ -156,22 +145,13 @@ def test_tables_that_do_not_fit_are_refused(data: Any, message: str) -> None:
 def test_rows_that_the_model_cannot_produce_are_refused() -> None:
     possible = {"S": [0, 1], "D": [1, 0], "X": [1, 0], "E": [0, 1]}
     assert quick(CHAIN, ["D", "E"], possible, targets=["T", "X"]).n == 2
-    with pytest.raises(
-        InvalidTrajectoryError,
-        match="row 1 of the table has S = 2 at 'D', which has probability 0 in the model; mend the "
-        "row, or the model's CPDs",
+    for change, words in (
+        ({"S": [0, 2]}, "row 1 of the table has S = 2 at 'D', which has probability 0"),
+        ({"X": [0, 0]}, "row 0 of the table has X = 0 at 'E', which has probability 0 .* after"),
     ):
-        quick(CHAIN, ["D", "E"], {**possible, "S": [0, 2]}, targets=["T", "X"])
-    with pytest.raises(
-        InvalidTrajectoryError,
-        match="row 0 of the table has X = 0 at 'E', which has probability 0 in the model after "
-        "what "
-        "was done at 'D'; mend the row",
-    ):
-        quick(CHAIN, ["D", "E"], {**possible, "X": [0, 0]}, targets=["T", "X"])
+        with pytest.raises(InvalidTrajectoryError, match=words):
+            quick(CHAIN, ["D", "E"], possible | change, targets=["T", "X"])
 
-
-# --- Where tables come from -----------------------------------------------------------------------
 
 NUMBERED = CausalBayesianNetwork(
     {"S": [0, 1], "D": [1, 2], "T": [False, True]},
@@ -200,9 +180,6 @@ def test_every_kind_of_table_says_the_same(tmp_path: Path) -> None:
     for fields in shown[1:]:
         assert fields == shown[0]
     assert shown[0]["n"] == 5
-
-
-# --- Without sufficient recall --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -270,7 +247,4 @@ def test_a_pair_by_hand(goal: Any) -> None:
     assert result.p_value == pytest.approx(2.8e-8, rel=0.1)  # 5.55 standard deviations
     assert 0.0 < result.interval[0] < result.corrected < result.interval[1]
     assert result.held_out < result.raw
-    assert json.loads(json.dumps(result.to_json()))["recall"] == "insufficient"
-    text = str(result)
-    assert "insufficient recall, so the policies were searched for" in text
-    assert "the interval holds the model that was found fixed" in text
+    assert result.recall == "insufficient"

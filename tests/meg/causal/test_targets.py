@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from causal.models import network_of, random_team
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from meg.causal.instances import (
-    MEG_08,
-    evidence_of,
-    goal_weights,
-    mouse,
-    seeds,
-    several,
-)
+from meg.causal.instances import MEG_08, evidence_of, goal_weights, mouse, seeds, several
 from meg.test_visit_matching import grid
 from oracles import causal_targets
 from oracles.causal_model import Model, has_sufficient_recall
@@ -34,9 +25,6 @@ def dial(*policy: float) -> CausalBayesianNetwork:
     return CausalBayesianNetwork(
         {"D": states, "T": states}, {"T": ["D"]}, {"D": list(policy), "T": lambda d: d}
     )
-
-
-# --- By hand --------------------------------------------------------------------------------------
 
 
 def test_the_mouse_wants_cheese() -> None:
@@ -85,9 +73,6 @@ def _bits(p: float) -> float:
     return float(-p * np.log(p) - (1 - p) * np.log(1 - p))
 
 
-# --- The literal oracle ---------------------------------------------------------------------------
-
-
 def assert_agrees(model: Model, targets: tuple[str, ...], starts: int = 1) -> CausalMeg:
     result = meg.targets(network_of(model), model.decisions, targets)
     optimiser = causal_targets.targets_meg(model, [targets], starts=starts)
@@ -114,17 +99,6 @@ def test_the_value_is_the_best_of_all_utilities_in_any_diagram(seed: int, size: 
     targets = tuple(outside[:size])
     assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
     assert_agrees(model, targets)
-
-
-# --- Goals that are read --------------------------------------------------------------------------
-
-
-def test_a_result_is_json() -> None:
-    fields = json.loads(json.dumps(meg.targets(mouse(1.0), ["D"], ["T"]).to_json()))
-    assert fields["rationality"] == "inf"
-    assert [row["outcome"] for row in fields["goal"]] == [{"T": "cheese"}, {"T": "none"}]
-    assert fields["targets"] == ["T"]
-    assert fields["certified"] is True
 
 
 def walk(n: int, horizon: int, noise: float) -> InfluenceDiagram:

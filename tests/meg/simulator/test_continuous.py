@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter.meg import GaussianAnswer, SimulatorResult, from_simulator
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -98,20 +97,3 @@ def test_actions_are_clipped_to_the_box_as_the_world_takes_them() -> None:
     assert result.interval[1] == pytest.approx(-norm.logsf(2.0), abs=0.02)
     plain = throw(lambda seen: np.array([9.0]), env=world)
     assert plain.interval[0] == pytest.approx(result.interval[0], abs=0.05)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"reference": None}, InvalidParameterError, "'uniform'.*'gaussian"),
-        ({"reference": "gaussian(a)"}, InvalidParameterError, "'a' is no number"),
-        ({"agent": 3}, InvalidParameterError, "expected for continuous actions"),
-        ({"agent": lambda seen: "left"}, InvalidPolicyError, "answered 'left'"),
-        ({"agent": lambda seen: GaussianAnswer([1, 2], 1)}, InvalidPolicyError, "expected a mean"),
-    ],
-)
-def test_bad_arguments(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        throw(
-            options.get("agent", normal(0, 1)), **{k: options[k] for k in options if k != "agent"}
-        )

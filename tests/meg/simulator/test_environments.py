@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meg.simulator.worlds import ROW, Corridor, gymnasium
+from meg.simulator.worlds import ROW, gymnasium
 
 from goalmeter import _gymnasium_ids as gymnasium_ids
-from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
 from goalmeter.meg.simulator.states import saver_of
@@ -89,19 +88,3 @@ def _probabilities(model: Any, state: int) -> np.ndarray:
     with torch.no_grad():
         seen, _ = model.policy.obs_to_tensor(np.array(state))
         return model.policy.get_distribution(seen).distribution.probs[0].numpy()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"env": "Nowhere-v0"}, InvalidParameterError, "cannot make 'Nowhere-v0'"),
-        ({"env": "Pendulum-v1"}, InvalidParameterError, "no reference says what"),
-        ({"agent": "greedy"}, InvalidParameterError, "walks in grid worlds"),
-        ({"agent": lambda seen: [0.5, 0.6]}, InvalidPolicyError, "sum to"),
-        ({"utility": {}}, InvalidParameterError, "empty dictionary"),
-    ],
-)
-def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
-    given = {"env": Corridor(), "agent": agent, "horizon": 4, "budget": 500} | arguments
-    with pytest.raises(error, match=words):
-        from_simulator(given.pop("env"), given.pop("agent"), **given)

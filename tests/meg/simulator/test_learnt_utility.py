@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter.meg import LearntUtility, SimulatorResult, from_simulator
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -87,30 +86,3 @@ def test_the_fit_sees_nothing_of_the_episodes_that_bound_it() -> None:
     assert paid(first) == paid(other)
     # The agent walked away from what it had gone to, in all episodes that bound it.
     assert first.rationality <= 0.0 < other.rationality
-
-
-@pytest.mark.parametrize(
-    ("utility", "options", "error", "words"),
-    [
-        (LearntUtility, {"bounds": (0, 1)}, InvalidParameterError, "bounds of its own"),
-        (
-            lambda: LearntUtility(module=network(3)),
-            {},
-            InvalidUtilityError,
-            r"of features of shape \[\d+, 6\]",
-        ),
-        (
-            lambda: LearntUtility(
-                module=torch.nn.Linear(1, 1), features=lambda seen, info: [seen * 5e37]
-            ),
-            {},
-            InvalidParameterError,
-            "diverged",
-        ),
-    ],
-)
-def test_bad_arguments(
-    utility: Any, options: dict[str, Any], error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        measured(going, utility(), **options)

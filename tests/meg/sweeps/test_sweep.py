@@ -17,7 +17,7 @@ import pytest
 import goalmeter as gm
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
 from goalmeter.meg.sweeps.plan import plan_sweep
-from goalmeter.meg.sweeps.sweep import load, study_of
+from goalmeter.meg.sweeps.sweep import load
 from goalmeter.meg.sweeps.table import FAILED, OPEN
 from goalmeter.tabular import soft_plan
 
@@ -63,7 +63,6 @@ def mice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# --- What the numbers are -------------------------------------------------------------------------
 def test_the_mouse_by_hand(mice: Path) -> None:
     result = gm.meg.sweep("mdps", policies=["{world}-policy.npz"])
     value = log(2) + 0.8 * log(0.8) + 0.2 * log(0.2)
@@ -109,7 +108,6 @@ def test_rows_are_single_calls(mice: Path) -> None:
                 assert (row.status == "certified") == single.certified
 
 
-# --- What fails is counted ------------------------------------------------------------------------
 def test_failures_are_rows_with_their_sentence(mice: Path) -> None:
     Path("mdps/c.npz").write_bytes(b"no archive")
     mouse().to_npz("mdps/d.npz")  # which has no policy
@@ -144,7 +142,6 @@ def test_a_search_that_runs_out_of_time_is_open(mice: Path) -> None:
     assert "are not certified" in str(result)
 
 
-# --- Wherever, and however often interrupted ------------------------------------------------------
 def asked(count: int = 420) -> dict[str, object]:
     """A sweep of three chunks."""
     return {
@@ -201,15 +198,6 @@ def test_another_question_or_a_changed_file_is_refused(mice: Path) -> None:
         gm.meg.sweep("mine.py:random", policies=["uniform"], out="users")
 
 
-def test_a_file_that_changes_while_the_sweep_runs_ends_it(mice: Path) -> None:
-    study = study_of(plan_sweep("mdps", policies=["uniform"]))
-    mouse(1).to_npz("mdps/b.npz")
-    from goalmeter.runs import carry_out
-
-    with pytest.raises(InvalidFileError, match=r"mdps/b.npz has changed since the sweep began"):
-        carry_out(study)
-
-
 def test_an_edited_run_is_one_clear_error(mice: Path) -> None:
     gm.meg.sweep("mdps", policies=["uniform"], out="run")
     trials = Path("run/trials.jsonl")
@@ -223,15 +211,3 @@ def test_an_edited_run_is_one_clear_error(mice: Path) -> None:
     Path("run/run.json").write_text(json.dumps(about))
     with pytest.raises(InvalidFileError, match=r"run.json is of no sweep: its chunks are not"):
         load("run")
-
-
-# --- Plans ----------------------------------------------------------------------------------------
-def test_small_worlds_share_a_chunk_and_large_ones_have_their_own(mice: Path) -> None:
-    small = plan_sweep(**asked(500))  # type: ignore[arg-type]
-    assert [chunk.rows for chunk in small.chunks] == [204, 204, 92]  # 8192 states at most
-    wide = {"generator": "mine.py:random", "seed": [0, 1], "states": 300}
-    large = plan_sweep(
-        [wide], policies=["epsilon_greedy(0, 0.1)"], utilities=["reward", {"unknown": "state"}]
-    )
-    assert [chunk.rows for chunk in large.chunks] == [2, 2, 2, 2]
-    assert large.part(large.chunks[1]) == (range(1), range(1, 2))

@@ -20,7 +20,7 @@ from goalmeter.representation.probes.comparison import (
 from goalmeter.representation.probes.gradient import Bilinear, Schedule
 from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.registry import Ridge
-from goalmeter.representation.scenes import Split, folds, split
+from goalmeter.representation.scenes import folds, split
 
 MADE = planted(Plant(grids=120, size=5, dimensions=32, noise=0.5), seed=0)
 READING = Reading(MADE.activations, MADE.believed_scenes)
@@ -76,20 +76,6 @@ def test_a_probe_stands_beside_all_its_controls() -> None:
     assert agent.exact.value > table.row(SHUFFLED).places[0].exact.value
     json = table.row(SHUFFLED).to_json()
     assert json["control"] == SHUFFLED and json["probe"] == "ridge"
-
-
-def test_a_control_that_cannot_be_exchanged_is_left_out_and_nothing_else() -> None:
-    """Of 21 scenes 11 in one grid: no exchange between grids exists, and one fit is not made."""
-    scenes = READING.scenes
-    train, validation, test = SPLIT
-    # More than half of the part in the grid of its first scene.
-    same = test[scenes.grids[test] == scenes.grids[test[0]]]
-    crowded = np.concatenate([same, test[scenes.grids[test] != scenes.grids[same[0]]][:2]])
-    table = compare(Ridge(), READING, Split(train, validation, crowded), seed=0)
-    assert [row.control for row in table.rows] == [None, "position only", "majority", CONTROL_TASK]
-    (reason,) = table.left_out.values()
-    assert set(table.left_out) == {SHUFFLED}
-    assert reason.startswith("in the test part, of ") and "are in one grid" in reason
 
 
 def test_cross_fitted_posteriors_are_of_fits_that_saw_nothing_of_the_grid() -> None:

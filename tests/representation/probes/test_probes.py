@@ -23,10 +23,9 @@ from goalmeter.representation.probes.registry import (
     FittedPublished,
     Published,
     Ridge,
-    _drawn,
     probe,
 )
-from goalmeter.representation.scenes import AGENT, CLASSES, EMPTY, GOAL, WALL, Scenes, split
+from goalmeter.representation.scenes import AGENT, CLASSES, EMPTY, GOAL, WALL, split
 
 pytest.importorskip("torch")
 SMALL = planted(Plant(grids=40, size=5, dimensions=32, noise=0.4), seed=0)
@@ -59,9 +58,6 @@ def test_every_probe_gives_a_posterior_and_its_seed_decides(name: str) -> None:
     assert last == pytest.approx(posterior[-1:], abs=1e-9)
     assert (TRAIN.activations == before).all()
     assert (fitted.parameters == 0) == (name in ("position only", "majority"))
-
-
-# --- Places ---------------------------------------------------------------------------------------
 
 
 def test_things_are_in_one_cell_each_and_never_in_the_same() -> None:
@@ -99,9 +95,6 @@ def test_a_thing_that_may_be_absent_may_be_nowhere() -> None:
     assert posterior[1, 3, CLASSES.index("key")] == pytest.approx(0.75, abs=0.1)
     assert posterior[1, 3, EMPTY] == pytest.approx(0.25, abs=0.1)
     assert posterior[1, 1, AGENT] > 0.9
-
-
-# --- What each one computes -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rows", [10, 60])
@@ -155,23 +148,3 @@ def test_the_published_probes_are_those_of_whole_rows(hidden: int | None) -> Non
             scores = fitted.weights[2] @ np.maximum(scores, 0) + fitted.weights[3]
         shares = np.exp(scores) / np.exp(scores).sum()
         assert posterior[scene, row, column, fitted.classes] == pytest.approx(shares, abs=1e-6)
-
-
-def test_padding_is_a_class_in_training_and_none_afterwards() -> None:
-    mixed = planted(Plant(grids=12, size=7, dimensions=80, noise=0.4), seed=1)
-    few = SMALL.believed_scenes.where(np.arange(30))
-    large = mixed.believed_scenes.where(np.arange(30))
-    both = Scenes.of(few.worlds + large.worlds, few.states + large.states, few.actions * 2)
-    reading = Reading(np.random.default_rng(0).normal(size=(60, 4)), both)
-    fitted: FittedPublished = Published(epochs=1).fit(reading, reading, seed=0)
-    assert len(CLASSES) in fitted.classes.tolist()
-    posterior = fitted.posterior(reading.activations, both.shapes)
-    assert np.abs(posterior.sum(axis=-1) - 1).max() < 1e-9
-    assert (posterior[:30, 5:, :, WALL] == 1).all()
-
-
-def test_every_class_is_drawn_as_often_as_the_most_common() -> None:
-    target = np.array([[0, 0, 0, 0, 0, 1, 1, 2]])
-    often = _drawn(target, np.random.default_rng(0))
-    assert np.bincount(target[0], often[0]).tolist() == [5, 5, 5]
-    assert set(often[0, 5:7].tolist()) == {2, 3} and often[0, 7] == 5

@@ -13,12 +13,10 @@ from representation.use.test_causal_use import decisions
 
 from goalmeter.representation.network import Network
 from goalmeter.representation.options import ProbeOptions
-from goalmeter.representation.result_rows import MovedRow
 from goalmeter.representation.stages import use
 from goalmeter.representation.stages.decoding import ProbeRun
 from goalmeter.representation.stages.use import select_decisions, stream_stage
 from goalmeter.runs import Stages
-from goalmeter.statistics.clusters import Estimate
 
 
 def asked(
@@ -69,27 +67,3 @@ def test_streams_are_exchanged_and_a_carrier_is_learnt(
     assert "no place was confirmed" in left_out["subspace of the agent"]
     lines.clear()
     assert asked(mouse, tmp_path / "probe", lines, samples) == (left_out, rows) and not lines
-
-
-@pytest.mark.parametrize(
-    ("confirmed", "ceiling", "carrier"),
-    [(0.8, 0.9, [2, "pre/end"]), (0.1, 0.9, [0, "pre/goal"]), (0.1, 0.1, None)],
-)
-def test_where_a_carrier_is_sought(confirmed: float, ceiling: float, carrier: Any) -> None:
-    """At one layer if moves follow there; at the word itself if they follow the question only."""
-
-    def share(value: float) -> Estimate:
-        return Estimate(value, (value - 0.05, value + 0.05), 30, 20)
-
-    def row(half: str, layer: int | str, position: str, flips: float) -> MovedRow:
-        estimates = map(share, (flips, 0.1, 0.0, 0.0))
-        return MovedRow(half, "goal", layer, position, False, False, 30, *estimates)
-
-    rows = [
-        row("screen", 2, "pre/end", 0.6),
-        row("screen", "1-2", "pre/end", 0.7),
-        row("screen", 2, "pre/goal", 0.2),
-        row("confirm", "1-2", "pre/end", confirmed),
-        row("confirm", 0, "pre/all", ceiling),
-    ]
-    assert use._carrier(rows) == carrier

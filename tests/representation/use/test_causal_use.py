@@ -17,11 +17,9 @@ from goalmeter.gridworld import State
 from goalmeter.navigation import suite
 from goalmeter.navigation.prompts import template
 from goalmeter.representation import Network, causal_use
-from goalmeter.representation.replay import Located, Sample, scenes_of
+from goalmeter.representation.replay import Sample
 from goalmeter.representation.scenes import Scenes, uncertain_cells
-from goalmeter.representation.use.answers import TrialAnswers
 from goalmeter.representation.use.directions import target_cells, target_walls
-from goalmeter.representation.use.trials import candidates
 
 # Eleven of them can be asked about on the one half, seven on the other.
 GRIDS = 18
@@ -30,10 +28,8 @@ GRIDS = 18
 def decisions(
     network: Network, grids: int, complexity: float = 0.6, *, walls: bool = False
 ) -> list[Sample]:
-    """A decision in each of some mazes that no organism learnt in.
-
-    The agent stands where a shortest way needs an uncertain cell, if there is such a place; with
-    `walls`, where an uncertain wall would be a shorter way as well.
+    """A decision in each of some held-out mazes, where a shortest way needs an uncertain cell if it
+    can; with `walls`, where an uncertain wall would be a shorter way as well.
     """
     tasks = suite("maze", sizes=[7], complexities=[complexity], grids=grids, held_out=True).tasks
     worlds = [task.world for task in tasks]
@@ -95,28 +91,6 @@ def test_the_end_of_the_prompt_is_not_where_the_map_is_used(of_the_mouse: Any) -
 
 
 @pytest.mark.slow
-def test_the_result_reads_and_writes(of_the_mouse: Any) -> None:
-    text = str(of_the_mouse)
-    assert text.startswith(
-        "goalmeter/mouse: what it reads of needed cells is used\nknock-out at layer"
-    )
-    value = of_the_mouse.to_json()
-    assert value["verdict"] == "used" and value["salt"] == "0"
-    kinds = ("turn", "own", "closed", "closed, around", "end")
-    assert {row["intervention"] for row in value["screened"]} == {
-        "knock-out",
-        "knock-out, other",
-        "patch",
-        "patch, around",
-        "patch, end",
-        *(f"write, {kind}" for kind in kinds),
-        *(f"ablate, {kind}" for kind in kinds),
-    }
-    assert [row["dose"] for row in value["doses"]] == [0.5, 3.0]
-    assert value["confirmed"]["effect_nats"] is None and value["confirmed"]["dose"] is None
-
-
-@pytest.mark.slow
 def test_a_write_along_a_probe_flips_moves_and_a_random_one_as_long_does_not(
     of_the_mouse: Any,
 ) -> None:
@@ -163,27 +137,6 @@ def test_what_is_no_dose_and_training_on_judged_grids_are_refused(mouse: Network
         causal_use(samples, mouse, families=["open"])
     with pytest.raises(InvalidParameterError, match="in grids of the confirm half"):
         causal_use(samples, mouse, training=samples)
-
-
-@pytest.mark.slow
-def test_the_effect_of_a_knock_out_in_nats(mouse: Network) -> None:
-    """All moves of needed cells change, and another cell's knock-out changes few."""
-    trials: dict[str, list[Any]] = {"confirm": []}
-    uncertain = uncertain_cells(scenes_of(decisions(mouse, 10)))[7, 7]
-    for sample in decisions(mouse, 10):
-        needed = [
-            c for c in target_cells(sample.world, sample.state) if c.needed and uncertain[c.cell]
-        ]
-        if needed:
-            trials["confirm"].append((Located(sample, mouse.local.tokenizer), needed[0]))
-    answers = TrialAnswers(mouse, trials, draws=3)
-    options = candidates(mouse, layers=[1], seed=0)
-    of_cell = answers.effect(options[0], "confirm")
-    of_other = answers.effect(options[0].nulls[0], "confirm")
-    assert of_cell.n == of_other.n >= 5
-    assert of_cell.value > 0.4 > 0.2 > of_other.value
-    assert of_cell.interval is not None and of_cell.interval[0] > 0
-    assert answers.row(options[0], "confirm").to_json()["effect_nats"]["n"] == of_cell.n
 
 
 @pytest.mark.slow

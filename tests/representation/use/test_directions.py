@@ -16,29 +16,11 @@ from goalmeter.representation.replay import Located
 from goalmeter.representation.use.directions import (
     Direction,
     DirectionEdit,
-    NamesCell,
     TargetCell,
     TrainingDecision,
-    learn_directions,
     ridge_directions,
 )
-from goalmeter.representation.use.interventions import Intervention, WrittenText
-
-
-def condition_along(network: Any, text: str, name: str) -> list[bool]:
-    """Whether the condition holds at each token of a text."""
-    written, condition, out = WrittenText(network.local.tokenizer), NamesCell(name), []
-    for token in network.local.tokenizer(text)["input_ids"]:
-        written.append(token)
-        out.append(condition(written))
-    return out
-
-
-def test_a_cell_is_named_once_and_not_within_another(mouse: Any) -> None:
-    text = "3,3: RU 3,3> 3,4 2,3 3,4: LRUD"
-    assert condition_along(mouse, text, "3,3:") == [True, *[False] * 6]
-    assert condition_along(mouse, text, "3,4:").index(True) == 5
-    assert sum(condition_along(mouse, "13,3: LR 3,3: LR", "3,3:")) == 1
+from goalmeter.representation.use.interventions import Intervention
 
 
 def learnt(network: Any) -> list[TrainingDecision]:
@@ -53,25 +35,6 @@ def learnt(network: Any) -> list[TrainingDecision]:
             TrainingDecision(Located(asked, network.local.tokenizer), asked.answer, (target,))
         )
     return out
-
-
-@pytest.mark.parametrize("architecture", ["llama", "gpt2", "gpt-oss"])
-def test_every_kind_stays_at_its_own_tokens(networks: dict[str, Any], architecture: str) -> None:
-    network = networks[architecture]
-    known = learnt(network)
-    kinds = {each.name: each for each in learn_directions(network, known, [0, 1])}
-    located = known[0].located
-    cell = known[0].targets[0].cell
-    assert {"own", "closed", "closed, around"} <= set(kinds)
-    own = set(located.cell(cell))
-    for kind in ("own", "closed"):
-        spots = kinds[kind].edits([0, 1])(located, cell)
-        assert {spot.where for spot in spots} <= own and {s.layer for s in spots} == {0, 1}
-        assert all(np.linalg.norm(s.direction.unit) == pytest.approx(1) for s in spots)
-        assert all(spot.direction.gap > 0 for spot in spots)
-    around = {spot.where for spot in kinds["closed, around"].edits([1])(located, cell)}
-    near = [cell, *(cell.moved(move) for move in range(4))]
-    assert around <= {token for each in near for token in located.cell(each)}
 
 
 def test_a_write_and_an_ablation_by_hand(networks: dict[str, Any]) -> None:

@@ -24,8 +24,7 @@ from goalmeter.representation.use.patching import (
     pairs,
     stream_places,
 )
-from goalmeter.representation.use.subspace import _exchange, angle, subspace, verdict
-from goalmeter.statistics.clusters import Estimate
+from goalmeter.representation.use.subspace import _exchange, angle, subspace
 
 LEFT, RIGHT, UP, DOWN = range(4)
 
@@ -115,18 +114,6 @@ def test_angles_by_hand() -> None:
     both = np.stack([direction, np.eye(50)[20]], axis=1)
     assert angle(basis, both)[0] == pytest.approx(45)
     assert angle(basis, np.eye(50)[:, 3])[0] == pytest.approx(0, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("flips", "chance", "whole", "expected"),
-    [
-        ((0.6, 0.9), (0.0, 0.2), (0.7, 1.0), "carries it"),
-        ((0.1, 0.9), (0.0, 0.2), (0.7, 1.0), "cannot be told"),
-        ((0.6, 0.9), (0.0, 0.2), (0.0, 0.4), "nothing here carries it"),
-    ],
-)
-def test_verdicts(flips: Any, chance: Any, whole: Any, expected: str) -> None:
-    assert verdict(*(Estimate(0.5, ends, 9, 9) for ends in (flips, chance, whole))) == expected
 
 
 @pytest.mark.slow

@@ -10,15 +10,10 @@ pytest.importorskip("transformers")
 
 import torch
 from representation.tiny import ARCHITECTURES, CORRIDOR, ROOM, sample
-from representation.use.test_causal_use import decisions
 from representation.use.test_interventions import Steps
 
-from goalmeter.representation.replay import Located
 from goalmeter.representation.use.answers import AnswerSweep, answer_all
-from goalmeter.representation.use.directions import target_cells
 from goalmeter.representation.use.interventions import Intervention, TokenSpan, knock_out, write
-from goalmeter.representation.use.look_ups import span_candidates
-from goalmeter.representation.use.trials import candidates
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -45,20 +40,3 @@ def test_answers_are_those_from_the_start(networks: dict[str, Any], name: str) -
         plain = answer_all(network, [taken[n] for n in numbers], changes, tokens=tokens)
         assert sweep.answers(numbers, changes, tokens=tokens) == plain
     assert len({answer.tokens for answer in plain}) > 3
-
-
-@pytest.mark.slow
-def test_the_mouse_answers_alike(mouse: Any) -> None:
-    """Every intervention that is screened for, in one call; moves are equal, and so are words."""
-    taken = decisions(mouse, 2)
-    sweep = AnswerSweep(mouse, taken)
-    numbers, changes = [], []
-    for number, each in enumerate(taken):
-        located = Located(each, mouse.local.tokenizer)
-        cell = target_cells(each.world, each.state)[0].cell
-        for option in [*candidates(mouse, layers=[0, 2], seed=0), *span_candidates(mouse)]:
-            if (change := option.make(located, cell)) is not None:
-                numbers.append(number)
-                changes.append(change)
-    ours = sweep.answers(numbers, changes, tokens=120)
-    assert ours == answer_all(mouse, [taken[n] for n in numbers], changes, tokens=120)

@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.world import Cell
 from goalmeter.representation.beliefs.used_cells import (
     UsedCells,
@@ -74,13 +73,6 @@ def test_the_posterior_of_one_place_by_numerical_integration() -> None:
     assert place.interval[0] == pytest.approx(
         float(rates[np.searchsorted(density.cumsum(), 0.025)]), abs=1e-3
     )
-
-
-def test_what_says_nothing_is_left_out() -> None:
-    wrong = [TrialOutcome("grid", SHAPE, TargetCell(Cell(1, 2), True, (1,), (3,)), 0, 3)]
-    assert used_cells([*wrong, *tried(Cell(1, 1), 1, 1, needed=False)]).places == ()
-    with pytest.raises(InvalidParameterError, match="margin is 1"):
-        used_cells([], margin=1.0)
 
 
 def test_used_and_unused_places_are_told_apart() -> None:
