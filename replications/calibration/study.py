@@ -20,9 +20,7 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import play_every, require_models
 from goalmeter.navigation import Trajectory
-from goalmeter.navigation.goal_directedness import Drawn, answers, learn
 from goalmeter.organisms import organism, organism_names
-from goalmeter.pages import navigation_goals
 from goalmeter.pages.navigation import GLOSSARY
 from goalmeter.report import (
     Cell,
@@ -58,6 +56,14 @@ from replications.calibration.instruments import (
     subjects_of,
     verdicts,
 )
+from replications.calibration.learnt import (
+    Drawn,
+    ExplainedUtility,
+    answers,
+    explain,
+    learn,
+    learnt_section,
+)
 from replications.calibration.population import page as population_page
 from replications.calibration.population.evidence import BESIDE, PopulationScale
 from replications.calibration.population.scores import calibrate_population, population_seeds
@@ -84,10 +90,9 @@ class Calibration:
         return judged.findings(self.scores, self.verdicts, self.subjects)
 
     @property
-    def learnt(self) -> list[navigation_goals.Explained]:
+    def learnt(self) -> list[ExplainedUtility]:
         """The learnt utilities, with the share that each explains."""
-        ends = {"shortest": "optimal", "aimless": "random"}
-        return navigation_goals.explain(self.drawn, self.walks, **ends)
+        return explain(self.drawn, self.walks)
 
 
 def calibrate(
@@ -231,7 +236,7 @@ def page_sections(calibration: Calibration) -> list[Section]:
                 for names in (("directed", "misled", "map"), ("target",))
             ),
         ),
-        *([navigation_goals.learnt_section(learnt)] if learnt else []),
+        *([learnt_section(learnt)] if learnt else []),
         Section(title="Who was measured", tables=(truth_table(subjects),)),
     ]
 
@@ -287,15 +292,7 @@ def to_json(calibration: Calibration) -> dict[str, Any]:
             {"agent": row.agent} | row.grid._asdict() | {"values": row.values}
             for row in calibration.scores
         ],
-        "learnt": [
-            {
-                "world": str(row.drawn.world).splitlines(),
-                "cells": [[*cell, value] for cell, value in row.drawn.learnt.cells.items()],
-                "key": row.drawn.learnt.key,
-            }
-            | row.to_json()
-            for row in calibration.learnt
-        ],
+        "learnt": plain(calibration.learnt),
     }
 
 

@@ -20,13 +20,14 @@ from goalmeter.report import (
     Figure,
     Section,
     Table,
+    canvas,
     hundredths,
     in_markdown,
     percent,
     require_report_extra,
+    to_svg,
     write_text,
 )
-from goalmeter.report.canvas import canvas, to_svg
 from goalmeter.runs import carry_out
 from goalmeter.statistics import Estimate, Verdict, verdict
 from replications.goal_misgeneralisation import measurements

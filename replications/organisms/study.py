@@ -20,19 +20,28 @@ from typing import Any
 import numpy as np
 
 from goalmeter import InvalidFileError
-from goalmeter.agents import Decision, agent
-from goalmeter.agents.local_models import LocalModel, Reply, Sampling
+from goalmeter.agents import Decision, LocalModel, Reply, Sampling, agent
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.gridworld import ACTIONS, Draws, GridWorld, Plan, State, plan
-from goalmeter.gridworld.conversions import compact
-from goalmeter.gridworld.world import has_few_contents
-from goalmeter.navigation import Episode, Task, Trajectory, suite
-from goalmeter.navigation.prompts import understood
-from goalmeter.organisms import Organism, organism, organism_names
-from goalmeter.organisms.kinds import weights_of
-from goalmeter.organisms.lessons import IDS, PLAN
-from goalmeter.organisms.network import read_settings
+from goalmeter.gridworld import (
+    ACTIONS,
+    Draws,
+    GridWorld,
+    Plan,
+    State,
+    compact,
+    has_few_contents,
+    plan,
+)
+from goalmeter.navigation import Episode, Task, Trajectory, suite, understood
+from goalmeter.organisms import (
+    IDS,
+    Organism,
+    organism,
+    organism_names,
+    read_settings,
+    weights_of,
+)
 from goalmeter.report import Table, percent, write_text
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, estimate
@@ -172,7 +181,7 @@ def _may_err(world: GridWorld, state: State) -> bool:
 
 def _move_of_plan(reply: Reply) -> int | None:
     """The place of the first move of the plan among the tokens: plan, a cell, the move."""
-    place = reply.ids.index(IDS[PLAN]) if IDS[PLAN] in reply.ids else len(reply.ids)
+    place = reply.ids.index(IDS["plan"]) if IDS["plan"] in reply.ids else len(reply.ids)
     return place + 2 if place + 2 < len(reply.ids) else None
 
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from goalmeter import InvalidParameterError
+from goalmeter.agents import RecurrentDQN
 from goalmeter.agents import agent as named
-from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.reflection.environments import find

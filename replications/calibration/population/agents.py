@@ -12,8 +12,15 @@ import numpy as np
 
 from goalmeter import InvalidParameterError
 from goalmeter.agents import Decision
-from goalmeter.gridworld import Cell, Draws, GridWorld, State, plan
-from goalmeter.gridworld.generators import carved, distances_from
+from goalmeter.gridworld import (
+    Cell,
+    Draws,
+    GridWorld,
+    State,
+    carved,
+    distances_from,
+    plan,
+)
 from goalmeter.navigation import Task
 from goalmeter.organisms import organism
 from replications.kinds import BoolArray, FloatArray, IntArray
