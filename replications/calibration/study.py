@@ -21,7 +21,7 @@ from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import play_every, require_models
 from goalmeter.navigation import Trajectory
 from goalmeter.organisms import organism, organism_names
-from goalmeter.pages.navigation import GLOSSARY
+from goalmeter.pages import navigation as navigation_page
 from goalmeter.report import (
     Cell,
     DotPanel,
@@ -338,7 +338,13 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     tables = tuple(table for section in sections for table in section.tables)
     write_text(out / "tables.md", in_markdown(tables, {"What came of the aims": came_of_it}))
     return say.report(
-        out, options, sections, result, findings, glossary=GLOSSARY, text="\n".join(findings)
+        out,
+        options,
+        sections,
+        result,
+        findings,
+        glossary=navigation_page.GLOSSARY,
+        text="\n".join(findings),
     )
 
 

@@ -21,7 +21,7 @@ import goalmeter as gm
 from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
+from goalmeter.pages import meg as meg_page
 from goalmeter.report import (
     Curve,
     Figure,
@@ -156,8 +156,8 @@ def measured_table(name: str, measured: Sequence[Measured]) -> Table:
         # The ends of the scale are not in the paper, and say so by their name.
         role = BASELINES.get(m.setting.epsilon) if m.setting.epsilon is not None else None
         title = f"{m.setting.name} ({role})" if role else m.setting.name
-        rows.append(PolicyRow(title, m.mean_return, m.known, m.unknown))
-    table = policy_table(texts["caption"], rows, texts["meaning"], notes=texts["notes"])
+        rows.append(meg_page.PolicyRow(title, m.mean_return, m.known, m.unknown))
+    table = meg_page.policy_table(texts["caption"], rows, texts["meaning"], notes=texts["notes"])
     return replace(table, anchor=texts["anchor"])
 
 
@@ -377,7 +377,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
             "epsilon": [_json(m, published) for m in by_noise],
         },
         _findings(by_kind, [*by_length, *by_noise]),
-        glossary=GLOSSARY,
+        glossary=meg_page.GLOSSARY,
         tables=(*compared, *remarks),
     )
 

@@ -155,7 +155,7 @@ def of_result(result: Navigation) -> Estimates:
 def _chance_of_key(result: Navigation) -> Estimate:
     """How often an agent that takes the shortest ways passes the key: exact in each world."""
     size = result.plan.what["sizes"][0]
-    walker = named("optimal").in_grids()
+    walker: Any = named("optimal").in_grids()
     walks = {
         walk.seed: walk
         for walk in result.seen.trajectories

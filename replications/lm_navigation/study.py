@@ -17,7 +17,7 @@ from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.navigation import SUITES
-from goalmeter.pages.navigation import GLOSSARY
+from goalmeter.pages import navigation as navigation_page
 from goalmeter.report import (
     Figure,
     Panel,
@@ -290,7 +290,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         page_sections(references, runs),
         result,
         findings,
-        glossary=GLOSSARY,
+        glossary=navigation_page.GLOSSARY,
         text="\n".join(findings),
     )
 

@@ -31,6 +31,9 @@ from goalmeter.report.numbers import DASH
 from goalmeter.report.page import Cell
 from goalmeter.report.tables import share_bar
 
+# The modules whose tables, sections and glossaries other reports may have, too.
+__all__ = ["Texts", "meg", "navigation", "reflection"]
+
 Content = Table | Figure | None
 
 # How values of columns are shown; "words" are set to the left, all else to the right.
