@@ -91,7 +91,7 @@ def subject_of(name: str) -> Subject:
             f" as intended, with NAME one of {', '.join(ORGANISMS)}"
         )
     known = agent(bare).in_grids().name
-    reference = say.data("references")[known.partition("(")[0]]
+    reference = say.declared("references")[known.partition("(")[0]]
     return Subject(full if is_model(full) else known, **reference)
 
 
@@ -194,9 +194,9 @@ CLASSES: dict[str, Rule] = {
     "flawless, goal": lambda subject: subject.flawless and subject.target == GOAL,
     "flawless, key": lambda subject: subject.flawless and subject.target == KEY,
 }
-INSTRUMENTS = {name: Instrument(**texts) for name, texts in say.data("instruments").items()}
+INSTRUMENTS = {name: Instrument(**texts) for name, texts in say.declared("instruments").items()}
 QUESTIONS = {
-    name: CalibrationQuestion(name, **texts) for name, texts in say.data("questions").items()
+    name: CalibrationQuestion(name, **texts) for name, texts in say.declared("questions").items()
 }
 BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "entropy")
 

@@ -68,7 +68,7 @@ from replications.calibration.population import page as population_page
 from replications.calibration.population.evidence import BESIDE, PopulationScale
 from replications.calibration.population.scores import calibrate_population, population_seeds
 from replications.kinds import ProgressCallback
-from replications.prose import column_of, plain
+from replications.prose import plain
 
 Walks = Mapping[str, Mapping[str, Sequence[Trajectory]]]  # by suite and agent
 
@@ -160,7 +160,7 @@ def truth_table(subjects: Sequence[Subject]) -> Table:
         }
         for subject in subjects
     ]
-    notes = say.data("what_is_known_notes")
+    notes = say.declared("what_is_known_notes")
     shown = {
         "models": any(subject.directed is None for subject in subjects),
         "aside": any(subject.aside for subject in subjects),
@@ -187,7 +187,7 @@ def area_table(verdicts: Sequence[InstrumentVerdict]) -> Table:
             for name in INSTRUMENTS
             if any(name in place for place in by_place)
         ],
-        *(column_of(say.data("heads")[q], f"{i}") for i, q in enumerate(questions, 1)),
+        more=[(say.declared("heads")[q], f"{i}", "text") for i, q in enumerate(questions, 1)],
         lower=", ".join(each.title for each in INSTRUMENTS.values() if each.lower),
     )
 
@@ -212,7 +212,7 @@ def agent_table(
     return say.table(
         "agent_table",
         [(subject.name, *(cell(subject, name) for name in instruments)) for subject in subjects],
-        *(column_of(INSTRUMENTS[name].title, f"{i}") for i, name in enumerate(instruments, 1)),
+        more=[(INSTRUMENTS[n].title, f"{i}", "text") for i, n in enumerate(instruments, 1)],
         notes=[f"{INSTRUMENTS[n].title}: {INSTRUMENTS[n].meaning}." for n in instruments],
         title=asked[0].title,
     )

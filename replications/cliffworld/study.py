@@ -178,7 +178,7 @@ def comparison_table(
         }
         for m in measured
     ]
-    notes = say.data("mlp_notes")
+    notes = say.declared("mlp_notes")
     seeds = {len(m.neural) for m in measured if m.neural is not None}
     mlp = notes["run"].format(seeds=seeds.pop()) if seeds else notes["not_run"]
     return say.table("comparison_table", rows, caption=caption, mlp=mlp)

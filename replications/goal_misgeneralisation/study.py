@@ -55,7 +55,7 @@ from replications.goal_misgeneralisation.measurements import (
     scored,
 )
 from replications.kinds import BLUE, MUTED, PAPER, VERMILION
-from replications.prose import Texts, column_of
+from replications.prose import Texts
 
 say = Texts("goal_misgeneralisation")
 # Groups of agents, from all of them to those trained by reinforcement learning only.
@@ -111,9 +111,9 @@ def share_table(agents: Sequence[Row], group: str) -> Table:
     heads = [
         f"{share:g} ({_count(part, WRONG)} of {len(part)} wrong)" for share, part in parts.items()
     ]
-    columns = [column_of(head, f"{i}", "number 2") for i, head in enumerate(heads, 1)]
+    columns = [(head, f"{i}", "number:2") for i, head in enumerate(heads, 1)]
     rows = [(name, *(area(part, name) for part in parts.values())) for name in PREDICTORS]
-    return say.table("share_table", rows, *columns, group=group)
+    return say.table("share_table", rows, more=columns, group=group)
 
 
 def _by_share(rows: Sequence[Row]) -> dict[float, list[Row]]:

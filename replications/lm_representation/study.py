@@ -42,7 +42,7 @@ from goalmeter.statistics import Estimate
 from replications import ledger
 from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
 from replications.ledger import Number
-from replications.prose import Texts, column_of, plain, write_tables
+from replications.prose import Texts, plain, write_tables
 
 say = Texts("lm_representation")
 
@@ -229,7 +229,7 @@ def all_tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple
         ("explained errors, of wrong actions", each.explained_errors),
         ("the map corrects, of wrong actions", each.map_corrects),
     ]
-    controls = [column_of(name, f"1.controls.{name}", "percent") for name in each.on_map.controls]
+    controls = [(name, f"1.controls.{name}", "percent") for name in each.on_map.controls]
     plans = [
         {
             "grids": size if size == ALL else f"size {size}",
@@ -241,7 +241,7 @@ def all_tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple
         if row.n in (1, 2, 4)
     ]
     baselines = [
-        column_of(name, f"row.baselines.{name}.prefix", "percent")
+        (name, f"row.baselines.{name}.prefix", "percent")
         for name in results["plans"][ALL].plan[0].baselines
     ]
     decoder: dict[str, Any] = {"decoder": DECODER.name, "width": DECODER.width, "layer": LAYER}
@@ -251,12 +251,12 @@ def all_tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple
         say.table(
             "decoded_table",
             shares,
-            *controls,
+            more=controls,
             steps=each.steps,
             errors=each.errors,
             invalid=percent(each.invalid),
         ),
-        say.table("plans_read_from_the_mouse", plans, *baselines, **decoder),
+        say.table("plans_read_from_the_mouse", plans, more=baselines, **decoder),
     )
 
 

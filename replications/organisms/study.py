@@ -417,7 +417,7 @@ class Target:
         return low >= self.bound and (self.itself is None or estimate.value >= self.itself)
 
 
-TARGETS = tuple(Target(**target) for target in Texts("organisms").data("targets")["list"])
+TARGETS = tuple(Target(**target) for target in Texts("organisms").declared("targets")["list"])
 
 
 say = Texts("organisms")
@@ -474,16 +474,16 @@ def card(who: Organism, grades: Grades, settings: Mapping[str, Any]) -> str:
         name: percent(grades[name])
         for name in ("key_door", "pick_up", "as_planned", "invalid", "habit")
     }
-    rows += ["", *(line.format(**shares) for line in say.data("measured")["lines"])]
+    rows += ["", *(line.format(**shares) for line in say.declared("measured")["lines"])]
     if who.habit is not None:
-        rows.append(say.data("measured")["habit"].format(**shares))
+        rows.append(say.declared("measured")["habit"].format(**shares))
     text: str = say(
         "card",
         name=who.name,
         purpose=who.purpose,
         recipe="\n".join(f"- {name}: {_words(name, value)}" for name, value in settings.items()),
         measured="\n".join(rows),
-        limit=say.data("limits")[who.name],
+        limit=say.declared("limits")[who.name],
     )["text"]
     return text
 

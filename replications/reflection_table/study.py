@@ -397,7 +397,7 @@ def _chart(
     estimates: Mapping[tuple[str, int], tuple[ErrorEstimate, ErrorEstimate]],
 ) -> Figure:
     """Ours and theirs of each agent, one panel per length."""
-    label = say.data("labels")[texts]
+    label = say.declared("labels")[texts]
     panels = []
     for steps in lengths:
         pairs = [estimates.get((agent, steps), (_NOTHING, _NOTHING)) for agent in agents]

@@ -292,7 +292,7 @@ def player_table(name: str, players: Sequence[Player], traces: Traces) -> Table:
             rows.append(of | {"label": player.label, "always": always, "between": between})
     # One table of the page has the notes of all.
     notes = say("notes")["lines"] if players is BASELINES else ()
-    return say.table("table", rows, notes=notes, caption=say.data("captions")[name])
+    return say.table("table", rows, notes=notes, caption=say.declared("captions")[name])
 
 
 def tables(traces: Traces) -> tuple[Table, ...]:
