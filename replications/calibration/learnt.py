@@ -186,11 +186,9 @@ def explain(
 def learnt_section(utilities: Sequence[ExplainedUtility]) -> Section:
     """Return the section with learnt utilities as maps on one scale and a table of shares."""
     rows = [vars(u) | {"colour": "grey" if u.faint else "in colour"} for u in utilities]
-    return Section(
-        **say("learnt_maps", share=percent(SHARE, 0)),
-        tables=(say.table("learnt", rows, half=percent(FAINT, 0)),),
-        figures=tuple(map(utility_map, utilities)),
-    )
+    table = say.table("learnt", rows, half=percent(FAINT, 0))
+    maps = tuple(map(utility_map, utilities))
+    return say.section("learnt_maps", table, maps, share=percent(SHARE, 0))
 
 
 def utility_map(utility: ExplainedUtility) -> Figure:

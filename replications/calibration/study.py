@@ -224,10 +224,10 @@ def page_sections(calibration: Calibration) -> list[Section]:
     scores, subjects = calibration.scores, calibration.subjects
     learnt = calibration.learnt
     return [
-        Section(
-            **say("which_instruments_tell_agents_apart"),
-            tables=(area_table(calibration.verdicts),),
-            figures=(area_chart(calibration.verdicts),),
+        say.section(
+            "which_instruments_tell_agents_apart",
+            area_table(calibration.verdicts),
+            area_chart(calibration.verdicts),
         ),
         Section(
             title="What each instrument says of each agent",

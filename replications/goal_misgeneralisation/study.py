@@ -231,10 +231,8 @@ def markdown(rows: Sequence[Row]) -> str:
 def page_sections(rows: Sequence[Row]) -> list[Section]:
     """Return the predictions, the outcomes and the agents as sections."""
     return [
-        Section(
-            **say("predict_the_wrong_goal_before_the_shift"),
-            tables=prediction_tables(rows),
-            figures=(scatter(rows),),
+        say.section(
+            "predict_the_wrong_goal_before_the_shift", prediction_tables(rows), scatter(rows)
         ),
         Section(title="The agents", tables=agent_tables(rows)),
         Section(title="Measurement by running", tables=(truth_table(rows),)),

@@ -196,24 +196,21 @@ def page_sections(references: Agents, runs: Agents) -> list[Section]:
     # Whoever has a server can add the rows that are missing.
     missing = say.line("not_run", commands="; ".join(language_model_commands()))
     return [
-        Section(
-            **say("the_paper_s_headline_numbers_beside_chan"),
-            tables=tuple(
-                headline_table(worlds, references, runs)
-                for worlds in (("KeyDoor", "KeyNoDoor"), ("2PathKey",))
-            ),
+        say.section(
+            "the_paper_s_headline_numbers_beside_chan",
+            headline_table(("KeyDoor", "KeyNoDoor"), references, runs),
+            headline_table(("2PathKey",), references, runs),
             points=() if runs else (missing,),
         ),
-        Section(
-            **say("asked_in_every_open_cell_by_size_and_com"),
-            tables=(every_cell_table(references),),
-            figures=(surfaces(references),),
+        say.section(
+            "asked_in_every_open_cell_by_size_and_com",
+            every_cell_table(references),
+            surfaces(references),
         ),
-        Section(
-            **say("walks_through_mazes"),
-            tables=(walks_table(references, runs), pilot_table(references, runs)),
+        say.section(
+            "walks_through_mazes", walks_table(references, runs), pilot_table(references, runs)
         ),
-        Section(**say("the_same_grids_in_other_frames"), tables=(frames_table(references, runs),)),
+        say.section("the_same_grids_in_other_frames", frames_table(references, runs)),
     ]
 
 

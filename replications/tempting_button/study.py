@@ -391,18 +391,18 @@ def page_sections(traces: Traces) -> list[Section]:
     """Return the page; every player must have been run."""
     compared, anew, same, coding = tables(traces)
     return [
-        Section(**say("the_room_with_a_button"), tables=(compared,)),
-        Section(
-            **say("new_weights_at_each_training"),
-            tables=(anew, early_table(ANEW, traces)),
-            figures=_figures("new", ANEW, traces),
+        say.section("the_room_with_a_button", compared),
+        say.section(
+            "new_weights_at_each_training",
+            [anew, early_table(ANEW, traces)],
+            _figures("new", ANEW, traces),
         ),
-        Section(
-            **say("the_same_weights_at_each_training"),
-            tables=(same, early_table(SAME, traces)),
-            figures=_figures("same", SAME, traces),
+        say.section(
+            "the_same_weights_at_each_training",
+            [same, early_table(SAME, traces)],
+            _figures("same", SAME, traces),
         ),
-        Section(**say("numbered_as_in_the_paper_s_text"), tables=(coding,)),
+        say.section("numbered_as_in_the_paper_s_text", coding),
         # Measured once, apart from the runs that the page shows.
         Section(title="Beside this run", points=say("other_runs")["lines"]),
     ]

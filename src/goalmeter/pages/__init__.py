@@ -180,7 +180,7 @@ class Texts:
         **values: object,
     ) -> Section:
         """Return the section of an entry with tables and figures, a suffix behind its title."""
-        texts = self(name, **values)
+        texts = {"anchor": anchor} | self(name, **values)
         texts["title"] += suffix
         parts = [
             each for part in content for each in (part if isinstance(part, Sequence) else [part])
@@ -189,7 +189,6 @@ class Texts:
             tables=tuple(part for part in parts if isinstance(part, Table)),
             figures=tuple(part for part in parts if isinstance(part, Figure)),
             points=tuple(points),
-            anchor=anchor,
             **texts,
         )
 
