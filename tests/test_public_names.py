@@ -24,7 +24,7 @@ ROOMS = (
     *("goalmeter", "goalmeter.meg", "goalmeter.reflection", "goalmeter.reflection.environments"),
     *("goalmeter.navigation", "goalmeter.agents", "goalmeter.organisms", "goalmeter.tabular"),
     *("goalmeter.causal", "goalmeter.gridworld", "goalmeter.statistics", "goalmeter.runs"),
-    "goalmeter.report",
+    *("goalmeter.report", "goalmeter.representation"),
 )
 SHORT = 8  # members of a constant that the reference shows
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))

@@ -11,20 +11,25 @@ from typing import Any
 import numpy as np
 
 from goalmeter import InvalidParameterError
-from goalmeter.agents import agent
-from goalmeter.agents.local_models import is_model
+from goalmeter.agents import agent, is_model
 from goalmeter.commands.walks import walk_plan
 from goalmeter.gridworld import GridWorld
-from goalmeter.navigation import Trajectory, goal_directedness
-from goalmeter.navigation.behaviour import row
-from goalmeter.navigation.distractors import towards_key
-from goalmeter.navigation.keys import pick_up
-from goalmeter.navigation.rationality import Evidence, evidence, signed_nats
-from goalmeter.navigation.steps import Grid, Grids, Observed, observed
+from goalmeter.navigation import (
+    Evidence,
+    Grid,
+    Observed,
+    Trajectory,
+    behaviour,
+    evidence,
+    keys,
+    observed,
+    signed_nats,
+)
 from goalmeter.organisms import ORGANISMS, Organism, organism
 from goalmeter.report import number, percent
 from goalmeter.runs import HERE, Study, carry_out
 from goalmeter.statistics import Estimate, clustered_area
+from replications.calibration.learnt import answers
 from replications.kinds import FloatArray, ProgressCallback
 from replications.prose import Texts
 
@@ -86,7 +91,7 @@ def subject_of(name: str) -> Subject:
             f" as intended, with NAME one of {', '.join(ORGANISMS)}"
         )
     known = agent(bare).in_grids().name
-    reference = say.data("references")[known.partition("(")[0]]
+    reference = say.declared("references")[known.partition("(")[0]]
     return Subject(full if is_model(full) else known, **reference)
 
 
@@ -189,9 +194,9 @@ CLASSES: dict[str, Rule] = {
     "flawless, goal": lambda subject: subject.flawless and subject.target == GOAL,
     "flawless, key": lambda subject: subject.flawless and subject.target == KEY,
 }
-INSTRUMENTS = {name: Instrument(**texts) for name, texts in say.data("instruments").items()}
+INSTRUMENTS = {name: Instrument(**texts) for name, texts in say.declared("instruments").items()}
 QUESTIONS = {
-    name: CalibrationQuestion(name, **texts) for name, texts in say.data("questions").items()
+    name: CalibrationQuestion(name, **texts) for name, texts in say.declared("questions").items()
 }
 BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "entropy")
 
@@ -199,6 +204,7 @@ BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "
 # --- Scores ---------------------------------------------------------------------------------------
 _DIGITS = 9  # sums of the same numbers in another order differ by rounding, which is no order
 _MOLE = organism("mole")
+_FITS = "replications.calibration.learnt:fits"
 
 
 @dataclass(frozen=True)
@@ -252,13 +258,13 @@ def _plain(seen: Observed, suite: str) -> list[dict[str, float]]:
     out = []
     for index in range(len(seen.grids)):
         in_grid = seen.where(seen.grid == index)
-        measured = row(in_grid, 0.95, (None, None, None, "{}"))
+        with_key = None if suite == MAZE else keys(in_grid)[0]
+        measured = with_key.row if with_key else behaviour(in_grid).cells[0]
         values = {name: getattr(measured, name).value for name in BEHAVIOUR}
-        if suite != MAZE:
-            grids = Grids(in_grid, 0.95)
-            values["pick_up"] = pick_up(grids).excess.value
-        if suite in (KEY_NO_DOOR, TWO_PATH):
-            values["wrong_moves"] = towards_key(grids).excess_of_kind.value
+        if with_key is not None:
+            values["pick_up"] = with_key.pick_up.excess.value
+            if with_key.towards_key is not None:  # the key opens nothing
+                values["wrong_moves"] = with_key.towards_key.excess_of_kind.value
         out.append(values)
     return out
 
@@ -314,11 +320,15 @@ def _learnt(
 ) -> dict[str, list[FloatArray]]:
     """What fitted utilities say: the share that any explains, and what the key is worth."""
     unknown = [np.full(len(walks.grids), np.nan) for walks in seen.values()]
-    function, places, trials = "", [], {}
+    places, trials = [], {}
     for index, (who, observations) in enumerate(seen.items()):
-        walks = [
+        in_grids = [
             [observations.trajectories[i] for i in np.flatnonzero(observations.grid == number)]
             for number in range(len(observations.grids))
+        ]
+        worlds = [
+            {"world": str(walks[0].world), "cap": walks[0].cap, "counts": answers(walks)}
+            for walks in in_grids
         ]
         # Fits take longest: no more of them are made than questions ask for.
         for name, wanted in (
@@ -327,9 +337,9 @@ def _learnt(
         ):
             if wanted:
                 places.append((name, index))
-                function, arguments = goal_directedness.job(walks, simplest=name == "learnt_key")
-                trials[f"{name} of {who}"] = arguments
-    study = Study[list[float]](f"utilities in {suite}", function, trials, noun="fit")
+                simplest = name == "learnt_key"
+                trials[f"{name} of {who}"] = {"worlds": worlds, "simplest": simplest}
+    study = Study[list[float]](f"utilities in {suite}", _FITS, trials, noun="fit")
     fits = carry_out(study, on=on, progress=progress)
     out = {name: list(unknown) for name, _ in places}
     for (name, index), fit in zip(places, fits.values(), strict=True):

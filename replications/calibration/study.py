@@ -20,10 +20,8 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import play_every, require_models
 from goalmeter.navigation import Trajectory
-from goalmeter.navigation.goal_directedness import Drawn, answers, learn
 from goalmeter.organisms import organism, organism_names
-from goalmeter.pages import navigation_goals
-from goalmeter.pages.navigation import GLOSSARY
+from goalmeter.pages import navigation as navigation_page
 from goalmeter.report import (
     Cell,
     DotPanel,
@@ -58,11 +56,19 @@ from replications.calibration.instruments import (
     subjects_of,
     verdicts,
 )
+from replications.calibration.learnt import (
+    Drawn,
+    ExplainedUtility,
+    answers,
+    explain,
+    learn,
+    learnt_section,
+)
 from replications.calibration.population import page as population_page
 from replications.calibration.population.evidence import BESIDE, PopulationScale
 from replications.calibration.population.scores import calibrate_population, population_seeds
 from replications.kinds import ProgressCallback
-from replications.prose import column_of, plain
+from replications.prose import plain
 
 Walks = Mapping[str, Mapping[str, Sequence[Trajectory]]]  # by suite and agent
 
@@ -84,10 +90,9 @@ class Calibration:
         return judged.findings(self.scores, self.verdicts, self.subjects)
 
     @property
-    def learnt(self) -> list[navigation_goals.ExplainedUtility]:
+    def learnt(self) -> list[ExplainedUtility]:
         """The learnt utilities, with the share that each explains."""
-        ends = {"shortest": "optimal", "aimless": "random"}
-        return navigation_goals.explain(self.drawn, self.walks, **ends)
+        return explain(self.drawn, self.walks)
 
 
 def calibrate(
@@ -155,7 +160,7 @@ def truth_table(subjects: Sequence[Subject]) -> Table:
         }
         for subject in subjects
     ]
-    notes = say.data("what_is_known_notes")
+    notes = say.declared("what_is_known_notes")
     shown = {
         "models": any(subject.directed is None for subject in subjects),
         "aside": any(subject.aside for subject in subjects),
@@ -182,7 +187,7 @@ def area_table(verdicts: Sequence[InstrumentVerdict]) -> Table:
             for name in INSTRUMENTS
             if any(name in place for place in by_place)
         ],
-        *(column_of(say.data("heads")[q], f"{i}") for i, q in enumerate(questions, 1)),
+        more=[(say.declared("heads")[q], f"{i}", "text") for i, q in enumerate(questions, 1)],
         lower=", ".join(each.title for each in INSTRUMENTS.values() if each.lower),
     )
 
@@ -207,7 +212,7 @@ def agent_table(
     return say.table(
         "agent_table",
         [(subject.name, *(cell(subject, name) for name in instruments)) for subject in subjects],
-        *(column_of(INSTRUMENTS[name].title, f"{i}") for i, name in enumerate(instruments, 1)),
+        more=[(INSTRUMENTS[n].title, f"{i}", "text") for i, n in enumerate(instruments, 1)],
         notes=[f"{INSTRUMENTS[n].title}: {INSTRUMENTS[n].meaning}." for n in instruments],
         title=asked[0].title,
     )
@@ -219,10 +224,10 @@ def page_sections(calibration: Calibration) -> list[Section]:
     scores, subjects = calibration.scores, calibration.subjects
     learnt = calibration.learnt
     return [
-        Section(
-            **say("which_instruments_tell_agents_apart"),
-            tables=(area_table(calibration.verdicts),),
-            figures=(area_chart(calibration.verdicts),),
+        say.section(
+            "which_instruments_tell_agents_apart",
+            area_table(calibration.verdicts),
+            area_chart(calibration.verdicts),
         ),
         Section(
             title="What each instrument says of each agent",
@@ -231,7 +236,7 @@ def page_sections(calibration: Calibration) -> list[Section]:
                 for names in (("directed", "misled", "map"), ("target",))
             ),
         ),
-        *([navigation_goals.learnt_section(learnt)] if learnt else []),
+        *([learnt_section(learnt)] if learnt else []),
         Section(title="Who was measured", tables=(truth_table(subjects),)),
     ]
 
@@ -287,15 +292,7 @@ def to_json(calibration: Calibration) -> dict[str, Any]:
             {"agent": row.agent} | row.grid._asdict() | {"values": row.values}
             for row in calibration.scores
         ],
-        "learnt": [
-            {
-                "world": str(row.drawn.world).splitlines(),
-                "cells": [[*cell, value] for cell, value in row.drawn.learnt.cells.items()],
-                "key": row.drawn.learnt.key,
-            }
-            | row.to_json()
-            for row in calibration.learnt
-        ],
+        "learnt": plain(calibration.learnt),
     }
 
 
@@ -341,7 +338,13 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     tables = tuple(table for section in sections for table in section.tables)
     write_text(out / "tables.md", in_markdown(tables, {"What came of the aims": came_of_it}))
     return say.report(
-        out, options, sections, result, findings, glossary=GLOSSARY, text="\n".join(findings)
+        out,
+        options,
+        sections,
+        result,
+        findings,
+        glossary=navigation_page.GLOSSARY,
+        text="\n".join(findings),
     )
 
 

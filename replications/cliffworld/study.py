@@ -21,7 +21,7 @@ import goalmeter as gm
 from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
+from goalmeter.pages import meg as meg_page
 from goalmeter.report import (
     Curve,
     CurveAxes,
@@ -157,8 +157,8 @@ def measured_table(name: str, measured: Sequence[Measured]) -> Table:
         # The ends of the scale are not in the paper, and say so by their name.
         role = BASELINES.get(m.setting.epsilon) if m.setting.epsilon is not None else None
         title = f"{m.setting.name} ({role})" if role else m.setting.name
-        rows.append(PolicyRow(title, m.mean_return, m.known, m.unknown))
-    table = policy_table(texts["caption"], rows, texts["meaning"], notes=texts["notes"])
+        rows.append(meg_page.PolicyRow(title, m.mean_return, m.known, m.unknown))
+    table = meg_page.policy_table(texts["caption"], rows, texts["meaning"], notes=texts["notes"])
     return replace(table, anchor=texts["anchor"])
 
 
@@ -179,7 +179,7 @@ def comparison_table(
         }
         for m in measured
     ]
-    notes = say.data("mlp_notes")
+    notes = say.declared("mlp_notes")
     seeds = {len(m.neural) for m in measured if m.neural is not None}
     mlp = notes["run"].format(seeds=seeds.pop()) if seeds else notes["not_run"]
     return say.table("comparison_table", rows, caption=caption, mlp=mlp)
@@ -350,22 +350,29 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         remarks_table(f"Published {kind}-utility MEG against ours", rows)
         for kind, rows in by_kind.items()
     )
-    chart = measure_chart("figure-3c", say.line("figure_3c"), by_length, published)
     lengths = {m.setting.goal_length: m for m in by_length}
     sections = [
-        Section(**say("appendix_d_1_the_tables"), tables=compared),
+        say.section("appendix_d_1_the_tables", compared),
         Section(title="Every difference, named", tables=remarks),
-        Section(**say("the_world"), figures=(world_map(1), world_map(3))),
-        Section(
-            **say("does_meg_fall_as_the_task_gets_easier"),
-            tables=(measured_table("difficulty_table", by_length),),
-            figures=(chart,),
+        say.section("the_world", world_map(1), world_map(3)),
+        say.section(
+            "does_meg_fall_as_the_task_gets_easier",
+            measured_table("difficulty_table", by_length),
+            measure_chart("figure-3c", say.line("figure_3c"), by_length, published),
         ),
-        Section(
-            **say("where_the_optimal_agents_go"),
-            figures=(visits_map(lengths[1], "Figure 5a."), visits_map(lengths[4], "Figure 5b.")),
+        say.section(
+            "where_the_optimal_agents_go",
+            visits_map(lengths[1], "Figure 5a."),
+            visits_map(lengths[4], "Figure 5b."),
         ),
-        noise_section(by_noise, published, baselines=noisy),
+        say.section(
+            "does_meg_fall_as_the_agent_gets_noisier",
+            measured_table("noise_table", noisy),
+            measure_chart("figure-3b", say.line("figure_3b"), by_noise, published),
+            measure_chart(
+                "figure-3b-log", say.line("figure_3b_log"), by_noise, published, log=True
+            ),
+        ),
     ]
     return say.report(
         out,
@@ -377,7 +384,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
             "epsilon": [_json(m, published) for m in by_noise],
         },
         _findings(by_kind, [*by_length, *by_noise]),
-        glossary=GLOSSARY,
+        glossary=meg_page.GLOSSARY,
         tables=(*compared, *remarks),
     )
 
@@ -389,22 +396,6 @@ def planned(options: StudyOptions) -> dict[str, int]:
         "settings": settings + len(BASELINES),
         "networks": settings * options.count(SEEDS, least=0),
     }
-
-
-def noise_section(
-    measured: Sequence[Measured], published: Mapping[str, Number], *, baselines: Sequence[Measured]
-) -> Section:
-    """Return Figure 3b and its table; `baselines` are the settings with both ends of the scale."""
-    return Section(
-        **say("does_meg_fall_as_the_agent_gets_noisier"),
-        tables=(measured_table("noise_table", baselines),),
-        figures=(
-            measure_chart("figure-3b", say.line("figure_3b"), measured, published),
-            measure_chart(
-                "figure-3b-log", say.line("figure_3b_log"), measured, published, log=True
-            ),
-        ),
-    )
 
 
 def _findings(by_kind: Mapping[str, Sequence[Number]], measured: list[Measured]) -> list[str]:

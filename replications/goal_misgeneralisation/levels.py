@@ -17,8 +17,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from goalmeter.gridworld import Cell, Draws, GridWorld, held_out, tabular_world
-from goalmeter.gridworld.generators import carved
+from goalmeter.gridworld import Cell, Draws, GridWorld, carved, held_out, tabular_world
 from goalmeter.tabular import TabularMDP
 from replications.kinds import AnyArray, BoolArray, FloatArray, IntArray
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter import InvalidFileError
-from goalmeter.agents.stable_baselines import borrowed_generators
+from goalmeter.agents import borrowed_generators
 from goalmeter.meg import from_simulator, known_utility_many, unknown_utility
 from goalmeter.runs import Study
 from goalmeter.statistics import (

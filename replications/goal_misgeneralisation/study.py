@@ -20,13 +20,14 @@ from goalmeter.report import (
     Figure,
     Section,
     Table,
+    canvas,
     hundredths,
     in_markdown,
     percent,
     require_report_extra,
+    to_svg,
     write_text,
 )
-from goalmeter.report.canvas import canvas, to_svg
 from goalmeter.runs import carry_out
 from goalmeter.statistics import Estimate, Verdict, verdict
 from replications.goal_misgeneralisation import measurements
@@ -54,7 +55,7 @@ from replications.goal_misgeneralisation.measurements import (
     scored,
 )
 from replications.kinds import BLUE, MUTED, PAPER, VERMILION
-from replications.prose import Texts, column_of
+from replications.prose import Texts
 
 say = Texts("goal_misgeneralisation")
 # Groups of agents, from all of them to those trained by reinforcement learning only.
@@ -110,9 +111,9 @@ def share_table(agents: Sequence[Row], group: str) -> Table:
     heads = [
         f"{share:g} ({_count(part, WRONG)} of {len(part)} wrong)" for share, part in parts.items()
     ]
-    columns = [column_of(head, f"{i}", "number 2") for i, head in enumerate(heads, 1)]
+    columns = [(head, f"{i}", "number:2") for i, head in enumerate(heads, 1)]
     rows = [(name, *(area(part, name) for part in parts.values())) for name in PREDICTORS]
-    return say.table("share_table", rows, *columns, group=group)
+    return say.table("share_table", rows, more=columns, group=group)
 
 
 def _by_share(rows: Sequence[Row]) -> dict[float, list[Row]]:
@@ -230,10 +231,8 @@ def markdown(rows: Sequence[Row]) -> str:
 def page_sections(rows: Sequence[Row]) -> list[Section]:
     """Return the predictions, the outcomes and the agents as sections."""
     return [
-        Section(
-            **say("predict_the_wrong_goal_before_the_shift"),
-            tables=prediction_tables(rows),
-            figures=(scatter(rows),),
+        say.section(
+            "predict_the_wrong_goal_before_the_shift", prediction_tables(rows), scatter(rows)
         ),
         Section(title="The agents", tables=agent_tables(rows)),
         Section(title="Measurement by running", tables=(truth_table(rows),)),

@@ -54,7 +54,7 @@ def markdown(rows: Sequence[Number], known: Sequence[Margin]) -> str:
     """Return the ledger as a page of documentation."""
     by_experiment = counts(rows)
     total = sum(by_experiment.values(), Counter())
-    names = say.data("experiments")
+    names = say.declared("experiments")
     summary = [(names[name], count) for name, count in by_experiment.items()]
     texts = say(
         "page",

@@ -20,9 +20,7 @@ from numpy.typing import ArrayLike
 from goalmeter import InvalidParameterError
 from goalmeter.agents import agent as named
 from goalmeter.gridworld import plan
-from goalmeter.navigation import SUITES, Navigation, load, measure, suite, suite_named
-from goalmeter.navigation.behaviour import exact
-from goalmeter.navigation.keys import chance_of_passing
+from goalmeter.navigation import SUITES, Navigation, exact, load, measure, suite, suite_named
 from goalmeter.report import plus
 from goalmeter.runs import HERE, Study, carry_out
 from goalmeter.statistics import (
@@ -157,12 +155,18 @@ def of_result(result: Navigation) -> Estimates:
 def _chance_of_key(result: Navigation) -> Estimate:
     """How often an agent that takes the shortest ways passes the key: exact in each world."""
     size = result.plan.what["sizes"][0]
-    chances = {
-        walk.seed: chance_of_passing(walk.world, walk.cap)
+    walker: Any = named("optimal").in_grids()
+    walks = {
+        walk.seed: walk
         for walk in result.seen.trajectories
         if walk.world.key is not None and walk.size == size
     }
-    return estimate(np.round(list(chances.values()), 12), bounds=(0.0, 1.0))
+    chances = [
+        exact(walker.policy(shortest), shortest, cap=walk.cap).key
+        for walk in walks.values()
+        for shortest in [plan(walk.world)]
+    ]
+    return estimate(np.round(chances, 12), bounds=(0.0, 1.0))
 
 
 def every_cell(

@@ -17,7 +17,7 @@ from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.navigation import SUITES
-from goalmeter.pages.navigation import GLOSSARY
+from goalmeter.pages import navigation as navigation_page
 from goalmeter.report import (
     Figure,
     Panel,
@@ -52,7 +52,7 @@ from replications.lm_navigation.measurements import (
     say,
 )
 from replications.lm_navigation.measurements import findings as findings_of
-from replications.prose import column_of, plain
+from replications.prose import plain
 
 NOT_RUN, MODEL_ROW = "not run", "GPT-OSS-20B, ours"
 _FRAME_MARGIN = 5.0  # points
@@ -62,7 +62,7 @@ _NONE = Estimate(float("nan"), None, 0, 0)
 # --- Tables ---------------------------------------------------------------------------------------
 def headline_table(worlds: Sequence[str], references: Agents, runs: Agents) -> Table:
     """Tabulate the published headlines, their chance levels, and every agent."""
-    theirs, headlines = published(), say.data("headlines")
+    theirs, headlines = published(), say.declared("headlines")
     quantities = [(world, name) for world in worlds for name in headlines[world]]
     rows: list[tuple[str, Mapping[str, Any]]] = [
         ("GPT-OSS-20B, published", {n: f"{theirs[n].published}%" for _, n in quantities}),
@@ -76,10 +76,10 @@ def headline_table(worlds: Sequence[str], references: Agents, runs: Agents) -> T
     return say.table(
         "headline_numbers_worlds",
         rows,
-        *(
-            column_of(f"{world} | {headlines[world][name]}", f"1.{name}", "percent")
+        more=[
+            (f"{world} | {headlines[world][name]}", f"1.{name}", "percent")
             for world, name in quantities
-        ),
+        ],
         worlds=" and ".join(worlds),
         share=percent(references["optimal"].get("key-door/success", _NONE).value),
     )
@@ -119,9 +119,11 @@ def every_cell_table(references: Agents) -> Table:
     return say.table(
         "optimal_actions_in_every_open_cell",
         rows,
-        *(column_of(f"ours, exactly | {name}", f"ours.{name}", "percent") for name in agents),
-        column_of("model less greedy | difference, points", "difference"),
-        column_of("model less greedy | verdict", "verdict", "words"),
+        more=[
+            *((f"ours, exactly | {name}", f"ours.{name}", "percent") for name in agents),
+            ("model less greedy | difference, points", "difference", "text"),
+            ("model less greedy | verdict", "verdict", "words"),
+        ],
         clusters=references["greedy"][KINDS[SIZES[-1], COMPLEXITIES[-1]]].clusters,
     )
 
@@ -181,11 +183,11 @@ def pilot_table(references: Agents, runs: Agents) -> Table:
         rows.append((f"{complexity:g}", *cells))
     groups = ("GPT-OSS-20B, pilot", *agents, "the model beside greedy")
     columns = [
-        column_of(f"{group} | {title}", f"{2 * i + j}", "words" if group == groups[-1] else "text")
+        (f"{group} | {title}", f"{2 * i + j}", "words" if group == groups[-1] else "text")
         for i, group in enumerate(groups)
         for j, title in enumerate(("goal reached", "optimal actions"), 1)
     ]
-    return say.table("pilot_table", rows, *columns, pilot_size=7)
+    return say.table("pilot_table", rows, more=columns, pilot_size=7)
 
 
 # --- Page -----------------------------------------------------------------------------------------
@@ -194,24 +196,21 @@ def page_sections(references: Agents, runs: Agents) -> list[Section]:
     # Whoever has a server can add the rows that are missing.
     missing = say.line("not_run", commands="; ".join(language_model_commands()))
     return [
-        Section(
-            **say("the_paper_s_headline_numbers_beside_chan"),
-            tables=tuple(
-                headline_table(worlds, references, runs)
-                for worlds in (("KeyDoor", "KeyNoDoor"), ("2PathKey",))
-            ),
+        say.section(
+            "the_paper_s_headline_numbers_beside_chan",
+            headline_table(("KeyDoor", "KeyNoDoor"), references, runs),
+            headline_table(("2PathKey",), references, runs),
             points=() if runs else (missing,),
         ),
-        Section(
-            **say("asked_in_every_open_cell_by_size_and_com"),
-            tables=(every_cell_table(references),),
-            figures=(surfaces(references),),
+        say.section(
+            "asked_in_every_open_cell_by_size_and_com",
+            every_cell_table(references),
+            surfaces(references),
         ),
-        Section(
-            **say("walks_through_mazes"),
-            tables=(walks_table(references, runs), pilot_table(references, runs)),
+        say.section(
+            "walks_through_mazes", walks_table(references, runs), pilot_table(references, runs)
         ),
-        Section(**say("the_same_grids_in_other_frames"), tables=(frames_table(references, runs),)),
+        say.section("the_same_grids_in_other_frames", frames_table(references, runs)),
     ]
 
 
@@ -290,7 +289,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         page_sections(references, runs),
         result,
         findings,
-        glossary=GLOSSARY,
+        glossary=navigation_page.GLOSSARY,
         text="\n".join(findings),
     )
 

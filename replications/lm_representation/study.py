@@ -20,27 +20,29 @@ from goalmeter.report import Table, percent
 from goalmeter.representation import (
     Explained,
     Network,
+    PlanDecoder,
     Split,
     by_size,
+    captured,
     compare,
+    cross_fitted,
     decoded,
     explained,
+    folds,
+    map_controls,
+    plans_of,
+    probe,
+    read_plans,
     replay,
+    rows_of,
     split,
+    stated_plans,
 )
-from goalmeter.representation.beliefs.decoded_maps import map_controls
-from goalmeter.representation.plans.comparison import read_plans, rows_of
-from goalmeter.representation.plans.readers import PlanDecoder
-from goalmeter.representation.plans.targets import plans_of, stated_plans
-from goalmeter.representation.probes.comparison import cross_fitted
-from goalmeter.representation.probes.registry import Published, Ridge
-from goalmeter.representation.scenes import folds
-from goalmeter.representation.stages.decoding import captured
 from goalmeter.statistics import Estimate
 from replications import ledger
 from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
 from replications.ledger import Number
-from replications.prose import Texts, column_of, plain, write_tables
+from replications.prose import Texts, plain, write_tables
 
 say = Texts("lm_representation")
 
@@ -63,7 +65,7 @@ SIZES, COMPLEXITIES = (7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 PRE, POST = "pre/end", "post/end"
 # Two thirds of the way, as the paper's main layer: block 15 of 24, and 3 of 4.
 LAYER = 3
-MLP, LINEAR, RIDGE = Published(hidden=1024), Published(), Ridge()
+MLP, LINEAR, RIDGE = map(probe, ("MLP (as published)", "linear (as published)", "ridge"))
 # Of a stream of 192 numbers, a narrower decoder than the paper's 1,024.
 DECODER = PlanDecoder(2, width=256)
 MOST_PREFIX = 5
@@ -111,21 +113,21 @@ def _maps(
             kept = np.flatnonzero(_of_size(whole.scenes.shapes, size) & first)
             reading = whole.where(kept)
             parts = split(reading.scenes, seed=seed)
-            for probe in (MLP, LINEAR, RIDGE):
-                tell(f"maps: {probe.name}, {position}, size {size}")
+            for asked in (MLP, LINEAR, RIDGE):
+                tell(f"maps: {asked.name}, {position}, size {size}")
                 rows = (
                     compare(
-                        probe,
+                        asked,
                         reading,
                         parts,
                         alternatives={name: rows[kept] for name, rows in others.items()},
                         seed=seed,
                     ).rows
                     # Each control of a published probe would be trained as long as the probe.
-                    if probe is RIDGE
-                    else by_size([probe], reading, parts, seed=seed)
+                    if asked is RIDGE
+                    else by_size([asked], reading, parts, seed=seed)
                 )
-                out[probe.name, position, size] = rows
+                out[asked.name, position, size] = rows
     return out
 
 
@@ -173,8 +175,8 @@ def _numbers(
 ) -> dict[str, Estimate]:
     """What the ledger sets beside the paper, by the id of its row."""
 
-    def cells(probe: Published, position: str, size: str = ALL) -> Estimate:
-        accuracy: Estimate = maps[probe.name, position, size][0].score().accuracy
+    def cells(each: Any, position: str, size: str = ALL) -> Estimate:
+        accuracy: Estimate = maps[each.name, position, size][0].score().accuracy
         return accuracy
 
     numbers = {
@@ -217,7 +219,7 @@ def all_tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple
         }
         for position in (PRE, POST)
         for row in (
-            *(results["maps"][probe.name, position, ALL][0] for probe in (MLP, LINEAR)),
+            *(results["maps"][each.name, position, ALL][0] for each in (MLP, LINEAR)),
             *results["maps"][RIDGE.name, position, ALL],
         )
     ]
@@ -227,7 +229,7 @@ def all_tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple
         ("explained errors, of wrong actions", each.explained_errors),
         ("the map corrects, of wrong actions", each.map_corrects),
     ]
-    controls = [column_of(name, f"1.controls.{name}", "percent") for name in each.on_map.controls]
+    controls = [(name, f"1.controls.{name}", "percent") for name in each.on_map.controls]
     plans = [
         {
             "grids": size if size == ALL else f"size {size}",
@@ -239,7 +241,7 @@ def all_tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple
         if row.n in (1, 2, 4)
     ]
     baselines = [
-        column_of(name, f"row.baselines.{name}.prefix", "percent")
+        (name, f"row.baselines.{name}.prefix", "percent")
         for name in results["plans"][ALL].plan[0].baselines
     ]
     decoder: dict[str, Any] = {"decoder": DECODER.name, "width": DECODER.width, "layer": LAYER}
@@ -249,12 +251,12 @@ def all_tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple
         say.table(
             "decoded_table",
             shares,
-            *controls,
+            more=controls,
             steps=each.steps,
             errors=each.errors,
             invalid=percent(each.invalid),
         ),
-        say.table("plans_read_from_the_mouse", plans, *baselines, **decoder),
+        say.table("plans_read_from_the_mouse", plans, more=baselines, **decoder),
     )
 
 

@@ -17,12 +17,12 @@ import numpy as np
 
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.gridworld import Cell, Draws, State
+from goalmeter.gridworld import Cell, Draws, State, compact
 from goalmeter.navigation import Task, suite
-from goalmeter.navigation.prompts import template
 from goalmeter.report import Table
 from goalmeter.representation import (
     Network,
+    PlaceUse,
     Reading,
     Sample,
     Scenes,
@@ -30,16 +30,18 @@ from goalmeter.representation import (
     capture,
     causal_use,
     compare,
+    probe,
     scenes_of,
+    scored_cells,
+    scores,
     split,
+    target_cells,
+    target_walls,
+    told_apart,
+    uncertain_cells,
     untrained,
+    used_cells,
 )
-from goalmeter.representation.beliefs.used_cells import PlaceUse, told_apart, used_cells
-from goalmeter.representation.probes.comparison import scored_cells
-from goalmeter.representation.probes.registry import Ridge
-from goalmeter.representation.probes.scores import scores
-from goalmeter.representation.scenes import uncertain_cells
-from goalmeter.representation.use.directions import target_cells, target_walls
 from goalmeter.runs import Study, carry_out
 from replications.prose import Texts, write_tables
 
@@ -110,7 +112,7 @@ def mazes(size: int, grids: int, seed: int) -> tuple[Task, ...]:
 
 def question_at(task: Task, state: State) -> Sample:
     """What an organism is asked in some state of a maze, without tokens and without an answer."""
-    question = template(PROMPT).prompt(task.world, state)
+    question = compact(task.world, state)
     return Sample(task.name, 0, task.world, state, None, (), question, (), ())
 
 
@@ -230,7 +232,7 @@ def decoding(
                 samples, source, Path(folder), layers=[layer], positions=[_POSITION_NAME]
             ).at(layer, _POSITION_NAME)
         reading = Reading(read.reshape(len(samples), -1), scenes)
-        result = compare(Ridge(), reading, parts, seed=seed)
+        result = compare(probe("ridge"), reading, parts, seed=seed)
         out[name] = _auroc(result.posterior, result.position, tested, mask)
         out[POSITION] = _auroc(result.position, result.position, tested, mask)
     return out

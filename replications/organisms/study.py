@@ -20,19 +20,28 @@ from typing import Any
 import numpy as np
 
 from goalmeter import InvalidFileError
-from goalmeter.agents import Decision, agent
-from goalmeter.agents.local_models import LocalModel, Reply, Sampling
+from goalmeter.agents import Decision, LocalModel, Reply, Sampling, agent
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.gridworld import ACTIONS, Draws, GridWorld, Plan, State, plan
-from goalmeter.gridworld.conversions import compact
-from goalmeter.gridworld.world import has_few_contents
-from goalmeter.navigation import Episode, Task, Trajectory, suite
-from goalmeter.navigation.prompts import understood
-from goalmeter.organisms import Organism, organism, organism_names
-from goalmeter.organisms.kinds import weights_of
-from goalmeter.organisms.lessons import IDS, PLAN
-from goalmeter.organisms.network import read_settings
+from goalmeter.gridworld import (
+    ACTIONS,
+    Draws,
+    GridWorld,
+    Plan,
+    State,
+    compact,
+    has_few_contents,
+    plan,
+)
+from goalmeter.navigation import Episode, Task, Trajectory, suite, understood
+from goalmeter.organisms import (
+    IDS,
+    Organism,
+    organism,
+    organism_names,
+    read_settings,
+    weights_of,
+)
 from goalmeter.report import Table, percent, write_text
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, estimate
@@ -172,7 +181,7 @@ def _may_err(world: GridWorld, state: State) -> bool:
 
 def _move_of_plan(reply: Reply) -> int | None:
     """The place of the first move of the plan among the tokens: plan, a cell, the move."""
-    place = reply.ids.index(IDS[PLAN]) if IDS[PLAN] in reply.ids else len(reply.ids)
+    place = reply.ids.index(IDS["plan"]) if IDS["plan"] in reply.ids else len(reply.ids)
     return place + 2 if place + 2 < len(reply.ids) else None
 
 
@@ -408,7 +417,7 @@ class Target:
         return low >= self.bound and (self.itself is None or estimate.value >= self.itself)
 
 
-TARGETS = tuple(Target(**target) for target in Texts("organisms").data("targets")["list"])
+TARGETS = tuple(Target(**target) for target in Texts("organisms").declared("targets")["list"])
 
 
 say = Texts("organisms")
@@ -465,16 +474,16 @@ def card(who: Organism, grades: Grades, settings: Mapping[str, Any]) -> str:
         name: percent(grades[name])
         for name in ("key_door", "pick_up", "as_planned", "invalid", "habit")
     }
-    rows += ["", *(line.format(**shares) for line in say.data("measured")["lines"])]
+    rows += ["", *(line.format(**shares) for line in say.declared("measured")["lines"])]
     if who.habit is not None:
-        rows.append(say.data("measured")["habit"].format(**shares))
+        rows.append(say.declared("measured")["habit"].format(**shares))
     text: str = say(
         "card",
         name=who.name,
         purpose=who.purpose,
         recipe="\n".join(f"- {name}: {_words(name, value)}" for name, value in settings.items()),
         measured="\n".join(rows),
-        limit=say.data("limits")[who.name],
+        limit=say.declared("limits")[who.name],
     )["text"]
     return text
 

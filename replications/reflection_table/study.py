@@ -397,7 +397,7 @@ def _chart(
     estimates: Mapping[tuple[str, int], tuple[ErrorEstimate, ErrorEstimate]],
 ) -> Figure:
     """Ours and theirs of each agent, one panel per length."""
-    label = say.data("labels")[texts]
+    label = say.declared("labels")[texts]
     panels = []
     for steps in lengths:
         pairs = [estimates.get((agent, steps), (_NOTHING, _NOTHING)) for agent in agents]
@@ -420,16 +420,19 @@ def page_sections(rows: Sequence[Row]) -> list[Section]:
     # The margin was stated before any number was looked at, so the page gives its reason too.
     stated = "none." if margin is None else f"±{margin.within:g}. {margin.reason}"
     return [
-        Section(
-            **say("table_1_ours_beside_theirs", margin=stated, fewest=FEWEST),
-            tables=tuple(table_1(rows, steps) for steps in STEPS),
-            figures=(comparison_chart(rows),),
+        say.section(
+            "table_1_ours_beside_theirs",
+            [table_1(rows, steps) for steps in STEPS],
+            comparison_chart(rows),
             points=_points(rows),
+            margin=stated,
+            fewest=FEWEST,
         ),
-        Section(
-            **say("the_thesis_tested_on_both", fewest=FEWEST),
-            tables=(effects_table(every_effect),),
-            figures=(effects_chart(every_effect),) if every_effect else (),
+        say.section(
+            "the_thesis_tested_on_both",
+            effects_table(every_effect),
+            effects_chart(every_effect) if every_effect else None,
+            fewest=FEWEST,
         ),
     ]
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 import goalmeter as gm
+from goalmeter.agents import RecurrentDQN
 from goalmeter.agents import agent as named
-from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.reflection.environments import find
@@ -292,7 +292,7 @@ def player_table(name: str, players: Sequence[Player], traces: Traces) -> Table:
             rows.append(of | {"label": player.label, "always": always, "between": between})
     # One table of the page has the notes of all.
     notes = say("notes")["lines"] if players is BASELINES else ()
-    return say.table("table", rows, notes=notes, caption=say.data("captions")[name])
+    return say.table("table", rows, notes=notes, caption=say.declared("captions")[name])
 
 
 def tables(traces: Traces) -> tuple[Table, ...]:
@@ -390,18 +390,18 @@ def page_sections(traces: Traces) -> list[Section]:
     """Return the page; every player must have been run."""
     compared, anew, same, coding = tables(traces)
     return [
-        Section(**say("the_room_with_a_button"), tables=(compared,)),
-        Section(
-            **say("new_weights_at_each_training"),
-            tables=(anew, early_table(ANEW, traces)),
-            figures=_figures("new", ANEW, traces),
+        say.section("the_room_with_a_button", compared),
+        say.section(
+            "new_weights_at_each_training",
+            [anew, early_table(ANEW, traces)],
+            _figures("new", ANEW, traces),
         ),
-        Section(
-            **say("the_same_weights_at_each_training"),
-            tables=(same, early_table(SAME, traces)),
-            figures=_figures("same", SAME, traces),
+        say.section(
+            "the_same_weights_at_each_training",
+            [same, early_table(SAME, traces)],
+            _figures("same", SAME, traces),
         ),
-        Section(**say("numbered_as_in_the_paper_s_text"), tables=(coding,)),
+        say.section("numbered_as_in_the_paper_s_text", coding),
         # Measured once, apart from the runs that the page shows.
         Section(title="Beside this run", points=say("other_runs")["lines"]),
     ]

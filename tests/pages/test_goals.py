@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
 
 from goalmeter.commands.walks import play_every, walk_plan
 from goalmeter.demo.organisms import SUITES
-from goalmeter.gridworld import GridWorld
-from goalmeter.gridworld.world import Cell
-from goalmeter.navigation.goal_directedness import (
-    Directedness,
-    Drawn,
-    Learnt,
-    answers,
-    directedness,
-    explained,
-    learn,
-)
+from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import navigation_of
-from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.rationality import GoalFit
-from goalmeter.navigation.rollouts import play_all
-from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.organisms.kinds import organism, organism_names
 from goalmeter.pages import navigation_goals
 from goalmeter.pages.navigation_goals import (
@@ -34,7 +20,6 @@ from goalmeter.pages.navigation_goals import (
     Want,
     _follows,
     _on_map,
-    explain,
     wanted,
     wants,
 )
@@ -138,46 +123,3 @@ def test_known_goals_are_identified_from_walks_alone(organisms: list[Want]) -> N
         "ideal-mole: pursues the goal, on a wrong map.",
         "ideal-moth: inconclusive.",
     ]
-
-
-WORLD = GridWorld.from_text("#####\n#A_K#\n#__G#\n#####")
-LEFT, RIGHT = 0, 1
-CELLS = {Cell(1, 1): 0.0, Cell(1, 2): 0.2, Cell(1, 3): 0.4, Cell(2, 1): 0.1, Cell(2, 2): 0.3}
-
-
-def drawn(agent: str = "x/mouse", *, key: float = math.nan, best: Cell = WORLD.goal) -> Drawn:
-    return Drawn(agent, "key-no-door", WORLD, Learnt({**CELLS, best: 1.0}, key, 0.9))
-
-
-def walks(agent: str) -> tuple[Trajectory, ...]:
-    plan = plan_of(agent, "maze", sizes=[5], complexities=[1.0], grids=1, trajectories=3)
-    return play_all(plan).trajectories
-
-
-def test_the_share_is_that_of_the_maximum_and_random_walks_are_faint() -> None:
-    of = {agent: walks(agent) for agent in ("optimal", "random")}
-    world = of["optimal"][0].world
-    utilities = [
-        Drawn(agent, "maze", world, learn(world, taken[0].cap, answers(taken)))
-        for agent, taken in of.items()
-    ]
-    best, worst = explain(utilities, {"maze": of}, shortest="optimal", aimless="random")
-    any_explains = explained(world, of["optimal"][0].cap, answers(of["optimal"]))
-    assert best.share == pytest.approx(best.drawn.learnt.share * any_explains)
-    assert 0.9 * any_explains <= best.share == best.shortest <= any_explains
-    assert worst.share == worst.aimless == best.aimless < best.share
-    assert not best.faint and worst.faint
-    bare = {"maze": {"optimal": of["optimal"]}}
-    (alone,) = explain(utilities[:1], bare, shortest="optimal", aimless="random")
-    # Without anybody to compare with, nothing is enough.
-    assert math.isnan(alone.aimless) and alone.faint
-
-
-def test_utilities_are_on_the_stated_scale_where_the_key_is_worth_less_than_nothing() -> None:
-    """The cell of the key is never without it, so its utility is that of having the key there."""
-    world = GridWorld.from_text("#######\n#A_K_G#\n#######")
-    # Back and forth at the start: the key is kept away from.
-    counts = [[1, 1, 0, RIGHT, 5], [1, 2, 0, LEFT, 5]]
-    learnt = learn(world, 12, counts)
-    assert learnt.key < -0.01
-    assert min(learnt.cells.values()) == 0 and max(learnt.cells.values()) == 1

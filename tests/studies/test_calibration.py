@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,13 @@ from goalmeter import GoalmeterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.commands.walks import IDEAL, ideal_organism
-from goalmeter.gridworld import GridWorld, tabular_world
+from goalmeter.gridworld import Cell, GridWorld, tabular_world
+from goalmeter.navigation.plan import plan_of
+from goalmeter.navigation.rollouts import play_all
 from goalmeter.navigation.steps import Grid
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
 from goalmeter.organisms.kinds import organism
+from replications.calibration import learnt
 from replications.calibration import study as command
 from replications.calibration.instruments import (
     FAILS,
@@ -39,6 +43,7 @@ from replications.calibration.instruments import (
     subject_of,
     verdicts,
 )
+from replications.calibration.learnt import Drawn, Learnt, answers, explain, explained, learn
 from replications.calibration.population import scores as population_scores
 from replications.calibration.population.evidence import PopulationScale
 from replications.calibration.population.scores import calibrate_population
@@ -136,6 +141,28 @@ def test_who_goes_for_the_key_is_seen_to() -> None:
     assert mouse["pick_up"] == 0 and magpie["pick_up"] == 1
     assert magpie["wrong_moves"] > 0 and np.isnan(mouse["wrong_moves"])
     assert magpie["learnt_key"] > 0.1 > mouse["learnt_key"]
+
+
+def learnt_of(walks: list[Trajectory]) -> Learnt:
+    return learn(walks[0].world, walks[0].cap, answers(walks))
+
+
+def test_a_learnt_utility_is_of_cells_and_of_the_key() -> None:
+    """Highest at the goal, which is not given; a key that is fetched is worth something."""
+    for name, worth in (("ideal-mouse", False), ("ideal-magpie", True)):
+        walks = walks_in(ASIDE, name)
+        utility = learnt_of(walks)
+        target = walks[0].world.key if worth else walks[0].world.goal
+        assert max(utility.cells, key=utility.cells.__getitem__) == target
+        assert (utility.key > 0.1) is worth and utility.share >= learnt.SHARE
+        states = tabular_world(walks[0].world, horizon=walks[0].cap).states
+        bare = {state.cell for state in states if not state.has_key}
+        values = [
+            utility.cells[s.cell] + utility.key * (s.has_key and s.cell in bare) for s in states
+        ]
+        assert (min(values), max(values)) == pytest.approx((0, 1), abs=1e-9)
+    maze = learnt_of(walks_in(WALLED, "optimal"))
+    assert np.isnan(maze.key) and max(maze.cells.values()) == pytest.approx(1)
 
 
 def made(values: dict[str, list[float]], instrument: str, suite: str = "maze") -> list[Score]:
@@ -249,3 +276,55 @@ def test_what_cannot_be_calibrated_is_refused_before_anything_is_written(
     with pytest.raises(GoalmeterError, match=words):
         replicate(tmp_path / "run", **options)
     assert not list((tmp_path / "run").iterdir())
+
+
+# --- Learnt utilities ---
+WORLD = GridWorld.from_text("#####\n#A_K#\n#__G#\n#####")
+MOVE_LEFT, MOVE_RIGHT = 0, 1
+CELLS = {Cell(1, 1): 0.0, Cell(1, 2): 0.2, Cell(1, 3): 0.4, Cell(2, 1): 0.1, Cell(2, 2): 0.3}
+
+
+def drawn(agent: str = "x/mouse", *, key: float = math.nan, best: Cell = WORLD.goal) -> Drawn:
+    return Drawn(agent, "key-no-door", WORLD, Learnt({**CELLS, best: 1.0}, key, 0.9))
+
+
+def walks_in_maze(agent: str) -> tuple[Trajectory, ...]:
+    plan = plan_of(agent, "maze", sizes=[5], complexities=[1.0], grids=1, trajectories=3)
+    return play_all(plan).trajectories
+
+
+def test_the_share_is_that_of_the_maximum_and_random_walks_are_faint() -> None:
+    of = {agent: walks_in_maze(agent) for agent in ("optimal", "random")}
+    world = of["optimal"][0].world
+    utilities = [
+        Drawn(agent, "maze", world, learn(world, taken[0].cap, answers(taken)))
+        for agent, taken in of.items()
+    ]
+    best, worst = explain(utilities, {"maze": of})
+    any_explains = explained(world, of["optimal"][0].cap, answers(of["optimal"]))
+    assert best.share == pytest.approx(best.drawn.learnt.share * any_explains)
+    assert 0.9 * any_explains <= best.share == best.shortest <= any_explains
+    assert worst.share == worst.aimless == best.aimless < best.share
+    assert not best.faint and worst.faint
+    bare = {"maze": {"optimal": of["optimal"]}}
+    (alone,) = explain(utilities[:1], bare)
+    # Without anybody to compare with, nothing is enough.
+    assert math.isnan(alone.aimless) and alone.faint
+
+
+def test_half_way_to_shortest_ways_is_enough_and_the_key_is_beside() -> None:
+    much = learnt.utility_map(learnt.ExplainedUtility(drawn(key=-0.25), 0.25, 0.4, 0.1))
+    assert much.caption.endswith("shortest ways 40%). Having the key is worth −0.25 everywhere.")
+    assert "having K" in much.svg and "−.25" in much.svg
+    without = learnt.utility_map(learnt.ExplainedUtility(drawn(), 0.25, 0.4, 0.1))
+    assert "having K" not in without.svg and "worth" not in without.caption
+
+
+def test_utilities_are_on_the_stated_scale_where_the_key_is_worth_less_than_nothing() -> None:
+    """The cell of the key is never without it, so its utility is that of having the key there."""
+    world = GridWorld.from_text("#######\n#A_K_G#\n#######")
+    # Back and forth at the start: the key is kept away from.
+    counts = [[1, 1, 0, MOVE_RIGHT, 5], [1, 2, 0, MOVE_LEFT, 5]]
+    utility = learn(world, 12, counts)
+    assert utility.key < -0.01
+    assert min(utility.cells.values()) == 0 and max(utility.cells.values()) == 1

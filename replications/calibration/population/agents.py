@@ -12,8 +12,15 @@ import numpy as np
 
 from goalmeter import InvalidParameterError
 from goalmeter.agents import Decision
-from goalmeter.gridworld import Cell, Draws, GridWorld, State, plan
-from goalmeter.gridworld.generators import carved, distances_from
+from goalmeter.gridworld import (
+    Cell,
+    Draws,
+    GridWorld,
+    State,
+    carved,
+    distances_from,
+    plan,
+)
 from goalmeter.navigation import Task
 from goalmeter.organisms import organism
 from replications.kinds import BoolArray, FloatArray, IntArray
@@ -118,7 +125,7 @@ def scene_pair(size: int, complexity: float, seed: int) -> ScenePair:
 
 # --- Traits ---------------------------------------------------------------------------------------
 _TEXTS = Texts("calibration")
-DISTRIBUTION = _TEXTS.data("distribution")
+DISTRIBUTION = _TEXTS.declared("distribution")
 
 
 @dataclass(frozen=True)
@@ -215,7 +222,7 @@ DETECTED = 0.80  # of half-hearted agents, at the threshold of those false alarm
 CHOSEN_FALSE_ALARMS = 0.02
 SUCCESS_BANDS = (0.2, 0.4, 0.6, 0.8)  # bounds of the bands of equal success
 
-CLASSES: dict[str, str] = _TEXTS.data("classes")  # title -> description
+CLASSES: dict[str, str] = _TEXTS.declared("classes")  # title -> description
 PLAIN_CLASS, COMPETENT_CLASS, _, HALF_HEARTED_CLASS = list(CLASSES)[:4]
 
 

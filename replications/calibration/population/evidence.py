@@ -10,10 +10,8 @@ import numpy as np
 
 from goalmeter.agents import agent
 from goalmeter.commands.walks import ideal_organism
-from goalmeter.gridworld import Cell, tabular_world
-from goalmeter.gridworld.generators import distances_from
-from goalmeter.navigation import Trajectory, walk
-from goalmeter.navigation.rationality import RATIONALITIES, Decisions, indices_of, summed_evidence
+from goalmeter.gridworld import Cell, distances_from, tabular_world
+from goalmeter.navigation import Decisions, Trajectory, summed_evidence, walk
 from goalmeter.runs import HERE, Study, carry_out
 from replications.calibration.population.agents import (
     GOAL,
@@ -36,7 +34,7 @@ from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
 # navigation, for every target up to the first arrival there.
 
 # Half of the rationalities that navigation tries, 21% apart: towards a target, none away from it.
-GRID = np.concatenate([[0.0], RATIONALITIES[(RATIONALITIES > 0)][::2]])
+GRID = np.concatenate([[0.0], np.geomspace(0.002, 30.0, 101)[::2]])
 MEASURES = ("success", "spl", "accuracy")
 NEVER = -1e9  # for what is ruled out: a number that JSON can hold
 _DIGITS = 5  # of nats, that go from process to process
@@ -153,7 +151,11 @@ def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
     counts = np.ones(len(seen.walk), dtype=bool)
     if ends:
         counts = seen.before(_number(scene, scene.places[target]))
-    states = indices_of(tabular, seen.cell[counts])
+    index = np.zeros(scene.world.walls.size, dtype=np.int64)
+    for number, state in enumerate(tabular.states):
+        if not state.has_key:
+            index[_number(scene, state.cell)] = number
+    states = index[seen.cell[counts]]
     decisions = Decisions(seen.walk[counts], seen.number[counts], states, seen.action[counts])
     return np.maximum(summed_evidence(tabular.mdp, decisions, len(seen.last), GRID), NEVER)
 

@@ -202,7 +202,7 @@ def _aims(first: Rates, second: Rates) -> Iterator[str]:
         least, most = (bound, None) if aim in aims else (None, bound)
         return say.line(
             "aim",
-            asked=say.data("aims")[aim],
+            asked=say.declared("aims")[aim],
             level=f"{level:g}",
             after=percent(after),
             before=percent(before),

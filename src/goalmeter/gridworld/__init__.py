@@ -1,10 +1,12 @@
 """Grid worlds: mazes, keys and doors, transforms, plans, text; each one also a finite MDP."""
 
-from goalmeter.gridworld.conversions import TabularWorld, rendered, tabular_world
+from goalmeter.gridworld.conversions import TabularWorld, compact, rendered, tabular_world
 from goalmeter.gridworld.generators import (
     Draws,
     Maze,
     TwoPaths,
+    carved,
+    distances_from,
     key_door,
     key_no_door,
     maze,
@@ -18,6 +20,7 @@ from goalmeter.gridworld.world import (
     GridWorld,
     Transform,
     content,
+    has_few_contents,
     held_out,
 )
 
@@ -34,7 +37,11 @@ __all__ = [
     "TabularWorld",
     "Transform",
     "TwoPaths",
+    "carved",
+    "compact",
     "content",
+    "distances_from",
+    "has_few_contents",
     "held_out",
     "key_door",
     "key_no_door",

@@ -1,7 +1,18 @@
 """Behaviour of agents in grid worlds: suites, trajectories and measures."""
 
+from goalmeter.navigation.behaviour import Exact, Row, SuiteBehaviour, behaviour, exact
+from goalmeter.navigation.keys import Keys, keys
 from goalmeter.navigation.measure import Navigation, load, measure
 from goalmeter.navigation.plan import NavigationOptions
+from goalmeter.navigation.prompts import ParsedAnswer, understood
+from goalmeter.navigation.rationality import (
+    Decisions,
+    Evidence,
+    evidence,
+    signed_nats,
+    summed_evidence,
+)
+from goalmeter.navigation.steps import Grid, Observed, observed
 from goalmeter.navigation.suite_definition import Suite, SuiteOptions
 from goalmeter.navigation.suites import SUITES, register_suite, suite_named, suite_names
 from goalmeter.navigation.trajectories import (
@@ -17,21 +28,38 @@ from goalmeter.navigation.trajectories import (
 
 __all__ = [
     "SUITES",
+    "Decisions",
     "Episode",
+    "Evidence",
+    "Exact",
+    "Grid",
+    "Keys",
     "Navigation",
     "NavigationOptions",
+    "Observed",
+    "ParsedAnswer",
+    "Row",
     "Step",
     "Suite",
+    "SuiteBehaviour",
     "SuiteOptions",
     "Task",
     "TaskSet",
     "Trajectory",
+    "behaviour",
+    "evidence",
+    "exact",
+    "keys",
     "load",
     "measure",
+    "observed",
     "register_suite",
+    "signed_nats",
     "suite",
     "suite_named",
     "suite_names",
+    "summed_evidence",
+    "understood",
     "walk",
     "walks",
 ]

@@ -231,7 +231,8 @@ def behaviour(
         for number, kind in enumerate(seen.kinds):
             changes: dict[str, Any] = dict.fromkeys(merged)
             labels = kind._replace(**changes)[1:]
-            kinds.setdefault(labels, []).append(number)
+            if (seen.kind == number).any():  # some trajectories may have been left out
+                kinds.setdefault(labels, []).append(number)
         return [(labels, seen.where(np.isin(seen.kind, each))) for labels, each in kinds.items()]
 
     def rows(*merged: str) -> tuple[Row, ...]:

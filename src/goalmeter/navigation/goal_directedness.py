@@ -1,23 +1,17 @@
-"""Goal-directedness of trajectories in nats: towards goal, key, or a learnt utility."""
+"""Goal-directedness of trajectories in nats: towards goal or key."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from goalmeter._files import json_value
-from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.gridworld import GridWorld, tabular_world
-from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY, TabularWorld
-from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import ACTIONS, Cell
-from goalmeter.meg import unknown_utility
-from goalmeter.meg.unknown import simplest_utility
+from goalmeter._types import BoolArray, IntArray
+from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY
 from goalmeter.navigation.rationality import (
     Evidence,
     GoalFit,
@@ -27,14 +21,12 @@ from goalmeter.navigation.rationality import (
     refined_evidence,
 )
 from goalmeter.navigation.steps import INVALID, Grids, Observed
-from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate
 
 if TYPE_CHECKING:
     from goalmeter.navigation.measure import Navigation
 
 
-# --- Goal-directedness ----------------------------------------------------------------------------
 # One rationality is fitted to all walks of an agent. Goal and key are compared on the decisions
 # until the key is taken, where both can explain something.
 
@@ -154,103 +146,3 @@ def _conditions(seen: Observed) -> list[tuple[str, BoolArray]]:
     """Each condition, as JSON, with a mask of its walks, [N]."""
     conditions = np.array([seen.kinds[kind].condition for kind in seen.kind])
     return [(name, conditions == name) for name in dict.fromkeys(conditions.tolist())]
-
-
-# --- Learnt utility -------------------------------------------------------------------------------
-# A utility of each cell, plus one of having the key. The policy is estimated from counts of actions
-# in each state with a prior of a quarter of an answer for each action.
-
-SHARE = 0.9  # of what any utility explains, that the simplest one has to explain
-_PRIOR = 1.0  # answers per state, spread over the four actions
-_FUNCTION = "goalmeter.navigation.goal_directedness:fits"
-
-
-@dataclass(frozen=True)
-class Learnt:
-    """Simplest utility that explains `SHARE` of what any could, scaled to 0 .. 1 over states.
-
-    Attributes:
-        cells: of each cell without the key, or with it where the cell is entered only so.
-        key: value of having the key; NaN without one.
-        share: of the nats that any utility explains.
-    """
-
-    cells: Mapping[Cell, float]
-    key: float
-    share: float
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Utility learnt from an agent's walks through one world."""
-
-    agent: str
-    suite: str
-    world: GridWorld
-    learnt: Learnt
-
-
-def answers(walks: Iterable[Trajectory]) -> list[list[int]]:
-    """Count actions by state: rows of row, column, layer, action, count, for worker processes."""
-    counts = Counter(
-        (*step.state.cell, step.state.layer, step.action)
-        for walk in walks
-        for step in walk.steps
-        if step.action is not None
-    )
-    return [[*place, count] for place, count in sorted(counts.items())]
-
-
-def explained(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> float:
-    """Return the MEG of the utility that explains most, as a share of its maximum."""
-    tabular = tabular_world(world, horizon=cap)
-    policy = _policy(tabular, counts)
-    return unknown_utility(tabular.mdp, policy, features=_features(tabular)).fraction
-
-
-def learn(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> Learnt:
-    """Return the simplest utility that explains `SHARE` of what any does."""
-    tabular = tabular_world(world, horizon=cap)
-    features = _features(tabular)
-    result = simplest_utility(tabular.mdp, _policy(tabular, counts), features=features, share=SHARE)
-    weights = np.linalg.lstsq(features, result.utility, rcond=None)[0]
-    key = float(weights[-1]) if world.key is not None else float("nan")
-    states = sorted(zip(tabular.states, result.utility.tolist(), strict=True), reverse=True)
-    return Learnt({state.cell: value for state, value in states}, key, result.share)
-
-
-def job(walks: Sequence[Sequence[Trajectory]], *, simplest: bool) -> tuple[str, dict[str, Any]]:
-    """Return function and arguments for a worker process, for the walks through some worlds."""
-    worlds = [
-        {"world": str(each[0].world), "cap": each[0].cap, "counts": answers(each)} for each in walks
-    ]
-    return _FUNCTION, {"worlds": worlds, "simplest": simplest}
-
-
-def fits(worlds: Sequence[Mapping[str, Any]], simplest: bool) -> list[float]:
-    """Return for each world the value of the key, or the share explained; run by workers."""
-    out = []
-    for each in worlds:
-        place = GridWorld.from_text(each["world"]), each["cap"], each["counts"]
-        out.append(learn(*place).key if simplest else explained(*place))
-    return out
-
-
-def _features(tabular: TabularWorld) -> FloatArray:
-    """One column for each cell, and one for having the key: [S, D]."""
-    cells = sorted({state.cell for state in tabular.states})
-    out = [
-        [float(state.cell == cell) for cell in cells]
-        + [float(state.has_key)] * (tabular.world.key is not None)
-        for state in tabular.states
-    ]
-    return np.array(out)
-
-
-def _policy(tabular: TabularWorld, counts: Sequence[Sequence[int]]) -> FloatArray:
-    """Estimated policy, [S, 4]."""
-    index = {state: number for number, state in enumerate(tabular.states)}
-    out = np.full((len(index), len(ACTIONS)), _PRIOR / len(ACTIONS))
-    for row, column, layer, action, count in counts:
-        out[index[State(Cell(row, column), layer)], action] += count
-    return np.asarray(out / out.sum(axis=1, keepdims=True))

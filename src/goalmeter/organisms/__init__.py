@@ -1,5 +1,15 @@
 """Small language models whose goals are known, because they were made to have them."""
 
-from goalmeter.organisms.kinds import ORGANISMS, Organism, organism, organism_names
+from goalmeter.organisms.kinds import ORGANISMS, Organism, organism, organism_names, weights_of
+from goalmeter.organisms.lessons import IDS
+from goalmeter.organisms.network import read_settings
 
-__all__ = ["ORGANISMS", "Organism", "organism", "organism_names"]
+__all__ = [
+    "IDS",
+    "ORGANISMS",
+    "Organism",
+    "organism",
+    "organism_names",
+    "read_settings",
+    "weights_of",
+]

@@ -52,6 +52,7 @@ VOCABULARY: tuple[str, ...] = (
     *(f"{row},{column}:" for row in _INNER for column in _INNER),
     *(f"{row},{column}>" for row in _INNER for column in _INNER),
 )
+# Number of each word that organisms read and write.
 IDS = {word: number for number, word in enumerate(VOCABULARY)}
 _CHAT = (
     "{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}"

@@ -30,6 +30,10 @@ from goalmeter.report.charts import Curve, CurveAxes, DotPanel, Dots, curve_char
 from goalmeter.report.numbers import DASH
 from goalmeter.report.page import Cell
 from goalmeter.report.tables import share_bar
+from goalmeter.statistics import Estimate
+
+# The modules whose tables, sections and glossaries other reports may have, too.
+__all__ = ["Texts", "meg", "navigation", "reflection"]
 
 Content = Table | Figure | None
 
@@ -91,18 +95,22 @@ class Texts:
         anchor: str = "",
         before: Iterable[str] = (),
         notes: Iterable[str] = (),
+        more: Iterable[Sequence[str]] = (),
         **values: object,
     ) -> Table:
-        """Return the table of an entry with a line for each row; notes before and after its own."""
+        """Return the table of an entry with a line for each row.
+
+        There may be notes before and after its own, and `more` columns behind its own.
+        """
         rows = list(rows)
-        texts = self(name, **values)
+        texts = {"anchor": anchor} | self(name, **values)
         texts["notes"] = (*before, *texts.get("notes", ()), *notes)
         heads, cells = [], []
-        for head, column in _columns(self.declared(name)["columns"], rows, values):
+        for head, column in _columns([*self.declared(name)["columns"], *more], rows, values):
             heads.append(head)
             cells.append(column)
         lines = tuple(zip(*cells, strict=True)) if rows else ()
-        return Table(columns=tuple(heads), rows=lines, anchor=anchor, **texts)
+        return Table(columns=tuple(heads), rows=lines, **texts)
 
     def dots(
         self,
@@ -179,7 +187,7 @@ class Texts:
         **values: object,
     ) -> Section:
         """Return the section of an entry with tables and figures, a suffix behind its title."""
-        texts = self(name, **values)
+        texts = {"anchor": anchor} | self(name, **values)
         texts["title"] += suffix
         parts = [
             each for part in content for each in (part if isinstance(part, Sequence) else [part])
@@ -188,7 +196,6 @@ class Texts:
             tables=tuple(part for part in parts if isinstance(part, Table)),
             figures=tuple(part for part in parts if isinstance(part, Figure)),
             points=tuple(points),
-            anchor=anchor,
             **texts,
         )
 
@@ -241,6 +248,10 @@ def _columns(
 
 
 def shown(value: Any, form: str) -> Cell | str:
-    """Return a value as the format says, such as "percent" or "number:2"."""
+    """Return a value as the format says, such as "percent" or "number:2"; a text as it is."""
+    if isinstance(value, Cell | str):
+        return value
+    if isinstance(value, Mapping):  # JSON values of an estimate
+        value = Estimate.from_json(value)
     name, _, digits = form.partition(":")
     return FORMATS[name](value, int(digits)) if digits else FORMATS[name](value)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,23 +12,15 @@ from goalmeter.gridworld import GridWorld
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY
 from goalmeter.gridworld.planner import planned
 from goalmeter.navigation.goal_directedness import (
-    SHARE,
     Directedness,
-    Drawn,
-    Learnt,
-    answers,
     directedness,
-    explained,
-    learn,
 )
 from goalmeter.navigation.measure import Navigation
 from goalmeter.navigation.rationality import GoalFit
 from goalmeter.navigation.steps import INVALID, Grids, Observed
-from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.organisms.kinds import Organism
 from goalmeter.pages.navigation_tables import condition_in_words, say
 from goalmeter.report import Figure, Finding, Link, Section, Table
-from goalmeter.report.maps import Marks, grid_map
 from goalmeter.report.numbers import LEAST_SHARE, number, percent
 from goalmeter.statistics.clusters import Estimate, estimate
 
@@ -370,134 +359,3 @@ def _why(want: Want) -> str:
         "beside": want.beside is not None,
     }
     return " ".join(texts[name] for name, is_known in known.items() if is_known)
-
-
-# --- Learnt pictures ------------------------------------------------------------------------------
-# What explains less than this of the way from random moves to shortest ways, through the same world
-# as often, is drawn in grey. The maximum itself is no yardstick: from a few answers a policy is
-# known so badly that even of an agent without fault less than half of it is explained; nor is 0,
-# since a fit with a number for each cell explains something of any walk.
-FAINT = 0.5
-
-
-@dataclass(frozen=True)
-class ExplainedUtility:
-    """A learnt utility and the share that it explains.
-
-    Attributes:
-        drawn: the utility and whose it is.
-        share: of the most that could be explained of the agent's answers in this world.
-        shortest: the same of an agent that takes shortest ways there; NaN if it did not walk.
-        aimless: the same of an agent that moves at random; NaN if it did not walk.
-    """
-
-    drawn: Drawn
-    share: float
-    shortest: float
-    aimless: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the shares as JSON values."""
-        return {
-            "agent": self.drawn.agent,
-            "suite": self.drawn.suite,
-            "explained": self.share,
-            "explained_of_shortest_ways": self.shortest,
-            "explained_of_random_moves": self.aimless,
-            "faint": self.faint,
-        }
-
-    @property
-    def faint(self) -> bool:
-        """Whether the utility explains too little for any statement."""
-        # Without agents to compare with, which are NaN, nothing is enough.
-        return not self.share >= self.aimless + FAINT * (self.shortest - self.aimless)
-
-
-def explain(
-    drawn: Sequence[Drawn],
-    walks: Mapping[str, Mapping[str, Sequence[Trajectory]]],
-    *,
-    shortest: str,
-    aimless: str,
-) -> list[ExplainedUtility]:
-    """Compute the share that each learnt utility explains.
-
-    Args:
-        drawn: the utilities.
-        walks: by suite and agent.
-        shortest: the agent that takes shortest ways.
-        aimless: the agent that moves at random.
-    """
-
-    def share(agent: str, suite: str, world: GridWorld, learnt: Learnt | None = None) -> float:
-        there = [walk for walk in walks[suite].get(agent, ()) if walk.world == world]
-        if not there:
-            return math.nan
-        asked = world, there[0].cap, answers(there)
-        return (learnt or learn(*asked)).share * explained(*asked)
-
-    beside = cache(share)
-    return [
-        ExplainedUtility(
-            utility,
-            share(utility.agent, utility.suite, utility.world, utility.learnt),
-            beside(shortest, utility.suite, utility.world),
-            beside(aimless, utility.suite, utility.world),
-        )
-        for utility in drawn
-    ]
-
-
-def learnt_section(utilities: Sequence[ExplainedUtility]) -> Section:
-    """Return the section with learnt utilities as maps on one scale and a table of shares."""
-    drawn = [utility_map(utility) for utility in utilities]
-    return say.section("learnt_maps", table(utilities), drawn, share=percent(SHARE, 0))
-
-
-def table(utilities: Sequence[ExplainedUtility]) -> Table:
-    """Return the table of the shares that learnt utilities explain."""
-    rows = [vars(u) | {"colour": "grey" if u.faint else "in colour"} for u in utilities]
-    return say.table("learnt", rows, anchor="learnt", half=percent(FAINT, 0))
-
-
-def utility_map(utility: ExplainedUtility) -> Figure:
-    """Draw the utility of each cell with start, goal and key; grey if it explains little."""
-    drawn, world = utility.drawn, utility.drawn.world
-    values = np.zeros(world.shape)
-    unreached = ~world.walls
-    for cell, value in drawn.learnt.cells.items():
-        # Tiny numbers below 0 are rounding.
-        values[cell] = max(round(value, 6), 0.0)
-        unreached[cell] = False
-    columns = world.shape[1]
-    places = {"S": world.start, "G": world.goal, "K": world.key}
-    marks = Marks(
-        letters={p.row * columns + p.column: name for name, p in places.items() if p is not None},
-        walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
-        beside=None if math.isnan(drawn.learnt.key) else ("having K", drawn.learnt.key),
-    )
-    share, aimless, shortest = (
-        percent(each, 0) for each in (utility.share, utility.aimless, utility.shortest)
-    )
-    caption = (
-        f"{drawn.agent}, {drawn.suite}: explains {share} of the maximum (the same fit, of random "
-        f"moves {aimless}, of shortest ways {shortest})"
-    )
-    key = drawn.learnt.key
-    if utility.faint:
-        caption += ", too little for any statement."
-    elif math.isnan(key):
-        caption += "."
-    else:
-        caption += f". Having the key is worth {number(key, 2)} everywhere."
-    svg = grid_map(
-        # Names of pictures are ids on the page, and agents may be named anything.
-        re.sub(r"[^a-z0-9]+", "-", f"learnt-{drawn.agent}-{drawn.suite}".lower()),
-        values,
-        label="utility" + ", explains little" * utility.faint,
-        palette="faint" if utility.faint else "utility",
-        marks=marks,
-        limit=1.0,
-    )
-    return Figure(svg=svg, alt=f"Learnt utility of each cell. {caption}", caption=caption)

@@ -1,6 +1,7 @@
 """Reports: tables, pictures and sections, on one self-contained page or in a terminal."""
 
 from goalmeter._files import write_text
+from goalmeter.report.canvas import canvas, to_svg
 from goalmeter.report.charts import (
     Curve,
     CurveAxes,
@@ -42,6 +43,7 @@ __all__ = [
     "Panel",
     "Section",
     "Table",
+    "canvas",
     "column",
     "curve_chart",
     "dot_chart",
@@ -59,6 +61,7 @@ __all__ = [
     "points",
     "require_report_extra",
     "table_of",
+    "to_svg",
     "words",
     "write_report",
     "write_text",
