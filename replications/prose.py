@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter import pages
 from goalmeter.commands.outcome import Outcome, json_text, write_outcome
 from goalmeter.commands.replicate import StudyOptions
+from goalmeter.pages import Texts as PageTexts
 from goalmeter.report import Finding, Section, Table, in_markdown, write_text
 
 
-class Texts(pages.Texts):
+class Texts(PageTexts):
     """The texts of one study, as `goalmeter.pages` describes them.
 
     The entry `shared` of the file holds texts that other texts may have in braces, too.
