@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -148,9 +147,10 @@ def test_other_members_of_a_batch_do_not_matter() -> None:
 
 def test_requests_are_gathered_and_an_error_is_the_answer_to_its_batch_alone() -> None:
     sizes: list[int] = []
-    gate = threading.Event()
+    taken, gate = threading.Event(), threading.Event()
 
     def answer(batch: list[int]) -> list[int]:
+        taken.set()
         gate.wait()
         sizes.append(len(batch))
         if 999 in batch:
@@ -159,8 +159,7 @@ def test_requests_are_gathered_and_an_error_is_the_answer_to_its_batch_alone() -
 
     batcher = Batcher(answer, most=8)
     first = batcher.submit(100)
-    while batcher._waiting:
-        time.sleep(0.001)
+    assert taken.wait(5)
     remaining = [batcher.submit(n) for n in [*range(16), 999]]
     gate.set()
     assert first.result(5) == -100
