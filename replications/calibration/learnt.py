@@ -205,6 +205,7 @@ def utility_map(utility: ExplainedUtility) -> Figure:
     marks = Marks(
         letters={p.row * columns + p.column: name for name, p in places.items() if p is not None},
         walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
+        beside=None if math.isnan(drawn.learnt.key) else ("having K", drawn.learnt.key),
     )
     share, aimless, shortest = (
         percent(each, 0) for each in (utility.share, utility.aimless, utility.shortest)
@@ -228,6 +229,5 @@ def utility_map(utility: ExplainedUtility) -> Figure:
         palette="faint" if utility.faint else "utility",
         marks=marks,
         limit=1.0,
-        beside=None if math.isnan(key) else ("having K", key),
     )
     return Figure(svg=svg, alt=f"Learnt utility of each cell. {caption}", caption=caption)

@@ -27,20 +27,20 @@ from goalmeter.statistics.intervals import lower_limit, upper_limit
 _LEVEL = 1e-12
 
 
-class Line(NamedTuple):
+class AffineBound(NamedTuple):
     """An upper bound slope * |b| + height of MEG at rationalities of one sign, nats."""
 
     slope: float
     height: float
 
 
-def highest(lines: list[Line], scale: float = 1.0) -> float:
+def highest(lines: list[AffineBound], scale: float = 1.0) -> float:
     """The largest value over b >= 0 of the lowest line; inf where all rise.
 
-    >>> highest([Line(1.0, 0.0), Line(-1.0, 2.0)])
+    >>> highest([AffineBound(1.0, 0.0), AffineBound(-1.0, 2.0)])
     1.0
     """
-    level = [Line(0.0 if abs(a) <= _LEVEL * scale else a, k) for a, k in lines]
+    level = [AffineBound(0.0 if abs(a) <= _LEVEL * scale else a, k) for a, k in lines]
     if all(slope > 0 for slope, _ in level):
         return math.inf
 
@@ -288,7 +288,7 @@ class StateEnds:
             points.append(CurveBounds(abs(beta), low, high))
         return summit(points)
 
-    def _line(self, episodes: Episodes, sign: float, size: float, error: float) -> Line:
+    def _line(self, episodes: Episodes, sign: float, size: float, error: float) -> AffineBound:
         """The line of one policy, from a start that all episodes share."""
         start = int(episodes.starts[0])
         policy = self.worlds.soft_plan(sign * size * self.weights, AS_SEEN).policy
@@ -297,10 +297,10 @@ class StateEnds:
         height = float(self.worlds.evaluate(policy, nothing, MOST, entropies(policy))[start])
         agent = sign * self._collected(episodes)
         if self.is_certain:
-            return Line(float(agent[0]) - collects, height)
+            return AffineBound(float(agent[0]) - collects, height)
         low, high = self._limits(sign)
         # The same limit in every line, so it is paid for once.
-        return Line(upper_limit(agent, low=low, high=high, error=error) - collects, height)
+        return AffineBound(upper_limit(agent, low=low, high=high, error=error) - collects, height)
 
     def _values(self, beta: float, which: str) -> FloatArray:
         """Soft values of all states as starts in one kind of world, [S]."""

@@ -11,7 +11,7 @@ from goalmeter.agents.history import Source
 from goalmeter.reflection.environments.base import Run, check_option, shown_to_agent
 
 
-class Family(Run):
+class FamilyEnvironment(Run):
     """Pays for what a copy does that lives its own life; each perceives what the other does."""
 
     def begin(self) -> tuple[float, int]:
@@ -38,7 +38,7 @@ class Family(Run):
         """Return whether the agent is paid for what the copy did."""
 
 
-class CryingBaby(Family):
+class CryingBaby(FamilyEnvironment):
     """CryingBaby: feed a baby that is a copy so that it laughs.
 
     Idea: the agent is a parent that is pleased when its baby laughs. The baby is a copy of the
@@ -97,7 +97,7 @@ class CryingBaby(Family):
         return theirs == 0
 
 
-class CryingBaby2(Family):
+class CryingBaby2(FamilyEnvironment):
     """CryingBaby2: laugh or cry so that a parent that is a copy feeds well.
 
     Idea: CryingBaby with the roles exchanged: the agent is the baby, pleased when its nutrition is
@@ -132,7 +132,7 @@ class CryingBaby2(Family):
         return 50 <= self.nutrition <= 200
 
 
-class IncentivizeZero(Family):
+class IncentivizeZero(FamilyEnvironment):
     """IncentivizeZero: reward a copy so that it plays 0.
 
     Idea: the agent's actions are a copy's rewards. The agent is paid when the copy plays 0, and has
