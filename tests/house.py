@@ -248,8 +248,6 @@ def house_problems(src: Path) -> list[str]:
 
 # --- Studies --------------------------------------------------------------------------------------
 REPLICATIONS = ROOT / "replications"
-# Names that studies import although no front of goalmeter lists them. The list only gets shorter.
-PRIVATE_IMPORTS = Path(__file__).with_name("private_imports.txt")
 
 
 def private_imports(folder: Path) -> set[str]:

@@ -142,12 +142,8 @@ def short_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     from goalmeter.meg import neural
 
-    climb = neural.climb
-
-    def shortly(*args: Any, **options: Any) -> Any:
-        return climb(*args, **(options | {"iterations": 2}))
-
-    monkeypatch.setattr(neural, "climb", shortly)
+    search = neural.NetworkSearch
+    monkeypatch.setattr(neural, "NetworkSearch", lambda module, seeds, _: search(module, seeds, 2))
 
 
 # Inspect calls its own libraries in ways that they have given up.

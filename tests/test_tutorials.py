@@ -17,7 +17,13 @@ SAYS = {
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 
 
-@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+# The training of the tutorial takes half a minute.
+SLOW = {"meg-over-training": pytest.mark.slow}
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(p, id=p.stem, marks=SLOW.get(p.stem, ())) for p in TUTORIALS]
+)
 def test_a_tutorial_runs_as_it_stands(path: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", str(path)],

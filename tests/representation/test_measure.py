@@ -24,6 +24,8 @@ from goalmeter.representation.use.look_ups import ANSWERING, SPANS
 from goalmeter.runs import read_run
 from goalmeter.runs.forecast import Span
 
+# One worker makes the walks and their probe, which take half a minute.
+pytestmark = pytest.mark.xdist_group("probe of a run")
 OPTIONS: dict[str, Any] = {
     "layers": [1],
     "use_decisions": 12,
