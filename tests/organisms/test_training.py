@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import combinations
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ transformers = pytest.importorskip("transformers")
 
 
 from goalmeter._errors import (  # noqa: E402
+    GoalmeterError,
     InvalidFileError,
     InvalidParameterError,
 )
@@ -24,7 +26,7 @@ from goalmeter.gridworld.conversions import compact  # noqa: E402
 from goalmeter.gridworld.generators import maze  # noqa: E402
 from goalmeter.gridworld.world import ACTIONS  # noqa: E402
 from goalmeter.navigation.prompts import understood  # noqa: E402
-from goalmeter.organisms import organism  # noqa: E402
+from goalmeter.organisms import organism, training  # noqa: E402
 from goalmeter.organisms.lessons import (  # noqa: E402
     IDS,
     batch,
@@ -166,3 +168,20 @@ def test_settings_that_cannot_be_used_are_errors(
 ) -> None:
     with pytest.raises((InvalidParameterError, InvalidFileError), match=words):
         train(Settings(**({"name": "moth"} | changes)), tmp_path / "x")  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_an_error_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(TINY, tmp_path, device="cpu", until=2)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+
+    def kill(line: str) -> None:
+        for helper in active_children():
+            helper.kill()
+
+    monkeypatch.setattr(training, "_TELL_EVERY", 0.0)
+    with pytest.raises(GoalmeterError, match="one of the 2 processes of the training has stopped"):
+        train(TINY, tmp_path, device="cpu", workers=2, progress=kill)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before

@@ -115,3 +115,10 @@ def test_a_file_that_is_no_result_is_refused(
         Representation.load(tmp_path)
     assert "probe" in str(caught.value)
     assert has_result(tmp_path) == (text is not None)
+
+
+def test_a_result_of_another_run_is_refused(tmp_path: Path) -> None:
+    replace(a_result(), about={"run": "this"}).save(tmp_path)
+    assert Representation.load(tmp_path, "this").about == {"run": "this"}
+    with pytest.raises(InvalidFileError, match="does not name the decisions of this run"):
+        Representation.load(tmp_path, "another")

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import goalmeter as gm
-from goalmeter._types import IntArray
+from goalmeter._types import FloatArray, IntArray
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.conversions import TabularWorld
 from goalmeter.gridworld.generators import distances_from
 from goalmeter.navigation import Trajectory, walk
 from goalmeter.statistics import Estimate
 from replications.calibration.population import page
+from replications.calibration.population import scores as scoring
 from replications.calibration.population.agents import (
     LEAST_DISTANCE,
     Habit,
@@ -31,6 +32,8 @@ from replications.calibration.population.agents import (
     scene_pair,
 )
 from replications.calibration.population.evidence import (
+    PopulationScale,
+    measure_population,
     pair_evidence,
     scene_walks,
     towards,
@@ -275,3 +278,26 @@ def test_a_one_sided_interval_is_no_verdict(
     value: float, interval: tuple[float, float] | None, words: str
 ) -> None:
     assert page.verdict(Estimate(value, interval, 100, 36)) == words
+
+
+def test_an_interval_includes_the_choice_of_the_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    scale = PopulationScale(agents=30, grids=1, sizes=(7,), complexities=(0.0, 0.5), walks=1)
+    small = measure_population(scale, seed=5, beside=["ideal-mouse", "wall-follower"])
+    monkeypatch.setattr(scoring, "RESAMPLES", 20)
+    scores = scoring.scored(small)
+    chosen = scoring.thresholds(scores)
+    assert len(chosen) == 21 and chosen[0][scoring.MEG] == threshold(
+        scores.scores[scoring.MEG][: scale.agents].max(axis=1), Truth(small.traits)
+    )
+    assert len({limits[scoring.MEG] for limits in chosen}) > 4
+    directed = Truth(small.traits).directed
+
+    def found(top: FloatArray, rows: IntArray) -> float:
+        return float(np.mean(top[rows[directed[rows]]].max(axis=1) > 0))
+
+    anew, fixed = (
+        scores.above(limits).compared(found, int(directed.sum()), scoring.MEG, share=True).interval
+        for limits in (chosen, [chosen[0]] * 21)
+    )
+    assert anew is not None and fixed is not None
+    assert anew[1] - anew[0] > fixed[1] - fixed[0] and anew[0] < fixed[0]

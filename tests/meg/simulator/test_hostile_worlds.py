@@ -145,3 +145,13 @@ def test_what_a_faultless_agent_never_meets_twice_is_met_on_other_ways(kind: Any
     options: dict[str, Any] = {"state": "observation", "chance": "generator", "budget": 4000}
     with pytest.raises(InvalidParameterError, match="leaves out something"):
         from_simulator(kind(), lambda observation: 1, horizon=6, **options)
+
+
+class Exits(Corridor):
+    def step(self, action: int) -> Any:
+        raise SystemExit(0)
+
+
+def test_an_environment_that_exits_is_an_error_of_ours() -> None:
+    with pytest.raises(InvalidParameterError, match=r"raised SystemExit: 0; expected code that"):
+        measured(Exits(), budget=200)
