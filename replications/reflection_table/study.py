@@ -21,6 +21,7 @@ from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import reflection as reflection_page
+from goalmeter.pages import reflection_tables
 from goalmeter.reflection import Reflection, compare, measure
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.report import (
@@ -45,7 +46,9 @@ from replications.prose import Texts
 say = Texts("reflection_table")
 
 LEDGER_PREFIX = "reflection-table-1/"
-RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no clear difference", "changes nothing"
+RAISES, LOWERS = reflection_tables.RAISES, reflection_tables.LOWERS
+UNTOLD, SAME = reflection_tables.UNTOLD, reflection_tables.SAME
+verdict = reflection_tables.verdict  # of the interval of a difference
 STEPS = (500, 1000)
 # The environment that tells the agent's learning rate, and the only one that asks for a setting.
 ASKS_SETTING = "IncentivizeLearningRate"
@@ -232,16 +235,6 @@ def effects(rows: Sequence[Row]) -> list[Effect]:
             )
             out.append(Effect(agent, steps, ours, theirs, paired is not None))
     return out
-
-
-def verdict(interval: tuple[float, float]) -> str:
-    """Return what the interval of a difference says of the reality check."""
-    low, high = interval
-    if math.isnan(low):
-        return TOO_FEW
-    if low == high == 0:
-        return SAME
-    return RAISES if low > 0 else LOWERS if high < 0 else UNTOLD
 
 
 def thesis(measured: Sequence[Effect]) -> str:
