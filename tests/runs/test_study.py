@@ -25,7 +25,6 @@ from goalmeter.runs.jobs import calls
 SRC = Path(__file__).resolve().parents[2] / "src"
 # Any function of goalmeter's that is quick and takes plain values.
 NAMED = "goalmeter.runs.progress:in_words"
-PLAY = "goalmeter.reflection.trial:play"
 
 
 def seconds(count: int, **settings: Any) -> Study[str]:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
@@ -138,3 +139,19 @@ def test_a_share_varies_no_more_than_its_mean_allows() -> None:
     assert measurements.interval_of_mean(0.996, 0.0005, 10, [0.0, 1.0] * 5)[0] == pytest.approx(low)
     with pytest.raises(InvalidParameterError, match="n is 1, expected at least 2"):
         measurements.interval_of_mean(0.5, 0.0005, 1, [0.4, 0.6])
+
+
+def test_the_intervals_of_published_means_are_of_the_spread_between_grids() -> None:
+    rows = {
+        row.id.removeprefix("lm-navigation/greedy/"): row
+        for row in ledger.load(measurements.LEDGER_PREFIX)
+    }
+    for size, complexity, n in ((7, "0.2", 4), (7, "1", 10)):
+        row = rows[f"every-cell/{size}/{complexity}"]
+        shares = measurements.compass_shares(size, float(complexity))
+        assert len(shares) == 40 and row.published_seeds == n
+        low, high = measurements.interval_of_mean(row.published_value / 100, 0.0005, n, shares)
+        assert row.published_interval == pytest.approx((100 * low, 100 * high), abs=0.01)
+    # Their grids at size 11, complexity 0.8 go from 59% to 87%: ten draws span 3.08 deviations.
+    shares = measurements.compass_shares(11, 0.8)
+    assert np.std(shares, ddof=1) == pytest.approx((0.87 - 0.59) / 3.08, abs=0.015)

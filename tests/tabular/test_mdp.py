@@ -137,7 +137,6 @@ assert os.wait()[1] == 0
 
 
 FINITE = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
-INFINITE = FINITE.replace(horizon=None, discount=0.5)
 
 
 @pytest.mark.parametrize(
