@@ -406,7 +406,7 @@ def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
     # Padded by words of probability 0.
     wanted = torch.tensor([[*p, *[0] * (most - len(p))] for p in could], device=device)
     shares = torch.tensor([[*p.values(), *[0.0] * (most - len(p))] for p in could], device=device)
-    with torch.autocast(device.type, torch.bfloat16):
+    with torch.autocast(device.type, torch.bfloat16, enabled=_has_bfloat16(device)):
         # Every map is read once; the questions about it go on from there.
         read = model.model(
             input_ids=maps, past_key_values=cache(config=model.config), use_cache=True
@@ -418,6 +418,13 @@ def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
     surprise = -(logits.float().log_softmax(dim=1).gather(1, wanted) * shares).sum(dim=1)
     mean: torch.Tensor = (surprise * worth).sum() / worth.sum()
     return mean
+
+
+def _has_bfloat16(device: torch.device) -> bool:
+    """A processor without bfloat16 emulates it, fifty times slower than single precision."""
+    import torch
+
+    return device.type != "cpu" or torch.cpu._is_avx512_bf16_supported()
 
 
 def _optimizers(model: Any) -> list[torch.optim.Optimizer]:
