@@ -35,6 +35,7 @@ from goalmeter.organisms.lessons import (  # noqa: E402
 from goalmeter.organisms.network import CHECKPOINT, SETTINGS, new_network  # noqa: E402  # noqa: E402
 from goalmeter.organisms.training import (  # noqa: E402
     Settings,
+    _has_bfloat16,
     loss_of,
     train,
 )
@@ -56,7 +57,8 @@ def test_the_loss_is_that_of_each_answer_read_by_itself(name: str) -> None:
     model = new_network(0)
     total, count = 0.0, 0
     ways = {IDS["".join(moves) or "-"] for n in range(5) for moves in combinations("LRUD", n)}
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+    precision = torch.autocast("cpu", torch.bfloat16, enabled=_has_bfloat16(model.device))
+    with torch.no_grad(), precision:
         for lesson in lessons:
             for (question, answer), drawn in zip(lesson.questions, lesson.drawn, strict=True):
                 ids = torch.tensor([[*lesson.map, *question, *answer]])
