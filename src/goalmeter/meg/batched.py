@@ -32,23 +32,14 @@ _Any = TypeVar("_Any", np.float64, np.bool_)
 
 @dataclass(frozen=True)
 class WorldBatch:
-    """Policies in W worlds of like shape, and the class of utilities that is searched in each.
+    """Policies in W worlds of like shape, and the class of utilities that is searched in each."""
 
-    Attributes:
-        worlds: of S states each.
-        space: the class in one world, without features.
-        mdp: the worlds side by side.
-        behaviour: of the policies, in `mdp`.
-        log_reference: [T, A, W * S], or None for uniform; -inf forbids an action.
-        check: called before every pass; raises what ends a search.
-    """
-
-    worlds: Sequence[TabularMDP]
-    space: LinearClass
-    mdp: TabularMDP
-    behaviour: PolicyBehaviour
-    log_reference: FloatArray | None
-    check: Callable[[], None]
+    worlds: Sequence[TabularMDP]  # of S states each
+    space: LinearClass  # the class in one world, without features
+    mdp: TabularMDP  # the worlds side by side
+    behaviour: PolicyBehaviour  # of the policies, in `mdp`
+    log_reference: FloatArray | None  # [T, A, W * S]; -inf forbids an action
+    check: Callable[[], None]  # called before every pass; raises what ends a search
 
     @property
     def n_worlds(self) -> int:
@@ -234,16 +225,12 @@ class Spectrum:
 
 
 class Faces(NamedTuple):
-    """The faces (see `goalmeter.meg.faces`) of F of W worlds.
+    """The faces (see `goalmeter.meg.faces`) of F of W worlds."""
 
-    `places` [F] are the worlds, `allowed` [T, A, F, S] the actions inside, `direction` [F, D] with
-    a largest entry of 1, and `value` the evidence of the model inside [F], nats.
-    """
-
-    places: IntArray
-    allowed: BoolArray
-    direction: FloatArray
-    value: FloatArray
+    places: IntArray  # the worlds, [F]
+    allowed: BoolArray  # the actions inside, [T, A, F, S]
+    direction: FloatArray  # with a largest entry of 1, [F, D]
+    value: FloatArray  # evidence of the model inside, [F] nats
 
 
 def find_faces(
@@ -254,10 +241,7 @@ def find_faces(
     psi: dict[int, FloatArray],
     wanted: BoolArray,
 ) -> Faces | None:
-    """The faces that exact Newton steps [W, D] diverge towards, in the wanted worlds [W].
-
-    `model` is that of the weights theta, `psi` the tangents of the step. None if there are none.
-    """
+    """The faces that exact Newton steps [W, D] diverge towards, in the wanted worlds [W]."""
     everywhere, shrinks = survivors(model, psi, batch.weights, batch.n_worlds)
     places = np.flatnonzero(wanted & shrinks)
     if not places.size:
@@ -301,25 +285,20 @@ _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12
 
 @dataclass
 class Fits:
-    """Where the searches of W worlds are, or were when they ended. All arrays [W] or [W, D].
-
-    `bound` holds for utilities whose weights sum to at most `size` in absolute value (0: for all).
-    `closed` are those whose bound is within the tolerance; `error` is the rounding error of the
-    values, nats; `stopped` is whether time was over before the others were through. Of an optimum
-    at infinity `faces` has the actions [T, A, S] of the last face, and `direction` the utility that
-    leads to the first one, 0 elsewhere.
-    """
+    """Where the searches of W worlds are, or were when they ended. All arrays [W] or [W, D]."""
 
     theta: FloatArray
     value: FloatArray
+    # for utilities whose weights sum to at most `size` in absolute value (0: for all)
     bound: FloatArray
     size: FloatArray
     steps: IntArray
-    closed: BoolArray
-    direction: FloatArray
-    error: FloatArray
+    closed: BoolArray  # whose bound is within the tolerance
+    direction: FloatArray  # of an optimum at infinity the utility that leads to the first face
+    error: FloatArray  # rounding error of the values, nats
+    # the actions [T, A, S] of the last face
     faces: dict[int, BoolArray] = field(default_factory=dict)
-    stopped: bool = False
+    stopped: bool = False  # time was over before the others were through
 
     def groups(self, batch: WorldBatch, chosen: IntArray) -> Iterator[tuple[IntArray, WorldBatch]]:
         """Chosen worlds with what is allowed in them: those without a face, then the others."""
@@ -371,10 +350,7 @@ class _Run:
 
 
 def search(batch: WorldBatch, tolerance: float, ceiling: FloatArray) -> Fits:
-    """The best utility of each world, and the fits of those that closed.
-
-    `ceiling` [W] are bounds that are known beforehand, nats.
-    """
+    """The best utility of each world; `ceiling` [W] are bounds known beforehand, nats."""
     n = batch.n_worlds
     theta, zero, none = np.zeros((n, batch.space.n_weights)), np.zeros(n), np.zeros(n, np.int64)
     fits = Fits(
@@ -408,10 +384,7 @@ def search(batch: WorldBatch, tolerance: float, ceiling: FloatArray) -> Fits:
 def _ascend(
     batch: WorldBatch, run: _Run, fits: Fits, tolerance: float, ceiling: FloatArray
 ) -> list[_Run]:
-    """Rounds of a step in each world, into `fits`; worlds that are through are left behind.
-
-    Returns those that came to a face.
-    """
+    """Rounds of a step in each world, into `fits`; returns the worlds that came to a face."""
     model, ends, faced = batch.model(run.theta), fits.closed[run.place], []
     for _ in range(MOST_ROUNDS):
         if ends.all():
@@ -529,10 +502,8 @@ def _climb(
     matrices: FloatArray,
     moving: BoolArray,
 ) -> tuple[SoftModel, BoolArray]:
-    """A damped Newton step of each world that moves, tried with more damping until it gains.
-
-    Returns the model of the steps that were taken, and which worlds took one.
-    """
+    """A damped Newton step of each world that moves, tried with more damping until it gains."""
+    # Returns the model of the steps that were taken, and which worlds took one.
     pending, moved = moving.copy(), np.zeros_like(moving)
     reached: SoftModel | None = None
     while True:

@@ -35,14 +35,10 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Reached:
-    """Where a search ended, or is so far.
-
-    `upper_bound` is proven for every utility up to the size `bound_size`; both bound and value are
-    in nats.
-    """
+    """Where a search ended, or is so far."""
 
     value: float  # evidence of the best model
-    upper_bound: float
+    upper_bound: float  # proven for every utility up to the size `bound_size`, nats
     bound_size: float  # B of the certificate; 0 where the bound holds for all utilities
     bound_by_range: bool  # whether B is of the utility's range, not of the sum of its weights
     steps: int = 0  # Newton steps taken
@@ -82,12 +78,11 @@ class LinearFit(Reached):
 
 
 class Certificate(NamedTuple):
-    """What one policy proves: f(theta) <= kl + size(theta) * residual for all weights theta.
+    """What one policy proves: f(theta) <= kl + size(theta) * residual for all weights theta."""
 
-    `kl` is in nats. The size is the sum of absolute weights, and the residual the largest
-    difference of features that is left; or `by_range` the size is the utility's largest entry less
-    its smallest, and the residual half the sum of absolute differences of visits.
-    """
+    # The size is the sum of absolute weights, and the residual the largest difference of features
+    # that is left; or `by_range` the largest entry of a utility less its smallest, and half the sum
+    # of absolute differences of visits.
 
     kl: float
     residual: float
@@ -107,11 +102,7 @@ class ProvenBound(NamedTuple):
 
 
 class Bounds:
-    """All certificates of a search. Each is a line in B, so which is the best depends on B.
-
-    Args:
-        ceiling: a bound that holds for all utilities, nats.
-    """
+    """All certificates of a search: each is a line in B, so which is the best depends on B."""
 
     def __init__(self, ceiling: float) -> None:
         self._all = [Certificate(ceiling, 0.0)]
@@ -127,11 +118,8 @@ class Bounds:
         self._all = [first, *(c for c in others if c.bound(sizes[c.by_range]) >= value)]
 
     def at(self, model: SoftModel) -> ProvenBound:
-        """The least bound for utilities up to a thousand times a model's own size.
-
-        The size grows with the model: a bound for small utilities says nothing of a large one that
-        was found later.
-        """
+        """The least bound for utilities up to a thousand times a model's own size."""
+        # A bound for small utilities says nothing of a large one that was found later.
         sizes = [bounded_size(model, by_range=by_range) for by_range in (False, True)]
 
         def proven(certificate: Certificate) -> ProvenBound:
@@ -150,15 +138,12 @@ def bounded_size(model: SoftModel, *, by_range: bool) -> float:
 
 @dataclass(frozen=True)
 class UtilitySearch:
-    """A search for the best utility of a class that explains a behaviour.
-
-    `tolerance` is in nats, `bounds` are all that is proven so far, and `watch` is told of every
-    step; it raises what ends the search.
-    """
+    """A search for the best utility of a class that explains a behaviour."""
 
     behaviour: Behaviour
-    tolerance: float
-    bounds: Bounds
+    tolerance: float  # nats
+    bounds: Bounds  # all that is proven so far
+    # is told of every step; raises what ends the search
     watch: Watch[LinearFit] = field(default_factory=Watch)
 
     def fit(
@@ -174,10 +159,7 @@ class UtilitySearch:
         return LinearFit(value, *bound, steps, model=model, directions=list(directions))
 
     def checked(self, fit: LinearFit) -> LinearFit:
-        """A fit with the rounding error of its value.
-
-        Certificates that the value contradicts by more than that error are dropped.
-        """
+        """A fit with the rounding error of its value; certificates it refutes are dropped."""
         error = float(fit.model.rounding(self.behaviour)[0])
         self.bounds.refute(fit.model, fit.value - 2.0 * error)
         upper, size, by_range = self.bounds.at(fit.model)
@@ -202,12 +184,7 @@ def model_certificate(model: SoftModel, gradient: FloatArray) -> Certificate:
 def matching_certificate(
     model: SoftModel, psi: dict[int, FloatArray], gradient: FloatArray
 ) -> Certificate | None:
-    """What the matching policy one linear step away proves.
-
-    Moving the model's occupancy along the Newton direction that `psi` belongs to matches the
-    features exactly, up to a residual of rounding size. None where the step leaves what policies
-    can do.
-    """
+    """What the policy one linear step away proves; None where policies cannot take it."""
     proven = matching_certificates(model, psi, 1)
     if not proven.holds[0]:
         return None
@@ -216,16 +193,12 @@ def matching_certificate(
 
 
 class MatchingPolicies(NamedTuple):
-    """The policies one linear step away in W worlds side by side.
+    """The policies one linear step away in W worlds side by side."""
 
-    `kl` [W] in nats, `visits` the change of the class's visits, `lost` [W] what rounding may have
-    taken off the features, and `holds` [W] where the step is one that policies can take.
-    """
-
-    kl: FloatArray
-    visits: FloatArray
-    lost: FloatArray
-    holds: BoolArray
+    kl: FloatArray  # [W] nats
+    visits: FloatArray  # the change of the class's visits
+    lost: FloatArray  # what rounding may have taken off the features, [W]
+    holds: BoolArray  # the step is one that policies can take, [W]
 
 
 def matching_certificates(
@@ -313,12 +286,7 @@ class _Closest:
 
 
 class NewtonDirection:
-    """The Newton direction of a model.
-
-    `visits` are the model's [D], `gradient` what the behaviour's exceed them by, and `least` what
-    counts as hardly visited. What the policy along the direction misses may cost the bound `missed`
-    nats; the system is solved no more exactly than that.
-    """
+    """The Newton direction of a model, solved as exactly as `missed` nats of the bound ask for."""
 
     def __init__(
         self,
@@ -367,10 +335,8 @@ def tilted(direction: NewtonDirection) -> Iterator[FloatArray]:
 def policy_certificate(
     model: SoftModel, policy: Iterable[FloatArray], target: FloatArray
 ) -> Certificate:
-    """What a policy, [A, S] for each decision, proves of the class, world and reference of a model.
-
-    `target` are the behaviour's expected features [D], which are visits where there are none.
-    """
+    """What a policy, [A, S] for each decision, proves of a model's class."""
+    # `target` are the behaviour's expected features [D], which are visits where there are none.
     mdp, utilities = model.mdp, model.utilities
     visits, total = utilities.visits(1), 0.0
     uniform = -np.log(mdp.n_actions)

@@ -45,10 +45,8 @@ class Face(NamedTuple):
 def find_face(
     model: SoftModel, step: FloatArray, psi: dict[int, FloatArray], behaviour: Behaviour
 ) -> Face | None:
-    """The face that a model's Newton step [D] diverges towards, or None if none can be proven.
-
-    `psi` are the step's tangents, t -> [A, S, 1]; the behaviour must stay inside the face.
-    """
+    """The face that a model's Newton step [D] diverges towards, or None if none is proven."""
+    # `psi` are the step's tangents, t -> [A, S, 1]; the behaviour must stay inside the face.
     weights = [behaviour.weights(t, ALL)[..., 0] for t in range(model.mdp.steps)]
     allowed, shrinks = survivors(model, psi, weights)
     if not shrinks[0]:
@@ -69,10 +67,7 @@ def find_face(
 def survivors(
     model: SoftModel, psi: dict[int, FloatArray], weights: Sequence[FloatArray], n_worlds: int = 1
 ) -> tuple[BoolArray, BoolArray]:
-    """Actions [T, A, W * S] that are not dying out, and in which of W worlds some do: [W].
-
-    `weights` are those of the behaviour at each decision, [A, W * S].
-    """
+    """Actions [T, A, W * S] that are not dying out, and in which of W worlds some do: [W]."""
     allowed = np.empty((model.mdp.steps, model.mdp.n_actions, model.mdp.n_states), dtype=bool)
     shrinks = np.zeros(n_worlds, dtype=bool)
     for t, used in enumerate(weights):
@@ -118,11 +113,9 @@ def exposes(
 
 
 def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
-    """Actions that surely lead to nothing but what is visited, [T, A, S]; None if any may be taken.
-
-    `visits` are those expected of a behaviour, [T, A or 1, S]. Where a state is not visited itself,
-    or none of its actions stays inside, all are allowed: no policy that stays inside gets there.
-    """
+    """Actions that surely lead to what is visited, [T, A, S]; None if any may be taken."""
+    # Where a state is not visited, or none of its actions stays inside, all are allowed: no policy
+    # that stays inside gets there. `visits` are those expected of a behaviour, [T, A or 1, S].
     visited = visits > 0
     if visited.all():
         return None
@@ -199,10 +192,7 @@ class Rows(NamedTuple):
 
 
 def strictest(rows: Rows, check: Callable[[], None]) -> FloatArray:
-    """An x [k + n] in the middle of those that make the most inequalities strict, nearly.
-
-    `check` is called in every iteration; it raises what ends the search.
-    """
+    """An x [k + n] in the middle of those that make the most inequalities strict, nearly."""
     n = rows.dense.shape[0]
     x = np.zeros(sum(part.shape[1] for part in rows))
     # y <= G x and 0 <= y <= 1, as slacks that are positive, with a multiplier each: [3, N].
@@ -378,11 +368,7 @@ _MOST_FACES = 12
 def recession_faces(
     model: SoftModel, behaviour: Behaviour, check: Callable[[], None]
 ) -> Iterator[Face]:
-    """The faces at infinity that a behaviour lies in, each inside the one before.
-
-    `model` is any of the class, which may be confined already; `check` is called now and then, and
-    raises what ends the search.
-    """
+    """The faces at infinity that a behaviour lies in, each inside the one before."""
     used = np.stack([behaviour.weights(t, ALL)[..., 0] > 0 for t in range(model.mdp.steps)])
     # The world's own reward is tried first, if it is a utility of the class.
     array, utilities = rewards_of(model.mdp).array[..., 0], model.utilities
@@ -509,10 +495,8 @@ def _largest(matrix: Any) -> FloatArray:
 def _advantages(
     model: SoftModel, behaviour: Behaviour, visited: BoolArray
 ) -> Iterator[tuple[int, FloatArray]]:
-    """What an action gains on the behaviour by each weight, (t, [A, S, D]), the last t first.
-
-    Unknown values count as 0, after an action and of its state.
-    """
+    """What an action gains on the behaviour by each weight, (t, [A, S, D]), the last t first."""
+    # Unknown values count as 0, after an action and of its state.
     mdp, d = model.mdp, model.utilities.n_weights
     rewards = model.utilities.rewards(np.eye(d))
 

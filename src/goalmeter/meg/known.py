@@ -61,11 +61,8 @@ _KEPT_ENTRIES = 10_000_000
 
 
 def has_no_influence(mdp: TabularMDP, utility: FloatArray) -> bool:
-    """Whether no decision can influence a utility, exactly.
-
-    The utility is action-major [T, A or 1, S], as it was given. True only where it is certain;
-    False may also mean that sums of probabilities that ought to be equal differ by rounding.
-    """
+    """Whether no decision can influence a utility [T, A or 1, S], exactly."""
+    # False may also mean that sums of probabilities that ought to be equal differ by rounding.
     same = ~mdp.transition.actions_differ(by_more_than=0.0)
     reached = _reached(mdp)
     labels = np.zeros(mdp.n_states, dtype=np.int64)
@@ -85,11 +82,8 @@ def has_no_influence(mdp: TabularMDP, utility: FloatArray) -> bool:
 def _labels(
     mdp: TabularMDP, utility: FloatArray, same: BoolArray, after: IntArray
 ) -> tuple[IntArray, BoolArray]:
-    """Labels of states by what their first action pays and leads to, and whether all agree, [S].
-
-    `utility` is that of the decision, [A or 1, S]; `same` are the states whose actions lead to one
-    distribution, [S]; `after` the labels of the states one decision later.
-    """
+    """Labels of states by what their first action pays and leads to, and whether all agree: [S]."""
+    # `same` are states whose actions lead to one distribution, `after` the next labels.
     kinds = np.eye(int(after.max()) + 1)[after]
     leads = mdp.transition.expect_all(kinds)  # [A, S, kinds]
     # What leads to one kind alone does so with probability 1, however its row adds up.
@@ -187,11 +181,8 @@ def measure_parts(
     alone: Callable[[PolicyCase], _T],
     alike: Callable[[PolicyCase], float] = lambda case: 0.0,
 ) -> list[_T]:
-    """The results of all cases in order: of those of like shape together, of the others alone.
-
-    Cases that are measured together are `alike` as far as possible, and what is measured together
-    does not depend on the number of threads that parts are shared out among.
-    """
+    """The results of all cases in order: of those of like shape together, of others alone."""
+    # Cases that are measured together are `alike` as far as possible, whatever the threads.
     groups: dict[object, list[int]] = {}
     for i, (_, mdp, _, _, reference) in enumerate(cases):
         shape = mdp.n_states, mdp.n_actions, mdp.horizon, mdp.discount, reference is None
@@ -234,10 +225,7 @@ def _room(mdp: TabularMDP) -> int:
 def joined_worlds(
     cases: Sequence[PolicyCase],
 ) -> tuple[TabularMDP, PolicyBehaviour, FloatArray | None]:
-    """Put the worlds of cases side by side; all have a reference, or none has one.
-
-    Returns the world of all states, the behaviour in it, and the log reference [T, A, W * S].
-    """
+    """The worlds of cases side by side, the behaviour there, the log reference [T, A, W * S]."""
     mdp = side_by_side([case.mdp for case in cases])
     policy = _joined([check_policy(case.mdp, case.policy) for case in cases])[..., None]
     logs = [log_of_reference(case.mdp, case.reference) for case in cases]
@@ -276,19 +264,15 @@ TIES = (
 
 @dataclass(frozen=True)
 class _Batch:
-    """B behaviours and utilities that are measured at once, in one world or in B side by side.
-
-    `worlds`, `policies`, `utilities` and `references`, as they were given, have B members, or one
-    for all; `mdp` is the world of all states, and `log_reference` [T, A, n] is None for uniform.
-    """
+    """B behaviours and utilities that are measured at once, in one world or in B side by side."""
 
     worlds: Sequence[TabularMDP]
     policies: Sequence[ArrayLike]
     utilities: Sequence[ArrayLike | None]
     references: Sequence[ArrayLike | None]
-    mdp: TabularMDP
+    mdp: TabularMDP  # the world of all states
     behaviour: Behaviour
-    log_reference: FloatArray | None
+    log_reference: FloatArray | None  # [T, A, n]; None for uniform
 
     def task(self, rewards: Rewards, rationality: FloatArray) -> SoftProblem:
         """The planning problems of B rationalities for utilities [T, A or 1, S, B or 1]."""
@@ -304,10 +288,7 @@ def measure_known(
     reference: ArrayLike | None = None,
     progress: Listener | None = None,
 ) -> list[MegResult]:
-    """The results of a batch in one world, against a log policy [T, A, S].
-
-    `reference` is that policy as it was given, for the notes; `progress` is called at each pass.
-    """
+    """The results of a batch in one world, against a log policy [T, A, S]."""
     behaviour = behaviour_of(mdp, policies)
     batch = _Batch([mdp], policies, utilities, [reference], mdp, behaviour, log_reference)
     return _measure(batch, progress)

@@ -54,12 +54,7 @@ LARGE_WEIGHTS = 100
 
 @dataclass(frozen=True)
 class TrajectoryGroup:
-    """Trajectories of one MDP, as a `Behaviour`, with the class of utilities fitted to them.
-
-    `weight` is what each trajectory counts: 1 / n of all that are pooled, see `pooled`.
-    `levels` [L] are the decision steps of the log's columns where they are not 0, 1, 2, ...: in a
-    process with branches several decisions belong to one step.
-    """
+    """Trajectories of one MDP, as a `Behaviour`, with the class of utilities fitted to them."""
 
     mdp: TabularMDP
     trajectories: Trajectories
@@ -125,11 +120,8 @@ def pooled(groups: Sequence[TrajectoryGroup]) -> list[TrajectoryGroup]:
 def evidence_by_trajectory(
     group: TrajectoryGroup, model: SoftModel, *, mix: float = 0.0
 ) -> FloatArray:
-    """sum_t log(model / reference) of each trajectory, nats: [N].
-
-    With `mix` the model is mixed with that share of the reference, decision by decision, so
-    that an action it rules out costs -log(mix) nats instead of infinity.
-    """
+    """sum_t log(model / reference) of each trajectory, nats: [N]."""
+    # With a share `mix` of the reference, an action that the model rules out costs -log(mix).
     log = group.trajectories
     out = np.zeros(len(log))
     for t, step in enumerate(group.steps):
@@ -142,10 +134,7 @@ def evidence_by_trajectory(
 
 
 def curves_by_trajectory(group: TrajectoryGroup, rationality: FloatArray) -> FloatArray:
-    """Evidence of each trajectory for a known utility at G rationalities, nats: [N, G].
-
-    Where a rationality rules an action out, a loss that no average can make good.
-    """
+    """Evidence of each trajectory for a known utility at G rationalities, nats: [N, G]."""
     log = group.trajectories
     out = np.zeros((len(log), len(rationality)))
     task = problem(group.mdp, group.utility, rationality, group.log_reference)

@@ -86,10 +86,7 @@ def is_small(mdp: TabularMDP, utilities: LinearClass) -> bool:
 
 
 def penalised_path(search: UtilitySearch, start: SoftModel) -> LinearFit:
-    """The best utility of a class and a bound, by Newton steps along falling penalties.
-
-    It leads from the model of weights 0 to where value and bound are within the tolerance.
-    """
+    """The best utility of a class, by Newton steps along falling penalties from weights 0."""
     behaviour = search.behaviour
     at = _Point(start, start.evidence(behaviour), start.gradient(behaviour))
     fit = search.checked(search.fit(start, at.value))
@@ -202,12 +199,7 @@ def fit_linear(
     ceiling: float,
     watch: Watch[LinearFit] | None = None,
 ) -> LinearFit:
-    """Maximise the evidence of a policy's behaviour over a linear class.
-
-    Stops when bound and value differ by at most `tolerance`, or when rounding ends progress.
-    `ceiling` is a bound that is known beforehand (see `MegResult`), nats. `watch` is told of every
-    step; it has the best so far where it, or the keyboard, ends the search from within.
-    """
+    """Maximise the evidence of a policy's behaviour over a linear class."""
     search = UtilitySearch(behaviour, tolerance, Bounds(ceiling), watch or Watch())
     zero = np.zeros(utilities.n_weights)
     start = SoftModel(behaviour.mdp, utilities, zero, log_reference, search.watch.check, behaviour)
@@ -269,11 +261,7 @@ def _confined(start: SoftModel, behaviour: Behaviour) -> tuple[SoftModel, list[F
 def _at_infinity(
     search: UtilitySearch, fit: LinearFit, model: SoftModel, directions: list[FloatArray]
 ) -> LinearFit | None:
-    """The best utility inside the faces at infinity that a linear program finds; None without.
-
-    `fit` is the best so far, `model` the start of the class, and `directions` what it is confined
-    by already.
-    """
+    """The best utility inside the faces that a linear program finds; None without."""
     behaviour = search.behaviour
     search.watch.tell(fit, stage="faces at infinity", step=0, of=1)
     found = list(directions)
@@ -373,10 +361,8 @@ def _climb(
     gradient: FloatArray,
     damping: float,
 ) -> tuple[SoftModel, float, float] | None:
-    """The model after a damped step (Levenberg-Marquardt), its value, and the next damping.
-
-    None if rounding forbids a step that gains.
-    """
+    """The model after a damped step (Levenberg-Marquardt), its value, and the next damping."""
+    # None if rounding forbids a step that gains.
     while damping < 1e12:
         step = system.solve(gradient, damping=damping)
         promised = float(gradient @ step)
@@ -409,10 +395,7 @@ def linear_utility(
     tolerance: float = TOLERANCE,
     watch: Watch[LinearFit] | None = None,
 ) -> MegResult:
-    """The linear classes of `goalmeter.meg.unknown_utility`, arguments and errors as there.
-
-    The `watch` is told of every step and ends the search.
-    """
+    """`goalmeter.meg.unknown_utility` of the linear classes."""
     utilities = linear_class(mdp, features, over)
     if is_large(mdp, utilities):
         utilities = tabular(utilities)
@@ -446,11 +429,7 @@ def measure_class(
     watch: Watch[LinearFit] | None = None,
     notes: tuple[str, ...] = (),
 ) -> tuple[MegResult, LinearFit]:
-    """The best utility of a class for a policy's behaviour, and the fit that it comes from.
-
-    `log_reference` is [T, A, S], or None for uniform; `tolerance` counts as certified, nats; the
-    timeout of the `watch` ends the search with what was reached by then; `notes` come first.
-    """
+    """The best utility of a class for a policy's behaviour, and the fit that it comes from."""
     watch = watch or Watch()
     check_tolerance(tolerance)
     maximum, ceiling = yardstick(behaviour, log_reference, utilities.tells_apart()).of()
@@ -503,13 +482,9 @@ def class_result(
     infinite: bool,
     ended: tuple[str, float] | None = None,
 ) -> MegResult:
-    """The result of a search for the best utility of a class.
-
-    `scale` are maximum and ceiling of the behaviour, `weights` [D] those of the utility to show,
-    `shares` the evidence by decision step [H] and by state [S], all nats; `infinite` says that the
-    value is the limit of ever larger utilities, and `ended` what stopped the search, if anything
-    did, and after how many seconds.
-    """
+    """The result of a search for the best utility of a class."""
+    # `scale`: maximum and ceiling; `shares`: evidence by step [H] and state [S]; `infinite`: the
+    # limit of ever larger utilities; `ended`: what stopped the search, after how many seconds.
     mdp, utilities, uniform, tolerance, notes = options
     maximum, ceiling = scale
     error = max(rounding(mdp), reached.error)

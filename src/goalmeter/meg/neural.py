@@ -215,12 +215,8 @@ def climb(
     heard: Heard | None = None,
     check: Callable[[], None] | None = None,
 ) -> list[FloatArray]:
-    """Algorithm 2: for each seed the best utility [D] that a module reaches, scaled to 0..1.
-
-    The module computes the D weights of the class from inputs [D, F]. `heard` is told of every
-    iteration (its last utility is that of the restart under way), and `check`, called in every
-    pass, raises what ends the search. Errors are those of `neural_utility`.
-    """
+    """Algorithm 2: for each seed the best utility [D] that a module reaches, scaled to 0..1."""
+    # `heard` is told of every iteration; `check`, called in every pass, raises what ends it.
     require("torch", extra="neural", feature="a neural utility")
     import torch
 

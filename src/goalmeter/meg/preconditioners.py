@@ -61,11 +61,9 @@ def can_be_dense(utilities: LinearClass) -> bool:
 
 
 class Space(ABC):
-    """Preconditioners for the models of one class.
+    """Preconditioners for the models of one class."""
 
-    `forms` is whether the nearly right matrix is formed at all; where it is not, and the
-    information itself is not either, weights count one by one.
-    """
+    # Where `forms` is False and the information itself is not formed, weights count one by one.
 
     def __init__(self, model: SoftModel, *, forms: bool = True) -> None:
         mdp = model.mdp
@@ -93,11 +91,9 @@ class Space(ABC):
         damping: FloatArray,
         states: FloatArray | None = None,
     ) -> Operator:
-        """What nearly solves (information + damping) v = right, damping diagonal [D].
-
-        `visits` are expected features of the model, [D], all positive; `states` [T, S] are whose
-        information is meant, by default the model's own.
-        """
+        """What nearly solves (information + damping) v = right, damping diagonal [D]."""
+        # `visits` are expected features of the model, [D], all positive; `states` [T, S] are whose
+        # information is meant.
         states = model.states if states is None else states
         if self._dense:
             return _densely(model, damping, states)
@@ -341,11 +337,8 @@ def counted(model: SoftModel) -> SoftModel:
 
 
 def met(utilities: LinearClass, visits: FloatArray) -> tuple[BoolArray, FloatArray]:
-    """The entries that a behaviour may meet, as far as single features tell, [T, A or 1, S].
-
-    Also the weights [D] of a utility that is at its largest there, and nowhere else. `visits` are
-    the behaviour's, in the entries of a utility, [T, A or 1, S, 1].
-    """
+    """The entries that a behaviour of some visits may meet, as far as single features tell."""
+    # Also the weights [D] of a utility that is at its largest there, and nowhere else.
     if utilities.matrix is None:
         return visits[..., 0] > 0, np.where(visits.ravel() > 0, 0.0, -1.0)
     matrix: Any = utilities.matrix
@@ -359,11 +352,9 @@ def met(utilities: LinearClass, visits: FloatArray) -> tuple[BoolArray, FloatArr
 
 
 def features_moved(model: SoftModel, change: FloatArray) -> FloatArray:
-    """How much a model's features [D] change where their logarithms are to change by `change` [D].
-
-    Each visit takes the average of what its features ask for, and the sum of all visits is held:
-    policies cannot bring about anything else.
-    """
+    """The change of a model's features [D] whose logarithms are to change by `change` [D]."""
+    # Each visit takes the average of what its features ask for, and the sum of all visits is held:
+    # policies cannot bring about anything else.
     matrix: Any = model.utilities.matrix
     visits = model_entries(model).ravel()
     total = np.asarray(matrix.sum(axis=1)).ravel()
@@ -418,10 +409,7 @@ _MOST_WEIGHTS = 4000
 
 
 class FeatureSpace(Space):
-    """Preconditioners for the models of one class of features.
-
-    `target` are the visits of the behaviour that is fitted, [T, A or 1, S, 1].
-    """
+    """Preconditioners for one class of features; `target` are the visits of the behaviour."""
 
     def __init__(self, model: SoftModel, target: FloatArray) -> None:
         utilities = model.utilities
@@ -437,10 +425,7 @@ class FeatureSpace(Space):
         self._target_spread = np.asarray(self._squares.T @ target.ravel())
 
     def scale(self, model: SoftModel, visits: FloatArray, wanted: FloatArray) -> FloatArray:
-        """How much each weight may be felt by a model, and by the behaviour if any is wanted: [D].
-
-        `visits` are expected features, which do not tell it: see `ValueSpace`.
-        """
+        """How much each weight is felt by a model, and by the behaviour if any is wanted: [D]."""
         spread = np.asarray(self._squares.T @ model_entries(model).ravel())
         return spread + self._target_spread if wanted.any() else spread
 

@@ -114,12 +114,10 @@ def infer(
     rng: np.random.Generator,
     maximum: float,
 ) -> Inference:
-    """Correct, bound and test a fit; `maximum` is what MEG can be at most, nats.
-
-    With e_i the evidence of trajectory i at the fit, s_i its score, H the information and
-    J the variance of the scores, the maximised average exceeds the truth by tr(H^-1 J) / (2 n)
-    to first order. `replicates` are the maxima that bootstrap samples would be fitted to.
-    """
+    """Correct, bound and test a fit; `maximum` is what MEG can be at most, nats."""
+    # With e_i the evidence of trajectory i at the fit, s_i its score, H the information and J the
+    # variance of the scores, the maximised average exceeds the truth by tr(H^-1 J) / (2 n) to first
+    # order. `replicates` are the maxima that bootstrap samples would be fitted to.
     d = groups[0].utilities.n_weights
     if d > MAX_WEIGHTS:
         raise InvalidParameterError(
@@ -276,11 +274,7 @@ def estimate(
     folds: int = 5,
     rng: np.random.Generator | None = None,
 ) -> tuple[TrajectoryMeg, FloatArray]:
-    """Fit one goal to groups of trajectories, and say what the sample supports; and its weights.
-
-    `known` is whether the class is one known utility, whose rationality alone is fitted; the other
-    options, and errors, are those of `from_trajectories`.
-    """
+    """Fit one goal to groups of trajectories, with what the sample supports; and its weights."""
     rng = check_options(folds, resamples, rng)
     groups = pooled(groups)
     n = sum(len(g.trajectories) for g in groups)

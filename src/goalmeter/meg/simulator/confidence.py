@@ -78,25 +78,15 @@ class ActionOutcomes:
 
 
 class OutcomeArrays(NamedTuple):
-    """A table of outcomes for computing: P = S * A pairs, pair s * A + a, and K listed outcomes.
+    """Outcomes of P = S * A pairs, pair s * A + a, of which up to K each are listed."""
 
-    Attributes:
-        after: number of the next state, S for the end and for places that are not used, [P, K].
-        paid: of each utility, [P, K, U].
-        counts: draws that count, [P, K]; of a certain pair 1.
-        unlisted: [P].
-        certain: [P].
-        listed: outcomes of each, [P].
-        order: of the list, [P]; -1 for pairs that were never drawn.
-    """
-
-    after: IntArray
-    paid: FloatArray
-    counts: FloatArray
-    unlisted: FloatArray
-    certain: BoolArray
-    listed: IntArray
-    order: IntArray
+    after: IntArray  # next state, S for the end and for places that are not used, [P, K]
+    paid: FloatArray  # of each utility, [P, K, U]
+    counts: FloatArray  # draws that count, [P, K]; of a certain pair 1
+    unlisted: FloatArray  # [P]
+    certain: BoolArray  # [P]
+    listed: IntArray  # outcomes of each, [P]
+    order: IntArray  # of the list, [P]; -1 for pairs that were never drawn
 
 
 class StepOutcomeTable:
@@ -233,10 +223,7 @@ class ConfidenceSet:
         return np.asarray((self.frequencies * values).sum(axis=1) + self.unlisted * unlisted)
 
     def highest(self, values: FloatArray, unlisted: float) -> FloatArray:
-        """Upper bound of the expectation over the set: [P].
-
-        `values` [P, K] of listed outcomes are at most `unlisted`, which no outcome exceeds.
-        """
+        """Upper bound of the expectation over the set, [P]; no value exceeds `unlisted`."""
         out = self.mean(values, unlisted)
         pairs = self._chance
         if pairs.size:
@@ -262,10 +249,8 @@ def _x_log_share(x: FloatArray, total: FloatArray) -> FloatArray:
 def _least_ceiling(
     short: FloatArray, frequencies: FloatArray, unlisted: FloatArray, radius: FloatArray
 ) -> FloatArray:
-    """Minimum over z >= 0 of z - exp(-radius) prod_k (z + short_k)^f_k z^f_unlisted: [n].
-
-    `short` [n, K] is how far each value lies below the largest conceivable one.
-    """
+    """Minimum over z >= 0 of z - exp(-radius) prod_k (z + short_k)^f_k z^f_unlisted: [n]."""
+    # `short` [n, K] is how far each value lies below the largest conceivable one.
 
     def bound(z: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -301,26 +286,17 @@ AS_SEEN, MOST, LEAST = "as seen", "most", "least"
 
 @dataclass(frozen=True)
 class WorldPlan:
-    """A soft plan against a set of worlds.
+    """A soft plan against a set of worlds."""
 
-    Attributes:
-        value: W or its bound, [H + 1, S].
-        policy: the plan's choices, [H, S, A].
-        slack: how far each pair's expectation lies above that of the frequencies, [H, S * A].
-    """
-
-    value: FloatArray
-    policy: FloatArray
+    value: FloatArray  # W or its bound, [H + 1, S]
+    policy: FloatArray  # the plan's choices, [H, S, A]
+    # how far each pair's expectation lies above that of the frequencies, [H, S * A]
     slack: FloatArray
 
 
 @dataclass(frozen=True)
 class PossibleWorlds:
-    """The worlds of a confidence set, with a horizon and a range of utilities.
-
-    Attributes:
-        ranges: of each utility, [U].
-    """
+    """The worlds of a confidence set, with a horizon and the range of each utility, [U]."""
 
     worlds: ConfidenceSet
     n_actions: int
@@ -348,10 +324,7 @@ class PossibleWorlds:
         return total, float(one)
 
     def soft_plan(self, weights: FloatArray, which: str = AS_SEEN) -> WorldPlan:
-        """The soft-optimal plan for a weighted sum of the utilities, rationality 1.
-
-        `weights` [U] include the rationality.
-        """
+        """The soft-optimal plan for a sum weighted by `weights` [U], rationality included."""
         paid = self.paid(weights)
         most, one = self.most(weights)
         least, least_one = self.most(-weights)
@@ -384,10 +357,7 @@ class PossibleWorlds:
     def evaluate(
         self, policy: FloatArray, weights: FloatArray, which: str, cost: FloatArray | None = None
     ) -> FloatArray:
-        """Bound of what a policy collects of a weighted sum from each state at the start, [S].
-
-        `policy` [H or 1, S, A]; `cost` [H or 1, S] >= 0 of each decision is added.
-        """
+        """Bound of what a policy [H or 1, S, A] collects of a weighted sum, `cost` added: [S]."""
         paid = self.paid(weights)
         most, one = self.most(weights)
         least, least_one = self.most(-weights)
@@ -411,10 +381,7 @@ class PossibleWorlds:
         return value
 
     def visits(self, plan: WorldPlan, starts: FloatArray) -> FloatArray:
-        """How often a plan makes each decision in the world as seen, [H, S * A].
-
-        `starts` [S]: probabilities of the initial states.
-        """
+        """How often a plan makes each decision in the world as seen, [H, S * A]; starts [S]."""
         after, frequencies = self.worlds.arrays.after, self.worlds.frequencies
         out = np.zeros((self.horizon, after.shape[0]))
         here = starts
@@ -438,10 +405,7 @@ _ITERATIONS = 80
 
 
 def best_weights(worlds: PossibleWorlds, collected: FloatArray, starts: FloatArray) -> FloatArray:
-    """Weights of the utilities, [U].
-
-    `collected` [U]: the mean return of the agent; `starts` [S]: initial probabilities.
-    """
+    """Weights of the utilities, [U], for the mean return of the agent `collected` [U]."""
     from scipy.optimize import minimize
 
     # In units of what an episode may collect, so that all weights are of one size.

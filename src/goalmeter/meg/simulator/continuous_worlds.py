@@ -78,10 +78,7 @@ class GaussianAnswer:
 
 
 def _sampled_actor(model: Any, name: str) -> SimulatorAgent:
-    """Return the actor of a Stable-Baselines3 model that draws from its own distribution.
-
-    Its draws come from torch's global generator, which is seeded for each and put back.
-    """
+    """Return the actor of a Stable-Baselines3 model that draws from torch's seeded generator."""
     policy = model.policy
 
     def begin(generator: np.random.Generator) -> Answer:
@@ -158,21 +155,7 @@ def relative_entropy(
     low: FloatArray,
     high: FloatArray,
 ) -> float:
-    """KL(clipped N(mean, std) || clipped N(centre, scale)) over D independent dimensions, nats.
-
-    Args:
-        mean: [D], of what acts; `std` likewise.
-        std: [D], positive.
-        centre: [D], of the reference; `scale` likewise.
-        scale: [D], positive.
-        low: [D], ends of the box; -inf for none.
-        high: [D]; inf for none.
-
-    Example: without a box this is the textbook's formula, log 2 + 1/8 - 1/2 here.
-        >>> zero, one, far = np.zeros(1), np.ones(1), np.full(1, np.inf)
-        >>> print(round(relative_entropy(zero, one / 2, zero, one, -far, far), 4))
-        0.3181
-    """
+    """KL(clipped N(mean, std) || clipped N(centre, scale)) of D dimensions in a box, nats."""
     from scipy.special import log_ndtr, ndtr
 
     start, end = (low - mean) / std, (high - mean) / std
@@ -198,10 +181,7 @@ def largest_relative_entropy(
     low: FloatArray,
     high: FloatArray,
 ) -> float:
-    """What `relative_entropy` cannot exceed whatever the mean, with standard deviations from here.
-
-    Infinite where the box has no end: a mean can then be as far out as it likes.
-    """
+    """Most that `relative_entropy` can be at any mean; infinite where the box has no end."""
     from scipy.special import log_ndtr
 
     far = np.maximum(np.abs(low - centre), np.abs(high - centre))

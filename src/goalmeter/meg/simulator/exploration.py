@@ -68,10 +68,7 @@ _ERROR = 1e-4
 
 
 def disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
-    """Whether counts of the same outcomes contradict that both are of one distribution.
-
-    `walked` [K] are counts from episodes, `drawn` [K] from the saved state.
-    """
+    """Whether counts [K] from episodes and from a saved state contradict one distribution."""
     place = rank + 2.0
     price = math.log(SERIES * place * math.log(place) ** 2 / _ERROR)
     together = [a + b for a, b in zip(walked, drawn, strict=True)]
@@ -196,10 +193,7 @@ class Exploration:
             self._waiting.append(state)
 
     def refine(self, gain: FloatArray, total: FloatArray, budget: int) -> None:
-        """Draw pairs again where that lowers the bound.
-
-        `gain` [P]: nats that each width adds to the bound; `total` [P]: draws that count.
-        """
+        """Draw pairs again by the nats each adds to the bound, [P]; `total` [P] draws count."""
         worth = np.where(gain > 0, gain * np.sqrt(np.maximum(total, 1.0)), 0.0) ** (2 / 3)
         if worth.sum() <= 0 or budget < 1:
             return
@@ -346,11 +340,9 @@ class StatesMeasure:
                 return "budget"
 
     def wants_start(self, known: list[tuple[float, float]]) -> bool:
-        """Whether the bound from the start may prove more of a utility: its lower end and estimate.
-
-        It never proves more than the logarithm of its episodes, and is asked for where less than
-        half of an estimate is proven.
-        """
+        """Whether the bound from the start may prove more of a utility's lower end and estimate."""
+        # It never proves more than the logarithm of its episodes, and is asked for where less than
+        # half of an estimate is proven.
         episodes = _START_SHARE * self.budget / max(float(self.episodes.decisions.mean()), 1.0)
         return any(low < min(value / 2, log(max(episodes, 1.0))) for low, value in known)
 
@@ -477,10 +469,7 @@ class StatesMeasure:
         return StateEnds(worlds, weights, known, self.simulator.one_start, 1.0 / spread)
 
     def combined(self) -> tuple[FloatArray, UtilityEstimate]:
-        """The combination of the utilities that explains most, [U], and its interval.
-
-        The upper end is that of any utility, so the interval is one of the best combination.
-        """
+        """The combination of utilities that explains most, [U]; its upper end is of any utility."""
         worlds = self._worlds()
         fitted, fresh = fitted_and_fresh(self.episodes)
         counts = np.bincount(fitted.starts, minlength=worlds.n_states)

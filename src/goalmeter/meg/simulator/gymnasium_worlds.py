@@ -170,11 +170,9 @@ class Starts:
 
     @property
     def are_one(self) -> bool:
-        """Whether every episode begins in the same state, as far as the declared chance says.
-
-        Where the kind of environment does not know it: if there is no chance, if no reset drew from
-        the generator, or if all resets left it in one state whatever their seed.
-        """
+        """Whether every episode begins in the same state, as far as the declared chance says."""
+        # Where the kind of environment does not know it: without chance, if no reset drew from the
+        # generator, or if all resets left it in one state whatever their seed.
         known = self._states.one_start()
         if known is not None:
             return known
@@ -208,16 +206,12 @@ _ASKED, _ALIKE = 3, 1e-6
 
 
 class AnswersByState:
-    """What one agent answers in the states of one environment.
-
-    Attributes:
-        table: its distribution at each decision in each state, [T, S, A] with T = 1 unless it
-            depends on the decision's number; None if it was never asked for, or there is none.
-    """
+    """What one agent answers in the states of one environment."""
 
     def __init__(self, states: MetStates, n_actions: int, first: int) -> None:
         self._states, self._n_actions, self._first = states, n_actions, first
         self._rows: dict[int, FloatArray] = {}
+        # At each decision in each state, [T, S, A], T = 1 unless the decision's number matters.
         self.table: FloatArray | None = None
         self.differ = False
 
@@ -335,10 +329,7 @@ class GymnasiumSimulator:
     def _decide(
         self, answer: Any, generator: np.random.Generator, name: str
     ) -> tuple[Any, float, FloatArray | None]:
-        """The action to be taken, the nats by which its choice differs from free choice, its row.
-
-        The row is the distribution that was told, [A]; None without one.
-        """
+        """The action to take, the nats by which its choice differs from free choice, its row."""
         action, row = chosen(answer, self.n_actions, generator, name, self._first)
         return action, information(row, self.n_actions), row
 
@@ -415,11 +406,7 @@ class GymnasiumSimulator:
 
     @caller_guard()
     def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
-        """The agent's distribution in each state that was met, [1, S, A].
-
-        None if it gives none, or if it or a state was seen to contradict that it depends on the
-        state alone.
-        """
+        """The agent's distribution in each state met, [1, S, A]; None if not one of each."""
         if actor.remembers or self._answers.differ or self._states.observations_differ:
             return None
         # An observation that a caller's function makes may differ from visit to visit.
@@ -440,20 +427,14 @@ class GymnasiumSimulator:
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[StepOutcome], bool]:
-        """Steps from a state, drawn by a generator of their own in place of the environment's.
-
-        A step leaves nothing to chance if it leaves that generator as it was, or where nothing is
-        declared to be left to chance.
-        """
+        """Steps from a state, drawn by a generator of their own."""
+        # One that leaves that generator as it was, or where no chance is declared, is certain.
         return self._drawn(False, state, action, count, generator)
 
     def draw_again(
         self, state: int, action: int, count: int, generator: np.random.Generator
     ) -> Counter[StepOutcome]:
-        """Steps from a copy that was made when the state was met after another decision.
-
-        What differs between the two, and the state's name leaves out, may show here.
-        """
+        """Steps from a copy made after another decision, to show what a state's name omits."""
         return self._drawn(True, state, action, count, generator)[0]
 
     @caller_guard()

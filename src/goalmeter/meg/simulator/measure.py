@@ -288,10 +288,7 @@ def _results(
     combined: bool = False,
     before: StatesMeasure | None = None,
 ) -> dict[str, SimulatorResult] | None:
-    """What a measurement comes to; None if there are too many states for it.
-
-    An interruption before the first episodes falls back on what `before` has shown.
-    """
+    """What a measurement comes to, at worst what `before` has shown; None for too many states."""
 
     def told(rough: list[UtilityEstimate]) -> None:
         tell(sum(measure.steps.values()), rough)

@@ -189,20 +189,13 @@ class StepOutcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Episodes:
-    """N episodes of one agent, with U utilities.
+    """N episodes of one agent, with U utilities."""
 
-    Attributes:
-        returns: what each utility added up to, [N, U].
-        decisions: how many were made before the end or the horizon, [N].
-        information: sum over the decisions of the relative entropy of the agent's choice to the
-            reference (log A less the entropy), [N] nats; NaN where it is not known.
-        starts: number of the state in which each began, [N]; `UNKNOWN` where states have none.
-    """
-
-    returns: FloatArray
-    decisions: IntArray
+    returns: FloatArray  # what each utility added up to, [N, U]
+    decisions: IntArray  # how many were made before the end or the horizon, [N]
+    # summed relative entropy of the choices to the reference, [N] nats; NaN if not known
     information: FloatArray
-    starts: IntArray
+    starts: IntArray  # state in which each began, [N]; `UNKNOWN` where states have none
 
     @property
     def steps(self) -> int:

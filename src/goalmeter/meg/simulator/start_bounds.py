@@ -74,12 +74,9 @@ def nothing_known(most: float, horizon: int) -> UtilityEstimate:
 
 
 def without_planning(fresh: Episodes, most: float, horizon: int, error: float) -> Ends:
-    """0, and the least of two upper bounds that hold for every utility.
-
-    No model predicts an agent better than the agent itself, so MEG is at most the expected sum of
-    log A less its entropy; and that is at most log A for every decision that it makes. Of
-    continuous actions it is the relative entropy to the reference that is added up.
-    """
+    """0, and the least of two upper bounds that hold for every utility."""
+    # No model predicts an agent better than the agent itself: MEG is at most the expected sum of
+    # log A less its entropy (of continuous actions, of the relative entropy to the reference).
     if math.isinf(most):
         return Ends(0.0, math.inf, "zero", NOTHING)
     each = error / 2

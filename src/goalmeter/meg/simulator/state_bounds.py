@@ -35,11 +35,7 @@ class AffineBound(NamedTuple):
 
 
 def highest(lines: list[AffineBound], scale: float = 1.0) -> float:
-    """The largest value over b >= 0 of the lowest line; inf where all rise.
-
-    >>> highest([AffineBound(1.0, 0.0), AffineBound(-1.0, 2.0)])
-    1.0
-    """
+    """The largest value over b >= 0 of the lowest line; inf where all rise."""
     level = [AffineBound(0.0 if abs(a) <= _LEVEL * scale else a, k) for a, k in lines]
     if all(slope > 0 for slope, _ in level):
         return math.inf
@@ -73,12 +69,7 @@ class CurveBounds(NamedTuple):
 
 
 def summit(points: Sequence[CurveBounds]) -> float:
-    """An upper bound over all b >= 0 of a concave function f with f(0) >= 0.
-
-    >>> bounds = (1.0, -math.inf, 1.2), (2.0, 1.5, 1.6), (4.0, -math.inf, 1.0)
-    >>> summit([CurveBounds(*each) for each in bounds])
-    3.2
-    """
+    """An upper bound over all b >= 0 of a concave function f with f(0) >= 0."""
     below = [(0.0, 0.0), *((each.place, each.low) for each in points if each.low > -math.inf)]
     above = [(each.place, each.high) for each in points if each.high < math.inf]
     if not above:
@@ -167,16 +158,12 @@ class EpisodeEvidence(NamedTuple):
 
 @dataclass(frozen=True)
 class StateEnds:
-    """Bounds of one utility.
-
-    Attributes:
-        weights: of the utilities, [U]: 1 for the one that is bounded, or a combination of several.
-        returns: what the agent collects of it from each state, [S], where that is known exactly
-            (an agent without memory in a world without chance); else None, and episodes say it.
-    """
+    """Bounds of one utility."""
 
     worlds: PossibleWorlds
-    weights: FloatArray
+    weights: FloatArray  # of the utilities, [U]: 1 for the one that is bounded, or several
+    # What the agent collects from each state, [S], where that is known exactly (an agent without
+    # memory in a world without chance); else None, and episodes say it.
     returns: FloatArray | None
     fixed_start: bool
     unit: float

@@ -320,10 +320,7 @@ _PACKAGES = frozenset({"gymnasium", "minigrid"})
 
 
 def saver_of(env: Any) -> Saver | None:
-    """The saver of an environment; None where its wrappers or its kind are not known.
-
-    What is not known can still be copied as a whole: see `copies`.
-    """
+    """The saver of an environment; None where its wrappers or kind are not known (see `copies`)."""
     outer = layers(env)[:-1]
     names = {type(layer).__name__ for layer in outer}
     packages = {type(layer).__module__.partition(".")[0] for layer in outer}

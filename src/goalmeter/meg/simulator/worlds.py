@@ -61,13 +61,9 @@ _CHUNK = 64
 
 
 class TabularSimulator:
-    """A `TabularMDP` that can only be run: its states are what is observed, its numbers are hidden.
+    """A `TabularMDP` that can only be run: states are observed, its numbers are hidden."""
 
-    An absorbing state in which no utility pays anything is an end: an episode is over there.
-
-    Args:
-        utilities: arrays [S] or [S, A] by name; default the reward.
-    """
+    # An absorbing state in which no utility pays anything is an end: an episode is over there.
 
     name = "tabular world"
     chunk = _CHUNK
