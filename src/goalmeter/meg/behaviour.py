@@ -339,10 +339,7 @@ def shared_evidence(
 
 
 def evidence(
-    task: SoftProblem,
-    behaviour: Behaviour,
-    shares: Shares | None = None,
-    sums: Sums = ONE_WORLD,
+    task: SoftProblem, behaviour: Behaviour, shares: Shares | None = None, sums: Sums = ONE_WORLD
 ) -> EvidencePoint:
     """Evidence of behaviours for the models of `task`, [B] or of W worlds; fills in `shares`."""
     mdp, batch = task.mdp, task.rationality.shape[0] * sums.n_worlds

@@ -523,12 +523,7 @@ def _advantages(
 
 
 def _values(
-    by_action: Any,
-    asked: BoolArray,
-    before: Any,
-    after: Any,
-    n_unknown: int,
-    model: SoftModel,
+    by_action: Any, asked: BoolArray, before: Any, after: Any, n_unknown: int, model: SoftModel
 ) -> Any:
     """What unknown values add to the inequalities of one decision: CSR [asked, unknown]."""
     n_states = asked.shape[1]

@@ -160,11 +160,7 @@ def cases_of(
     name = "policies" if isinstance(mdp, TabularMDP) else "worlds"
     return [
         PolicyCase(
-            f"{name}[{i}]",
-            _of(worlds, i),
-            _of(policies, i),
-            _of(compared, i),
-            _of(habits, i),
+            f"{name}[{i}]", _of(worlds, i), _of(policies, i), _of(compared, i), _of(habits, i)
         )
         for i in range(max(counts))
     ]

@@ -355,11 +355,7 @@ def _ascend(search: UtilitySearch, model: SoftModel, stage: str) -> LinearFit:
 
 
 def _climb(
-    system: NewtonSystem,
-    fit: LinearFit,
-    behaviour: Behaviour,
-    gradient: FloatArray,
-    damping: float,
+    system: NewtonSystem, fit: LinearFit, behaviour: Behaviour, gradient: FloatArray, damping: float
 ) -> tuple[SoftModel, float, float] | None:
     """The model after a damped step (Levenberg-Marquardt), its value, and the next damping."""
     # None if rounding forbids a step that gains.

@@ -364,10 +364,9 @@ class FitInterrupted(KeyboardInterrupt):
 
 
 class Watch(Generic[Best]):
-    """The time, the listener (None for silence) and the best so far of one search.
+    """The time, the listener (None for silence) and the best so far of one search."""
 
-    After the timeout, in seconds from now, `check` raises; without one never.
-    """
+    # After the timeout, in seconds from now, `check` raises; without one never.
 
     def __init__(self, progress: Listener | None = None, timeout: float | None = None) -> None:
         number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
@@ -408,11 +407,9 @@ class Watch(Generic[Best]):
         self._deadline = math.inf
 
     def tell(self, best: Best, *, stage: str, step: int, of: int) -> None:
-        """Keep what the search would return if it ended here, and tell the listener.
-
-        `step` steps of the stage are done, `of` it may take at most. A search that begins anew is
-        not better than what came before until its value is.
-        """
+        """Keep what the search would return if it ended here, and tell the listener."""
+        # `step` steps of the stage are done, `of` it may take at most. A search that begins anew is
+        # not better than what came before until its value is.
         if self.best is None or best.value >= self.best.value:
             self.best = best
         now = time.monotonic()

@@ -198,10 +198,7 @@ def held_out(
 
 
 def _information(
-    groups: Sequence[TrajectoryGroup],
-    models: Sequence[SoftModel],
-    *,
-    power: int = 1,
+    groups: Sequence[TrajectoryGroup], models: Sequence[SoftModel], *, power: int = 1
 ) -> FloatArray:
     parts = zip(groups, models, strict=True)
     return np.asarray(sum(information_of(m, g.visits(power=power)) for g, m in parts))

@@ -134,13 +134,9 @@ def match_visits(
     *,
     dense: bool | None = None,
 ) -> LinearFit:
-    """Climb from a model to the best utility of its class, until the bound is within the tolerance.
-
-    What the behaviour never visits must be closed to the model (see `goalmeter.meg.faces`), by the
-    `directions` that the fit is to name. The search ends without a certificate after 300 steps, at
-    the last penalty, or where certificates no longer improve; a class of some hundred weights is
-    then searched once more with the information itself, which `dense` may ask for or forbid.
-    """
+    """Climb from a model to the best utility of its class, until the bound is within tolerance."""
+    # What the behaviour never visits must be closed to the model (see `goalmeter.meg.faces`), by
+    # the `directions` that the fit names. `dense` asks for, or forbids, the information itself.
     start = counted(start)
     matching = _Matching(search, start)
     if dense:
@@ -250,10 +246,8 @@ def _is_close(search: _Matching, at: _Point) -> bool:
 
 
 def _certify(search: _Matching, at: _Point, bounds: Bounds) -> _Point:
-    """Add what the policy one exact Newton step away proves; the better of both ends of the step.
-
-    The step leaves the value right to the square of what it was.
-    """
+    """Add what the policy one exact Newton step away proves; the better end of the step."""
+    # The step leaves the value right to the square of what it was.
     direction, proven = _proven(search, at)
     bounds.add(proven)
     after = search.at(at.model.at(at.model.theta + direction.weights))
@@ -272,11 +266,8 @@ def _proven(search: _Matching, at: _Point) -> tuple[NewtonDirection, Certificate
 def _climb(
     search: _Matching, at: _Point, penalty: float, damping: _Damping, leap: bool
 ) -> tuple[_Point | None, _Damping, float]:
-    """The point after a damped step on the penalised evidence, or None if it does not gain.
-
-    Also the next damping, and the gain that the step promised (nats). A `leap` follows a penalty
-    that has just fallen, and is taken in logarithms.
-    """
+    """The point after a damped step (None if it does not gain), the next damping, the promise."""
+    # A `leap` follows a penalty that has just fallen, and is taken in logarithms.
     wanted = search.target - penalty * at.utility
     gradient = wanted - at.visits
     shifted = at.visits + _LEAST
@@ -315,11 +306,7 @@ def _climb(
 
 
 def _solved(
-    space: Space,
-    model: SoftModel,
-    visits: FloatArray,
-    added: FloatArray,
-    right: FloatArray,
+    space: Space, model: SoftModel, visits: FloatArray, added: FloatArray, right: FloatArray
 ) -> FloatArray:
     """A step [D] with (information + added) . step = right, nearly."""
     products = 0

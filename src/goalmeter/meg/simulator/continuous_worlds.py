@@ -175,11 +175,7 @@ def relative_entropy(
 
 
 def largest_relative_entropy(
-    least_std: FloatArray,
-    centre: FloatArray,
-    scale: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
+    least_std: FloatArray, centre: FloatArray, scale: FloatArray, low: FloatArray, high: FloatArray
 ) -> float:
     """Most that `relative_entropy` can be at any mean; infinite where the box has no end."""
     from scipy.special import log_ndtr

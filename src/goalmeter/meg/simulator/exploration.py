@@ -24,14 +24,7 @@ from goalmeter.meg.simulator.confidence import (
     StepOutcomeTable,
     best_weights,
 )
-from goalmeter.meg.simulator.protocol import (
-    AGAIN,
-    END,
-    SUCCESSORS,
-    Episodes,
-    StepOutcome,
-    seeded,
-)
+from goalmeter.meg.simulator.protocol import AGAIN, END, SUCCESSORS, Episodes, StepOutcome, seeded
 from goalmeter.meg.simulator.start_bounds import (
     LOWER,
     PAIRED,

@@ -333,11 +333,7 @@ def _combination(measure: StatesMeasure, parts: list[SimulatorResult]) -> Simula
 
 
 def _collected(
-    measure: StatesMeasure | StartMeasure,
-    level: float,
-    notes: list[str],
-    method: str,
-    stopped: str,
+    measure: StatesMeasure | StartMeasure, level: float, notes: list[str], method: str, stopped: str
 ) -> dict[str, SimulatorResult]:
     simulator, episodes = measure.simulator, measure.episodes
     actions, why = simulator.n_actions, simulator.why_unbounded
