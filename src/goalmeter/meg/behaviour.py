@@ -69,25 +69,12 @@ def behaviour_of(mdp: TabularMDP, policies: list[ArrayLike]) -> PolicyBehaviour:
     return PolicyBehaviour(mdp, stacked, state_occupancy(mdp, stacked))
 
 
-@dataclass(frozen=True)
-class Yardstick:
-    """What behaviours could score at most, whatever the utility; both [B], nats."""
-
-    maximum: FloatArray
-    ceiling: FloatArray
-
-    def of(self, i: int = 0) -> tuple[float, float]:
-        """Maximum and ceiling of behaviour i, or of one that stands for all."""
-        maximum, ceiling = (each[i % len(each)] for each in (self.maximum, self.ceiling))
-        return float(maximum), float(ceiling)
-
-
 def yardstick(
     behaviour: Behaviour,
     log_reference: FloatArray | None,
     tells_apart: FloatArray,
     sums: Sums = ONE_WORLD,
-) -> Yardstick:
+) -> tuple[FloatArray, FloatArray]:
     """The maximum and the ceiling of a MEG (see `MegResult`), in W worlds if `sums` says so."""
     # A decision can matter if its actions lead to different distributions over states and it is
     # not the last of a horizon, or if the utility itself tells its actions apart ([T, S, B or 1]).
@@ -121,7 +108,7 @@ def yardstick(
             with np.errstate(divide="ignore", invalid="ignore"):
                 each = weights * (np.log(weights / total) - log_prior)
             ceiling = ceiling + sums.total(matters * np.where(weights > 0, each, 0.0).sum(axis=0))
-    return Yardstick(np.asarray(maximum), np.asarray(ceiling))
+    return np.asarray(maximum), np.asarray(ceiling)
 
 
 class Bracket(TypedDict):
@@ -328,16 +315,6 @@ def model_evidence(task: SoftProblem, loss: FloatArray, sums: Sums = ONE_WORLD) 
     return EvidencePoint(np.full_like(expected, np.nan), expected, loss, -spread, expected)
 
 
-def shared_evidence(
-    task: SoftProblem, behaviour: Behaviour, sums: Sums = ONE_WORLD
-) -> tuple[EvidencePoint, Shares]:
-    """`evidence`, with the share of every step and state."""
-    mdp, batch = task.mdp, task.rationality.shape[0]
-    by_step = np.zeros((mdp.steps, batch * sums.n_worlds))
-    shares = Shares(by_step, np.zeros((mdp.n_states, batch)))
-    return evidence(task, behaviour, shares, sums), shares
-
-
 def evidence(
     task: SoftProblem, behaviour: Behaviour, shares: Shares | None = None, sums: Sums = ONE_WORLD
 ) -> EvidencePoint:
@@ -435,18 +412,8 @@ def mce_plug_in(
 ) -> PlugIn:
     """Predictive accuracy of a utility put straight into the soft-optimal policy.
 
-    For comparison only: it is not invariant to the utility's scale.
-
-    Args:
-        mdp: the world.
-        policy: [S, A] or [H, S, A].
-        utility: [S], [S, A], [H, S] or [H, S, A]; default the MDP's reward.
-        reference: the policy that rationality 0 stands for; default uniform.
-
-    Raises:
-        InvalidPolicyError, InvalidUtilityError: arrays that do not fit the MDP.
-
-    Source: MEG paper (NeurIPS 2024), section 3, "Comparison to MCE IRL", equation 2.
+    For comparison only: it is not invariant to the utility's scale. Arguments are those of
+    `known_utility`. Source: MEG paper (NeurIPS 2024), section 3, "Comparison to MCE IRL", eq. 2.
 
     Example: the optimal mouse, for U and for 2 U (-0.13 and -0.018 in the paper, which counts
     the first of the two decisions; the second adds log 1/2 to accuracy and 0 to evidence).

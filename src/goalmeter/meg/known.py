@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from goalmeter.meg.behaviour import (
     Behaviour,
     EvidencePoint,
     PolicyBehaviour,
+    Shares,
     behaviour_of,
     best_rationality,
     bracketed,
@@ -24,7 +24,6 @@ from goalmeter.meg.behaviour import (
     evidence,
     model_evidence,
     rounding,
-    shared_evidence,
     yardstick,
 )
 from goalmeter.meg.result import PESSIMISES, Listener, MegResult, Progress, reference_name
@@ -166,7 +165,7 @@ def cases_of(
     ]
 
 
-def _of(each: Sequence[_T], i: int) -> _T:
+def _of(each: Any, i: int) -> Any:
     """Member i of what there is one for each of, or one for all."""
     return each[i % len(each)]
 
@@ -258,22 +257,8 @@ TIES = (
 )
 
 
-@dataclass(frozen=True)
-class _Batch:
-    """B behaviours and utilities that are measured at once, in one world or in B side by side."""
-
-    worlds: Sequence[TabularMDP]
-    policies: Sequence[ArrayLike]
-    utilities: Sequence[ArrayLike | None]
-    references: Sequence[ArrayLike | None]
-    mdp: TabularMDP  # the world of all states
-    behaviour: Behaviour
-    log_reference: FloatArray | None  # [T, A, n]; None for uniform
-
-    def task(self, rewards: Rewards, rationality: FloatArray) -> SoftProblem:
-        """The planning problems of B rationalities for utilities [T, A or 1, S, B or 1]."""
-        task = resolved(problem(self.mdp, rewards, rationality, self.log_reference))
-        return task if len(self.worlds) == 1 else spread_out(task, self.worlds[0].n_states)
+# A world (of all states, where B are side by side), the behaviour in it, and the reference there.
+_Joined = tuple[TabularMDP, Behaviour, FloatArray | None]
 
 
 def measure_known(
@@ -285,34 +270,45 @@ def measure_known(
     progress: Listener | None = None,
 ) -> list[MegResult]:
     """The results of a batch in one world, against a log policy [T, A, S]."""
-    behaviour = behaviour_of(mdp, policies)
-    batch = _Batch([mdp], policies, utilities, [reference], mdp, behaviour, log_reference)
-    return _measure(batch, progress)
+    joined = (mdp, behaviour_of(mdp, policies), log_reference)
+    return _measure([mdp], policies, utilities, [reference], joined, progress)
 
 
-def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]:
-    behaviour, log_reference = batch.behaviour, batch.log_reference
-    sums = Sums(len(batch.worlds))
-    size = max(len(batch.worlds), len(batch.policies), len(batch.utilities))
-    each = [rewards_of(_of(batch.worlds, i), u) for i, u in enumerate(batch.utilities)]
+def _measure(
+    worlds: Sequence[TabularMDP],
+    policies: Sequence[ArrayLike],
+    utilities: Sequence[ArrayLike | None],
+    references: Sequence[ArrayLike | None],
+    joined: _Joined,
+    progress: Listener | None = None,
+) -> list[MegResult]:
+    """Measure B behaviours at once; of each argument there are B, or one for all."""
+    mdp, behaviour, log_reference = joined
+    sums = Sums(len(worlds))
+    size = max(len(worlds), len(policies), len(utilities))
+    each = [rewards_of(_of(worlds, i), u) for i, u in enumerate(utilities)]
     given = stack_rewards(each)
     check_resolved(given)
     rewards, unit = given.normalised()
     apart = rewards.tells_apart()
     apart = apart if sums.n_worlds == 1 else column(apart)
-    measure = yardstick(behaviour, log_reference, apart, sums)
+    maxima, ceilings = yardstick(behaviour, log_reference, apart, sums)
     regret: FloatArray | None = None
     passes, began = 0, time.monotonic()
+
+    def task_of(b: FloatArray) -> SoftProblem:
+        task = resolved(problem(mdp, rewards, b, log_reference))
+        return task if len(worlds) == 1 else spread_out(task, worlds[0].n_states)
 
     def evaluate(b: FloatArray) -> EvidencePoint:
         nonlocal regret, passes
         if progress is not None and passes:
             gone = time.monotonic() - began
             left = gone / passes * max(MOST_STEPS - passes, 0)
-            top = float(measure.ceiling.max())
+            top = float(ceilings.max())
             progress(Progress("fitting the rationality", passes, 0.0, top, gone, left))
         passes += 1
-        task = batch.task(rewards, b)
+        task = task_of(b)
         if regret is not None:
             return model_evidence(task, regret, sums)
         at_b = evidence(task, behaviour, sums=sums)
@@ -325,12 +321,14 @@ def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]
     # At 0 every model is the reference, and the slope there says which sign is worth trying.
     at_zero = evaluate(np.zeros(size))
     best = best_rationality(evaluate, at_zero)
-    at_best, shares = shared_evidence(batch.task(rewards, best), behaviour, sums)
+    task = task_of(best)
+    by_state = np.zeros((mdp.n_states, task.rationality.shape[0]))
+    shares = Shares(np.zeros((mdp.steps, by_state.shape[1] * sums.n_worlds)), by_state)
+    at_best = evidence(task, behaviour, shares, sums)
     value = np.maximum(at_best.value, 0.0)
     bound = _upper_bound(best, value, at_best, evaluate)
-    error = rounding(batch.mdp)
-    doubtful = doubtful_ties(batch.task(rewards, np.ones(size)))
-    by_state = shares.by_state
+    error = rounding(mdp)
+    doubtful = doubtful_ties(task_of(np.ones(size)))
     if sums.n_worlds > 1:
         by_state = by_state.reshape(sums.n_worlds, -1).T
     with np.errstate(over="ignore"):
@@ -338,12 +336,10 @@ def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]
         rationality = np.broadcast_to(best / unit, size)
     results = []
     for i in range(size):
-        notes = normalised_notes(policy=_of(batch.policies, i), reference=_of(batch.references, i))
+        notes = normalised_notes(policy=_of(policies, i), reference=_of(references, i))
         top = float(bound[i]) + error
         if at_zero.start_loss[i] <= 0.0:
-            nothing = has_no_influence(
-                _of(batch.worlds, i), given.array[..., i % given.array.shape[-1]]
-            )
+            nothing = has_no_influence(_of(worlds, i), given.array[..., i % given.array.shape[-1]])
             notes += (NO_INFLUENCE if nothing else UNRESOLVED,)
             top = 0.0 if nothing else np.inf
         elif doubtful[i % len(doubtful)]:
@@ -351,13 +347,13 @@ def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]
             top = np.inf
         if best[i] < 0:
             notes += (PESSIMISES,)
-        maximum, ceiling = measure.of(i)
+        maximum, ceiling = float(_of(maxima, i)), float(_of(ceilings, i))
         fields = bracketed(float(value[i]), min(top, ceiling + error), maximum, ceiling)
         results.append(
             MegResult(
                 **fields,
                 rationality=float(rationality[i]),
-                target="the reward" if _of(batch.utilities, i) is None else "the given utility",
+                target="the reward" if _of(utilities, i) is None else "the given utility",
                 method="optimum over the rationality, by Newton steps with exact derivatives",
                 tolerance=certifying(TOLERANCE, error, maximum),
                 by_step=shares.by_step[:, i],
@@ -394,13 +390,12 @@ def _upper_bound(
 
 def _alone(case: PolicyCase) -> MegResult:
     _, mdp, policy, utility, reference = case
-    log_reference = log_of_reference(mdp, reference)
-    return measure_known(mdp, [policy], [utility], log_reference, reference)[0]
+    return known_utility(mdp, policy, utility=utility, reference=reference)
 
 
 def _together(cases: Sequence[PolicyCase]) -> list[MegResult]:
     _, worlds, policies, utilities, references = zip(*cases, strict=True)
-    return _measure(_Batch(worlds, policies, utilities, references, *joined_worlds(cases)))
+    return _measure(worlds, policies, utilities, references, joined_worlds(cases))
 
 
 # Actions times states times problems of one world that are worked on together.
@@ -424,18 +419,11 @@ def known_utility(
 
     Args:
         mdp: the world.
-        policy: [S, A] or [H, S, A], rows summing to 1 within 1e-9.
+        policy: [S, A] or [H, S, A].
         utility: [S], [S, A], [H, S] or [H, S, A], reward units; default `mdp.reward`.
-        reference: the policy that scores 0, [S, A] or [H, S, A]; default uniform, as in the
-            paper. With a habit as the reference, MEG asks for goal-directedness beyond it.
+        reference: the policy that scores 0, [S, A] or [H, S, A]; default uniform. With a habit
+            as the reference, MEG asks for goal-directedness beyond it.
         progress: called after each pass over all decisions, with a `Progress`.
-
-    Returns:
-        A `MegResult`; a utility that no choice influences scores 0, and a note says so.
-
-    Raises:
-        InvalidPolicyError: policy or reference is not a policy of this MDP.
-        InvalidUtilityError: utility does not fit this MDP, or varies by less than 1e-290.
 
     Source: MEG paper (NeurIPS 2024), Definition 3.2, Theorem 5.1.
     Cost: about ten passes of O(H * transitions).
@@ -448,8 +436,6 @@ def known_utility(
         >>> print(round(result.value, 4), round(result.rationality, 4))
         0.1927 0.6931
     """
-    if progress is None:
-        return known_utility_many(mdp, [policy], utilities=[utility], reference=reference)[0]
     log_reference = log_of_reference(mdp, reference)
     return measure_known(mdp, [policy], [utility], log_reference, reference, progress)[0]
 
@@ -473,11 +459,6 @@ def known_utility_many(
         utilities: B utilities, or one for all; default each world's own reward.
         reference: as in `known_utility`, shared by the batch.
         references: B of them, None among them for the uniform policy; in place of `reference`.
-
-    Raises:
-        InvalidParameterError: numbers of worlds, policies, utilities and references that do not
-            go together.
-        InvalidPolicyError, InvalidUtilityError: as `known_utility`; the error names the world.
 
     Example: the mouse of `known_utility`, and one that finds its cheese in the other place.
         >>> to_cheese, to_nothing = [0, 1, 0], [0, 0, 1]

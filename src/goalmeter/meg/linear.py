@@ -397,9 +397,10 @@ def linear_utility(
         utilities = tabular(utilities)
     log_reference = log_of_reference(mdp, reference)
     notes, behaviour = class_notes(utilities, policy, reference), behaviour_of(mdp, [policy])
-    return measure_class(behaviour, utilities, log_reference, tolerance, watch=watch, notes=notes)[
-        0
-    ]
+    result, _ = measure_class(
+        behaviour, utilities, log_reference, tolerance, watch=watch, notes=notes
+    )
+    return result
 
 
 def class_notes(
@@ -428,7 +429,8 @@ def measure_class(
     """The best utility of a class for a policy's behaviour, and the fit that it comes from."""
     watch = watch or Watch()
     check_tolerance(tolerance)
-    maximum, ceiling = yardstick(behaviour, log_reference, utilities.tells_apart()).of()
+    scale = yardstick(behaviour, log_reference, utilities.tells_apart())
+    maximum, ceiling = (float(each[0]) for each in scale)
     near = 0.1 * tolerance  # the rest is room for the value's own rounding
     stopped = None
     try:

@@ -278,9 +278,9 @@ def estimate(
     fitter = fit_known if known else fit_class
     fit = fitter(groups)
     measures = [yardstick(g, g.log_reference, g.utilities.tells_apart()) for g in groups]
-    maximum = sum(float(m.maximum[0]) for m in measures)
+    maximum = sum(float(most[0]) for most, _ in measures)
     # The ceiling of a sample is a model that knows every sampled frequency.
-    ceiling = min(sum(float(m.ceiling[0]) for m in measures), maximum)
+    ceiling = min(sum(float(ceiling[0]) for _, ceiling in measures), maximum)
     inference = infer(
         groups, fit, confidence=confidence, resamples=resamples, rng=rng, maximum=maximum
     )
