@@ -17,15 +17,12 @@ from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 from goalmeter.tabular.planning import state_occupancy
 
 # --- Certificate ----------------------------------------------------------------------------------
-# By weak duality, for any policy x and any weights theta of the class,
+# By weak duality (Ziebart 2010), for any policy x and any weights theta of the class,
 #
-#     f(theta) <= KL(x) + theta . (features expected by the behaviour - features expected by x),
+#     f(theta) <= KL(x) + theta . (features expected by the behaviour - features expected by x).
 #
-# with KL(x) = E_x[sum log x / reference]. Whatever x is, the bound holds; it is tight where x has
-# the behaviour's features and is the model of the best utility. A difference r that is left costs
-# at most B * max|r| for all utilities whose weights (times the rationality) sum to at most B.
-#
-# Source: weak duality of maximum causal entropy (Ziebart 2010).
+# It is tight where x is the model of the best utility. A difference r that is left costs at most
+# B * max|r| for all utilities whose weights (times the rationality) sum to at most B.
 
 # The bound holds for utilities whose weights sum to at most this multiple of the model's.
 BOUND_FACTOR = 1e3
@@ -93,14 +90,6 @@ class Certificate(NamedTuple):
         return self.kl + size * self.residual if self.residual > 0 else self.kl
 
 
-class ProvenBound(NamedTuple):
-    """A bound in nats, the size of utilities up to which it holds (0: for all), and of what."""
-
-    upper: float
-    size: float
-    by_range: bool
-
-
 class Bounds:
     """All certificates of a search: each is a line in B, so which is the best depends on B."""
 
@@ -117,17 +106,16 @@ class Bounds:
         sizes = [bounded_size(model, by_range=by_range) for by_range in (False, True)]
         self._all = [first, *(c for c in others if c.bound(sizes[c.by_range]) >= value)]
 
-    def at(self, model: SoftModel) -> ProvenBound:
+    def at(self, model: SoftModel) -> tuple[float, float, bool]:
         """The least bound for utilities up to a thousand times a model's own size."""
         # A bound for small utilities says nothing of a large one that was found later.
+        # With that size (0 where the bound holds for all), and whether it is a range.
         sizes = [bounded_size(model, by_range=by_range) for by_range in (False, True)]
-
-        def proven(certificate: Certificate) -> ProvenBound:
-            size = sizes[certificate.by_range]
-            needed = size if certificate.residual > 0 else 0.0
-            return ProvenBound(certificate.bound(size), needed, certificate.by_range)
-
-        return min(map(proven, self._all), key=lambda bound: bound.upper)
+        best = min(
+            self._all, key=lambda certificate: certificate.bound(sizes[certificate.by_range])
+        )
+        size = sizes[best.by_range]
+        return best.bound(size), size if best.residual > 0 else 0.0, best.by_range
 
 
 def bounded_size(model: SoftModel, *, by_range: bool) -> float:
@@ -240,14 +228,11 @@ def matching_certificates(
 
 # --- Tilted ---------------------------------------------------------------------------------------
 # The policy tried here is the model's, moved along the Newton direction v, information . v = a - m,
-# with a the behaviour's visits and m the model's: the occupancy of each state and action changes by
-# its derivative,
 #
 #     x_t(a | s)  is proportional to  pi_t(a | s) max(0, 1 + psi_t(s, a) + e_t(s) / d_t(s)),
 #
 # d the occupancy of the model, e its derivative and psi that of log pi. Where nothing is cut off
-# at 0 the visits of x are a exactly, up to rounding; where something is, x is still a policy,
-# whose visits are counted by running it.
+# at 0 the visits of x are the behaviour's a; else they are counted by running x.
 
 # The direction is wanted to rounding at most; so much damping only keeps the system regular.
 _ACCURACY, _CG_STEPS = 1e-10, 400
@@ -285,39 +270,34 @@ class _Closest:
         return self._missed <= self._wanted or idle
 
 
-class NewtonDirection:
-    """The Newton direction of a model, solved as exactly as `missed` nats of the bound ask for."""
-
-    def __init__(
-        self,
-        model: SoftModel,
-        visits: FloatArray,
-        gradient: FloatArray,
-        space: Space,
-        least: float,
-        missed: float,
-    ) -> None:
-        self.model, self.gradient = model, gradient
-        shifted = visits + least
-        scale = space.scale(model, shifted, np.zeros_like(shifted))
-        damping = _DAMPING * scale + _DAMPING_FLOOR * least
-        nearly = space.preconditioner(model, shifted, damping)
-        closest = _Closest(partial(price, model), missed)
-        last = conjugate_gradients(
-            lambda v: model.curve(v, model.states) + damping * v,
-            gradient,
-            _ACCURACY,
-            nearly,
-            _CG_STEPS,
-            closest.ended,
-        )
-        self.weights = last if closest.weights is None else closest.weights
+def newton_direction(
+    model: SoftModel,
+    visits: FloatArray,
+    gradient: FloatArray,
+    space: Space,
+    least: float,
+    missed: float,
+) -> FloatArray:
+    """The Newton direction [D] of a model, as exact as `missed` nats of the bound ask for."""
+    shifted = visits + least
+    scale = space.scale(model, shifted, np.zeros_like(shifted))
+    damping = _DAMPING * scale + _DAMPING_FLOOR * least
+    nearly = space.preconditioner(model, shifted, damping)
+    closest = _Closest(partial(price, model), missed)
+    last = conjugate_gradients(
+        lambda v: model.curve(v, model.states) + damping * v,
+        gradient,
+        _ACCURACY,
+        nearly,
+        _CG_STEPS,
+        closest.ended,
+    )
+    return last if closest.weights is None else closest.weights
 
 
-def tilted(direction: NewtonDirection) -> Iterator[FloatArray]:
+def tilted(model: SoftModel, direction: FloatArray) -> Iterator[FloatArray]:
     """The policy along a Newton direction, one decision [A, S] after the other."""
-    model, psi = direction.model, direction.model.tangent(direction.weights)
-    push, states = model.mdp.transition.push, model.states
+    psi, push, states = model.tangent(direction), model.mdp.transition.push, model.states
     change = np.zeros(model.mdp.n_states)
     if model.mdp.horizon is None:
         change = model.occupancy_change({0: psi(0)[..., None]})[0]

@@ -19,14 +19,11 @@ from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import StationarySolver
 from goalmeter.tabular.policies import rewards_of
 
-# Behaviour that never takes certain actions may be predicted ever better by ever larger utilities.
-# The supremum is then the best evidence among models that are confined to the actions which are
-# optimal for the diverging direction (and these may diverge again, inside the face). The direction
-# is read off a Newton step: far out, a step lowers the log-probability of each action that is dying
+# The supremum of the evidence may lie at infinity: it is then the best among models confined to the
+# actions that are optimal for a diverging direction (facial reduction of the maximum-entropy dual),
+# read off a Newton step: far out, a step lowers the log-probability of each action that is dying
 # out by about one. A face is accepted only when its direction is proven to leave all its policies
 # equally good, and to make every action outside worse.
-#
-# Source: facial reduction of the maximum-entropy dual.
 
 # A Newton step that lowers the log-probability of an unused action by this much is killing it.
 DYING = 0.3
@@ -105,11 +102,9 @@ def exposes(
 
 
 # --- Confinement ----------------------------------------------------------------------------------
-# What a behaviour never visits, a utility may make ever less attractive: along the direction that
-# pays -1 for it and 0 elsewhere, all policies that surely stay inside what is visited are equally
-# good, and all others are worse: a face. The actions that surely stay inside are found from the
-# last decision backwards; in the infinite problem as a greatest fixed point. Nothing is compared
-# but zeros.
+# Along the direction that pays -1 for what a behaviour never visits and 0 elsewhere, the policies
+# that surely stay inside are equally good, and all others worse: a face. Its actions are found from
+# the last decision backwards, or as a greatest fixed point, by comparing zeros.
 
 
 def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
@@ -149,13 +144,9 @@ def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
 #
 #     max over x of  sum min(1, G x)     subject to  G x >= 0
 #
-# makes as many inequalities strict as can be, all at once: x may be scaled up, so every row that
-# some feasible x makes positive reaches 1. An interior-point method ends in the middle of all
-# solutions and not in a corner, where rows are zero that need not be. What it finds is a
-# suggestion, of which nothing is used unproven.
-#
-# Source: Mehrotra's predictor-corrector method (SIAM Journal on Optimization 2, 1992); strict
-# complementarity of linear programs (Goldman and Tucker 1956).
+# makes as many inequalities strict as can be. An interior-point method (Mehrotra, SIAM Journal on
+# Optimization 2, 1992) ends in the middle of all solutions and not in a corner, where rows are zero
+# that need not be. What it finds is a suggestion, of which nothing is used unproven.
 
 _ITERATIONS = 400
 # The method ends where products of slacks and multipliers are this small, and all residuals too;
@@ -332,23 +323,15 @@ def _factorised(rows: Rows, weight: FloatArray) -> Callable[[FloatArray], FloatA
 
 
 # --- Recession ------------------------------------------------------------------------------------
-# The evidence of a behaviour grows for ever along a utility v exactly if the behaviour is optimal
-# for v, and somewhere gives up something else: an action with a regret. In the limit that action
-# is never taken. Which actions can have a regret is a linear program over v and the values W that v
-# gives rise to, one for each state and decision:
+# The evidence grows for ever along a utility v exactly if the behaviour is optimal for v, and
+# somewhere an action has a regret. Which actions can have one is a linear program over v and its
+# values W (Ng and Russell 2000), solved in the middle of all solutions:
 #
-#     W_t(s) - v(s) - E[W_(t+1)(s')]  is  0 for what the behaviour does,  and >= 0 for all else,
+#     W_t(s) - v(s) - E[W_(t+1)(s')]  is  0 for what the behaviour does,  and >= 0 for all else.
 #
-# and a solution in the middle of all makes as many as can be positive. Where the behaviour goes, W
-# follows from v alone: only in states that others may reach W is unknown.
-#
-# The program is solved with rounding. Its v is projected on what ties all that is to be tied, and
-# planned for. A face is accepted if the planner finds that all that the behaviour does is optimal,
-# to rounding, and that every action outside is clearly worse: these regrets are the proof. What one
-# direction closes is left out of the program for the next, inside the face.
-#
-# Source: the cone of rewards under which a policy is optimal (Ng and Russell 2000); facial
-# reduction.
+# Where the behaviour goes, W follows from v alone. v is projected on what ties all that is to be
+# tied, and planned for: a face is accepted if the planner's regrets prove it. What one direction
+# closes is left out of the program for the next, inside the face.
 
 # A program is worth solving with so many entries, so many multiplications in one of a hundred
 # iterations (about a second), and so many unknown values where the behaviour does not go.

@@ -40,7 +40,6 @@ from goalmeter.tabular.planning import (
     state_occupancy,
 )
 from goalmeter.tabular.policies import (
-    Rewards,
     check_policy,
     check_resolved,
     normalised_notes,
@@ -453,12 +452,8 @@ def known_utility_many(
     Results are those of single calls, up to rounding, in the order given. Worlds of like shape
     (numbers of states and actions, horizon, discount) are measured together, which is faster.
 
-    Args:
-        mdp: the world, or B worlds.
-        policies: B policies, or one that is measured in every world or against every utility.
-        utilities: B utilities, or one for all; default each world's own reward.
-        reference: as in `known_utility`, shared by the batch.
-        references: B of them, None among them for the uniform policy; in place of `reference`.
+    There are B worlds, policies, utilities (default: each world's own reward) and references (None
+    for the uniform policy), or one for all; `reference` is shared by all.
 
     Example: the mouse of `known_utility`, and one that finds its cheese in the other place.
         >>> to_cheese, to_nothing = [0, 1, 0], [0, 0, 1]

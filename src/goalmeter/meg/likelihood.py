@@ -382,10 +382,8 @@ def fitted_model(group: TrajectoryGroup, theta: FloatArray) -> SoftModel:
 
 # --- Large classes --------------------------------------------------------------------------------
 # Damped steps with the information of the states that the log visits (Fisher's scoring) lead to a
-# maximum. Where nothing is left to chance and all logs are whole, the evidence of a log is that of
-# a policy: it is concave, and its second derivative is the information of the states that the
-# *model* visits. Steps with that go first. Systems are solved by conjugate gradients with the
-# preconditioners of `meg.preconditioners`; the information of several worlds adds up.
+# maximum. Where nothing is left to chance and all logs are whole, the evidence is that of a policy,
+# whose second derivative has the states that the *model* visits: steps with these go first.
 
 _MAX_STEPS = 200
 _LEAST = 1e-14

@@ -49,17 +49,13 @@ from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.policies import normalised_notes
 
 # --- Penalised ------------------------------------------------------------------------------------
-# Far-out optima defeat plain Newton steps: utilities may have to grow without bound, in directions
-# whose sizes lie many powers of ten apart. With a penalty on their size the problem is well posed,
-# and so is its dual, a search among policies x:
+# Utilities may have to grow without bound, in directions whose sizes lie many powers of ten apart,
+# which defeats plain Newton steps. With a penalty the problem and its dual are well posed,
 #
 #     max over theta of  f(theta) - e/2 |theta|^2   =   min over x of  KL(x) + |r(x)|^2 / (2 e),
 #
-# with r(x) what the behaviour's features exceed those of x by. The optimal x is the model of the
-# optimal theta, and r = e theta. As e falls, f(theta) rises to the maximum of the evidence, and r
-# vanishes: value and bound close on each other. Each e takes a few Newton steps from the solution
-# of the one before. The bound that is reported is weak duality at whatever policy the search has
-# come to (`goalmeter.meg.certificate`).
+# r(x) what the behaviour's features exceed those of x by, e theta at the optimum. As e falls, value
+# and bound close on each other; each e takes a few Newton steps from the solution before.
 
 # The path is for classes of up to this many weights, where forming the information takes no more
 # than this many multiplications: about a second for each of a hundred Newton steps.
@@ -171,10 +167,7 @@ def _certify(at: _Point, bounds: Bounds) -> None:
 
 # --- Linear ---------------------------------------------------------------------------------------
 # The evidence is concave in the weights, so damped Newton steps find its global maximum, faces at
-# infinity included. The certificate comes from the other side, the maximum-entropy problem.
-#
-# Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximum causal entropy
-# (Ziebart 2010).
+# infinity included. Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4.
 
 # Classes of more weights are fitted by matching visits, and with features those where forming the
 # information takes more multiplications. Measured on grids, that is quicker from there on; below,

@@ -16,29 +16,17 @@ from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.tabular.mdp import TabularMDP
 
 # --- Value space ----------------------------------------------------------------------------------
-# The information of a class is a badly conditioned matrix in the utility; in the values W that a
-# utility gives rise to it is nearly local. Let W be the expected sum of a utility v under the
-# model's policy pi from each state on, nearly the same at all decision steps. Then v = B W, with
-# the sparse matrix B = I - g P_pi (g the discount), and
+# In the values W = B^-1 v that a utility v gives rise to under the policy pi, B = I - g P_pi, the
+# information is nearly local (derived in `docs/mathematics.md`):
 #
-#     v . (information) v  =  sum_t E_pi[psi psi]  =  W . L W,     L = P^T C P,
+#     v . (information) v  =  W . L W,     L = P^T C P,
 #     C(s) = sum_t d_t(s) (diag pi_t(s) - pi_t(s) pi_t(s)^T),
 #
-# so that (information + E)^-1 is nearly B (L + B^T E B)^-1 B^T, E diagonal. In the infinite problem
-# L = g^2 P^T C P, and the formula is exact. With a finite horizon P_pi is the average over decision
-# steps, each weighted by how often it is in a state, and what follows the last decision counts as
-# 0. Utilities of time and state have W_t - g P_pi W_(t+1) for B, and one matrix L for each
-# decision: exact too.
-#
-# Utilities over state-action pairs are a sum of two parts, whose inverses are added up. What tells
-# the actions of a state apart has the information C itself, one small block a state. Payments
-# w(s) - g E[w(s')] add up to what is paid first and last: their information is nearly P^T C P
-# divided by the number of decisions, and 0 in the infinite problem.
-#
-# Where behaviour is all but certain in a world with chance, all of this is far from it. Classes
-# of some hundred weights are then solved with the matrix itself.
-#
-# Source: `docs/mathematics.md`, which derives it.
+# so (information + E)^-1 is nearly B (L + B^T E B)^-1 B^T, E diagonal; in the infinite problem
+# exactly, with g^2 L. With a horizon P_pi is averaged over decisions, and what follows the last one
+# counts as 0. Utilities of time and state have one exact L for each decision. For those over state-
+# action pairs two inverses are added up: of C itself, for what tells actions apart, and of payments
+# w(s) - g E[w(s')], of which only the ends are felt: P^T C P over the number of decisions.
 
 Operator = Callable[[FloatArray], FloatArray]
 
@@ -301,14 +289,10 @@ def _has_narrow_band(rows: Any, mdp: TabularMDP) -> bool:
 
 
 # --- Counted --------------------------------------------------------------------------------------
-# A constant added to a feature changes no policy, so every feature is counted from its least value:
-# expectations are then positive, as visits are, and changes of their logarithms make sense.
-#
-# What a behaviour never does is a face of its own (`goalmeter.meg.faces`): where it only ever
-# meets the least value of a feature, or the largest, a utility may make that feature ever less, or
-# more, attractive, for which all policies that surely meet nothing else are equally good.
-#
-# Source: generalised iterative scaling (Darroch and Ratcliff 1972) for changes of logarithms.
+# Every feature is counted from its least value, which changes no policy: expectations are then
+# positive, as visits are, and changes of their logarithms make sense (generalised iterative
+# scaling, Darroch and Ratcliff 1972). Where a behaviour only ever meets the least value of a
+# feature, or the largest, that is a face of its own (`goalmeter.meg.faces`).
 
 # With so small a share of entries that are not 0, products are quicker compressed.
 _SPARSE = 0.1
@@ -390,18 +374,13 @@ def model_visits(model: SoftModel) -> FloatArray:
 
 
 # --- Feature space --------------------------------------------------------------------------------
-# With features Phi and the information H of utilities, the information of weights is Phi^T H Phi.
-# The values of features are what is still to be expected of each: with P_pi averaged over decision
-# steps,
+# With features Phi, values W of what is still to be expected of each, and P_pi averaged over steps,
 #
 #     W = (I - g P_pi)^-1 (features, averaged over pi),     Y(s, a) = features(s, a) + g E[W(s')],
-#     Phi^T H Phi  is nearly  sum over s of Y(s)^T C(s) Y(s),  C(s) = sum_t d_t (diag pi - pi pi^T),
+#     information  is nearly  sum over s of Y(s)^T C(s) Y(s),  C(s) = sum_t d_t (diag pi - pi pi^T).
 #
-# because psi(s, a) is Y(s, a) less its mean over actions. What the last decision leads to is
-# never paid, so its C(s) meets the features alone. Where the features of a state are alike for
-# all actions, they drop out. In the infinite problem this is exact.
-#
-# Source: `docs/mathematics.md`.
+# What the last decision leads to is never paid, so its C(s) meets the features alone. Features that
+# are alike for all actions of a state drop out. See `docs/mathematics.md`.
 
 _FEATURE_SPACE_RIDGE = 1e-13
 # Beyond, weights count one by one: forming the matrix would take longer than many products.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -38,13 +38,9 @@ from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import normalised_notes
 
 # --- Logged information ---------------------------------------------------------------------------
-# A log visits few of the states that there are at each decision, and only these have a part in
-#
-#     information = sum over t, s of weight_t(s) E_pi[psi_t(s) psi_t(s)^T],
-#     psi_t(s, a) = features + E[W_(t+1)(s')] - W_t(s),
-#
-# with W_t [S, D] the expected features still to come: rows of psi are worked out where there is
-# weight alone.
+# A log visits few of the states that there are, and only these have a part in the information: rows
+# of psi_t(s, a) = features + E[W_(t+1)(s')] - W_t(s) are worked out where there is weight, with W_t
+# [S, D] the expected features still to come.
 
 
 def information_of(model: SoftModel, states: FloatArray) -> FloatArray:
@@ -92,19 +88,6 @@ class ResamplingOptions(TypedDict, total=False):
     rng: np.random.Generator | None
 
 
-class Inference(TypedDict):
-    """Estimate, interval and test, the fields of a `TrajectoryMeg`."""
-
-    corrected: float
-    unfloored: float
-    standard_error: float
-    interval: tuple[float, float]
-    confidence: float
-    likelihood_ratio: float
-    degrees_of_freedom: float
-    p_value: float
-
-
 def infer(
     groups: Sequence[TrajectoryGroup],
     fit: Fit,
@@ -113,8 +96,8 @@ def infer(
     resamples: int,
     rng: np.random.Generator,
     maximum: float,
-) -> Inference:
-    """Correct, bound and test a fit; `maximum` is what MEG can be at most, nats."""
+) -> dict[str, Any]:
+    """Correct, bound and test a fit, as fields of `TrajectoryMeg`; `maximum` as there."""
     # With e_i the evidence of trajectory i at the fit, s_i its score, H the information and J the
     # variance of the scores, the maximised average exceeds the truth by tr(H^-1 J) / (2 n) to first
     # order. `replicates` are the maxima that bootstrap samples would be fitted to.
@@ -159,16 +142,16 @@ def infer(
         # Not told apart from the reference at this level, so 0 is among the credible values;
         # near 0 the evidence is quadratic in the sample and the bootstrap alone would miss it.
         low = 0.0
-    return Inference(
-        corrected=corrected,
-        unfloored=unfloored,
-        standard_error=float(evidence.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
-        interval=(low, max(high, corrected)),
-        confidence=confidence,
-        likelihood_ratio=test.statistic,
-        degrees_of_freedom=test.degrees_of_freedom,
-        p_value=test.p_value,
-    )
+    return {
+        "corrected": corrected,
+        "unfloored": unfloored,
+        "standard_error": float(evidence.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
+        "interval": (low, max(high, corrected)),
+        "confidence": confidence,
+        "likelihood_ratio": test.statistic,
+        "degrees_of_freedom": test.degrees_of_freedom,
+        "p_value": test.p_value,
+    }
 
 
 def held_out(
@@ -220,8 +203,8 @@ def from_trajectories(
 ) -> TrajectoryMeg:
     """MEG of the policy behind logged trajectories, whose dynamics are known.
 
-    Several MDPs with their trajectories may be given as lists: one rationality, or one weight
-    vector, is then fitted to all of them, and values are averages over all trajectories.
+    Several MDPs may be given as a list: one rationality, or one weight vector, is then fitted to
+    all of them, and values are averages over all trajectories.
 
     Args:
         mdp: the world, or a list of worlds.
@@ -240,10 +223,6 @@ def from_trajectories(
     Returns:
         A `TrajectoryMeg`. Its `upper_bound` is the evidence that a model which knew every
         sampled frequency would score: no utility of any class can exceed it on these data.
-
-    Raises:
-        InvalidTrajectoryError: trajectories that the MDP cannot have produced.
-        InvalidParameterError: options out of range or lists of different lengths.
 
     Source: MEG paper (NeurIPS 2024), section 3 (expectations replaced by averages); the
     correction is that of Takeuchi's information criterion, of which parameters / (2 n) is the
@@ -324,7 +303,7 @@ def estimate(
 def check_options(
     folds: int, resamples: int, rng: np.random.Generator | None
 ) -> np.random.Generator:
-    """The source of randomness; raises `InvalidParameterError` if an option is out of range."""
+    """Check options and return the source of randomness."""
     rng = np.random.default_rng(0) if rng is None else rng
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameterError(
@@ -339,7 +318,7 @@ def check_options(
     return rng
 
 
-def _notes(n: int, value: float, rationality: float, inference: Inference) -> tuple[str, ...]:
+def _notes(n: int, value: float, rationality: float, inference: dict[str, Any]) -> tuple[str, ...]:
     notes = [PESSIMISES] if rationality < 0 else []
     if n == 1:
         notes.append("one trajectory supports no interval and no held-out value")

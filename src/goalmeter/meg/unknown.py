@@ -28,7 +28,7 @@ from goalmeter.meg.linear import (
 from goalmeter.meg.neural import neural_utility
 from goalmeter.meg.result import Listener, MegResult, Watch, listener
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.visit_matching import PenalisedClimb
+from goalmeter.meg.visit_matching import penalised_climb
 from goalmeter.tabular.batched import Sums
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
@@ -65,14 +65,8 @@ def simplest_utility(
     Very different utilities predict the same behaviour, and the one that `unknown_utility` ends
     with spends large weights on the last hundredth of a nat. Asking for a little less leaves the
     weights that behaviour insists on: this is the utility to plot. It is the maximiser of evidence
-    - penalty / 2 * sum of squared weights for the largest penalty on a fixed grid that reaches the
-    share.
-
-    Args:
-        mdp: the world; its reward is not used.
-        policy: [S, A] or [H, S, A].
-        share: least part of the class's MEG to explain, in (0, 1).
-        features, over, reference: as in `unknown_utility`.
+    - penalty / 2 * sum of squared weights for the largest penalty on a fixed grid that reaches
+    `share` of the class's MEG, in (0, 1); the other arguments are those of `unknown_utility`.
 
     Example: one coin flip, won four times in five.
         >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
@@ -87,15 +81,14 @@ def simplest_utility(
     behaviour = behaviour_of(mdp, [policy])
     log_reference = log_of_reference(mdp, reference)
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
-    large = is_large(mdp, utilities)
-    climb = PenalisedClimb(start, behaviour) if large else None
+    path = penalised_climb(start, behaviour, _PENALTIES) if is_large(mdp, utilities) else None
     # Weights of the utility itself, at rationality 1: their size is the rationality.
     model, evidence = start, 0.0
     # From strong to weak penalties: the first utility that explains enough is the smallest.
     for penalty in _PENALTIES:
         if evidence >= share * best.value:
             break
-        model = climb.to(penalty) if climb else climb_gradients(model, behaviour, penalty)
+        model = next(path) if path else climb_gradients(model, behaviour, penalty)
         evidence = model.evidence(behaviour)
     utility, rationality = normalised_utility(utilities, model.theta)
     part = evidence / best.value if best.value > 0 else 0.0
@@ -211,13 +204,9 @@ def unknown_utility_many(
     shape (numbers of states and actions, horizon, discount) are searched together, where the class
     has up to 100 weights; what does not close there is searched alone, as larger ones are.
 
-    Args:
-        mdp: the world, or B worlds; their rewards are not used.
-        policies: B policies, or one for all worlds.
-        over, reference, tolerance: as in `unknown_utility`, shared by all.
-        references: B of them, None among them for the uniform policy; in place of `reference`.
-        timeout: seconds after which all searches end with what they have: those that had not begun
-            with the value 0 and the bound that is known beforehand.
+    There are B worlds, policies and references (None for the uniform policy), or one for all;
+    `reference` is shared by all. After the `timeout`, in seconds, all searches end with what they
+    have: those that had not begun with the value 0 and the bound that is known beforehand.
 
     Example: the mouse of `unknown_utility`, and one that is not so sure.
         >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]

@@ -1,27 +1,19 @@
 """The best utility of a large class: Newton steps along falling penalties, matrix-free.
 
-Where every entry of the utility is a weight of its own, features are visits. At the best utility
-the model visits everything as often as the behaviour does, which may be a millionth of a millionth
-of a visit: the evidence hardly feels such states, and yet the bound does. So the problem is solved
-at one scale after another, as in `goalmeter.meg.linear`,
+Where every entry of the utility is a weight of its own, features are visits. The evidence hardly
+feels states that are visited a millionth of a millionth of a time, and yet the bound does, so the
+problem is solved at one scale after another,
 
     max over u of  f(u) - e/2 |u|^2,      where        m(u) = a - e u
 
-with m the model's visits and a the behaviour's. From one penalty e to the next, e', visits have to
-change by the factor (a - e' u) / (a - e u), which lies between e'/e and about 1, so in logarithms
-
-    log m(u + v) = log m(u) + (information . v) / m,     information . v = m log((a - e' u) / m),
-
-and a step lowers even what is visited far too often to where it belongs. Newton steps on the
-penalised evidence then correct it. Systems are solved by conjugate gradients with the
-preconditioner of `meg.preconditioners`.
-
-Source: `docs/mathematics.md`.
+with m the model's visits and a the behaviour's. From one penalty e to the next, e', a step in
+logarithms, log m(u + v) = log m(u) + (information . v) / m, lowers even what is visited far too often,
+and Newton steps correct it. Source: `docs/mathematics.md`, "Large classes".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -33,8 +25,8 @@ from goalmeter.meg.certificate import (
     Bounds,
     Certificate,
     LinearFit,
-    NewtonDirection,
     UtilitySearch,
+    newton_direction,
     policy_certificate,
     price,
     tilted,
@@ -91,10 +83,6 @@ class _Point:
     def __post_init__(self) -> None:
         self.visits = model_visits(self.model)
         self.utility = centred(self.model)
-
-    def penalised(self, penalty: float) -> float:
-        """The evidence less what the penalty costs, nats."""
-        return self.value - cost(self.model, penalty)
 
 
 class _Damping(NamedTuple):
@@ -196,23 +184,21 @@ def _follow(
     return replace(fit, growing=far and width > _GROWING * min(ranges[-3:]))
 
 
-class PenalisedClimb:
-    """The best utilities of a class of visits under penalties on their size, one after another."""
-
-    def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
-        start = counted(start)
-        self._matching = _Matching(UtilitySearch(behaviour, _DONE, Bounds(np.inf)), start)
-        self._at = self._matching.at(start)
-
-    def to(self, penalty: float) -> SoftModel:
-        """The model of max f(u) - penalty / 2 |u|^2 from the last one on."""
+def penalised_climb(
+    start: SoftModel, behaviour: Behaviour, penalties: Iterable[float]
+) -> Iterator[SoftModel]:
+    """The models of max f(u) - penalty / 2 |u|^2 for one penalty after another."""
+    start = counted(start)
+    matching = _Matching(UtilitySearch(behaviour, _DONE, Bounds(np.inf)), start)
+    at = matching.at(start)
+    for penalty in penalties:
         damping = _Damping()
         for _ in range(_MAX_STEPS):
-            after, damping, promised = _climb(self._matching, self._at, penalty, damping, False)
-            self._at = self._at if after is None else after
+            after, damping, promised = _climb(matching, at, penalty, damping, False)
+            at = at if after is None else after
             if promised < _DONE or damping.size > _MOST_DAMPED:
                 break
-        return self._at.model
+        yield at.model
 
 
 def centred(model: SoftModel) -> FloatArray:
@@ -250,17 +236,17 @@ def _certify(search: _Matching, at: _Point, bounds: Bounds) -> _Point:
     # The step leaves the value right to the square of what it was.
     direction, proven = _proven(search, at)
     bounds.add(proven)
-    after = search.at(at.model.at(at.model.theta + direction.weights))
+    after = search.at(at.model.at(at.model.theta + direction))
     return after if after.value > at.value else at
 
 
-def _proven(search: _Matching, at: _Point) -> tuple[NewtonDirection, Certificate]:
+def _proven(search: _Matching, at: _Point) -> tuple[FloatArray, Certificate]:
     """The exact Newton direction at a point, and what the policy along it proves."""
     gradient = search.target - at.visits
     worth = min(max(at.value, _SMALLEST), 1.0)
     missed = _MISSED * search.tolerance * worth
-    direction = NewtonDirection(at.model, at.visits, gradient, search.space, _LEAST, missed)
-    return direction, policy_certificate(at.model, tilted(direction), search.target)
+    direction = newton_direction(at.model, at.visits, gradient, search.space, _LEAST, missed)
+    return direction, policy_certificate(at.model, tilted(at.model, direction), search.target)
 
 
 def _climb(
@@ -285,7 +271,7 @@ def _climb(
         added = added + penalty * (shifted / wanted - 1.0)
     step = _solved(search.space, at.model, shifted, added, right)
     promised = float(gradient @ step)
-    before = at.penalised(penalty)
+    before = at.value - cost(at.model, penalty)
     # A shorter step is cheaper to try than another system to solve.
     for length in (1.0, 0.5, 0.25):
         # The one before is let go first: a large model takes gigabytes.

@@ -14,12 +14,11 @@ from goalmeter.meg.simulator.protocol import END, StepOutcome
 from goalmeter.meg.simulator.utilities import Range
 
 # --- Observed outcomes ---------------------------------------------------------------------------
-# States are numbered as they are met. An outcome is the next state, or the end, with what each
-# utility pays on the way. A pair of state and action either draws nothing from the simulator's
-# generator, and then one outcome is all there is, or it has a list of outcomes that earlier draws
-# showed, and everything else counts as *unlisted*. The list is fixed before the draws that are
-# counted: the confidence set of `confidence` needs outcomes that are named in advance. A pair with
-# too many unlisted outcomes starts anew with a longer list.
+# A pair of state and action either draws nothing from the simulator's generator, and then one
+# outcome is all there is, or has a list of outcomes (next state or end, payments) that earlier
+# draws showed, and everything else counts as *unlisted*. The list is fixed before the draws that
+# are counted: the confidence set needs outcomes that are named in advance. With too many unlisted,
+# it starts anew.
 
 # Draws that are spent on the list of outcomes; one outcome in so many stays unlisted for long.
 LISTING = 24
@@ -144,22 +143,15 @@ class StepOutcomeTable:
 
 
 # --- Confidence set -----------------------------------------------------------------------------
-# For a pair of state and action let p be its distribution over K listed outcomes and "unlisted",
-# n draws with frequencies f, and q(draws) the probability of the draws under any predictor that
-# is named in advance. q(draws) / p(draws) is a martingale of mean 1, so by Ville's inequality,
-# but for a probability of `error`, at every n at once (n adaptive, looked at at will)
+# With p the distribution of a pair over its outcomes, f the frequencies of n draws, and q(draws)
+# their probability under a predictor named in advance (the Dirichlet mixture with 1/2 for each
+# listed outcome), but for a probability of `error`, at every n at once (derived in
+# `docs/mathematics.md`)
 #
-#     n KL(f || p) <= radius := log 1/error + sum_k n_k log f_k - log q(draws).
+#     n KL(f || p) <= radius := log 1/error + sum_k n_k log f_k - log q(draws),
+#     E_p v <= c - exp(-radius / n) exp(sum_k f_k log(c - v_k))    for every c >= all v_k,
 #
-# Here q is the Dirichlet mixture with 1/2 for each listed outcome and little for "unlisted". What
-# an expectation can be over all such p is bounded by the weighted inequality of the means: for
-# every ceiling c that no value exceeds
-#
-#     c - sum_k p_k v_k >= exp(sum_k f_k log(c - v_k) - KL(f || p)),
-#     so  E_p v <= c - exp(-radius / n) exp(sum_k f_k log(c - v_k)).
-#
-# Any c gives a valid bound, so its numerical minimum over c is one too. The set does not depend on
-# the values: what is worked out with it holds for every utility, rationality and policy at once.
+# so the numerical minimum over c is a bound too, for every utility, rationality and policy at once.
 
 _LISTED, _CONFIDENCE_UNLISTED = 0.5, 0.02
 # sum over i >= 2 of 1 / (i log(i)^2), rounded up: what the errors of all lists add up to.
@@ -273,12 +265,10 @@ def _least_ceiling(
 # --- Possible worlds ----------------------------------------------------------------------------
 # With a uniform reference the soft value of a state is taken relative to free choice,
 #
-#         W_t(s) = log 1/A sum_a exp(E[b u + W_{t+1}(s')]),    W = 0 after the last decision and the
-#     end,
+#     W_t(s) = log 1/A sum_a exp(E[b u + W_{t+1}(s')]),    0 after the last decision or an end,
 #
-# so that a decision that is not made, or changes nothing, counts nothing, and MEG at rationality
-# b is b E[sum u] - E W_0(start). Expectations are replaced by their upper (lower) bounds over the
-# confidence set; since W grows with each of them, the recursion bounds W_0 of the true world.
+# and MEG at rationality b is b E[sum u] - E W_0(start). W grows with each expectation, so the
+# recursion with their upper (lower) bounds over the confidence set bounds W_0 of the true world.
 
 # Which of the possible worlds: the one as observed, or the most or least favourable.
 AS_SEEN, MOST, LEAST = "as seen", "most", "least"

@@ -45,14 +45,10 @@ if TYPE_CHECKING:
     from goalmeter.meg.simulator.worlds import Simulator
 
 # --- Agreement of episodes with saved states -----------------------------------------------------
-# Both are draws of one action in one state if the state's name holds all that decides. Let q be a
-# predictor that is named in advance. Under one distribution p of both,
-#
-#     q(walked) q(drawn) / max over p of p(walked) p(drawn)
-#
-# is at most q(walked) q(drawn) / p(walked) p(drawn), whose expectation is 1 whatever p is, and at
-# every time of looking. So it exceeds 1 / error with a probability of `error` at most (Ville's
-# inequality; Wasserman, Ramdas & Balakrishnan, "Universal inference", PNAS 2020).
+# If a state's name holds all that decides, both are draws of one distribution p, and with a
+# predictor q named in advance q(walked) q(drawn) / max over p of p(walked) p(drawn) exceeds 1 /
+# error with a probability of `error` at most, at every time (Wasserman, Ramdas & Balakrishnan, PNAS
+# 2020).
 
 # Weight of each outcome in the predictor, a Dirichlet mixture.
 _WEIGHT = 0.5
@@ -240,10 +236,9 @@ def _in_words(outcome: StepOutcome) -> str:
 
 # --- Measurement by states ----------------------------------------------------------------------
 # The states that can be reached are tried action by action; what was seen leaves a set of possible
-# worlds (`confidence`), and the highest soft value among them is above the true
-# one. It is so for every utility and rationality at once, so these may be chosen freely. What the
-# agent collects comes from its own fresh episodes, each beside the soft value of the state in which
-# it began; in a world without chance it is computed.
+# worlds (`confidence`), whose highest soft value bounds the true one, for every utility and
+# rationality at once. What the agent collects comes from its own fresh episodes, or is computed
+# without chance.
 
 METHOD = "table of states with a confidence set of worlds"
 # Of the budget: the first episodes, and what exploring may take before anything is bounded.

@@ -131,12 +131,10 @@ def entropies(policy: FloatArray) -> FloatArray:
 
 # --- Bounds from the start ----------------------------------------------------------------------
 # By Jensen's inequality exp W_0 is at most E[exp(b R)] under free choice, R what an episode
-# collects: equal where nothing is left to chance, looser where much is. Episodes of free choice
-# bound that expectation, given the most that an episode can collect. What n episodes never showed
-# may have a probability of 9 / n or so, which holds the bound on MEG below log n; with nothing
-# but `reset` and `step` no method gets above the logarithm of its steps by more than a constant:
-# see docs/mathematics.md. The plain average of exp(b R) is no bound: it says 93.7 nats of an
-# agent that has 49.7.
+# collects. Its episodes bound that expectation, given the most that one can collect; the plain
+# average is no bound. What n episodes never showed may have a probability of 9 / n or so, which
+# holds the bound on MEG below log n: no method gets far above that with `reset` and `step`
+# (docs/mathematics.md).
 
 # Of the steps: what the agent's own episodes take.
 _AGENT = 0.35

@@ -110,12 +110,10 @@ def _highest(lines: FloatArray, left: float, right: float) -> float:
 
 
 # --- Bounds of one utility ----------------------------------------------------------------------
-# Soft values and returns enter as bounds that hold in every possible world at once, whatever they
-# were chosen by; and limits by betting are monotone in each observation. So an episode's true
-# value may be replaced by a bound of it, chosen with the same data, and the limit stays a limit.
-# Only the rationality must not be chosen by the episodes that bound it: where all begin in one
-# state, all rationalities are bounded at once, since the limit of b R is b times that of R; where
-# starts differ, rationalities come from a grid, each with a share of the error.
+# Limits by betting are monotone in each observation, so an episode's true value may be replaced by
+# a bound of it, chosen with the same data. Only the rationality must not be chosen by the episodes
+# that bound it: where all begin in one state, all are bounded at once, since the limit of b R is b
+# times that of R; where starts differ, they come from a grid, each with a share of the error.
 
 # Multiples of the rationality that fits best, at which a lower end is tried.
 _TRIED = (0.35, 0.5, 0.65, 0.8, 1.0, 1.2)

@@ -363,11 +363,10 @@ def _array(observation: Any) -> Any:
 
 
 # --- Fit ----------------------------------------------------------------------------------------
-# MEG towards u is at least E_agent[sum u] - log E_reference[exp sum u], with equality where
-# nothing is left to chance. That is climbed by Adam, with what a bound will take off later: what
-# the mean of so few episodes may be off by, and episodes of the reference that were not seen and
-# may have collected the most. Without these two terms the best fit tells single episodes apart,
-# and nothing of it holds up on others.
+# MEG towards u is at least E_agent[sum u] - log E_reference[exp sum u]. That is climbed by Adam,
+# less what a bound will take off later (the error of the mean, and episodes of the reference that
+# were not seen): without these terms the best fit tells single episodes apart and does not hold up
+# on others.
 
 # Episodes that are added to those of the reference, as if they had collected the most.
 _UNSEEN = 1.0
