@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -224,15 +224,6 @@ class Spectrum:
         return np.where(matters, kept * self.unit, directions)
 
 
-class Faces(NamedTuple):
-    """The faces (see `goalmeter.meg.faces`) of F of W worlds."""
-
-    places: IntArray  # the worlds, [F]
-    allowed: BoolArray  # the actions inside, [T, A, F, S]
-    direction: FloatArray  # with a largest entry of 1, [F, D]
-    value: FloatArray  # evidence of the model inside, [F] nats
-
-
 def find_faces(
     batch: WorldBatch,
     model: SoftModel,
@@ -240,12 +231,13 @@ def find_faces(
     step: FloatArray,
     psi: dict[int, FloatArray],
     wanted: BoolArray,
-) -> Faces | None:
+) -> list[tuple[int, BoolArray, FloatArray, float]]:
     """The faces that exact Newton steps [W, D] diverge towards, in the wanted worlds [W]."""
+    # Each with its world, the actions inside [T, A, S], a direction and the evidence inside, nats.
     everywhere, shrinks = survivors(model, psi, batch.weights, batch.n_worlds)
     places = np.flatnonzero(wanted & shrinks)
     if not places.size:
-        return None
+        return []
     allowed = batch.by_world(everywhere)[:, :, places]
     some, theta, step = batch.take(places), theta[places], step[places]
     flat = allowed.reshape(*allowed.shape[:2], -1)
@@ -265,7 +257,10 @@ def find_faces(
         if exists.all():
             break
     value = inside.evidence(confined)
-    return Faces(places[exists], allowed[:, :, exists], direction[exists], value[exists])
+    return [
+        (int(places[k]), allowed[:, :, k], direction[k], float(value[k]))
+        for k in np.flatnonzero(exists)
+    ]
 
 
 # --- Search ---------------------------------------------------------------------------------------
@@ -296,6 +291,11 @@ class Fits:
     closed: BoolArray  # whose bound is within the tolerance
     direction: FloatArray  # of an optimum at infinity the utility that leads to the first face
     error: FloatArray  # rounding error of the values, nats
+    damping: FloatArray
+    gain: FloatArray  # of the last step, nats
+    idle: IntArray  # steps in a row that gained next to nothing
+    # KL and residual of each policy that was tried (see `Certificate`); infinite without a proof
+    certificates: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
     # the actions [T, A, S] of the last face
     faces: dict[int, BoolArray] = field(default_factory=dict)
     stopped: bool = False  # time was over before the others were through
@@ -311,68 +311,28 @@ class Fits:
             yield faced, batch.take(faced).confined(allowed.reshape(*allowed.shape[:2], -1))
 
 
-@dataclass
-class _Run:
-    """What is known of the worlds that are still in the search; arrays [W] and [W, D]."""
-
-    place: IntArray  # in the fits of all
-    theta: FloatArray
-    value: FloatArray
-    damping: FloatArray
-    gain: FloatArray
-    idle: IntArray
-    certificates: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
-
-    def _arrays(self) -> tuple[FloatArray | IntArray, ...]:
-        return self.place, self.theta, self.value, self.damping, self.gain, self.idle
-
-    def take(self, chosen: IntArray) -> _Run:
-        """Some of the worlds."""
-        taken = _Run(*(array[chosen] for array in self._arrays()))  # type: ignore[arg-type]
-        taken.certificates = [(kl[chosen], residual[chosen]) for kl, residual in self.certificates]
-        return taken
-
-    @classmethod
-    def joined(cls, runs: Sequence[_Run]) -> _Run:
-        """Worlds of several runs as one, in the order of their places."""
-        arrays = zip(*(run._arrays() for run in runs), strict=True)
-        joined = cls(*map(np.concatenate, arrays))  # type: ignore[arg-type]
-        start = 0
-        for run in runs:
-            slots = slice(start, start + run.place.size)
-            for kl, residual in run.certificates:
-                # What certificates proved of each world stays; of the others they prove nothing.
-                padded = np.full(joined.place.size, np.inf), np.zeros(joined.place.size)
-                padded[0][slots], padded[1][slots] = kl, residual
-                joined.certificates.append(padded)
-            start = slots.stop
-        return joined.take(np.argsort(joined.place))
-
-
 def search(batch: WorldBatch, tolerance: float, ceiling: FloatArray) -> Fits:
     """The best utility of each world; `ceiling` [W] are bounds known beforehand, nats."""
-    n = batch.n_worlds
-    theta, zero, none = np.zeros((n, batch.space.n_weights)), np.zeros(n), np.zeros(n, np.int64)
+    n, d = batch.n_worlds, batch.space.n_weights
     fits = Fits(
-        theta=theta.copy(),
-        value=zero.copy(),
+        theta=np.zeros((n, d)),
+        value=np.zeros(n),
         bound=ceiling.copy(),
-        size=zero.copy(),
-        steps=none.copy(),
+        size=np.zeros(n),
+        steps=np.zeros(n, np.int64),
         closed=ceiling <= tolerance,
-        direction=theta.copy(),
-        error=zero.copy(),
+        direction=np.zeros((n, d)),
+        error=np.zeros(n),
+        damping=np.ones(n),
+        gain=np.full(n, np.inf),
+        idle=np.zeros(n, np.int64),
     )
-    run = _Run(np.arange(n), theta, zero, np.ones(n), np.full(n, np.inf), none)
     try:
-        within: WorldBatch | None = batch
-        while within is not None:
-            faced = _ascend(within, run, fits, tolerance, ceiling)
+        place = _ascend(batch, np.arange(n), fits, tolerance, ceiling)
+        while place.size:
             # Worlds that came to a face go on inside it, together.
-            within = None
-            if faced:
-                run = _Run.joined(faced)
-                ((_, within),) = fits.groups(batch, run.place)
+            ((_, within),) = fits.groups(batch, place)
+            place = _ascend(within, place, fits, tolerance, ceiling)
         for chosen, closed in fits.groups(batch, np.flatnonzero(fits.closed)):
             _polish(closed, fits, chosen)
     except TimeIsUp:
@@ -382,62 +342,62 @@ def search(batch: WorldBatch, tolerance: float, ceiling: FloatArray) -> Fits:
 
 
 def _ascend(
-    batch: WorldBatch, run: _Run, fits: Fits, tolerance: float, ceiling: FloatArray
-) -> list[_Run]:
-    """Rounds of a step in each world, into `fits`; returns the worlds that came to a face."""
-    model, ends, faced = batch.model(run.theta), fits.closed[run.place], []
+    batch: WorldBatch, place: IntArray, fits: Fits, tolerance: float, ceiling: FloatArray
+) -> IntArray:
+    """Rounds of a step in each world of a batch, into `fits`; returns those that came to a face."""
+    # `place` are the batch's worlds in the fits of all; worlds that are through are left behind.
+    model, ends, faced = batch.model(fits.theta[place]), fits.closed[place], []
     for _ in range(MOST_ROUNDS):
         if ends.all():
             break
         if 3 * ends.sum() >= len(ends):
             kept = np.flatnonzero(~ends)
-            batch, run = batch.take(kept), run.take(kept)
-            model, ends = batch.model(run.theta), np.zeros(len(kept), dtype=bool)
-        fits.steps[run.place[~ends]] += 1
+            batch, place = batch.take(kept), place[kept]
+            model, ends = batch.model(fits.theta[place]), np.zeros(len(kept), dtype=bool)
+        fits.steps[place[~ends]] += 1
         gradient = batch.apart(model.gradient(batch.behaviour))
-        far = np.repeat(run.gain > FAR, batch.space.shape[2])
+        far = np.repeat(fits.gain[place] > FAR, batch.space.shape[2])
         visited = batch.behaviour.states[..., 0]
         states = np.where(far, 0.5 * (model.states + visited), model.states)
         unit, matrices = scaled(batch.information(model, states))
-        near = ~ends & (run.gain <= NEAR)
+        near = ~ends & (fits.gain[place] <= NEAR)
         if near.any():
-            step = np.zeros_like(run.theta)
+            step = np.zeros_like(gradient)
             step[near] = Spectrum.of(unit[near], matrices[near]).solve(gradient[near])
             psi = dict(model.tangents(batch.joined(step)[:, None]))
-            # What policies along the steps prove: KL and residual [W]; infinite if nothing.
             proven = matching_certificates(model, psi, batch.n_worlds)
             visits = batch.apart(model.utilities.collect(proven.visits)[:, 0])
             residual = np.abs(gradient - visits).max(axis=1) + proven.lost
             holds = proven.holds & near
-            kl = np.where(holds, proven.kl, np.inf)
-            run.certificates.append((kl, np.where(holds, residual, 0.0)))
-            ends |= _closed(run, fits, ceiling, tolerance)
-            faces = find_faces(batch, model, run.theta, step, psi, near & ~ends)
-            if faces is not None:
+            kl, missed = np.full(len(fits.value), np.inf), np.zeros(len(fits.value))
+            kl[place[holds]], missed[place[holds]] = proven.kl[holds], residual[holds]
+            fits.certificates.append((kl, missed))
+            ends |= _closed(place, fits, ceiling, tolerance)
+            theta = fits.theta[place]
+            for i, allowed, direction, inside in find_faces(
+                batch, model, theta, step, psi, near & ~ends
+            ):
+                world = int(place[i])
                 # A face holds the limit of ever better models, so it cannot be worse than this.
-                good = faces.value >= run.value[faces.places] - tolerance
-                entered = faces.places[good]
-                run.value[entered] = faces.value[good]
-                for slot in np.flatnonzero(good):
-                    place = int(run.place[faces.places[slot]])
-                    if place not in fits.faces:
-                        fits.direction[place] = faces.direction[slot]
-                    fits.faces[place] = faces.allowed[:, :, slot]
-                faced.append(run.take(entered))
-                ends[entered] = True
+                if inside >= fits.value[world] - tolerance:
+                    if world not in fits.faces:
+                        fits.direction[world] = direction
+                    fits.faces[world], fits.value[world] = allowed, inside
+                    faced.append(world)
+                    ends[i] = True
         moving = ~ends
         if moving.any():
-            model, moved = _climb(batch, run, gradient, unit, matrices, moving)
+            model, moved = _climb(batch, place, fits, gradient, unit, matrices, moving)
             stuck = moving & ~moved
-            ends |= stuck & (run.gain <= NEAR)
-            run.gain[stuck] = 0.0
-            idle = moved & (run.gain < IDLE_SHARE * tolerance)
-            run.idle = np.where(idle, run.idle + 1, np.where(moved, 0, run.idle))
-            ends |= run.idle >= IDLE_STEPS
-        fits.theta[run.place], fits.value[run.place] = run.theta, run.value
+            ends |= stuck & (fits.gain[place] <= NEAR)
+            fits.gain[place[stuck]] = 0.0
+            gains = fits.gain[place] >= IDLE_SHARE * tolerance
+            fits.idle[place[moved & gains]] = 0
+            fits.idle[place[moved & ~gains]] += 1
+            ends |= fits.idle[place] >= IDLE_STEPS
         # What was proven before the step may be enough for where it led.
-        ends |= _closed(run, fits, ceiling, tolerance)
-    return [some for some in faced if some.place.size]
+        ends |= _closed(place, fits, ceiling, tolerance)
+    return np.array(sorted(faced), dtype=np.int64)
 
 
 def _polish(batch: WorldBatch, fits: Fits, closed: IntArray) -> None:
@@ -479,24 +439,25 @@ def verify(
     fits.closed[chosen] &= resolved & (np.abs(bound - value) <= np.maximum(tolerance, error))
 
 
-def _closed(run: _Run, fits: Fits, ceiling: FloatArray, tolerance: float) -> BoolArray:
+def _closed(place: IntArray, fits: Fits, ceiling: FloatArray, tolerance: float) -> BoolArray:
     """The worlds whose least bound, for utilities up to a thousand times their own, is close."""
-    size = BOUND_FACTOR * np.maximum(1.0, np.abs(run.theta).sum(axis=1))
-    bound, needed = ceiling[run.place].copy(), np.zeros(len(size))
-    for kl, residual in run.certificates:
-        upper = kl + size * residual
+    size = BOUND_FACTOR * np.maximum(1.0, np.abs(fits.theta[place]).sum(axis=1))
+    bound, needed = ceiling[place], np.zeros(len(size))
+    for kl, residual in fits.certificates:
+        upper = kl[place] + size * residual[place]
         better = upper < bound
         bound = np.where(better, upper, bound)
-        needed = np.where(better, np.where(residual > 0, size, 0.0), needed)
-    fits.bound[run.place], fits.size[run.place] = bound, needed
-    closed = bound - run.value <= tolerance
-    fits.closed[run.place] |= closed
+        needed = np.where(better, np.where(residual[place] > 0, size, 0.0), needed)
+    fits.bound[place], fits.size[place] = bound, needed
+    closed = bound - fits.value[place] <= tolerance
+    fits.closed[place] |= closed
     return np.asarray(closed)
 
 
 def _climb(
     batch: WorldBatch,
-    run: _Run,
+    place: IntArray,
+    fits: Fits,
     gradient: FloatArray,
     unit: FloatArray,
     matrices: FloatArray,
@@ -506,29 +467,31 @@ def _climb(
     # Returns the model of the steps that were taken, and which worlds took one.
     pending, moved = moving.copy(), np.zeros_like(moving)
     reached: SoftModel | None = None
+    theta, damping = fits.theta[place], fits.damping[place]
     while True:
-        pending &= run.damping < _MOST_DAMPED
+        pending &= damping < _MOST_DAMPED
         if not pending.any():
             break
-        step = np.zeros_like(run.theta)
+        step = np.zeros_like(theta)
         # In scaled weights: (matrices + damping) . step = gradient.
-        damping = np.maximum(run.damping[pending], _REGULAR)[:, None, None]
-        systems = matrices[pending] + damping * np.eye(step.shape[1])
+        added = np.maximum(damping[pending], _REGULAR)[:, None, None]
+        systems = matrices[pending] + added * np.eye(step.shape[1])
         right = (unit[pending] * gradient[pending])[..., None]
         step[pending] = unit[pending] * np.linalg.solve(systems, right)[..., 0]
         promised = (gradient * step).sum(axis=1)
-        trial = batch.model(run.theta + step)
-        gain = batch.evidence(trial) - run.value
+        trial = batch.model(theta + step)
+        gain = batch.evidence(trial) - fits.value[place]
         taken = pending & (gain > 0.1 * promised)
-        refused = pending & ~taken
-        run.theta = np.where(taken[:, None], run.theta + step, run.theta)
-        run.value = np.where(taken, run.value + gain, run.value)
-        run.gain = np.where(taken, gain, run.gain)
-        eased = run.damping * np.where(gain > 0.4 * promised, 0.1, 0.5)
-        run.damping = np.where(taken, np.maximum(eased, _LEAST_DAMPED), run.damping)
-        run.damping = np.where(refused, 4.0 * np.maximum(run.damping, 1e-10), run.damping)
+        pending &= ~taken
+        theta[taken] += step[taken]
+        fits.theta[place] = theta
+        fits.value[place[taken]] += gain[taken]
+        fits.gain[place[taken]] = gain[taken]
+        eased = damping * np.where(gain > 0.4 * promised, 0.1, 0.5)
+        damping = np.where(taken, np.maximum(eased, _LEAST_DAMPED), damping)
+        damping = np.where(pending, 4.0 * np.maximum(damping, 1e-10), damping)
         moved |= taken
         # The worlds that stay where they are have the same model in the trial.
-        reached = None if refused.any() else trial
-        pending = refused
-    return reached or batch.model(run.theta), moved
+        reached = None if pending.any() else trial
+    fits.damping[place] = damping
+    return reached or batch.model(theta), moved

@@ -60,8 +60,10 @@ class TrajectoryGroup:
     trajectories: Trajectories
     utilities: LinearClass
     log_reference: FloatArray | None
+    # The decision steps of the log's columns where they are not 0, 1, 2, ...: in a process with
+    # branches several decisions belong to one step.
     levels: tuple[int, ...] | None = None
-    weight: float = 1.0
+    weight: float = 1.0  # of each trajectory: 1 / n of all that are pooled
 
     @property
     def steps(self) -> tuple[int, ...]:
