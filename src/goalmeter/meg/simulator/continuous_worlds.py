@@ -35,17 +35,13 @@ class GaussianAnswer:
     """What an agent with continuous actions may answer: independent normals, one a dimension.
 
     The action is drawn from them and clipped to the environment's box.
-
-    Attributes:
-        mean: of the shape of an action, in the environment's units.
-        std: standard deviations, positive; of the same shape, or one for all dimensions.
-        least_std: what no answer of this agent goes below, the same in all of its answers. The
-            upper end rests on it: without it nothing bounds how predictable the agent may be in a
-            state that was not seen, and there is no upper end.
     """
 
-    mean: ArrayLike
-    std: ArrayLike
+    mean: ArrayLike  # of the shape of an action, in the environment's units
+    std: ArrayLike  # standard deviations, positive; of the same shape, or one for all dimensions
+    # What no answer of this agent goes below, the same in all of its answers. The upper end rests
+    # on it: without it nothing bounds how predictable the agent may be in a state that was not
+    # seen, and there is no upper end
     least_std: ArrayLike | None = None
 
     def checked(self, shape: tuple[int, ...], name: str) -> tuple[FloatArray, ...]:

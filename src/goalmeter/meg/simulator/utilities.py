@@ -249,29 +249,25 @@ class LearntUtility:
     of them. The best one for the first episodes is frozen, its values clipped to those that these
     episodes showed, and measured like any utility, on episodes that the fit never saw.
 
-    Attributes:
-        module: a `torch.nn.Module` from features [N, ...] to N numbers; None for a linear function.
-            A copy of it is trained, in evaluation mode, beginning with its present weights.
-        features: a function of (observation, info) that gives an array of a fixed shape; None for
-            the observation itself: a number as one 1 among zeros, whatever else is not one array
-            as a flat one.
-        steps: of the simulator for the fit, half for the agent and half for its reference; None
-            for 30% of the budget, at most 20,000.
-        iterations: of Adam, at most; it stops early where fitting no longer helps on the quarter
-            of these episodes that is set aside.
-        learning_rate: of Adam.
-        weight_decay: of Adam.
-
     Raises:
         InvalidParameterError: a number outside of its range, or what is no function.
     """
 
+    # A `torch.nn.Module` from features [N, ...] to N numbers; None for a linear function. A copy of
+    # it is trained, in evaluation mode, beginning with its present weights
     module: Any = None
+    # A function of (observation, info) that gives an array of a fixed shape; None for the
+    # observation itself: a number as one 1 among zeros, whatever else is not one array as a flat
+    # one
     features: Features | None = None
+    # Of the simulator for the fit, half for the agent and half for its reference; None for 30% of
+    # the budget, at most 20,000
     steps: int | None = None
+    # Of Adam, at most; it stops early where fitting no longer helps on the quarter of these
+    # episodes that is set aside
     iterations: int = 300
-    learning_rate: float = 0.02
-    weight_decay: float = 1e-3
+    learning_rate: float = 0.02  # of Adam
+    weight_decay: float = 1e-3  # of Adam
 
     def __post_init__(self) -> None:
         if self.steps is not None:
