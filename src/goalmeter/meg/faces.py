@@ -210,63 +210,56 @@ def strictest(rows: Rows, check: Callable[[], None]) -> FloatArray:
             break
         if (slack * _LARGEST < multiplier).any():
             break  # products of such ratios overflow
-        system = _System(rows, multiplier / slack)
-        residuals = (left, dual_y, dual_x)
-        step = system.step(residuals, -slack * multiplier, slack)
-        if step is None:
+        step = _newton_step(rows, multiplier / slack, (left, dual_y, dual_x), slack)
+        plain = step(-slack * multiplier)
+        if plain is None:
             break
+        _, to_slack, to_multiplier = plain
         # How far the plain Newton step gets says how much to keep to the middle.
-        primal, dual = _longest(slack, step.slack), _longest(multiplier, step.multiplier)
-        ahead = (slack + primal * step.slack) * (multiplier + dual * step.multiplier)
+        primal, dual = _longest(slack, to_slack), _longest(multiplier, to_multiplier)
+        ahead = (slack + primal * to_slack) * (multiplier + dual * to_multiplier)
         middle = size * (float(ahead.mean()) / size) ** 3
-        aim = middle - slack * multiplier - step.slack * step.multiplier
-        step = system.step(residuals, aim, slack)
-        if step is None:
+        corrected = step(middle - slack * multiplier - to_slack * to_multiplier)
+        if corrected is None:
             break
-        primal, dual = _longest(slack, step.slack), _longest(multiplier, step.multiplier)
-        x = x + _STEP * primal * step.x
-        slack = slack + _STEP * primal * step.slack
-        multiplier = multiplier + _STEP * dual * step.multiplier
+        to_x, to_slack, to_multiplier = corrected
+        primal, dual = _longest(slack, to_slack), _longest(multiplier, to_multiplier)
+        x = x + _STEP * primal * to_x
+        slack = slack + _STEP * primal * to_slack
+        multiplier = multiplier + _STEP * dual * to_multiplier
     return best
 
 
-class _Step(NamedTuple):
-    """A Newton step: of x [k + n], of the slacks and of the multipliers [3, N]."""
+def _newton_step(
+    rows: Rows, ratio: FloatArray, residuals: Any, slack: FloatArray
+) -> Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray] | None]:
+    """What gives the step that changes slack times multiplier by an aim [3, N], to first order."""
+    # The system of one iteration, brought down to x; `ratio` is multiplier / slack. A step is one of
+    # x [k + n], of the slacks and of the multipliers [3, N].
+    total = ratio.sum(axis=0)
+    weight = ratio[0] * (ratio[1] + ratio[2]) / total
+    solve = _factorised(rows, weight)
+    (short, over), dual_y, dual_x = residuals
 
-    x: FloatArray
-    slack: FloatArray
-    multiplier: FloatArray
-
-
-class _System:
-    """The linear system of one iteration, brought down to x; `ratio` is multiplier / slack."""
-
-    def __init__(self, rows: Rows, ratio: FloatArray) -> None:
-        self._rows, self._ratio = rows, ratio
-        self._total = ratio.sum(axis=0)
-        self._weight = ratio[0] * (ratio[1] + ratio[2]) / self._total
-        self._solve = _factorised(rows, self._weight)
-
-    def step(self, residuals: Any, aim: FloatArray, slack: FloatArray) -> _Step | None:
-        """The step that changes slack times multiplier by `aim` [3, N], to first order."""
-        if self._solve is None:
+    def step(aim: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        if solve is None:
             return None
-        (short, over), dual_y, dual_x = residuals
-        ratio, rows = self._ratio, self._rows
         wanted = aim / slack
         wanted[0] -= ratio[0] * short
         wanted[1] -= ratio[1] * over
-        fixed = (wanted[2] - wanted[0] - wanted[1] - dual_y) / self._total
+        fixed = (wanted[2] - wanted[0] - wanted[1] - dual_y) / total
         right = rows.transposed(wanted[0] + ratio[0] * fixed) - dual_x
-        x = self._solve(right)
+        x = solve(right)
         # Once more for what was left: the systems are as badly scaled as the problem is.
-        x = x + self._solve(right - _RIDGE * x - rows.transposed(self._weight * rows.times(x)))
+        x = x + solve(right - _RIDGE * x - rows.transposed(weight * rows.times(x)))
         moved = rows.times(x)
-        y = fixed + ratio[0] / self._total * moved
+        y = fixed + ratio[0] / total * moved
         multiplier = wanted + ratio * np.stack([y - moved, y, -y])
         if not np.isfinite(x).all():
             return None
-        return _Step(x, np.stack([moved - y + short, over - y, y]), multiplier)
+        return x, np.stack([moved - y + short, over - y, y]), multiplier
+
+    return step
 
 
 def _longest(at: FloatArray, step: FloatArray) -> float:
@@ -417,15 +410,11 @@ def _next_face(
     return None
 
 
-class _Program(NamedTuple):
-    """Inequalities in (basis coordinates of v, unknown values); the basis is [D, k]."""
-
-    rows: Rows
-    basis: FloatArray
-
-
-def _program(model: SoftModel, behaviour: Behaviour, used: BoolArray) -> _Program | None:
+def _program(
+    model: SoftModel, behaviour: Behaviour, used: BoolArray
+) -> tuple[Rows, FloatArray] | None:
     """What must not be negative; None if nothing is open, or the program would be too large."""
+    # Inequalities in (basis coordinates of v, unknown values); and the basis, [D, k].
     steps, d = model.mdp.steps, model.utilities.n_weights
     allowed = np.ones(used.shape, dtype=bool)
     if model.log_reference is not None:
@@ -465,7 +454,7 @@ def _program(model: SoftModel, behaviour: Behaviour, used: BoolArray) -> _Progra
         return None
     kept = rows.only(felt)
     scale = 1.0 / size[felt]
-    return _Program(Rows(kept.dense * scale[:, None], sp.diags(scale) @ kept.sparse), basis)
+    return Rows(kept.dense * scale[:, None], sp.diags(scale) @ kept.sparse), basis
 
 
 def _largest(matrix: Any) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import AnyArray, ArrayLike, FloatArray
+from goalmeter._types import AnyArray, ArrayLike, FloatArray, IntArray
 from goalmeter.meg.behaviour import (
     EvidencePoint,
     LinearClass,
@@ -73,9 +73,18 @@ class TrajectoryGroup:
         columns = range(self.trajectories.states.shape[1])
         return tuple(0 if self.mdp.horizon is None else t for t in columns)
 
-    def columns(self, step: int) -> list[int]:
-        """The columns of the log that belong to a decision step."""
-        return [t for t, at in enumerate(self.steps) if at == step]
+    def decisions(self, step: int) -> Iterator[tuple[IntArray, IntArray, IntArray, float]]:
+        """For each column of a step: trajectories, actions, states, and a decision's weight."""
+        for t, at in enumerate(self.steps):
+            if at == step:
+                yield self.column(t)
+
+    def column(self, t: int) -> tuple[IntArray, IntArray, IntArray, float]:
+        """The trajectories that reach a column, their actions and states, a decision's weight."""
+        log = self.trajectories
+        at = np.flatnonzero(log.length > t)
+        decay = 1.0 if self.mdp.horizon is not None else self.mdp.discount**t
+        return at, log.actions[at, t], log.states[at, t], decay
 
     @property
     def utility(self) -> Rewards:
@@ -84,11 +93,9 @@ class TrajectoryGroup:
 
     def weights(self, step: int, states: slice) -> FloatArray:
         """Weight that lies on each action and state: [A, n, 1]."""
-        log = self.trajectories
         out = np.zeros((self.mdp.n_actions, self.mdp.n_states))
-        for t in self.columns(step):
-            at = log.length > t
-            np.add.at(out, (log.actions[at, t], log.states[at, t]), self.decay(t) * self.weight)
+        for _, actions, at, decay in self.decisions(step):
+            np.add.at(out, (actions, at), decay * self.weight)
         return out[:, states, None]
 
     def model(self, theta: FloatArray) -> SoftModel:
@@ -101,16 +108,11 @@ class TrajectoryGroup:
 
     def visits(self, *, power: int = 1) -> FloatArray:
         """Weight of each state at each decision [T, S], decays raised to a power."""
-        log = self.trajectories
         out = np.zeros((self.mdp.steps, self.mdp.n_states))
         for t, row in enumerate(self.steps):
-            at = log.length > t
-            np.add.at(out[row], log.states[at, t], self.decay(t) ** power * self.weight)
+            _, _, states, decay = self.column(t)
+            np.add.at(out[row], states, decay**power * self.weight)
         return out
-
-    def decay(self, t: int) -> float:
-        """Weight of decision t as evidence."""
-        return 1.0 if self.mdp.horizon is not None else self.mdp.discount**t
 
 
 def pooled(groups: Sequence[TrajectoryGroup]) -> list[TrajectoryGroup]:
@@ -124,32 +126,30 @@ def evidence_by_trajectory(
 ) -> FloatArray:
     """sum_t log(model / reference) of each trajectory, nats: [N]."""
     # With a share `mix` of the reference, an action that the model rules out costs -log(mix).
-    log = group.trajectories
-    out = np.zeros(len(log))
+    out = np.zeros(len(group.trajectories))
     for t, step in enumerate(group.steps):
-        at = log.length > t
-        ratio = model.step(step)[1][log.actions[at, t], log.states[at, t]]
+        at, actions, states, decay = group.column(t)
+        ratio = model.step(step)[1][actions, states]
         if mix > 0:
             ratio = np.log((1.0 - mix) * np.exp(ratio) + mix)
-        out[at] += group.decay(t) * ratio
+        out[at] += decay * ratio
     return out
 
 
 def curves_by_trajectory(group: TrajectoryGroup, rationality: FloatArray) -> FloatArray:
     """Evidence of each trajectory for a known utility at G rationalities, nats: [N, G]."""
-    log = group.trajectories
-    out = np.zeros((len(log), len(rationality)))
+    # Where a rationality rules an action out, a loss that no average can make good.
+    out = np.zeros((len(group.trajectories), len(rationality)))
     task = problem(group.mdp, group.utility, rationality, group.log_reference)
     # A branching process has a trajectory in several blocks at a time, and blocks are threads'.
     writing = Lock()
 
     def visit(step: int, block: Block, done: Backup) -> None:
-        for t in group.columns(step):
-            in_block = (log.states[:, t] >= block.start) & (log.states[:, t] < block.stop)
-            at = np.flatnonzero((log.length > t) & in_block)
-            ratio = done.log_ratio[log.actions[at, t], log.states[at, t] - block.start]
+        for at, actions, states, decay in group.decisions(step):
+            here = (states >= block.start) & (states < block.stop)
+            ratio = done.log_ratio[actions[here], states[here] - block.start]
             with writing:
-                out[at] += group.decay(t) * ratio
+                out[at[here]] += decay * ratio
 
     backward(task, visit, derivatives=False)
     return np.maximum(out, _RULED_OUT)
@@ -157,25 +157,21 @@ def curves_by_trajectory(group: TrajectoryGroup, rationality: FloatArray) -> Flo
 
 def scores_by_trajectory(group: TrajectoryGroup, model: SoftModel) -> FloatArray:
     """Gradient in the weights of each trajectory's evidence: [N, D]."""
-    log, d = group.trajectories, group.utilities.n_weights
-    n = len(log)
+    n, d = len(group.trajectories), group.utilities.n_weights
+    if d > LARGE_WEIGHTS and n < d:
+        # One pass forwards for each trajectory, instead of one backwards for each weight.
+        def weights(step: int) -> FloatArray:
+            used = np.zeros((group.mdp.n_actions, group.mdp.n_states, n))
+            for at, actions, states, decay in group.decisions(step):
+                np.add.at(used, (actions, states, at), decay)
+            return used
+
+        return model.adjoint(weights).T
     out = np.zeros((n, d))
-    if d <= LARGE_WEIGHTS or n >= d:
-        for step, psi in model.tangents(np.eye(d)):
-            for t in group.columns(step):
-                at = log.length > t
-                out[at] += group.decay(t) * psi[log.actions[at, t], log.states[at, t]]
-        return out
-
-    # One pass forwards for each trajectory, instead of one backwards for each weight.
-    def weights(step: int) -> FloatArray:
-        used = np.zeros((group.mdp.n_actions, group.mdp.n_states, n))
-        for t in group.columns(step):
-            at = np.flatnonzero(log.length > t)
-            np.add.at(used, (log.actions[at, t], log.states[at, t], at), group.decay(t))
-        return used
-
-    return model.adjoint(weights).T
+    for step, psi in model.tangents(np.eye(d)):
+        for at, actions, states, decay in group.decisions(step):
+            out[at] += decay * psi[actions, states]
+    return out
 
 
 def group_trajectories(
@@ -283,6 +279,7 @@ class Fit:
 
 def fit_known(groups: Sequence[TrajectoryGroup]) -> Fit:
     """The rationality that predicts trajectories best, for classes of one weight."""
+    from scipy.optimize import minimize_scalar
 
     def evaluate(b: FloatArray) -> EvidencePoint:
         tasks = [problem(g.mdp, g.utility, b, g.log_reference) for g in groups]
@@ -296,7 +293,21 @@ def fit_known(groups: Sequence[TrajectoryGroup]) -> Fit:
     wide = np.concatenate([_SCAN * abs(near), _ANYWHERE])
     grid = np.unique(np.concatenate([[-np.inf, 0.0, np.inf], -wide, wide, near * _CLOSE]))
     curves = np.concatenate([curves_by_trajectory(g, grid) for g in groups])
-    best, value = _highest(evaluate, best, value, grid, curves)
+    # The best of all: the root of the slope, or a better one that the grid shows.
+    heights = curves.mean(axis=0)
+    top = int(heights.argmax())
+    if heights[top] > value + 1e-9:
+        if np.isfinite(grid[top]):
+            low, high = grid[max(top - 1, 1)], grid[min(top + 1, len(grid) - 2)]
+            optimum = minimize_scalar(
+                lambda b: -float(evaluate(np.array([b])).value[0]),
+                bounds=(low, high),
+                method="bounded",
+                options={"xatol": 1e-10 * abs(high - low)},
+            )
+            best, value = np.array([optimum.x]), -float(optimum.fun)
+        else:
+            best, value = grid[top : top + 1], float(heights[top])
     models = [fitted_model(g, best) for g in groups]
     return Fit(best, models, value, bool(np.isinf(best[0])), curves)
 
@@ -307,7 +318,7 @@ def fit_class(groups: Sequence[TrajectoryGroup]) -> Fit:
     if utilities.n_weights > LARGE_WEIGHTS and not utilities.on_actions:
         return _fit_large(groups)
     visits = [g.visits() for g in groups]
-    theta = np.zeros(groups[0].utilities.n_weights)
+    theta = np.zeros(utilities.n_weights)
     models, value = _models_at(groups, theta)
     damping = 0.0
     for _ in range(_LIKELIHOOD_MAX_STEPS):
@@ -346,32 +357,6 @@ def _diverges(models: list[SoftModel], visits: list[FloatArray], step: FloatArra
             if (np.abs(psi[..., 0]) * (seen[t] > 0)).max() > 0.3:
                 return True
     return False
-
-
-def _highest(
-    evaluate: Callable[[FloatArray], EvidencePoint],
-    best: FloatArray,
-    value: float,
-    grid: FloatArray,
-    curves: FloatArray,
-) -> tuple[FloatArray, float]:
-    """The best rationality of all: the root of the slope, or a better one that the grid shows."""
-    heights = curves.mean(axis=0)
-    top = int(heights.argmax())
-    if heights[top] <= value + 1e-9:
-        return best, value
-    if not np.isfinite(grid[top]):
-        return grid[top : top + 1], float(heights[top])
-    from scipy.optimize import minimize_scalar
-
-    low, high = grid[max(top - 1, 1)], grid[min(top + 1, len(grid) - 2)]
-    optimum = minimize_scalar(
-        lambda b: -float(evaluate(np.array([b])).value[0]),
-        bounds=(low, high),
-        method="bounded",
-        options={"xatol": 1e-10 * abs(high - low)},
-    )
-    return np.array([optimum.x]), -float(optimum.fun)
 
 
 def fitted_model(group: TrajectoryGroup, theta: FloatArray) -> SoftModel:

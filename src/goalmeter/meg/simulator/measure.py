@@ -63,61 +63,48 @@ def from_simulator(
     """MEG of an agent in a world that can only be run: an estimate, and an interval that holds it.
 
     The world is a simulator: `reset` and `step`. MEG at rationality b is b times what the agent
-    collects less the soft value of the start, so it takes the agent's own episodes and an upper
-    bound of one number. Where the simulator can be put back into states and the states that can be
-    reached within the horizon are few enough, these are tried action by action, and the interval
+    collects less the soft value of the start. Where the simulator can be put back into states, and
+    few enough can be reached within the horizon, these are tried action by action, and the interval
     becomes as narrow as the budget allows. Otherwise episodes of free choice from the start bound
     it: the lower end is then at most about the logarithm of their number, and no method that knows
     nothing else of the world can do better (docs/mathematics.md).
 
-    Nothing is decided after an episode has terminated. A time limit is no end but a horizon: it
-    cuts off what is measured.
-
     Args:
         env: a Gymnasium environment with discrete or continuous actions, its id, a function that
-            makes one, a vector environment (one of its copies is used); or a `TabularMDP` to be
-            run.
-        agent: anything that acts: a model of Stable-Baselines3, the name of an agent, a table over
-            integer observations [S, A] or [H, S, A], a function of the observation that gives a
-            distribution [A] or an action, or an object whose `begin(generator)` gives such a
-            function for an episode and which may therefore remember it. Of an agent that gives
-            only actions, what it did counts, and its own entropy bounds nothing. With continuous
-            actions: a model, or such a function that gives an action or a `GaussianAnswer`.
+            makes one, a vector environment (one of its copies is used); or a `TabularMDP`.
+        agent: a model of Stable-Baselines3, the name of an agent, a table over integer observations
+            [S, A] or [H, S, A], a function of the observation that gives a distribution [A], an
+            action, or with continuous actions a `GaussianAnswer`, or an object whose
+            `begin(generator)` gives such a function for an episode. Of an agent that gives only
+            actions, what it did counts, and its own entropy bounds nothing.
         utility: what each decision pays: "reward"; a function of (observation, info) as `step`
-            returned them after the action; a `LearntUtility`, which is fitted to some episodes and
-            bounded with others; or several by name, measured on the same steps.
-        combined: whether MEG towards the best linear combination of several utilities (or of one,
-            whose sign is free anyway) is measured too: an unknown utility that is linear in given
-            features. It comes under the name "best combination", with its `weights`; its upper end
-            holds for every utility. Only for worlds that are measured by states.
-        horizon: decisions that are measured, at most the environment's time limit, which is the
-            default.
+            returned them after the action; a `LearntUtility`; or several by name, measured on the
+            same steps.
+        combined: whether MEG towards the best linear combination of the utilities is measured too,
+            by the name "best combination", with its `weights`; its upper end holds for every
+            utility. Only for worlds that are measured by states.
+        horizon: decisions that are measured; by default, and at most, the environment's time limit.
         budget: steps of the simulator, in all; what is under way is finished beyond it.
         level: probability with which the interval, of all utilities together, holds.
         precision: the measurement ends before its budget is spent when the lower end seems to be
             within this share of the estimate; 0 to spend all.
-        seed: of everything that is drawn. The result is a function of it and the other arguments
-            where all chance comes from the environment's generator or from global ones.
+        seed: of everything that is drawn.
         state: which states are the same. None: what is known of this kind of environment (our grid
             worlds, Gymnasium's toy text, classic control and MuJoCo, MiniGrid). "observation": what
             is observed determines what can follow. Or a function of (observation, info) that names
             the state. The interval assumes that this is true.
         bounds: (low, high) of what one decision may pay, or (low, high, least, most) with what all
-            decisions from some state on may pay together; by name for several utilities. Without
-            them what was seen stands in where chance could bring something else, and a note says
-            that the interval assumes it.
+            decisions from some state on may pay together; by name for several utilities. Default:
+            what was seen, which the interval then assumes.
         reference: what continuous actions are compared with: "uniform" over a bounded box,
             "gaussian(SCALE)" or "gaussian(SCALE,CENTRE)" for independent normals that the box
             clips, or an object with `draw(generator)` and a `name`. There is no maximum then, the
-            bound is that from the start, and the upper end may be infinite: a note says why.
-        chance: where the chance of the environment, its wrappers and the utilities comes from. No
-            number of runs can tell, so the interval assumes it. "generator": all of it is drawn
-            from the environment's `np_random` itself, and `reset` uses its seed for nothing else.
-            "none": there is none, and all episodes begin in one state. "unknown": nothing is
-            assumed but that episodes are independent, so no state is put back and the bound is
-            that from the start. Default "generator" for Gymnasium's own environments (with its own
-            wrappers, but for those that call a function) and ours, else "unknown". Runs that
-            contradict it are an error.
+            bound is that from the start, and the upper end may be infinite.
+        chance: where the chance of the environment, its wrappers and the utilities comes from,
+            which the interval assumes: "generator" (all is drawn from the environment's
+            `np_random`, and `reset` uses its seed for nothing else), "none" (all episodes begin in
+            one state), or "unknown" (only that episodes are independent: no state is put back).
+            Default "generator" for Gymnasium's own environments and ours, else "unknown".
         progress: a function that is told how the bound tightens; True for lines on standard error,
             False for silence; default lines at a terminal.
 
@@ -125,12 +112,7 @@ def from_simulator(
         A `SimulatorResult`; for several utilities a dictionary of them by name.
 
     Raises:
-        InvalidParameterError: an argument out of its range, continuous actions without a
-            reference, or an environment that cuts episodes off before the horizon.
-        InvalidPolicyError: the agent answered something that is neither action nor distribution.
-        InvalidUtilityError: a utility is not finite at some step; the message says where.
         SimulatorInterrupted: interrupted at the keyboard; `results` has what was proven by then.
-        MissingExtraError: a package is needed that is not installed.
 
     Source: MEG paper (NeurIPS 2024), Definition 3.2; bounds in docs/mathematics.md, "Worlds without
     a table".
@@ -196,9 +178,8 @@ def _by_best_means(
     if simulator.returns_to_states and not states.can_try:
         notes = [
             f"one state has {simulator.n_actions:,} actions, more than "
-            f"{exploration.FIRST_STATES * budget:,.0f} steps can try, so the bound is that "
-            "from the "
-            f"start; give a larger budget"
+            f"{exploration.FIRST_STATES * budget:,.0f} steps can try, so the bound is that from "
+            f"the start; give a larger budget"
         ]
     elif simulator.returns_to_states:
         results = _results(states, level, tell, [], exploration.METHOD, combined)

@@ -280,25 +280,23 @@ class UtilityFits:
 
     def annotated(self, results: Mapping[str, SimulatorResult]) -> dict[str, SimulatorResult]:
         """Results with what the fit took, and with the utilities that it gave."""
-        return {name: self._of(name, result) for name, result in results.items()}
-
-    def _of(self, name: str, result: SimulatorResult) -> SimulatorResult:
-        steps = {**result.steps, "fit": self.steps}
-        if name not in self.frozen:
-            return replace(result, steps=steps)
         agent, reference = self.episodes
         note = (
             f"the utility was fitted to {agent:,} episodes of the agent and {reference:,} of "
             f"{self.reference}, and bounded with others: the interval is that of the best utility "
             f"of its class"
         )
-        return replace(
-            result,
-            steps=steps,
-            notes=(*result.notes, note),
-            fitted_episodes=agent + reference,
-            utility_function=self.frozen[name],
-        )
+        out = {}
+        for name, result in results.items():
+            out[name] = replace(result, steps={**result.steps, "fit": self.steps})
+            if name in self.frozen:
+                out[name] = replace(
+                    out[name],
+                    notes=(*result.notes, note),
+                    fitted_episodes=agent + reference,
+                    utility_function=self.frozen[name],
+                )
+        return out
 
 
 def learnt_of(utility: Any, bounds: Any) -> dict[str, LearntUtility]:

@@ -334,21 +334,17 @@ def sweep(
             "soft_optimal(1, 10)"), .npz files, whose path may contain {world} and arguments of the
             world in braces, functions (world, arguments) as FILE.py:NAME, or tables such as
             {"policy": "epsilon_greedy", "epsilon": [0, 0.1]}.
-        utilities: "reward", .npz files or functions in the same way; or, for the best utility of a
-            class, {"unknown": "state"}, "state-action", "time-state", or features from a file or a
-            function. Default: the reward.
+        utilities: "reward" (the default), .npz files or functions in the same way; or, for the best
+            utility of a class, {"unknown": "state"}, "state-action", "time-state", or features from
+            a file or a function.
         arguments: of a function of worlds, by name: a list stands for each of its values,
             {"from": 0, "count": 100} for each of these numbers.
         seed: default of functions that have an argument `seed`.
-        timeout: seconds that the search for an unknown utility may take per row, on average over
-            the rows that are searched together; the row then has the best value and bound so far.
+        timeout: seconds that the search of a row may take, on average over rows that are searched
+            together; the row then has the best value and bound so far.
         on: where chunks are measured: "here", "processes:8", or another place.
         out: run directory; an existing run is resumed.
         progress: callback for the number of finished chunks and the remaining time.
-
-    Raises:
-        InvalidParameterError: an argument is invalid, or `out` holds another run.
-        InvalidFileError: a file is missing, invalid, or has changed.
 
     Example: two CliffWorlds, and an agent that errs in one decision of ten.
         >>> result = sweep(
