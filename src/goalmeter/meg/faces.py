@@ -234,8 +234,8 @@ def _newton_step(
     rows: Rows, ratio: FloatArray, residuals: Any, slack: FloatArray
 ) -> Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray] | None]:
     """What gives the step that changes slack times multiplier by an aim [3, N], to first order."""
-    # The system of one iteration, brought down to x; `ratio` is multiplier / slack. A step is one of
-    # x [k + n], of the slacks and of the multipliers [3, N].
+    # The system of one iteration, brought down to x; `ratio` is multiplier / slack. A step is one
+    # of x [k + n], of the slacks and of the multipliers [3, N].
     total = ratio.sum(axis=0)
     weight = ratio[0] * (ratio[1] + ratio[2]) / total
     solve = _factorised(rows, weight)

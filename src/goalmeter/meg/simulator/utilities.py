@@ -248,23 +248,17 @@ class LearntUtility:
     It is linear in features of what a step shows, with an intercept, or what a torch module makes
     of them. The best one for the first episodes is frozen, its values clipped to those that these
     episodes showed, and measured like any utility, on episodes that the fit never saw.
-
-    Raises:
-        InvalidParameterError: a number outside of its range, or what is no function.
     """
 
-    # A `torch.nn.Module` from features [N, ...] to N numbers; None for a linear function. A copy of
-    # it is trained, in evaluation mode, beginning with its present weights
+    # A `torch.nn.Module` from features [N, ...] to N numbers, trained as a copy from its present
+    # weights; None for a linear function.
     module: Any = None
     # A function of (observation, info) that gives an array of a fixed shape; None for the
-    # observation itself: a number as one 1 among zeros, whatever else is not one array as a flat
-    # one
+    # observation: a number as one 1 among zeros, all else as a flat array.
     features: Features | None = None
-    # Of the simulator for the fit, half for the agent and half for its reference; None for 30% of
-    # the budget, at most 20,000
+    # Half for the agent and half for its reference; None for 30% of the budget, at most 20,000.
     steps: int | None = None
-    # Of Adam, at most; it stops early where fitting no longer helps on the quarter of these
-    # episodes that is set aside
+    # Of Adam, at most; it stops early by a quarter of these episodes.
     iterations: int = 300
     learning_rate: float = 0.02  # of Adam
     weight_decay: float = 1e-3  # of Adam
@@ -286,17 +280,7 @@ class LearntUtility:
             )
 
     def seen(self, observation: Any, info: Any, space: Any, where: str) -> AnyArray:
-        """The features of a step as single precision numbers.
-
-        Args:
-            observation: what was observed after the action.
-            info: what came with it.
-            space: of the observations, which says how many there are of numbered ones.
-            where: what to name in an error.
-
-        Raises:
-            InvalidUtilityError: they are no finite numbers.
-        """
+        """The features of a step, single precision; `where` is what to name in an error."""
         if self.features is not None:
             observation = self.features(observation, info)
         elif (count := count_of(space)) is not None and count <= _ONE_HOT:
