@@ -156,11 +156,9 @@ def cases_of(
             f"for all"
         )
     name = "policies" if isinstance(mdp, TabularMDP) else "worlds"
+    every = (worlds, policies, compared, habits)
     return [
-        PolicyCase(
-            f"{name}[{i}]", _of(worlds, i), _of(policies, i), _of(compared, i), _of(habits, i)
-        )
-        for i in range(max(counts))
+        PolicyCase(f"{name}[{i}]", *(_of(each, i) for each in every)) for i in range(max(counts))
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from goalmeter import tabular
 from goalmeter._errors import (
     GoalmeterError,
     InvalidFileError,
@@ -23,6 +24,7 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.known import known_utility_many
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.sweeps import plan as plans
+from goalmeter.meg.sweeps import table
 from goalmeter.meg.sweeps.plan import (
     KIND,
     POLICY,
@@ -34,18 +36,7 @@ from goalmeter.meg.sweeps.plan import (
     SweepPlan,
     Worlds,
 )
-from goalmeter.meg.sweeps.table import (
-    CERTIFIED,
-    FAILED,
-    NUMBERS,
-    OPEN,
-    ChunkColumns,
-    Sweep,
-    SweepValues,
-    WorldFacts,
-    columns_from_json,
-    columns_of,
-)
+from goalmeter.meg.sweeps.table import FAILED, ChunkColumns, Sweep, SweepValues
 from goalmeter.meg.sweeps.worlds import WorldSource, call, function_of, world_digest
 from goalmeter.meg.unknown import unknown_utility, unknown_utility_many
 from goalmeter.report.numbers import general
@@ -54,16 +45,9 @@ from goalmeter.runs.forecast import Forecast, Span, left_of, unmeasured
 from goalmeter.runs.jobs import REFUSED
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
-from goalmeter.tabular import (
-    TabularMDP,
-    epsilon_greedy,
-    load_features,
-    load_policy,
-    load_utility,
-    uniform_policy,
-)
 from goalmeter.tabular.arrays import as_floats
 from goalmeter.tabular.batched import optimal_policies, soft_optimal_policies
+from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import check_policy
 
 
@@ -108,11 +92,11 @@ def measure(what: Mapping[str, Any], first: int, rows: int) -> dict[str, Any]:
                 cases[n, p, u] = case
         found |= zip(cases, _measured(list(cases.values()), utility, plan.timeout), strict=True)
     facts = {
-        n: WorldFacts(w.n_states, w.n_actions, w.horizon, w.discount, world_digest(w))
+        n: table.WorldFacts(w.n_states, w.n_actions, w.horizon, w.discount, world_digest(w))
         for n, w in good.items()
     }
     ordered = [found[place] for place in sorted(found)]
-    return columns_of([facts.get(number) for number in numbers], ordered).to_json()
+    return table.columns_of([facts.get(number) for number in numbers], ordered).to_json()
 
 
 def _arrays(
@@ -141,9 +125,9 @@ def _policies(
     if choice.name == plans.OPTIMAL:
         return best()
     if choice.name == plans.UNIFORM:
-        return [uniform_policy(world) for world in worlds]
+        return [tabular.uniform_policy(world) for world in worlds]
     if choice.name == plans.EPSILON_GREEDY:
-        return [epsilon_greedy(policy, choice.arguments["epsilon"]) for policy in best()]
+        return [tabular.epsilon_greedy(policy, choice.arguments["epsilon"]) for policy in best()]
     return soft_optimal_policies(worlds, choice.arguments["rationality"])
 
 
@@ -161,7 +145,12 @@ def _loader(choice: SweepChoice, source: WorldSource) -> Callable[[TabularMDP, i
         return lambda world, _: checked(
             world, call(function, choice.label, world, **choice.arguments)
         )
-    load = cache({POLICY: load_policy, UTILITY: load_utility, UNKNOWN: load_features}[choice.role])
+    read_array = {
+        POLICY: tabular.load_policy,
+        UTILITY: tabular.load_utility,
+        UNKNOWN: tabular.load_features,
+    }
+    load = cache(read_array[choice.role])
 
     def read(world: TabularMDP, number: int) -> FloatArray:
         path = choice.path_in(source, number)
@@ -219,8 +208,8 @@ def _row_of(result: MegResult) -> SweepValues:
         bound = f"the bound was {general(result.gap, 2)} nats above the value{ended}"
         notes.insert(0, f"the optimum is not certified: {bound}")
     return SweepValues(
-        CERTIFIED if result.certified else OPEN,
-        **{name: getattr(result, name) for name in NUMBERS},
+        table.CERTIFIED if result.certified else table.OPEN,
+        **{name: getattr(result, name) for name in table.NUMBERS},
         method=result.method,
         note="; ".join(notes),
     )
@@ -233,7 +222,7 @@ def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[ChunkColumns]:
 
     def read(key: str, value: Any) -> ChunkColumns:
         worlds, _ = plan.part(chunks[key])
-        return columns_from_json(value, rows=chunks[key].rows, worlds=len(worlds))
+        return table.columns_from_json(value, rows=chunks[key].rows, worlds=len(worlds))
 
     def lost(key: str, result: JobResult) -> ChunkColumns:
         if result.outcome == REFUSED:
@@ -241,7 +230,7 @@ def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[ChunkColumns]:
         sentence = f"the process that measured it ended with {result.outcome}: {result.detail}"
         worlds, _ = plan.part(chunks[key])
         failed = SweepValues(FAILED, note=sentence)
-        return columns_of([None] * len(worlds), [failed] * chunks[key].rows)
+        return table.columns_of([None] * len(worlds), [failed] * chunks[key].rows)
 
     return Study(
         KIND,

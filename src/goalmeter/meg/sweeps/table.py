@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goalmeter._errors import InvalidFileError, MissingExtraError, encodable, shown
-from goalmeter._files import replacing
+from goalmeter._files import json_value, replacing
 from goalmeter._types import FloatArray
 from goalmeter.meg.result import json_number
 from goalmeter.meg.sweeps.plan import SweepPlan
@@ -153,7 +153,7 @@ class SweepGroup:
     value: Estimate  # MEG in nats
     fraction: Estimate  # share of the maximum
     measured: int  # number of rows with a value
-    open: int  # number of these that are not certified
+    not_certified: int  # number of these
     failed: int  # number of rows without a value
     at: tuple[str, Any] | None  # an argument that these worlds share; None for all worlds
 
@@ -169,15 +169,8 @@ class SweepGroup:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON."""
-        return {
-            "policy": self.policy,
-            "utility": self.utility,
-            "value": self.value.to_json(),
-            "fraction": self.fraction.to_json(),
-            "measured": self.measured,
-            "not_certified": self.open,
-            "failed": self.failed,
-        }
+        names = ("policy", "utility", "value", "fraction", "measured", "not_certified", "failed")
+        return {name: json_value(getattr(self, name)) for name in names}
 
 
 @dataclass(frozen=True)
