@@ -146,18 +146,16 @@ class Starts:
         """Begin an episode with a seed; note whether anything was drawn for it."""
         out = reset_of(env, seed, partial(at_reset, episode))
         if self._chance == FROM_GENERATOR:
-            self._look(bit_generator(env), seed)
+            generator, fresh = bit_generator(env), np.random.PCG64(seed).state
+            after = generator.state
+            self._drew |= after != fresh
+            self._alike &= self._resets == 0 or after == self._after
+            self._after = after
+            self._resets += 1
+            if self._drew and self._alike and self._resets > 1:
+                # A wrapper resets with one seed, and all episodes would meet the same chance.
+                generator.state = fresh
         return out
-
-    def _look(self, generator: Any, seed: int) -> None:
-        after, fresh = generator.state, np.random.PCG64(seed).state
-        self._drew |= after != fresh
-        self._alike &= self._resets == 0 or after == self._after
-        self._after = after
-        self._resets += 1
-        if self._drew and self._alike and self._resets > 1:
-            # A wrapper resets with one seed, and all episodes would meet the same chance.
-            generator.state = fresh
 
     def note(self, state: int) -> None:
         """Note the state in which an episode began."""
@@ -215,19 +213,10 @@ class AnswersByState:
         self.table: FloatArray | None = None
         self.differ = False
 
-    @property
-    def covers_all(self) -> bool:
-        """Whether the table has every state that was met."""
-        return self.table is not None and self.table.shape[1] == len(self._states)
-
     def compare(self, state: int, row: FloatArray) -> None:
         """Note if a caller's function gave another distribution, [A], in the same state before."""
         first = self._rows.setdefault(state, row)
         self.differ |= bool((np.abs(first - row) > _ALIKE).any())
-
-    def ask(self, actor: SimulatorAgent, horizon: int) -> None:
-        """Ask an agent without memory in every state, and make the table of what it answers."""
-        self.table = self._asked(actor, horizon)
 
     def remarks(self, actor: SimulatorAgent) -> list[str]:
         """What a reader has to know of the agent's answers."""
@@ -248,7 +237,8 @@ class AnswersByState:
             ]
         return []
 
-    def _asked(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
+    def ask(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
+        """The table of what an agent without memory answers in every state; None if it has none."""
         times = range(horizon) if actor.timed else range(1)
         rows = np.zeros((len(times), len(self._states), self._n_actions))
         for state, observation in enumerate(self._states.observations):
@@ -412,8 +402,9 @@ class GymnasiumSimulator:
         # An observation that a caller's function makes may differ from visit to visit.
         if any(type(layer).__name__ == "TransformObservation" for layer in layers(self._env)):
             return None
-        if not self._answers.covers_all:
-            self._answers.ask(actor, horizon)
+        table = self._answers.table
+        if table is None or table.shape[1] != self.n_states:
+            self._answers.table = self._answers.ask(actor, horizon)
         return self._answers.table
 
     def remarks(self, actor: SimulatorAgent) -> list[str]:

@@ -154,7 +154,12 @@ def from_simulator(
             )
         left = budget if world.fits is None else max(budget - world.fits.steps, _LEAST_STEPS)
         states = StatesMeasure(*world[:3], _STATES_SHARE * (1 - level), seed, left, precision)
-        told = _teller(tell, world.simulator.utilities.names)
+
+        def told(steps: int, rough: list[UtilityEstimate]) -> None:
+            for name, known in zip(world.simulator.utilities.names, rough, strict=True):
+                if tell is not None:
+                    tell(SimulatorProgress(name, steps, known.value, known.ends.low))
+
         try:
             results = _by_best_means(states, level, told, combined)
         except SimulatorInterrupted as so_far:
@@ -351,17 +356,6 @@ def _collected(
     return out
 
 
-def _teller(
-    tell: Callable[[SimulatorProgress], None] | None, names: tuple[str, ...]
-) -> Callable[[int, list[UtilityEstimate]], None]:
-    def told(steps: int, rough: list[UtilityEstimate]) -> None:
-        if tell is not None:
-            for name, known in zip(names, rough, strict=True):
-                tell(SimulatorProgress(name, steps, known.value, known.ends.low))
-
-    return told
-
-
 def _listener(
     progress: Callable[[SimulatorProgress], None] | bool | None,
 ) -> Callable[[SimulatorProgress], None] | None:
@@ -446,26 +440,22 @@ class Measurement:
             # Results of one file are of one call, and of no other file's.
             measurement = uuid4().hex
             results = [_result(each, measurement) for each in values["utilities"]]
-            return cls(
+            out = cls(
                 agent=_text(values["agent"]),
                 horizon=int(values["horizon"]),
                 budget=int(values["budget"]),
                 seed=int(values["seed"]),
                 results={result.utility: result for result in results},
                 tightening=[_progress(each) for each in values["tightening"]],
-            )._checked()
+            )
+            # A file that somebody changed is refused here and not while a page is made of it.
+            out.to_json()
+            return out
         except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as cause:
             raise InvalidFileError(
                 f"{where} holds no measurement in a simulator "
                 f"({type(cause).__name__}: {cause}); measure again into another folder"
             ) from cause
-
-    def _checked(self) -> Measurement:
-        # A file that somebody changed is refused here and not while a page is made of it.
-        if not self.results:
-            raise ValueError("it has no result")
-        self.to_json()
-        return self
 
 
 def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:

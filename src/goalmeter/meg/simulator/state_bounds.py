@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,22 +20,15 @@ from goalmeter.statistics.intervals import lower_limit, upper_limit
 # For every policy m and every b the soft value is at least b E_m[sum u] - KL(m), with KL(m) the
 # nats by which its decisions differ from free choice. So MEG at b is at most the line b
 # (E_agent[sum u] - E_m[sum u]) + KL(m), and the maximum over b is at most that of the lowest
-# line.
+# line. A line is (slope, height), nats.
 
 # Slopes below this share of the utility's scale are rounding.
 _LEVEL = 1e-12
 
 
-class AffineBound(NamedTuple):
-    """An upper bound slope * |b| + height of MEG at rationalities of one sign, nats."""
-
-    slope: float
-    height: float
-
-
-def highest(lines: list[AffineBound], scale: float = 1.0) -> float:
+def highest(lines: list[tuple[float, float]], scale: float = 1.0) -> float:
     """The largest value over b >= 0 of the lowest line; inf where all rise."""
-    level = [AffineBound(0.0 if abs(a) <= _LEVEL * scale else a, k) for a, k in lines]
+    level = [(0.0 if abs(a) <= _LEVEL * scale else a, k) for a, k in lines]
     if all(slope > 0 for slope, _ in level):
         return math.inf
 
@@ -45,10 +37,10 @@ def highest(lines: list[AffineBound], scale: float = 1.0) -> float:
 
     # The lowest of some lines is concave, so its maximum is at 0 or where two of them cross.
     crossings = [
-        (other.height - line.height) / (line.slope - other.slope)
-        for line in level
-        for other in level
-        if line.slope > other.slope and other.height >= line.height
+        (other_height - height) / (slope - other_slope)
+        for slope, height in level
+        for other_slope, other_height in level
+        if slope > other_slope and other_height >= height
     ]
     return max(0.0, *map(lowest, [0.0, *crossings]))
 
@@ -138,14 +130,6 @@ class RationalityChoice(NamedTuple):
     low: float
 
 
-class GridRationality(NamedTuple):
-    """A rationality of the grid."""
-
-    beta: float
-    share: float
-    is_near: bool
-
-
 class EpisodeEvidence(NamedTuple):
     """A bound, episode by episode, of beta * return less the soft value of the start, nats."""
 
@@ -183,8 +167,11 @@ class StateEnds:
             # A sample of a faultless agent may do better than anything can in the world as seen;
             # then evidence rises for ever, so less of it is believed.
             doubt = self._doubt(collected, abs(more))
-            evidence = partial(self._signed_estimate, fitted, sign, doubt)
-            best, _ = largest_concave(evidence, start, _LARGEST / self._scale)
+            best, _ = largest_concave(
+                lambda size: self.estimate(fitted, sign * size) - size * doubt,
+                start,
+                _LARGEST / self._scale,
+            )
         if best == 0.0:
             return RationalityChoice(self.unit, 0.0, 0.0)
         tried = [self._snapped(factor * sign * best)[0] for factor in _TRIED]
@@ -231,13 +218,12 @@ class StateEnds:
         values = beta * self._collected(episodes) - least
         return EpisodeEvidence(values, low - max(float(least.max()), 0.0), high - float(floor))
 
-    def around(self, choice: RationalityChoice) -> list[GridRationality]:
-        """Rationalities around that of a lower end."""
-        out = []
-        for step in _AROUND:
-            beta, share = self._snapped(choice.beta * 2.0 ** (step / _OCTAVE))
-            out.append(GridRationality(beta, share, abs(step) <= _NEAR))
-        return out
+    def around(self, choice: RationalityChoice) -> list[tuple[float, float, bool]]:
+        """Rationalities around that of a lower end, their shares of the error, if they are near."""
+        return [
+            (*self._snapped(choice.beta * 2.0 ** (step / _OCTAVE)), abs(step) <= _NEAR)
+            for step in _AROUND
+        ]
 
     def upper(
         self, episodes: Episodes, choice: RationalityChoice, low: float, error: float
@@ -273,7 +259,9 @@ class StateEnds:
             points.append(CurveBounds(abs(beta), low, high))
         return summit(points)
 
-    def _line(self, episodes: Episodes, sign: float, size: float, error: float) -> AffineBound:
+    def _line(
+        self, episodes: Episodes, sign: float, size: float, error: float
+    ) -> tuple[float, float]:
         """The line of one policy, from a start that all episodes share."""
         start = int(episodes.starts[0])
         policy = self.worlds.soft_plan(sign * size * self.weights, AS_SEEN).policy
@@ -282,10 +270,10 @@ class StateEnds:
         height = float(self.worlds.evaluate(policy, nothing, MOST, entropies(policy))[start])
         agent = sign * self._collected(episodes)
         if self.is_certain:
-            return AffineBound(float(agent[0]) - collects, height)
+            return float(agent[0]) - collects, height
         low, high = self._limits(sign)
         # The same limit in every line, so it is paid for once.
-        return AffineBound(upper_limit(agent, low=low, high=high, error=error) - collects, height)
+        return upper_limit(agent, low=low, high=high, error=error) - collects, height
 
     def _values(self, beta: float, which: str) -> FloatArray:
         """Soft values of all states as starts in one kind of world, [S]."""
@@ -293,9 +281,6 @@ class StateEnds:
             plan = self.worlds.soft_plan(beta * self.weights, which)
             self._known[beta, which] = plan.value[0]
         return self._known[beta, which]
-
-    def _signed_estimate(self, episodes: Episodes, sign: float, doubt: float, size: float) -> float:
-        return self.estimate(episodes, sign * size) - size * doubt
 
     def _doubt(self, collected: FloatArray, more: float) -> float:
         """Two standard errors of the average, as of a sample with one episode of free choice."""
@@ -371,12 +356,8 @@ class Bounded(NamedTuple):
     high: float
 
 
-class EvidenceAt(NamedTuple):
-    """The evidence for a utility at one rationality, episode by episode."""
-
-    size: float
-    most: EpisodeEvidence
-    least: EpisodeEvidence | None
+# The size of a rationality, and the evidence there for a utility at most and, if near, at least.
+EvidenceAt = tuple[float, EpisodeEvidence, EpisodeEvidence | None]
 
 
 def excesses(
@@ -403,14 +384,14 @@ def excesses(
 def _curve(bounded: Bounded, episodes: Episodes) -> list[EvidenceAt]:
     """Places around the rationality of the lower end, that one first."""
     ends, at = bounded.ends, bounded.choice.beta
-    others = [place for place in ends.around(bounded.choice) if place.beta != at]
+    others = [(beta, near) for beta, _, near in ends.around(bounded.choice) if beta != at]
     return [
-        EvidenceAt(
+        (
             abs(beta),
             ends.most_evidence(episodes, beta),
             ends.least_evidence(episodes, beta) if is_near else None,
         )
-        for beta, is_near in [(at, True), *((each.beta, each.is_near) for each in others)]
+        for beta, is_near in [(at, True), *others]
     ]
 
 
@@ -421,15 +402,15 @@ def _excess(
     assert least is not None, "the first place is that of the lower end"
     # Other episodes chose the places, so they need no more than an even share of the error each.
     each, points = error / 2 / len(other), []
-    for place in other:
-        values, bottom, top = _difference(place.most, least)
+    for size, other_most, other_least in other:
+        values, bottom, top = _difference(other_most, least)
         high = upper_limit(values, low=bottom, high=top, error=each)
         low = -math.inf
-        if place.least is not None:
-            values, bottom, top = _difference(place.least, most)
+        if other_least is not None:
+            values, bottom, top = _difference(other_least, most)
             low = lower_limit(values, low=bottom, high=top, error=each)
         # Lifted by no less than what the first explains, the function is not below 0 at 0.
-        points.append(CurveBounds(place.size, low + one.high, high + one.high))
+        points.append(CurveBounds(size, low + one.high, high + one.high))
     return one.high - summit(points)
 
 

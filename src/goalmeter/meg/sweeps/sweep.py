@@ -83,7 +83,7 @@ def measure(what: Mapping[str, Any], first: int, rows: int) -> dict[str, Any]:
     aims = [_arrays(each, source, good, best) for each in plan.utilities]
     found: dict[tuple[int, int, int], SweepValues] = {}  # by world, policy and utility
     for u, utility in enumerate(plan.utilities):
-        cases = {}
+        cases: dict[tuple[int, int, int], Any] = {}
         for p, n in product(range(len(policies)), numbers):
             case = (made[n], policies[p].get(n), aims[u].get(n))
             if sentences := [value for value in case if isinstance(value, str)]:

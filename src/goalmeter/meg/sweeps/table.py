@@ -215,7 +215,7 @@ class Sweep:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the table's columns; arguments are `world.NAME`, `policy.NAME`, ..."""
-        each = {
+        each: dict[str, list[Mapping[str, Any]]] = {
             "world": [source.arguments(0) for source in self.plan.sources],
             "policy": [choice.arguments for choice in self.plan.policies],
             "utility": [choice.arguments for choice in self.plan.utilities],
@@ -387,17 +387,12 @@ class Sweep:
     def _cells(self) -> list[tuple[str, ...]]:
         """Heads and rows of a table of the summary."""
         heads = ("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed")
-        return [heads] + [
-            (
-                group.policy,
-                group.utility,
-                str(group.measured),
-                group.value_in_words(),
-                percent(group.fraction.value),
-                str(group.failed),
-            )
-            for group in self.summary
-        ]
+        rows: list[tuple[str, ...]] = [heads]
+        for group in self.summary:
+            names, value = (group.policy, group.utility), group.value_in_words()
+            share = percent(group.fraction.value)
+            rows.append((*names, str(group.measured), value, share, str(group.failed)))
+        return rows
 
     def _repr_html_(self) -> str:
         heads, *rows = self._cells()
