@@ -86,7 +86,6 @@ class WorldBatch:
 
     @cached_property
     def _impossible(self) -> BoolArray:
-        """Whether a world's behaviour takes an action that is forbidden, [W]."""
         if self.log_reference is None:
             return np.zeros(self.n_worlds, dtype=bool)
         taken = np.stack(self.weights) > 0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -249,27 +248,6 @@ def price(model: SoftModel, missed: FloatArray) -> float:
     return bounded_size(model, by_range=False) * float(np.abs(missed).max())
 
 
-class _Closest:
-    """The solution whose residual costs the least of those that conjugate gradients go through."""
-
-    # Rounding makes residuals grow again: the system is singular, its right side nearly in range.
-
-    def __init__(self, price: Callable[[FloatArray], float], wanted: float) -> None:
-        self.weights: FloatArray | None = None
-        self._price, self._wanted = price, wanted
-        self._missed, self._idle = np.inf, 0
-
-    def ended(self, weights: FloatArray, residual: FloatArray) -> bool:
-        """Keep a solution [D] if it is the closest; whether to look for no closer one."""
-        missed = self._price(residual)
-        self._idle += 1
-        if missed < self._missed:
-            self.weights, self._missed, self._idle = weights.copy(), missed, 0
-        few = self._missed <= _NEARLY * self._wanted
-        idle = self._idle >= (_FEW_PRODUCTS if few else _IDLE_PRODUCTS)
-        return self._missed <= self._wanted or idle
-
-
 def newton_direction(
     model: SoftModel,
     visits: FloatArray,
@@ -283,16 +261,28 @@ def newton_direction(
     scale = space.scale(model, shifted, np.zeros_like(shifted))
     damping = _DAMPING * scale + _DAMPING_FLOOR * least
     nearly = space.preconditioner(model, shifted, damping)
-    closest = _Closest(partial(price, model), missed)
+    # The solution whose residual costs the least: rounding makes residuals grow again, since the
+    # system is singular, with its right side nearly in range.
+    closest: FloatArray | None = None
+    least_cost, idle = np.inf, 0
+
+    def ended(weights: FloatArray, residual: FloatArray) -> bool:
+        nonlocal closest, least_cost, idle
+        cost, idle = price(model, residual), idle + 1
+        if cost < least_cost:
+            closest, least_cost, idle = weights.copy(), cost, 0
+        few = least_cost <= _NEARLY * missed
+        return least_cost <= missed or idle >= (_FEW_PRODUCTS if few else _IDLE_PRODUCTS)
+
     last = conjugate_gradients(
         lambda v: model.curve(v, model.states) + damping * v,
         gradient,
         _ACCURACY,
         nearly,
         _CG_STEPS,
-        closest.ended,
+        ended,
     )
-    return last if closest.weights is None else closest.weights
+    return last if closest is None else closest
 
 
 def tilted(model: SoftModel, direction: FloatArray) -> Iterator[FloatArray]:

@@ -458,7 +458,6 @@ def _program(
 
 
 def _largest(matrix: Any) -> FloatArray:
-    """The largest absolute entry of each row of a sparse matrix: [N]."""
     if matrix.shape[1] == 0:
         return np.zeros(matrix.shape[0])
     return np.asarray(abs(matrix).max(axis=1).toarray()).ravel()

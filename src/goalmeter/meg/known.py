@@ -163,7 +163,6 @@ def cases_of(
 
 
 def _of(each: Any, i: int) -> Any:
-    """Member i of what there is one for each of, or one for all."""
     return each[i % len(each)]
 
 

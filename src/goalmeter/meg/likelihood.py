@@ -455,7 +455,6 @@ class _Part(NamedTuple):
 def _models_at(
     groups: Sequence[TrajectoryGroup], theta: FloatArray
 ) -> tuple[list[SoftModel], float]:
-    """The models of weights, and their average evidence."""
     models = [group.model(theta) for group in groups]
     pairs = zip(models, groups, strict=True)
     return models, float(sum(model.evidence(group) for model, group in pairs))

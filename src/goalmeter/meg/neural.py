@@ -19,6 +19,7 @@ from goalmeter.meg.behaviour import (
     reconciled,
     yardstick,
 )
+from goalmeter.meg.certificate import Reached
 from goalmeter.meg.known import known_utility
 from goalmeter.meg.linear import linear_utility
 from goalmeter.meg.result import (
@@ -89,13 +90,15 @@ def neural_utility(
     ceiling = float(yardstick(behaviour, log_reference, class_.tells_apart())[1][0])
     # Loading torch takes seconds, which are not to be taken from the time for the search.
     require("torch", extra="neural", feature="a neural utility")
-    watch = Watch[_SoFar](progress, None if timeout is None else 0.5 * timeout)
+    watch = Watch[Reached](progress, None if timeout is None else 0.5 * timeout)
+    # A restart that had not begun to climb leaves the utility that is 0 everywhere.
+    so_far = [np.zeros(mdp.n_states)]
 
     def hear(restart: int, iteration: int, value: float, utilities: list[FloatArray]) -> None:
         stage = f"network: restart {restart + 1} of {len(chosen)}"
         most = iterations * (len(chosen) - restart)
-        so_far = _SoFar(value, ceiling, utilities)
-        watch.tell(so_far, stage=stage, step=iteration + 1, of=most)
+        so_far[:] = utilities
+        watch.tell(Reached(value, ceiling, 0.0, False), stage=stage, step=iteration + 1, of=most)
 
     stopped: str | None = None
     try:
@@ -110,8 +113,7 @@ def neural_utility(
         )
     except (TimeIsUp, KeyboardInterrupt) as cause:
         stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
-        # A restart that had not begun to climb leaves the utility that is 0 everywhere.
-        utilities = watch.best.utilities if watch.best else [np.zeros(mdp.n_states)]
+        utilities = so_far
     # The network's scale is arbitrary, so each utility gets its own best rationality.
     fits = [known_utility(mdp, policy, utility=u, reference=reference) for u in utilities]
     best = max(fits, key=lambda fit: fit.value)
@@ -148,12 +150,6 @@ def neural_utility(
     if stopped == "interrupt":
         raise FitInterrupted(result) from None
     return result
-
-
-class _SoFar(NamedTuple):
-    value: float
-    upper_bound: float
-    utilities: list[FloatArray]
 
 
 def neural_values(

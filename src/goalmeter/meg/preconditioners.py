@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -418,19 +418,19 @@ class FeatureSpace(Space):
     def nearly(self, model: SoftModel, states: FloatArray) -> FloatArray:
         """Nearly the information of the weights, [D, D]."""
         matrix: Any = model.utilities.matrix
-        now = _moments(model, states)
-        moves = self._discount * (gathered(now.share) @ self._rows)
+        share, policy, spread, ending = _moments(model, states)
+        moves = self._discount * (gathered(share) @ self._rows)
         if not model.utilities.on_actions:
             later = self._discount * _summed(moves, matrix)
-            felt = self._rows.T @ (blocks_of(now.spread) @ self._rows)
+            felt = self._rows.T @ (blocks_of(spread) @ self._rows)
             return np.asarray(later.T @ (felt @ later))
-        mean = gathered(now.policy) @ matrix
+        mean = gathered(policy) @ matrix
         felt = matrix + self._discount * (self._rows @ _summed(moves, mean))
         felt = np.asarray(felt)
         # What the last decision leads to is not paid any more.
-        last = matrix.T @ (blocks_of(now.ending) @ matrix)
+        last = matrix.T @ (blocks_of(ending) @ matrix)
         last = last.toarray() if sp.issparse(last) else last
-        return np.asarray(felt.T @ (blocks_of(now.spread) @ felt) + last)
+        return np.asarray(felt.T @ (blocks_of(spread) @ felt) + last)
 
 
 def space_of(model: SoftModel, target: FloatArray) -> Space:
@@ -438,16 +438,12 @@ def space_of(model: SoftModel, target: FloatArray) -> Space:
     return ValueSpace(model) if model.utilities.matrix is None else FeatureSpace(model, target)
 
 
-class _Moments(NamedTuple):
+def _moments(
+    model: SoftModel, states: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """What a model does on average, all decisions but the last together."""
-
-    share: FloatArray  # of the visits of a state, those that take an action and go on: [A, S]
-    policy: FloatArray  # of all its visits, those that take an action: [A, S]
-    spread: FloatArray  # C: [A, A, S]
-    ending: FloatArray  # that of the last decision: [A, A, S]; 0 in the infinite problem
-
-
-def _moments(model: SoftModel, states: FloatArray) -> _Moments:
+    # Of the visits of a state, the share that takes an action and goes on [A, S], and that takes it
+    # [A, S]; C [A, A, S], and that of the last decision, which is 0 in the infinite problem.
     mdp, discount = model.mdp, model.utilities.discount
     uses, visits = np.zeros((mdp.n_actions, mdp.n_states)), np.zeros(mdp.n_states)
     spread = np.zeros((mdp.n_actions, mdp.n_actions, mdp.n_states))
@@ -463,7 +459,7 @@ def _moments(model: SoftModel, states: FloatArray) -> _Moments:
             add_spread(spread, policy, weight**2 * states[t])
             followed += weight * policy * model.states[t]
     visits = np.maximum(visits, np.finfo(float).tiny)
-    return _Moments(followed / visits, uses / visits, spread, ending)
+    return followed / visits, uses / visits, spread, ending
 
 
 def _summed(moves: Any, paid: Any) -> FloatArray:

@@ -154,7 +154,6 @@ class MegResult:
         ]
 
     def _repr_html_(self) -> str:
-        """The summary as a notebook shows it."""
         return html_table(self.heading, ("", ""), self.summary(), self.notes)
 
     def __str__(self) -> str:

@@ -102,7 +102,6 @@ class SoftModel:
     def _like(
         self, utilities: LinearClass, theta: FloatArray, log_reference: FloatArray | None
     ) -> SoftModel:
-        """Another model of the same world, checked and measured like this one."""
         return SoftModel(self.mdp, utilities, theta, log_reference, self._check, self._measured)
 
     def forget(self) -> None:

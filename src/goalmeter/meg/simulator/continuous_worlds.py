@@ -193,7 +193,6 @@ def _mass(start: FloatArray, end: FloatArray) -> FloatArray:
 
 
 def _height(x: FloatArray) -> FloatArray:
-    """The standard normal's density; 0 at infinity."""
     return np.asarray(np.exp(-0.5 * np.minimum(np.abs(x), 1e3) ** 2) / _ROOT)
 
 
@@ -361,7 +360,6 @@ class BoxSimulator(GymnasiumSimulator):
         return action, self._information(mean, std, least, name), None
 
     def _executed(self, action: Any, name: str) -> Any:
-        """The action as the environment takes it: clipped to its box."""
         try:
             array = np.asarray(action, dtype=np.float64)
         except (ValueError, TypeError):

@@ -431,7 +431,6 @@ class StatesMeasure:
         return self.simulator.remarks(self.actor)
 
     def _worlds(self) -> PossibleWorlds:
-        """What the draws so far leave possible."""
         self.exploration.table.grow(self.simulator.n_states)
         arrays = self.exploration.table.arrays()
         return PossibleWorlds(
@@ -500,7 +499,6 @@ class StatesMeasure:
         return Ends(0.0, float(gained[fresh.starts[0]]), "zero", "the agent's own entropy")
 
     def _play(self, budget: int) -> None:
-        """More episodes, until they have taken so many steps."""
         parts, taken = [self.episodes], 0
         try:
             while taken < budget:

@@ -479,7 +479,6 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> float:
-    """A number, or an infinity as JSON spells it."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TypeError(f"{shown(value)} is no number")
     return float(value)

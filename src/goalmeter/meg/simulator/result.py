@@ -182,7 +182,6 @@ class SimulatorResult:
         ]
 
     def _repr_html_(self) -> str:
-        """The summary as a notebook shows it."""
         heading = f"Goal-directedness towards {self.utility}"
         return html_table(heading, ("", ""), self.summary(), self.notes)
 

@@ -455,7 +455,6 @@ class MetStates:
 
 
 def _way_back(env: Any, state: str | StateOf | None) -> tuple[Saver | None, str]:
-    """The way back to a state, or why there is none."""
     if saver := saver_of(env):
         return saver, ""
     for layer in layers(env)[:-1]:

@@ -223,7 +223,6 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
 
 
 def _with_chunks(plan: SweepPlan) -> SweepPlan:
-    """Return the plan with the sizes of its chunks and the estimate of its seconds."""
     policies, utilities = len(plan.policies), len(plan.utilities)
     sizes: list[int] = []
     total = 0
@@ -475,7 +474,6 @@ def _text(value: object, name: str) -> str:
 
 
 def _choices(entries: Sequence[_Entry], section: str, seed: int) -> tuple[SweepChoice, ...]:
-    """Return the choices of a section, with different labels."""
     out: dict[str, SweepChoice] = {}
     for entry in entries:
         role, name, axes = _read_entry(entry, section, seed)

@@ -170,7 +170,6 @@ _Case = tuple[TabularMDP, FloatArray, FloatArray | None]
 def _measured(
     cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
 ) -> list[SweepValues]:
-    """Return the row of each case; a case with an error fails alone."""
     if not cases:
         return []
     results = _attempt(_results, cases, utility, timeout)

@@ -287,7 +287,6 @@ class Sweep:
         return self._grouped({(name, value): worlds[value] for value in sorted(worlds)})
 
     def _grouped(self, worlds: Mapping[tuple[str, Any] | None, Any]) -> list[SweepGroup]:
-        """Return the groups of each policy and utility, one for each set of worlds."""
         plan = self.plan
         shape = (plan.worlds, len(plan.policies), len(plan.utilities))
         value, maximum = self.values.reshape(shape), self._numbers("maximum").reshape(shape)
@@ -385,7 +384,6 @@ class Sweep:
         return out
 
     def _cells(self) -> list[tuple[str, ...]]:
-        """Heads and rows of a table of the summary."""
         heads = ("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed")
         rows: list[tuple[str, ...]] = [heads]
         for group in self.summary:
