@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -277,220 +277,202 @@ _SAME_INFORMATION = 3
 _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12
 
 
-@dataclass
-class Fits:
-    """Where the searches of W worlds are, or were when they ended. All arrays [W] or [W, D]."""
+class WorldSearch:
+    """Searches of the best utility of each of W worlds, and where they are."""
 
-    theta: FloatArray
-    value: FloatArray
-    # for utilities whose weights sum to at most `size` in absolute value (0: for all)
-    bound: FloatArray
-    size: FloatArray
-    steps: IntArray
-    closed: BoolArray  # whose bound is within the tolerance
-    direction: FloatArray  # of an optimum at infinity the utility that leads to the first face
-    error: FloatArray  # rounding error of the values, nats
-    damping: FloatArray
-    gain: FloatArray  # of the last step, nats
-    idle: IntArray  # steps in a row that gained next to nothing
-    # KL and residual of each policy that was tried (see `Certificate`); infinite without a proof
-    certificates: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
-    # the actions [T, A, S] of the last face
-    faces: dict[int, BoolArray] = field(default_factory=dict)
-    stopped: bool = False  # time was over before the others were through
+    def __init__(self, batch: WorldBatch, tolerance: float, ceiling: FloatArray) -> None:
+        n, d = batch.n_worlds, batch.space.n_weights
+        self._batch, self._tolerance, self._ceiling = batch, tolerance, ceiling
+        self.theta, self.value = np.zeros((n, d)), np.zeros(n)
+        # For utilities whose weights sum to at most `size` in absolute value (0: for all).
+        self.bound, self.size = ceiling.copy(), np.zeros(n)
+        self.closed = ceiling <= tolerance  # whose bound is within the tolerance
+        self.error = np.zeros(n)  # rounding error of the values, nats
+        # Of an optimum at infinity the actions [T, A, S] of the last face, and the utility that
+        # leads to the first one.
+        self.faces: dict[int, BoolArray] = {}
+        self.direction = np.zeros((n, d))
+        self.stopped = False  # time was over before the others were through
+        # Newton steps, those in a row that gained next to nothing, and the last one's gain, nats.
+        self.steps, self._idle = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._gain, self._damping = np.full(n, np.inf), np.ones(n)
+        # KL and residual of each policy tried (see `Certificate`); infinite without a proof.
+        self._certificates: list[tuple[FloatArray, FloatArray]] = []
 
-    def groups(self, batch: WorldBatch, chosen: IntArray) -> Iterator[tuple[IntArray, WorldBatch]]:
+    def groups(self, chosen: IntArray) -> Iterator[tuple[IntArray, WorldBatch]]:
         """Chosen worlds with what is allowed in them: those without a face, then the others."""
         plain = np.array([i for i in chosen if i not in self.faces], dtype=np.int64)
         if plain.size:
-            yield plain, batch if plain.size == batch.n_worlds else batch.take(plain)
+            all_worlds = plain.size == self._batch.n_worlds
+            yield plain, self._batch if all_worlds else self._batch.take(plain)
         faced = np.array([i for i in chosen if i in self.faces], dtype=np.int64)
         if faced.size:
             allowed = np.stack([self.faces[i] for i in faced], axis=2)
-            yield faced, batch.take(faced).confined(allowed.reshape(*allowed.shape[:2], -1))
+            confined = self._batch.take(faced).confined(allowed.reshape(*allowed.shape[:2], -1))
+            yield faced, confined
 
+    def run(self) -> None:
+        """Search all worlds, until the batch's check says that time is up."""
+        try:
+            place = self._ascend(self._batch, np.arange(len(self.value)))
+            while place.size:
+                # Worlds that came to a face go on inside it, together.
+                ((_, within),) = self.groups(place)
+                place = self._ascend(within, place)
+            for chosen, closed in self.groups(np.flatnonzero(self.closed)):
+                self._polish(closed, chosen)
+        except TimeIsUp:
+            # After every round it holds what was reached by then.
+            self.stopped = True
 
-def search(batch: WorldBatch, tolerance: float, ceiling: FloatArray) -> Fits:
-    """The best utility of each world; `ceiling` [W] are bounds known beforehand, nats."""
-    n, d = batch.n_worlds, batch.space.n_weights
-    fits = Fits(
-        theta=np.zeros((n, d)),
-        value=np.zeros(n),
-        bound=ceiling.copy(),
-        size=np.zeros(n),
-        steps=np.zeros(n, np.int64),
-        closed=ceiling <= tolerance,
-        direction=np.zeros((n, d)),
-        error=np.zeros(n),
-        damping=np.ones(n),
-        gain=np.full(n, np.inf),
-        idle=np.zeros(n, np.int64),
-    )
-    try:
-        place = _ascend(batch, np.arange(n), fits, tolerance, ceiling)
-        while place.size:
-            # Worlds that came to a face go on inside it, together.
-            ((_, within),) = fits.groups(batch, place)
-            place = _ascend(within, place, fits, tolerance, ceiling)
-        for chosen, closed in fits.groups(batch, np.flatnonzero(fits.closed)):
-            _polish(closed, fits, chosen)
-    except TimeIsUp:
-        # After every round the fits are what was reached by then.
-        fits.stopped = True
-    return fits
+    def end(self) -> None:
+        """What is worked out of the best so far takes passes, which nothing must cut short."""
+        self._batch = replace(self._batch, check=lambda: None)
 
+    def _ascend(self, batch: WorldBatch, place: IntArray) -> IntArray:
+        """Rounds of a step in each world of a batch; returns those that came to a face."""
+        # `place` are the batch's worlds among all; worlds that are through are left behind.
+        model, ends, faced = batch.model(self.theta[place]), self.closed[place], []
+        for _ in range(MOST_ROUNDS):
+            if ends.all():
+                break
+            if 3 * ends.sum() >= len(ends):
+                kept = np.flatnonzero(~ends)
+                batch, place = batch.take(kept), place[kept]
+                model, ends = batch.model(self.theta[place]), np.zeros(len(kept), dtype=bool)
+            self.steps[place[~ends]] += 1
+            gradient = batch.apart(model.gradient(batch.behaviour))
+            far = np.repeat(self._gain[place] > FAR, batch.space.shape[2])
+            visited = batch.behaviour.states[..., 0]
+            states = np.where(far, 0.5 * (model.states + visited), model.states)
+            unit, matrices = scaled(batch.information(model, states))
+            near = ~ends & (self._gain[place] <= NEAR)
+            if near.any():
+                step = np.zeros_like(gradient)
+                step[near] = Spectrum.of(unit[near], matrices[near]).solve(gradient[near])
+                psi = dict(model.tangents(batch.joined(step)[:, None]))
+                proven = matching_certificates(model, psi, batch.n_worlds)
+                visits = batch.apart(model.utilities.collect(proven.visits)[:, 0])
+                residual = np.abs(gradient - visits).max(axis=1) + proven.lost
+                holds = proven.holds & near
+                kl, missed = np.full(len(self.value), np.inf), np.zeros(len(self.value))
+                kl[place[holds]], missed[place[holds]] = proven.kl[holds], residual[holds]
+                self._certificates.append((kl, missed))
+                ends |= self._close(place)
+                theta, open_ = self.theta[place], near & ~ends
+                for i, allowed, direction, inside in find_faces(
+                    batch, model, theta, step, psi, open_
+                ):
+                    world = int(place[i])
+                    # A face holds the limit of ever better models, so it cannot be worse than this.
+                    if inside >= self.value[world] - self._tolerance:
+                        if world not in self.faces:
+                            self.direction[world] = direction
+                        self.faces[world], self.value[world] = allowed, inside
+                        faced.append(world)
+                        ends[i] = True
+            moving = ~ends
+            if moving.any():
+                model, moved = self._climb(batch, place, gradient, unit, matrices, moving)
+                stuck = moving & ~moved
+                ends |= stuck & (self._gain[place] <= NEAR)
+                self._gain[place[stuck]] = 0.0
+                gains = self._gain[place] >= IDLE_SHARE * self._tolerance
+                self._idle[place[moved & gains]] = 0
+                self._idle[place[moved & ~gains]] += 1
+                ends |= self._idle[place] >= IDLE_STEPS
+            # What was proven before the step may be enough for where it led.
+            ends |= self._close(place)
+        return np.array(sorted(faced), dtype=np.int64)
 
-def _ascend(
-    batch: WorldBatch, place: IntArray, fits: Fits, tolerance: float, ceiling: FloatArray
-) -> IntArray:
-    """Rounds of a step in each world of a batch, into `fits`; returns those that came to a face."""
-    # `place` are the batch's worlds in the fits of all; worlds that are through are left behind.
-    model, ends, faced = batch.model(fits.theta[place]), fits.closed[place], []
-    for _ in range(MOST_ROUNDS):
-        if ends.all():
-            break
-        if 3 * ends.sum() >= len(ends):
-            kept = np.flatnonzero(~ends)
-            batch, place = batch.take(kept), place[kept]
-            model, ends = batch.model(fits.theta[place]), np.zeros(len(kept), dtype=bool)
-        fits.steps[place[~ends]] += 1
-        gradient = batch.apart(model.gradient(batch.behaviour))
-        far = np.repeat(fits.gain[place] > FAR, batch.space.shape[2])
-        visited = batch.behaviour.states[..., 0]
-        states = np.where(far, 0.5 * (model.states + visited), model.states)
-        unit, matrices = scaled(batch.information(model, states))
-        near = ~ends & (fits.gain[place] <= NEAR)
-        if near.any():
-            step = np.zeros_like(gradient)
-            step[near] = Spectrum.of(unit[near], matrices[near]).solve(gradient[near])
-            psi = dict(model.tangents(batch.joined(step)[:, None]))
-            proven = matching_certificates(model, psi, batch.n_worlds)
-            visits = batch.apart(model.utilities.collect(proven.visits)[:, 0])
-            residual = np.abs(gradient - visits).max(axis=1) + proven.lost
-            holds = proven.holds & near
-            kl, missed = np.full(len(fits.value), np.inf), np.zeros(len(fits.value))
-            kl[place[holds]], missed[place[holds]] = proven.kl[holds], residual[holds]
-            fits.certificates.append((kl, missed))
-            ends |= _closed(place, fits, ceiling, tolerance)
-            theta = fits.theta[place]
-            for i, allowed, direction, inside in find_faces(
-                batch, model, theta, step, psi, near & ~ends
-            ):
-                world = int(place[i])
-                # A face holds the limit of ever better models, so it cannot be worse than this.
-                if inside >= fits.value[world] - tolerance:
-                    if world not in fits.faces:
-                        fits.direction[world] = direction
-                    fits.faces[world], fits.value[world] = allowed, inside
-                    faced.append(world)
-                    ends[i] = True
-        moving = ~ends
-        if moving.any():
-            model, moved = _climb(batch, place, fits, gradient, unit, matrices, moving)
-            stuck = moving & ~moved
-            ends |= stuck & (fits.gain[place] <= NEAR)
-            fits.gain[place[stuck]] = 0.0
-            gains = fits.gain[place] >= IDLE_SHARE * tolerance
-            fits.idle[place[moved & gains]] = 0
-            fits.idle[place[moved & ~gains]] += 1
-            ends |= fits.idle[place] >= IDLE_STEPS
-        # What was proven before the step may be enough for where it led.
-        ends |= _closed(place, fits, ceiling, tolerance)
-    return np.array(sorted(faced), dtype=np.int64)
+    def _close(self, place: IntArray) -> BoolArray:
+        """The worlds whose least bound, for utilities up to a thousand times theirs, is close."""
+        size = BOUND_FACTOR * np.maximum(1.0, np.abs(self.theta[place]).sum(axis=1))
+        bound, needed = self._ceiling[place], np.zeros(len(size))
+        for kl, residual in self._certificates:
+            upper = kl[place] + size * residual[place]
+            better = upper < bound
+            bound = np.where(better, upper, bound)
+            needed = np.where(better, np.where(residual[place] > 0, size, 0.0), needed)
+        self.bound[place], self.size[place] = bound, needed
+        closed = bound - self.value[place] <= self._tolerance
+        self.closed[place] |= closed
+        return np.asarray(closed)
 
+    def _climb(
+        self,
+        batch: WorldBatch,
+        place: IntArray,
+        gradient: FloatArray,
+        unit: FloatArray,
+        matrices: FloatArray,
+        moving: BoolArray,
+    ) -> tuple[SoftModel, BoolArray]:
+        """A damped Newton step of each world that moves, tried with more damping until it gains."""
+        # Returns the model of the steps that were taken, and which worlds took one.
+        pending, moved = moving.copy(), np.zeros_like(moving)
+        reached: SoftModel | None = None
+        theta, damping = self.theta[place], self._damping[place]
+        while True:
+            pending &= damping < _MOST_DAMPED
+            if not pending.any():
+                break
+            step = np.zeros_like(theta)
+            # In scaled weights: (matrices + damping) . step = gradient.
+            added = np.maximum(damping[pending], _REGULAR)[:, None, None]
+            systems = matrices[pending] + added * np.eye(step.shape[1])
+            right = (unit[pending] * gradient[pending])[..., None]
+            step[pending] = unit[pending] * np.linalg.solve(systems, right)[..., 0]
+            promised = (gradient * step).sum(axis=1)
+            trial = batch.model(theta + step)
+            gain = batch.evidence(trial) - self.value[place]
+            taken = pending & (gain > 0.1 * promised)
+            pending &= ~taken
+            theta[taken] += step[taken]
+            self.theta[place] = theta
+            self.value[place[taken]] += gain[taken]
+            self._gain[place[taken]] = gain[taken]
+            eased = damping * np.where(gain > 0.4 * promised, 0.1, 0.5)
+            damping = np.where(taken, np.maximum(eased, _LEAST_DAMPED), damping)
+            damping = np.where(pending, 4.0 * np.maximum(damping, 1e-10), damping)
+            moved |= taken
+            # The worlds that stay where they are have the same model in the trial.
+            reached = None if pending.any() else trial
+        self._damping[place] = damping
+        return reached or batch.model(theta), moved
 
-def _polish(batch: WorldBatch, fits: Fits, closed: IntArray) -> None:
-    """More steps of worlds that closed: a certified value leaves the weights half its digits."""
-    theta, value = fits.theta[closed], fits.value[closed]
-    model = batch.model(theta)
-    most = fits.bound[closed] + model.rounding(batch.behaviour, closed.size)
-    for step in range(POLISHING_STEPS):
-        # So near an optimum the information hardly changes; where it does, the optimum is far out.
-        if step == 0 or step >= _SAME_INFORMATION:
-            spectrum = Spectrum.of(*scaled(batch.information(model, model.states)))
-        trial_theta = theta + spectrum.solve(batch.apart(model.gradient(batch.behaviour)))
-        trial = batch.model(trial_theta)
-        reached = batch.evidence(trial)
-        better = (reached >= value) & (reached <= most)
-        going = better & (reached - value > _POLISHED)
-        places = closed[better]
-        fits.theta[places], fits.value[places] = trial_theta[better], reached[better]
-        if not going.any():
-            break
-        theta, value, model = trial_theta, reached, trial
-        if step + 1 >= _SAME_INFORMATION and not going.all():
-            kept = np.flatnonzero(going)
-            closed, most = closed[kept], most[kept]
-            theta, value = theta[kept], value[kept]
-            batch = batch.take(kept)
-            model = batch.model(theta)
+    def _polish(self, batch: WorldBatch, closed: IntArray) -> None:
+        """More steps of closed worlds: a certified value leaves the weights half its digits."""
+        theta, value = self.theta[closed], self.value[closed]
+        model = batch.model(theta)
+        most = self.bound[closed] + model.rounding(batch.behaviour, closed.size)
+        for step in range(POLISHING_STEPS):
+            # So near an optimum the information hardly changes; where it does, it is far out.
+            if step == 0 or step >= _SAME_INFORMATION:
+                spectrum = Spectrum.of(*scaled(batch.information(model, model.states)))
+            trial_theta = theta + spectrum.solve(batch.apart(model.gradient(batch.behaviour)))
+            trial = batch.model(trial_theta)
+            reached = batch.evidence(trial)
+            better = (reached >= value) & (reached <= most)
+            going = better & (reached - value > _POLISHED)
+            places = closed[better]
+            self.theta[places], self.value[places] = trial_theta[better], reached[better]
+            if not going.any():
+                break
+            theta, value, model = trial_theta, reached, trial
+            if step + 1 >= _SAME_INFORMATION and not going.all():
+                kept = np.flatnonzero(going)
+                closed, most = closed[kept], most[kept]
+                theta, value = theta[kept], value[kept]
+                batch = batch.take(kept)
+                model = batch.model(theta)
 
-
-def verify(
-    batch: WorldBatch, model: SoftModel, fits: Fits, chosen: IntArray, tolerance: float
-) -> None:
-    """Evaluate worlds again; reopen those whose value and bound do not agree."""
-    value, bound = fits.value[chosen], fits.bound[chosen]
-    rounded = model.rounding(batch.behaviour, chosen.size)
-    again = model.verified(batch.behaviour, Sums(chosen.size))
-    fits.error[chosen] = error = np.maximum(rounded, np.abs(again - value))
-    resolved = error <= np.maximum(tolerance, ROUNDING_SHARE * bound)
-    fits.closed[chosen] &= resolved & (np.abs(bound - value) <= np.maximum(tolerance, error))
-
-
-def _closed(place: IntArray, fits: Fits, ceiling: FloatArray, tolerance: float) -> BoolArray:
-    """The worlds whose least bound, for utilities up to a thousand times their own, is close."""
-    size = BOUND_FACTOR * np.maximum(1.0, np.abs(fits.theta[place]).sum(axis=1))
-    bound, needed = ceiling[place], np.zeros(len(size))
-    for kl, residual in fits.certificates:
-        upper = kl[place] + size * residual[place]
-        better = upper < bound
-        bound = np.where(better, upper, bound)
-        needed = np.where(better, np.where(residual[place] > 0, size, 0.0), needed)
-    fits.bound[place], fits.size[place] = bound, needed
-    closed = bound - fits.value[place] <= tolerance
-    fits.closed[place] |= closed
-    return np.asarray(closed)
-
-
-def _climb(
-    batch: WorldBatch,
-    place: IntArray,
-    fits: Fits,
-    gradient: FloatArray,
-    unit: FloatArray,
-    matrices: FloatArray,
-    moving: BoolArray,
-) -> tuple[SoftModel, BoolArray]:
-    """A damped Newton step of each world that moves, tried with more damping until it gains."""
-    # Returns the model of the steps that were taken, and which worlds took one.
-    pending, moved = moving.copy(), np.zeros_like(moving)
-    reached: SoftModel | None = None
-    theta, damping = fits.theta[place], fits.damping[place]
-    while True:
-        pending &= damping < _MOST_DAMPED
-        if not pending.any():
-            break
-        step = np.zeros_like(theta)
-        # In scaled weights: (matrices + damping) . step = gradient.
-        added = np.maximum(damping[pending], _REGULAR)[:, None, None]
-        systems = matrices[pending] + added * np.eye(step.shape[1])
-        right = (unit[pending] * gradient[pending])[..., None]
-        step[pending] = unit[pending] * np.linalg.solve(systems, right)[..., 0]
-        promised = (gradient * step).sum(axis=1)
-        trial = batch.model(theta + step)
-        gain = batch.evidence(trial) - fits.value[place]
-        taken = pending & (gain > 0.1 * promised)
-        pending &= ~taken
-        theta[taken] += step[taken]
-        fits.theta[place] = theta
-        fits.value[place[taken]] += gain[taken]
-        fits.gain[place[taken]] = gain[taken]
-        eased = damping * np.where(gain > 0.4 * promised, 0.1, 0.5)
-        damping = np.where(taken, np.maximum(eased, _LEAST_DAMPED), damping)
-        damping = np.where(pending, 4.0 * np.maximum(damping, 1e-10), damping)
-        moved |= taken
-        # The worlds that stay where they are have the same model in the trial.
-        reached = None if pending.any() else trial
-    fits.damping[place] = damping
-    return reached or batch.model(theta), moved
+    def verify(self, batch: WorldBatch, model: SoftModel, chosen: IntArray) -> None:
+        """Evaluate worlds again; reopen those whose value and bound do not agree."""
+        value, bound = self.value[chosen], self.bound[chosen]
+        rounded = model.rounding(batch.behaviour, chosen.size)
+        again = model.verified(batch.behaviour, Sums(chosen.size))
+        self.error[chosen] = error = np.maximum(rounded, np.abs(again - value))
+        resolved = error <= np.maximum(self._tolerance, ROUNDING_SHARE * bound)
+        agrees = np.abs(bound - value) <= np.maximum(self._tolerance, error)
+        self.closed[chosen] &= resolved & agrees

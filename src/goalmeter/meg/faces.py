@@ -437,12 +437,22 @@ def _program(
     place[unknown] = np.arange(n_unknown)
     dense, sparse, equal = [], [], []
     by_action = model.mdp.transition.by_action()
+    discount = model.mdp.discount if model.mdp.horizon is None else 1.0
     for t, gains in _advantages(model, behaviour, visited):
         after = place[min(t + 1, steps - 1)]
         if model.mdp.horizon is not None and t + 1 == steps:
             after = np.full_like(after, -1)
         dense.append(-gains[asked[t]])
-        sparse.append(_values(by_action, asked[t], place[t], after, n_unknown, model))
+        # What unknown values add: those of where an action leads, and of its own state.
+        action, state = np.nonzero(asked[t])
+        leads = sp.coo_matrix(by_action[action * model.mdp.n_states + state])
+        known = after[leads.col] < 0
+        own = np.flatnonzero(place[t][state] >= 0)
+        entries = np.concatenate([-discount * leads.data[~known], np.ones(len(own))])
+        inequality = np.concatenate([leads.row[~known], own])
+        value = np.concatenate([after[leads.col[~known]], place[t][state[own]]])
+        shape = (len(state), n_unknown)
+        sparse.append(sp.csr_matrix((entries, (inequality, value)), shape=shape))
         # Of several actions that the behaviour takes, all must be equally good.
         several = used[t] & (used[t].sum(axis=0) > 1)
         equal.append(gains[several])
@@ -491,22 +501,6 @@ def _advantages(
         worth = np.einsum("as,asd->sd", followed(t), gains)
         gains -= worth
         yield t, gains
-
-
-def _values(
-    by_action: Any, asked: BoolArray, before: Any, after: Any, n_unknown: int, model: SoftModel
-) -> Any:
-    """What unknown values add to the inequalities of one decision: CSR [asked, unknown]."""
-    n_states = asked.shape[1]
-    action, state = np.nonzero(asked)
-    discount = model.mdp.discount if model.mdp.horizon is None else 1.0
-    leads = sp.coo_matrix(by_action[action * n_states + state])
-    known = after[leads.col] < 0
-    row, column = leads.row[~known], after[leads.col[~known]]
-    own = np.flatnonzero(before[state] >= 0)
-    entries = np.concatenate([-discount * leads.data[~known], np.ones(len(own))])
-    rows, columns = np.concatenate([row, own]), np.concatenate([column, before[state[own]]])
-    return sp.csr_matrix((entries, (rows, columns)), shape=(len(state), n_unknown))
 
 
 def _null_space(rows: FloatArray, d: int) -> FloatArray:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.batched import WorldBatch, search, verify
+from goalmeter.meg.batched import WorldBatch, WorldSearch
 from goalmeter.meg.behaviour import LinearClass, Over, behaviour_of, linear_class, yardstick
 from goalmeter.meg.certificate import Reached
 from goalmeter.meg.known import PolicyCase, cases_of, joined_worlds, measure_parts
@@ -260,14 +259,14 @@ def _together(
     maxima, ceilings = yardstick(behaviour, log_reference, batch.utilities.tells_apart(), sums)
     # As in the single search: the rest is room for the value's own rounding.
     near = 0.1 * tolerance
-    fits = search(batch, near, ceilings)
-    # What is worked out of the best so far takes passes as well, which nothing must cut short.
-    batch = replace(batch, check=lambda: None)
+    fits = WorldSearch(batch, near, ceilings)
+    fits.run()
+    fits.end()
     shares: dict[int, tuple[FloatArray, FloatArray]] = {}
     ended = np.flatnonzero(fits.closed | fits.stopped)
-    for chosen, some in fits.groups(batch, ended):
+    for chosen, some in fits.groups(ended):
         model = some.model(fits.theta[chosen])
-        verify(some, model, fits, chosen, near)
+        fits.verify(some, model, chosen)
         for i, share in zip(chosen, some.shares(model).swapaxes(0, 1), strict=True):
             shares[i] = share.sum(axis=1), share.sum(axis=0)
     results: list[MegResult | None] = []

@@ -122,11 +122,9 @@ def columns_from_json(value: Any, *, rows: int, worlds: int) -> ChunkColumns:
     return out
 
 
-def _stored_facts(
-    states: int, actions: int, horizon: int | None, discount: float, digest: str
-) -> WorldFacts:
+def _stored_facts(states: Any, actions: Any, horizon: Any, discount: Any, name: Any) -> WorldFacts:
     decisions = None if horizon is None else int(horizon)
-    return WorldFacts(int(states), int(actions), decisions, float(discount), digest)
+    return WorldFacts(int(states), int(actions), decisions, float(discount), str(name))
 
 
 # --- Result ---------------------------------------------------------------------------------------
