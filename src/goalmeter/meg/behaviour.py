@@ -162,6 +162,7 @@ class LinearClass:
     """Utilities that are linear in D weights, as arrays [T, A or 1, S]."""
 
     shape: tuple[int, int, int]  # (T, A or 1, S) of one utility of the class
+    # Features [(A or 1) * S, D], action-major; None where every entry is a weight of its own.
     matrix: FloatArray | None
     discount: float  # weight of a decision's utility per step
     name: str  # the class in words, as a target of goal-directedness

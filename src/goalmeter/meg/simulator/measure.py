@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
 from goalmeter._errors import (
@@ -441,12 +441,15 @@ class Measurement:
             measurement = uuid4().hex
             results = [_result(each, measurement) for each in values["utilities"]]
             out = cls(
-                agent=_text(values["agent"]),
+                agent=_read(str, values["agent"]),
                 horizon=int(values["horizon"]),
                 budget=int(values["budget"]),
                 seed=int(values["seed"]),
                 results={result.utility: result for result in results},
-                tightening=[_progress(each) for each in values["tightening"]],
+                tightening=[
+                    SimulatorProgress(**_fields(SimulatorProgress, each))
+                    for each in values["tightening"]
+                ],
             )
             # A file that somebody changed is refused here and not while a page is made of it.
             out.to_json()
@@ -459,51 +462,31 @@ class Measurement:
 
 
 def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:
-    read: dict[str, Any] = {"value": _number(values["meg"]), "measurement": measurement}
-    for each in fields(SimulatorResult):
-        if each.name not in ("value", "utility_function", "measurement"):
-            read[each.name] = _READERS[str(each.type)](values[each.name])
+    named = {**values, "value": values["meg"], "measurement": measurement}
+    read = _fields(SimulatorResult, named, "utility_function")
+    # Both ends are known by where they come from.
+    read["binding"] = {end: read["binding"][end] for end in ("lower", "upper")}
     return SimulatorResult(**read)
 
 
-def _progress(values: Mapping[str, Any]) -> SimulatorProgress:
-    names = [each.name for each in fields(SimulatorProgress)]
-    utility, steps, value, lower = (values[name] for name in names)
-    return SimulatorProgress(_text(utility), int(steps), _number(value), _number(lower))
+def _fields(record: type, values: Mapping[str, Any], *left_out: str) -> dict[str, Any]:
+    """Return the fields of a record from JSON values, which anybody may have edited."""
+    kinds = get_type_hints(record)
+    names = [each.name for each in fields(record) if each.name not in left_out]
+    return {name: _read(kinds[name], values[name]) for name in names}
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{shown(value)} is no text")
-    return value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise TypeError(f"{shown(value)} is no number")
-    return float(value)
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    return {str(name): _number(value) for name, value in values.items()}
-
-
-def _interval(values: Any) -> tuple[float, float]:
-    low, high = map(_number, values)
-    return low, high
-
-
-# How a stored value of each type of field is read and checked.
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "float": _number,
-    "int": int,
-    "bool": bool,
-    "str": _text,
-    "tuple[float, float]": _interval,
-    "tuple[str, ...]": lambda values: tuple(map(str, values)),
-    "float | None": lambda value: None if value is None else _number(value),
-    "Mapping[str, int]": lambda values: {str(name): int(n) for name, n in values.items()},
-    "Mapping[str, str]": lambda values: {end: str(values[end]) for end in ("lower", "upper")},
-    "Mapping[str, float]": _numbers,
-    "Mapping[str, float] | None": lambda values: None if values is None else _numbers(values),
-}
+def _read(kind: Any, value: Any) -> Any:
+    """Return a JSON value as a type; an infinity is spelled as text."""
+    inner = get_args(kind)
+    if type(None) in inner:
+        return None if value is None else _read(inner[0], value)
+    if get_origin(kind) is tuple:
+        kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(_read(*each) for each in zip(kinds, value, strict=True))
+    if inner:
+        return {str(name): _read(inner[1], each) for name, each in value.items()}
+    expected = {float: int | float | str, str: str}.get(kind, object)
+    if not isinstance(value, expected) or (kind is float and isinstance(value, bool)):
+        raise TypeError(f"{shown(value)} is no {'number' if kind is float else 'text'}")
+    return kind(value)
