@@ -278,11 +278,6 @@ class StatesMeasure:
         return self._chunks > 0
 
     @property
-    def can_try(self) -> bool:
-        """Whether the budget lets every action of one state be tried."""
-        return TRIED * self.simulator.n_actions <= FIRST_STATES * self.budget
-
-    @property
     def steps(self) -> dict[str, int]:
         """Steps that were taken so far, by purpose."""
         return {"agent": self.episodes.steps, "states": self.exploration.steps}
@@ -432,13 +427,13 @@ class StatesMeasure:
 
     def _worlds(self) -> PossibleWorlds:
         self.exploration.table.grow(self.simulator.n_states)
-        arrays = self.exploration.table.arrays()
-        return PossibleWorlds(
-            ConfidenceSet(arrays, SOFT * self.error),
-            self.simulator.n_actions,
-            self.horizon,
-            self._ranges(),
+        utilities, arrays = self.simulator.utilities, self.exploration.table.arrays()
+        ranges = tuple(
+            utilities.bounds.get(name) or Range(*self.simulator.seen(i), assumed=True)
+            for i, name in enumerate(utilities.names)
         )
+        confident = ConfidenceSet(arrays, SOFT * self.error)
+        return PossibleWorlds(confident, self.simulator.n_actions, self.horizon, ranges)
 
     def _each(self, worlds: PossibleWorlds) -> list[StateEnds]:
         return [self._of(worlds, weights) for weights in np.eye(len(worlds.ranges))]
@@ -526,10 +521,3 @@ class StatesMeasure:
         self._expand(int(steps * share))
         more = int(steps * share) - (self.exploration.steps - before)
         self.exploration.refine(gain, total, more)
-
-    def _ranges(self) -> tuple[Range, ...]:
-        utilities = self.simulator.utilities
-        return tuple(
-            utilities.bounds.get(name) or Range(*self.simulator.seen(i), assumed=True)
-            for i, name in enumerate(utilities.names)
-        )

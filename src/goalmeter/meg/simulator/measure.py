@@ -180,7 +180,8 @@ def _by_best_means(
 ) -> dict[str, SimulatorResult]:
     """By states where that can be done, else from the start with the error and steps left."""
     simulator, budget, error, before = states.simulator, states.budget, 1 - level, 0
-    if simulator.returns_to_states and not states.can_try:
+    tried = exploration.TRIED * simulator.n_actions
+    if simulator.returns_to_states and tried > exploration.FIRST_STATES * budget:
         notes = [
             f"one state has {simulator.n_actions:,} actions, more than "
             f"{exploration.FIRST_STATES * budget:,.0f} steps can try, so the bound is that from "

@@ -209,17 +209,14 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
             if choice.is_word:  # a page draws its arguments as numbers
                 list(map(float, choice.arguments.values()))
             found.append(choice)
-    plan = SweepPlan(
-        tuple(sources),
-        tuple(choices[POLICY]),
-        tuple(choices[UTILITY]),
-        what.get("timeout"),
-        {match[1]: str(what[match[0]]) for match in map(_CONTENT.fullmatch, what) if match},
-        [int(size) for size, times in what["rows of chunks"] for _ in range(int(times))],
-    )
-    if not plan.sources or not plan.rows or sum(plan.sizes) != plan.rows or min(plan.sizes) < 1:
+    contents = {match[1]: str(what[match[0]]) for match in map(_CONTENT.fullmatch, what) if match}
+    policies, utilities = map(tuple, choices.values())
+    plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"), contents)
+    runs = [(int(size), int(times)) for size, times in what["rows of chunks"]]
+    rows = sum(size * times for size, times in runs)
+    if not (plan.sources and plan.rows and rows == plan.rows and min(map(min, runs)) > 0):
         raise ValueError("its chunks are not its rows")
-    return plan
+    return replace(plan, sizes=[size for size, times in runs for _ in range(times)])
 
 
 def _with_chunks(plan: SweepPlan) -> SweepPlan:
