@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.meg.behaviour import ROUNDING_SHARE, Behaviour, decisions
+from goalmeter.meg.behaviour import Behaviour, decisions
 from goalmeter.meg.preconditioners import Space
-from goalmeter.meg.result import Watch
+from goalmeter.meg.result import Reached, Watch
 from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 from goalmeter.tabular.planning import state_occupancy
 
@@ -27,36 +27,6 @@ from goalmeter.tabular.planning import state_occupancy
 BOUND_FACTOR = 1e3
 # Occupancies this far below zero, relative to the largest, are zeros that were rounded.
 _ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class Reached:
-    """Where a search ended, or is so far."""
-
-    value: float  # evidence of the best model
-    upper_bound: float  # proven for every utility up to the size `bound_size`, nats
-    bound_size: float  # B of the certificate; 0 where the bound holds for all utilities
-    bound_by_range: bool  # whether B is of the utility's range, not of the sum of its weights
-    steps: int = 0  # Newton steps taken
-    # Whether the weights were still growing where the search ended, so that the optimum may lie at
-    # infinity without that being shown.
-    growing: bool = False
-    error: float = 0.0  # rounding error of the value, nats; see `UtilitySearch.checked`
-
-    @property
-    def gap(self) -> float:
-        """What bound and value differ by, nats."""
-        return self.upper_bound - self.value
-
-    @property
-    def doubt(self) -> float:
-        """Distance between value and bound, whichever is larger, plus the error, nats."""
-        return abs(self.gap) + self.error
-
-    def closes(self, tolerance: float) -> bool:
-        """Whether value and bound agree within the tolerance or a small rounding error."""
-        resolved = self.error <= max(tolerance, ROUNDING_SHARE * self.upper_bound)
-        return resolved and abs(self.gap) <= max(tolerance, self.error)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,6 @@ from goalmeter.meg.behaviour import (
 from goalmeter.meg.certificate import (
     Bounds,
     LinearFit,
-    Reached,
     UtilitySearch,
     matching_certificate,
     model_certificate,
@@ -37,6 +36,7 @@ from goalmeter.meg.result import (
     STOPPED_BY,
     FitInterrupted,
     MegResult,
+    Reached,
     TimeIsUp,
     Watch,
     duration,

@@ -19,7 +19,6 @@ from goalmeter.meg.behaviour import (
     reconciled,
     yardstick,
 )
-from goalmeter.meg.certificate import Reached
 from goalmeter.meg.known import known_utility
 from goalmeter.meg.linear import linear_utility
 from goalmeter.meg.result import (
@@ -27,6 +26,7 @@ from goalmeter.meg.result import (
     FitInterrupted,
     Listener,
     MegResult,
+    Reached,
     TimeIsUp,
     Watch,
     duration,

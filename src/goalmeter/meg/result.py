@@ -7,12 +7,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import FloatArray
+from goalmeter.meg.behaviour import ROUNDING_SHARE
 from goalmeter.report.numbers import gap, general, nats, number, percent, rationality
 from goalmeter.report.tables import html_table, one_row
 
@@ -274,19 +275,37 @@ _BOUND_FROM = 0.1
 STOPPED_BY = {"timeout": "the timeout", "interrupt": "an interrupt"}
 
 
-class Bracketed(Protocol):
-    """What a search has reached: a value and a proven bound, nats."""
+@dataclass(frozen=True)
+class Reached:
+    """Where a search ended, or is so far."""
+
+    value: float  # evidence of the best model
+    upper_bound: float  # proven for every utility up to the size `bound_size`, nats
+    bound_size: float  # B of the certificate; 0 where the bound holds for all utilities
+    bound_by_range: bool  # whether B is of the utility's range, not of the sum of its weights
+    steps: int = 0  # Newton steps taken
+    # Whether the weights were still growing where the search ended, so that the optimum may lie at
+    # infinity without that being shown.
+    growing: bool = False
+    error: float = 0.0  # rounding error of the value, nats; see `UtilitySearch.checked`
 
     @property
-    def value(self) -> float:
-        """A lower bound on MEG."""
+    def gap(self) -> float:
+        """What bound and value differ by, nats."""
+        return self.upper_bound - self.value
 
     @property
-    def upper_bound(self) -> float:
-        """A proven upper bound."""
+    def doubt(self) -> float:
+        """Distance between value and bound, whichever is larger, plus the error, nats."""
+        return abs(self.gap) + self.error
+
+    def closes(self, tolerance: float) -> bool:
+        """Whether value and bound agree within the tolerance or a small rounding error."""
+        resolved = self.error <= max(tolerance, ROUNDING_SHARE * self.upper_bound)
+        return resolved and abs(self.gap) <= max(tolerance, self.error)
 
 
-Best = TypeVar("Best", bound=Bracketed)
+Best = TypeVar("Best", bound=Reached)
 
 
 @dataclass(frozen=True)

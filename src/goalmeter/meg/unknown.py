@@ -11,7 +11,6 @@ from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.batched import WorldBatch, WorldSearch
 from goalmeter.meg.behaviour import LinearClass, Over, behaviour_of, linear_class, yardstick
-from goalmeter.meg.certificate import Reached
 from goalmeter.meg.known import PolicyCase, cases_of, joined_worlds, measure_parts
 from goalmeter.meg.linear import (
     TOLERANCE,
@@ -25,7 +24,7 @@ from goalmeter.meg.linear import (
     normalised_utility,
 )
 from goalmeter.meg.neural import neural_utility
-from goalmeter.meg.result import Listener, MegResult, Watch, listener
+from goalmeter.meg.result import Listener, MegResult, Reached, Watch, listener
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.visit_matching import penalised_climb
 from goalmeter.tabular.batched import Sums

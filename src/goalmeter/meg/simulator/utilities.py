@@ -91,31 +91,6 @@ class NamedUtilities:
         """Of the utilities, in order."""
         return tuple(self.functions)
 
-    def paid(
-        self, reward: float, observation: Any, info: Mapping[str, Any], where: Callable[[], str]
-    ) -> tuple[float, ...]:
-        """What a step pays of each."""
-        out = []
-        for name, function in self.functions.items():
-            value = (
-                reward if function is None else _called(function, name, observation, info, where)
-            )
-            number = _number(value)
-            if not abs(number) <= _LARGEST:
-                raise InvalidUtilityError(
-                    f"the utility {name!r} is {value!r} {where()}, expected a finite number up to "
-                    f"{_LARGEST:g}: a return that is not finite has no expectation; mend the "
-                    f"reward, or give utility= a function that is finite everywhere"
-                )
-            told = self.bounds.get(name)
-            if told is not None and not told.low - _SLACK <= number <= told.high + _SLACK:
-                raise InvalidUtilityError(
-                    f"the utility {name!r} is {number:g} {where()}, outside of the bounds "
-                    f"({told.low:g}, {told.high:g}) that were given; give wider bounds="
-                )
-            out.append(number)
-        return tuple(out)
-
 
 def _called(
     function: UtilityFunction, name: str, observation: Any, info: Any, where: Callable[[], str]
@@ -216,9 +191,27 @@ class Payments:
         self, reward: Any, observation: Any, info: Any, where: Callable[[], str]
     ) -> tuple[float, ...]:
         """What one step pays of each utility, [U]."""
-        paid = self._utilities.paid(reward, observation, info, where)
+        paid = []
+        for name, function in self._utilities.functions.items():
+            value = (
+                reward if function is None else _called(function, name, observation, info, where)
+            )
+            number = _number(value)
+            if not abs(number) <= _LARGEST:
+                raise InvalidUtilityError(
+                    f"the utility {name!r} is {value!r} {where()}, expected a finite number up to "
+                    f"{_LARGEST:g}: a return that is not finite has no expectation; mend the "
+                    f"reward, or give utility= a function that is finite everywhere"
+                )
+            told = self._utilities.bounds.get(name)
+            if told is not None and not told.low - _SLACK <= number <= told.high + _SLACK:
+                raise InvalidUtilityError(
+                    f"the utility {name!r} is {number:g} {where()}, outside of the bounds "
+                    f"({told.low:g}, {told.high:g}) that were given; give wider bounds="
+                )
+            paid.append(number)
         self._least, self._most = np.minimum(self._least, paid), np.maximum(self._most, paid)
-        return paid
+        return tuple(paid)
 
     def extremes(self, which: int) -> tuple[float, float]:
         """The least and the most that any step has paid of a utility, by its number."""
