@@ -27,18 +27,11 @@ from goalmeter.meg.behaviour import (
     yardstick,
 )
 from goalmeter.meg.result import PESSIMISES, Listener, MegResult, Progress, reference_name
+from goalmeter.tabular import planning
 from goalmeter.tabular.arrays import naming
 from goalmeter.tabular.backup import SoftProblem, problem
 from goalmeter.tabular.batched import MOST_STATES, Sums, column, side_by_side, spread_out
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import (
-    DIRECT_STATES,
-    doubtful_ties,
-    is_nearly_endless,
-    log_of_reference,
-    resolved,
-    state_occupancy,
-)
 from goalmeter.tabular.policies import (
     check_policy,
     check_resolved,
@@ -177,7 +170,7 @@ def measure_parts(
     groups: dict[object, list[int]] = {}
     for i, (_, mdp, _, _, reference) in enumerate(cases):
         shape = mdp.n_states, mdp.n_actions, mdp.horizon, mdp.discount, reference is None
-        joins = _room(mdp) > 1 and not is_nearly_endless(mdp)
+        joins = _room(mdp) > 1 and not planning.is_nearly_endless(mdp)
         groups.setdefault(shape if joins else i, []).append(i)
     parts, single = [], []
     for members in groups.values():
@@ -210,7 +203,7 @@ def measure_parts(
 def _room(mdp: TabularMDP) -> int:
     """How many worlds like this one stand side by side."""
     # Of the infinite problem, so many that policies are still evaluated by a factorisation.
-    return (MOST_STATES if mdp.horizon is not None else DIRECT_STATES) // mdp.n_states
+    return (MOST_STATES if mdp.horizon is not None else planning.DIRECT_STATES) // mdp.n_states
 
 
 def joined_worlds(
@@ -219,9 +212,9 @@ def joined_worlds(
     """The worlds of cases side by side, the behaviour there, the log reference [T, A, W * S]."""
     mdp = side_by_side([case.mdp for case in cases])
     policy = _joined([check_policy(case.mdp, case.policy) for case in cases])[..., None]
-    logs = [log_of_reference(case.mdp, case.reference) for case in cases]
+    logs = [planning.log_of_reference(case.mdp, case.reference) for case in cases]
     present = [log for log in logs if log is not None]
-    behaviour = PolicyBehaviour(mdp, policy, state_occupancy(mdp, policy))
+    behaviour = PolicyBehaviour(mdp, policy, planning.state_occupancy(mdp, policy))
     return mdp, behaviour, _joined(present) if present else None
 
 
@@ -293,7 +286,7 @@ def _measure(
     passes, began = 0, time.monotonic()
 
     def task_of(b: FloatArray) -> SoftProblem:
-        task = resolved(problem(mdp, rewards, b, log_reference))
+        task = planning.resolved(problem(mdp, rewards, b, log_reference))
         return task if len(worlds) == 1 else spread_out(task, worlds[0].n_states)
 
     def evaluate(b: FloatArray) -> EvidencePoint:
@@ -324,7 +317,7 @@ def _measure(
     value = np.maximum(at_best.value, 0.0)
     bound = _upper_bound(best, value, at_best, evaluate)
     error = rounding(mdp)
-    doubtful = doubtful_ties(task_of(np.ones(size)))
+    doubtful = planning.doubtful_ties(task_of(np.ones(size)))
     if sums.n_worlds > 1:
         by_state = by_state.reshape(sums.n_worlds, -1).T
     with np.errstate(over="ignore"):
@@ -432,7 +425,7 @@ def known_utility(
         >>> print(round(result.value, 4), round(result.rationality, 4))
         0.1927 0.6931
     """
-    log_reference = log_of_reference(mdp, reference)
+    log_reference = planning.log_of_reference(mdp, reference)
     return measure_known(mdp, [policy], [utility], log_reference, reference, progress)[0]
 
 
@@ -467,7 +460,7 @@ def known_utility_many(
     if not isinstance(mdp, TabularMDP) or references is not None:
         return measure_parts(cases, _together, _alone)
     compared: list[ArrayLike | None] = [None] if utilities is None else list(utilities)
-    log_reference = log_of_reference(mdp, reference)
+    log_reference = planning.log_of_reference(mdp, reference)
     # A part of the batch whose arrays stay in cache costs less than the whole at once.
     part = max(1, _PART_ENTRIES // (mdp.n_actions * mdp.n_states))
     results = []

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import AnyArray, ArrayLike, FloatArray, IntArray
+from goalmeter.meg import preconditioners
 from goalmeter.meg.behaviour import (
     EvidencePoint,
     LinearClass,
@@ -23,16 +24,7 @@ from goalmeter.meg.behaviour import (
     first_size,
     linear_class,
 )
-from goalmeter.meg.preconditioners import (
-    FeatureSpace,
-    Operator,
-    Space,
-    behaviour_entries,
-    by_cholesky,
-    counted,
-    model_visits,
-    space_of,
-)
+from goalmeter.meg.preconditioners import FeatureSpace, Operator, Space
 from goalmeter.meg.soft_model import NewtonSystem, SoftModel, conjugate_gradients
 from goalmeter.tabular.backup import Backup, problem
 from goalmeter.tabular.mdp import TabularMDP
@@ -434,11 +426,11 @@ class _Part(NamedTuple):
             # A feature for every entry of a utility that does not depend on time.
             every: Any = sp.identity(utilities.n_weights, format="csr")
             group = replace(group, utilities=replace(utilities, matrix=every))
-        start = counted(group.model(np.zeros(utilities.n_weights)))
+        start = preconditioners.counted(group.model(np.zeros(utilities.n_weights)))
         group = replace(group, utilities=start.utilities)
-        target = behaviour_entries(group.utilities, group)
+        target = preconditioners.behaviour_entries(group.utilities, group)
         share = float(np.full(len(group.trajectories), group.weight).sum())
-        return cls(group, group.visits(), share, target, space_of(start, target))
+        return cls(group, group.visits(), share, target, preconditioners.space_of(start, target))
 
     @property
     def telescopes(self) -> bool:
@@ -470,7 +462,7 @@ def _damped_step(
     scale = np.zeros_like(gradient)
     for m, part in pairs:
         wanted = m.utilities.collect(part.target)[:, 0]
-        scale += part.space.scale(m, part.share * model_visits(m), wanted)
+        scale += part.space.scale(m, part.share * preconditioners.model_visits(m), wanted)
     added = damping * (scale + _LEAST) + _LEAST
     products = 0
 
@@ -484,13 +476,13 @@ def _damped_step(
     formed = [s for s in spaces if isinstance(s, FeatureSpace) and s.forms]
     nearly: Operator = lambda right: right / (scale + added)  # noqa: E731
     if len(parts) == 1:
-        visits = model_visits(models[0]) + _LEAST
+        visits = preconditioners.model_visits(models[0]) + _LEAST
         nearly = spaces[0].preconditioner(models[0], visits, added, states[0])
     elif len(formed) == len(parts):
         each = zip(formed, models, states, strict=True)
         system = np.sum([space.nearly(m, now) for space, m, now in each], axis=0)
         system[np.diag_indices_from(system)] += added
-        nearly = by_cholesky(system)
+        nearly = preconditioners.by_cholesky(system)
     step = conjugate_gradients(product, gradient, accuracy, nearly, _CG_STEPS)
     if products > _MANY_PRODUCTS and len(models) == 1:
         spaces[0].give_up()

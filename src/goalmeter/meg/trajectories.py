@@ -10,20 +10,9 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.meg import likelihood
 from goalmeter.meg.behaviour import reconciled, yardstick
-from goalmeter.meg.likelihood import (
-    LARGE_WEIGHTS,
-    Fit,
-    TrajectoriesLike,
-    TrajectoryGroup,
-    evidence_by_trajectory,
-    fit_class,
-    fit_known,
-    fitted_model,
-    group_trajectories,
-    pooled,
-    scores_by_trajectory,
-)
+from goalmeter.meg.likelihood import Fit, TrajectoriesLike, TrajectoryGroup
 from goalmeter.meg.linear import ACTION_WARNING, model_shares, normalised_utility
 from goalmeter.meg.result import FLOORED, PESSIMISES, TrajectoryMeg, reference_name
 from goalmeter.meg.soft_model import ALL, SoftModel
@@ -46,7 +35,7 @@ from goalmeter.tabular.policies import normalised_notes
 def information_of(model: SoftModel, states: FloatArray) -> FloatArray:
     """`model.information(states)` for states [T, S] most of which have no weight."""
     d = model.utilities.n_weights
-    if d <= LARGE_WEIGHTS or model.mdp.horizon is None:
+    if d <= likelihood.LARGE_WEIGHTS or model.mdp.horizon is None:
         return model.information(states)
     mdp, utilities = model.mdp, model.utilities
     rewards = utilities.rewards(np.eye(d))
@@ -108,8 +97,8 @@ def infer(
             f"estimate from trajectories; pass features [S, D] that span fewer utilities"
         )
     pairs = list(zip(groups, fit.models, strict=True))
-    evidence = np.concatenate([evidence_by_trajectory(g, m) for g, m in pairs])
-    scores = np.concatenate([scores_by_trajectory(g, m) for g, m in pairs])
+    evidence = np.concatenate([likelihood.evidence_by_trajectory(g, m) for g, m in pairs])
+    scores = np.concatenate([likelihood.scores_by_trajectory(g, m) for g, m in pairs])
     n = len(evidence)
     values, vectors = np.linalg.eigh(_information(groups, fit.models))
     # Directions that the data do not identify would turn rounding into variance.
@@ -169,14 +158,16 @@ def held_out(
         fitted = [(g.subset(keep), i) for i, (g, keep) in enumerate(train) if keep.any()]
         decisions = sum(int(g.trajectories.length.sum()) for g, _ in fitted)
         # Every part is scored by a fit that has not seen it, worlds without training data included.
-        fit = fitter(pooled([g for g, _ in fitted]))
+        fit = fitter(likelihood.pooled([g for g, _ in fitted]))
         models = {i: m for (_, i), m in zip(fitted, fit.models, strict=True)}
         for i, (group, keep) in enumerate(train):
             if keep.all():
                 continue
-            model = models[i] if i in models else fitted_model(group, fit.theta)
+            model = models[i] if i in models else likelihood.fitted_model(group, fit.theta)
             test = group.subset(~keep)
-            total += float(evidence_by_trajectory(test, model, mix=1.0 / (decisions + 1)).sum())
+            total += float(
+                likelihood.evidence_by_trajectory(test, model, mix=1.0 / (decisions + 1)).sum()
+            )
     return total / n
 
 
@@ -228,7 +219,7 @@ def from_trajectories(
     correction is that of Takeuchi's information criterion, of which parameters / (2 n) is the
     well-specified case.
     """
-    groups = group_trajectories(
+    groups = likelihood.group_trajectories(
         mdp, trajectories, utility=utility, unknown=unknown, reference=reference
     )
     result, _ = estimate(groups, known=unknown is None, **resampling)
@@ -252,9 +243,9 @@ def estimate(
 ) -> tuple[TrajectoryMeg, FloatArray]:
     """Fit one goal to groups of trajectories, with what the sample supports; and its weights."""
     rng = check_options(folds, resamples, rng)
-    groups = pooled(groups)
+    groups = likelihood.pooled(groups)
     n = sum(len(g.trajectories) for g in groups)
-    fitter = fit_known if known else fit_class
+    fitter = likelihood.fit_known if known else likelihood.fit_class
     fit = fitter(groups)
     measures = [yardstick(g, g.log_reference, g.utilities.tells_apart()) for g in groups]
     maximum = sum(float(most[0]) for most, _ in measures)

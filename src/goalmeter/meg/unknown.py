@@ -9,20 +9,11 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.meg import linear
 from goalmeter.meg.batched import WorldBatch, WorldSearch
 from goalmeter.meg.behaviour import LinearClass, Over, behaviour_of, linear_class, yardstick
 from goalmeter.meg.known import PolicyCase, cases_of, joined_worlds, measure_parts
-from goalmeter.meg.linear import (
-    TOLERANCE,
-    ClassOptions,
-    check_tolerance,
-    class_notes,
-    class_result,
-    climb_gradients,
-    is_large,
-    linear_utility,
-    normalised_utility,
-)
+from goalmeter.meg.linear import TOLERANCE, linear_utility
 from goalmeter.meg.neural import neural_utility
 from goalmeter.meg.result import Listener, MegResult, Reached, Watch, listener
 from goalmeter.meg.soft_model import SoftModel
@@ -79,16 +70,18 @@ def simplest_utility(
     behaviour = behaviour_of(mdp, [policy])
     log_reference = log_of_reference(mdp, reference)
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
-    path = penalised_climb(start, behaviour, _PENALTIES) if is_large(mdp, utilities) else None
+    path = (
+        penalised_climb(start, behaviour, _PENALTIES) if linear.is_large(mdp, utilities) else None
+    )
     # Weights of the utility itself, at rationality 1: their size is the rationality.
     model, evidence = start, 0.0
     # From strong to weak penalties: the first utility that explains enough is the smallest.
     for penalty in _PENALTIES:
         if evidence >= share * best.value:
             break
-        model = next(path) if path else climb_gradients(model, behaviour, penalty)
+        model = next(path) if path else linear.climb_gradients(model, behaviour, penalty)
         evidence = model.evidence(behaviour)
-    utility, rationality = normalised_utility(utilities, model.theta)
+    utility, rationality = linear.normalised_utility(utilities, model.theta)
     part = evidence / best.value if best.value > 0 else 0.0
     return SimplestUtility(utility, rationality, evidence, part)
 
@@ -215,7 +208,7 @@ def unknown_utility_many(
         0.6931 inf
         0.1927 1.3863
     """
-    check_tolerance(tolerance)
+    linear.check_tolerance(tolerance)
     watch = Watch[Reached](None, timeout)
 
     def alone(case: PolicyCase) -> MegResult:
@@ -230,7 +223,7 @@ def unknown_utility_many(
 
     def together(cases: Sequence[PolicyCase]) -> list[MegResult]:
         space = linear_class(cases[0].mdp, None, over)
-        if is_large(cases[0].mdp, space):
+        if linear.is_large(cases[0].mdp, space):
             return [alone(case) for case in cases]
         results = _together(cases, space, tolerance, watch)
         return [result or alone(case) for result, case in zip(results, cases, strict=True)]
@@ -273,14 +266,14 @@ def _together(
         if not fits.closed[i] and not fits.stopped:
             results.append(None)
             continue
-        notes = class_notes(space, case.policy, case.reference)
+        notes = linear.class_notes(space, case.policy, case.reference)
         parts = (each[i] for each in (fits.value, fits.bound, fits.size, fits.error))
         value, bound, size, error = map(float, parts)
         infinite = i in fits.faces
         results.append(
-            class_result(
+            linear.class_result(
                 Reached(value, bound, size, False, int(fits.steps[i]), error=error),
-                ClassOptions(case.mdp, space, log_reference is None, tolerance, notes),
+                linear.ClassOptions(case.mdp, space, log_reference is None, tolerance, notes),
                 (float(maxima[i]), float(ceilings[i])),
                 # Of an optimum at infinity, the dominant direction is the utility to show.
                 fits.direction[i] if infinite else fits.theta[i],

@@ -20,23 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter._types import FloatArray
+from goalmeter.meg import certificate, preconditioners
 from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.certificate import (
-    Bounds,
-    LinearFit,
-    UtilitySearch,
-    newton_direction,
-    policy_certificate,
-    price,
-    tilted,
-)
-from goalmeter.meg.preconditioners import (
-    behaviour_entries,
-    counted,
-    features_moved,
-    model_visits,
-    space_of,
-)
+from goalmeter.meg.certificate import Bounds, LinearFit, UtilitySearch
 from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 
 _MAX_STEPS, _STEPS_A_STAGE = 300, 12
@@ -105,7 +91,7 @@ def match_visits(
     """Climb from a model to the best utility of its class, until the bound is within tolerance."""
     # What the behaviour never visits must be closed to the model (see `goalmeter.meg.faces`), by
     # the `directions` that the fit names. `dense` asks for, or forbids, the information itself.
-    start = counted(start)
+    start = preconditioners.counted(start)
     matching = _Matching(search, start)
     if dense:
         matching.space.give_up()
@@ -121,7 +107,7 @@ def penalised_climb(
     start: SoftModel, behaviour: Behaviour, penalties: Iterable[float]
 ) -> Iterator[SoftModel]:
     """The models of max f(u) - penalty / 2 |u|^2 for one penalty after another."""
-    start = counted(start)
+    start = preconditioners.counted(start)
     matching = _Matching(UtilitySearch(behaviour, _DONE, Bounds(np.inf)), start)
     at = matching.at(start)
     for penalty in penalties:
@@ -152,14 +138,14 @@ class _Matching:
 
     def __init__(self, search: UtilitySearch, start: SoftModel) -> None:
         self._search, self._behaviour = search, search.behaviour
-        entries = behaviour_entries(start.utilities, search.behaviour)
+        entries = preconditioners.behaviour_entries(start.utilities, search.behaviour)
         self._target = start.utilities.collect(entries)[:, 0]
-        self.space = space_of(start, entries)
+        self.space = preconditioners.space_of(start, entries)
 
     def at(self, model: SoftModel, value: float | None = None) -> _Point:
         """The point that a model is; its value is worked out if it is not known."""
         value = model.evidence(self._behaviour) if value is None else value
-        return _Point(model, value, model_visits(model))
+        return _Point(model, value, preconditioners.model_visits(model))
 
     def follow(self, start: SoftModel, directions: Sequence[FloatArray], kind: str) -> LinearFit:
         """One search along falling penalties, see `match_visits`; `kind` is what its steps are."""
@@ -214,7 +200,7 @@ class _Matching:
         # A Newton step takes away more than a state has where the model is there too often. What is
         # cut off has been a part of this, in the worlds that were looked at.
         excess = np.maximum(at.visits - 2.0 * self._target, 0.0)
-        return price(at.model, excess) < _CLOSE * self._search.tolerance
+        return certificate.price(at.model, excess) < _CLOSE * self._search.tolerance
 
     def _certify(self, at: _Point) -> _Point:
         """Add what the policy one exact Newton step away proves; the better end of the step."""
@@ -227,9 +213,11 @@ class _Matching:
         worth = min(max(at.value, _SMALLEST), 1.0)
         missed = _MISSED * self._search.tolerance * worth
         gradient = self._target - at.visits
-        direction = newton_direction(at.model, at.visits, gradient, self.space, _LEAST, missed)
-        policy = tilted(at.model, direction)
-        self._search.bounds.add(policy_certificate(at.model, policy, self._target))
+        direction = certificate.newton_direction(
+            at.model, at.visits, gradient, self.space, _LEAST, missed
+        )
+        policy = certificate.tilted(at.model, direction)
+        self._search.bounds.add(certificate.policy_certificate(at.model, policy, self._target))
         return direction
 
     def climb(
@@ -247,7 +235,7 @@ class _Matching:
             # A constant utility changes nothing, so the right side must sum to what the gradient
             # does, or next to nothing solves the system.
             if at.model.utilities.matrix is not None:
-                right = features_moved(at.model, change)
+                right = preconditioners.features_moved(at.model, change)
             else:
                 right = shifted * change
                 right = right - shifted * (float((right - gradient).sum()) / float(shifted.sum()))

@@ -14,30 +14,11 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
+from goalmeter.meg.simulator import confidence, start_bounds
 from goalmeter.meg.simulator.agents import SimulatorAgent
-from goalmeter.meg.simulator.confidence import (
-    AS_SEEN,
-    LISTING,
-    SERIES,
-    ConfidenceSet,
-    PossibleWorlds,
-    StepOutcomeTable,
-    best_weights,
-)
+from goalmeter.meg.simulator.confidence import ConfidenceSet, PossibleWorlds, StepOutcomeTable
 from goalmeter.meg.simulator.protocol import AGAIN, END, SUCCESSORS, Episodes, StepOutcome, seeded
-from goalmeter.meg.simulator.start_bounds import (
-    LOWER,
-    PAIRED,
-    SOFT,
-    UPPER,
-    Ends,
-    UtilityEstimate,
-    entropies,
-    estimate_in,
-    fitted_and_fresh,
-    nothing_known,
-    without_planning,
-)
+from goalmeter.meg.simulator.start_bounds import Ends, UtilityEstimate
 from goalmeter.meg.simulator.state_bounds import Bounded, StateEnds, excesses, interval
 from goalmeter.meg.simulator.utilities import Range
 
@@ -59,7 +40,7 @@ _ERROR = 1e-4
 def disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
     """Whether counts [K] from episodes and from a saved state contradict one distribution."""
     place = rank + 2.0
-    price = math.log(SERIES * place * math.log(place) ** 2 / _ERROR)
+    price = math.log(confidence.SERIES * place * math.log(place) ** 2 / _ERROR)
     together = [a + b for a, b in zip(walked, drawn, strict=True)]
     total = sum(together)
     likely = sum(n * math.log(n / total) for n in together if n)
@@ -199,7 +180,7 @@ class Exploration:
         """The first draws of a pair: what it can lead to, and some that count."""
         seen, certain = self._sampled(state, action, TRIED)
         if not certain:
-            seen = seen + self._sampled(state, action, LISTING - TRIED)[0]
+            seen = seen + self._sampled(state, action, confidence.LISTING - TRIED)[0]
         self._take(state, action, seen, certain)
         if not self.table.pair(state, action).certain:
             self._draw(state, action, _FIRST)
@@ -338,11 +319,13 @@ class StatesMeasure:
         """The interval of each utility, from the episodes that nothing was chosen with."""
         self.exploration.compare(self.simulator.walked)
         worlds = self._worlds()
-        fitted, fresh = fitted_and_fresh(self.episodes)
+        fitted, fresh = start_bounds.fitted_and_fresh(self.episodes)
         count = len(self.simulator.utilities.names)
         if not len(fresh.decisions):
             # An interruption came before any episode that could bound.
-            return [nothing_known(self.simulator.most_information, self.horizon)] * count
+            return [
+                start_bounds.nothing_known(self.simulator.most_information, self.horizon)
+            ] * count
         plain = self._plain(worlds, fresh)
         out, bounded = [], []
         for which, ends in enumerate(self._each(worlds)):
@@ -359,7 +342,7 @@ class StatesMeasure:
             beta = choice.beta if bounds.low > 0 or choice.beta == 0 else choice.best
             # An interruption may leave states that nothing was tried in; no world was seen then.
             if self._explored:
-                out.append(estimate_in(bounds, value, beta))
+                out.append(start_bounds.estimate_in(bounds, value, beta))
             else:
                 beta = choice.beta if bounds.low > 0 else 0.0
                 out.append(UtilityEstimate(bounds.low, beta, bounds))
@@ -376,7 +359,7 @@ class StatesMeasure:
             for one, other in permutations(range(len(bounded)), 2)
             if names[other] not in self.simulator.utilities.learnt
         ]
-        limits = excesses(bounded, pairs, fresh, PAIRED * self.error)
+        limits = excesses(bounded, pairs, fresh, start_bounds.PAIRED * self.error)
         for (one, other), more in limits.items():
             out[one][other] = more
         return out
@@ -394,7 +377,7 @@ class StatesMeasure:
         self, worlds: PossibleWorlds
     ) -> tuple[list[UtilityEstimate], list[FloatArray], list[float]]:
         """What the fitting half says, and what is lost to the world's chance and the agent's."""
-        fitted, _ = fitted_and_fresh(self.episodes)
+        fitted, _ = start_bounds.fitted_and_fresh(self.episodes)
         rough, widths, noises = [], [], []
         counts = np.bincount(fitted.starts, minlength=worlds.n_states)
         starts = counts / counts.sum()
@@ -414,12 +397,12 @@ class StatesMeasure:
     @property
     def _lower_error(self) -> float:
         # One more than there are utilities, for the best combination of them.
-        return LOWER * self.error / (len(self.simulator.utilities.names) + 1)
+        return start_bounds.LOWER * self.error / (len(self.simulator.utilities.names) + 1)
 
     @property
     def _upper_error(self) -> float:
         several = len(self.simulator.utilities.names) > 1
-        return (UPPER - PAIRED * several) * self.error
+        return (start_bounds.UPPER - start_bounds.PAIRED * several) * self.error
 
     def remarks(self) -> list[str]:
         """What a reader has to know of the agent and the world, as sentences."""
@@ -432,7 +415,7 @@ class StatesMeasure:
             utilities.bounds.get(name) or Range(*self.simulator.seen(i), assumed=True)
             for i, name in enumerate(utilities.names)
         )
-        confident = ConfidenceSet(arrays, SOFT * self.error)
+        confident = ConfidenceSet(arrays, start_bounds.SOFT * self.error)
         return PossibleWorlds(confident, self.simulator.n_actions, self.horizon, ranges)
 
     def _each(self, worlds: PossibleWorlds) -> list[StateEnds]:
@@ -440,8 +423,8 @@ class StatesMeasure:
 
     def _of(self, worlds: PossibleWorlds, weights: FloatArray) -> StateEnds:
         policy = self._computable(worlds)
-        known = None if policy is None else worlds.evaluate(policy, weights, AS_SEEN)
-        fitted, _ = fitted_and_fresh(self.episodes)
+        known = None if policy is None else worlds.evaluate(policy, weights, confidence.AS_SEEN)
+        fitted, _ = start_bounds.fitted_and_fresh(self.episodes)
         spread = float(np.ptp(fitted.returns @ weights))
         spread = (
             spread
@@ -453,14 +436,17 @@ class StatesMeasure:
     def combined(self) -> tuple[FloatArray, UtilityEstimate]:
         """The combination of utilities that explains most, [U]; its upper end is of any utility."""
         worlds = self._worlds()
-        fitted, fresh = fitted_and_fresh(self.episodes)
+        fitted, fresh = start_bounds.fitted_and_fresh(self.episodes)
         counts = np.bincount(fitted.starts, minlength=worlds.n_states)
         policy = self._computable(worlds)
         collected = fitted.returns.mean(axis=0)
         if policy is not None:
-            each = [worlds.evaluate(policy, one, AS_SEEN) for one in np.eye(len(worlds.ranges))]
+            each = [
+                worlds.evaluate(policy, one, confidence.AS_SEEN)
+                for one in np.eye(len(worlds.ranges))
+            ]
             collected = np.array(each)[:, fitted.starts].mean(axis=1)
-        weights = best_weights(worlds, collected, counts / counts.sum())
+        weights = confidence.best_weights(worlds, collected, counts / counts.sum())
         plain = self._plain(worlds, fresh)
         # Where starts differ and chance remains, the weights may depend on where the episodes that
         # would bound them began; then nothing is claimed.
@@ -470,7 +456,7 @@ class StatesMeasure:
         choice = ends.choose(fitted, 1.0, self._lower_error)
         bounds = interval(ends.lower(fresh, choice.beta, self._lower_error), np.inf, plain)
         value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0
-        return weights, estimate_in(bounds, value, choice.best)
+        return weights, start_bounds.estimate_in(bounds, value, choice.best)
 
     def _computable(self, worlds: PossibleWorlds) -> FloatArray | None:
         """The agent's policy, where what it collects can be computed from the table."""
@@ -488,9 +474,13 @@ class StatesMeasure:
         policy = self._computable(worlds)
         if policy is None or not self.simulator.one_start:
             error = self._upper_error / 2
-            return without_planning(fresh, self.simulator.most_information, self.horizon, error)
+            return start_bounds.without_planning(
+                fresh, self.simulator.most_information, self.horizon, error
+            )
         nothing = np.zeros(len(worlds.ranges))
-        gained = worlds.evaluate(policy, nothing, AS_SEEN, entropies(policy))
+        gained = worlds.evaluate(
+            policy, nothing, confidence.AS_SEEN, start_bounds.entropies(policy)
+        )
         return Ends(0.0, float(gained[fresh.starts[0]]), "zero", "the agent's own entropy")
 
     def _play(self, budget: int) -> None:

@@ -14,33 +14,9 @@ import numpy as np
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line, shown
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.agents import (
-    SimulatorAgent,
-    actor_of_function,
-    chosen,
-    count_of,
-    first_of,
-    information,
-    told,
-)
-from goalmeter.meg.simulator.protocol import (
-    CHOICES,
-    END,
-    EPISODES,
-    FREE_CHOICE,
-    UNKNOWN,
-    Episodes,
-    StepOutcome,
-    answer_of,
-    at_decision,
-    at_reset,
-    begin_of,
-    caller_guard,
-    in_state,
-    reset_of,
-    seeded,
-    step_of,
-)
+from goalmeter.meg.simulator import agents, protocol
+from goalmeter.meg.simulator.agents import SimulatorAgent
+from goalmeter.meg.simulator.protocol import Episodes, StepOutcome
 from goalmeter.meg.simulator.states import (
     FROM_GENERATOR,
     NO_CHANCE,
@@ -144,7 +120,7 @@ class Starts:
 
     def reset(self, env: Any, seed: int, episode: int) -> tuple[Any, Any]:
         """Begin an episode with a seed; note whether anything was drawn for it."""
-        out = reset_of(env, seed, partial(at_reset, episode))
+        out = protocol.reset_of(env, seed, partial(protocol.at_reset, episode))
         if self._chance == FROM_GENERATOR:
             generator, fresh = bit_generator(env), np.random.PCG64(seed).state
             after = generator.state
@@ -244,14 +220,14 @@ class AnswersByState:
         for state, observation in enumerate(self._states.observations):
             # A walker of our worlds looks at the state, not at the observation.
             self._states.put_back(state)
-            where = partial(in_state, state)
-            answer = begin_of(actor, np.random.default_rng(0), where)
+            where = partial(protocol.in_state, state)
+            answer = protocol.begin_of(actor, np.random.default_rng(0), where)
             for t in times:
                 for _ in range(1 if actor.is_function else _ASKED):
                     # An agent may change in place what it is shown.
                     shown = copy.deepcopy(observation)
-                    answered = answer_of(answer, shown, t, actor.name, where)
-                    row = told(answered, self._n_actions, actor.name, self._first)[1]
+                    answered = protocol.answer_of(answer, shown, t, actor.name, where)
+                    row = agents.told(answered, self._n_actions, actor.name, self._first)[1]
                     if row is None:
                         return None
                     if not actor.is_function:
@@ -275,7 +251,7 @@ class GymnasiumSimulator:
     """One environment, stepped one step at a time."""
 
     chunk = 1
-    reference = FREE_CHOICE
+    reference = protocol.FREE_CHOICE
     why_unbounded = ""
 
     def __init__(
@@ -290,7 +266,7 @@ class GymnasiumSimulator:
         self.n_actions = self._count_actions(env.action_space)
         self._env, self._seed, self.utilities = env, seed, utilities
         # Actions are counted from 0 here, whatever the environment and its agents call the first.
-        self._first = first_of(env.action_space)
+        self._first = agents.first_of(env.action_space)
         self.name = world_name(env)
         self.chance = chance
         self._states = MetStates(env, state, chance)
@@ -302,7 +278,7 @@ class GymnasiumSimulator:
         self._is_plain = all(type(layer).__name__ in _COUNTING for layer in layers(env)[:-1])
 
     def _count_actions(self, space: Any) -> int:
-        count = count_of(space)
+        count = agents.count_of(space)
         if count is None:
             raise InvalidParameterError(
                 f"the environment takes actions from {space}, expected Discrete(n) or a Box of "
@@ -320,8 +296,8 @@ class GymnasiumSimulator:
         self, answer: Any, generator: np.random.Generator, name: str
     ) -> tuple[Any, float, FloatArray | None]:
         """The action to take, the nats by which its choice differs from free choice, its row."""
-        action, row = chosen(answer, self.n_actions, generator, name, self._first)
-        return action, information(row, self.n_actions), row
+        action, row = agents.chosen(answer, self.n_actions, generator, name, self._first)
+        return action, agents.information(row, self.n_actions), row
 
     @property
     def most_information(self) -> float:
@@ -346,21 +322,27 @@ class GymnasiumSimulator:
     def free_choice(self) -> SimulatorAgent:
         """Every action with the same probability."""
         row = np.full(self.n_actions, 1.0 / self.n_actions)
-        return actor_of_function(lambda observation: row, FREE_CHOICE, is_function=True)
+        return agents.actor_of_function(
+            lambda observation: row, protocol.FREE_CHOICE, is_function=True
+        )
 
-    @caller_guard()
+    @protocol.caller_guard()
     def play(self, actor: SimulatorAgent, horizon: int, number: int) -> Episodes:
         """One episode: `reset` with a seed of its own, and steps until the end or the horizon."""
-        generator = np.random.default_rng(seeded(self._seed, CHOICES, number))
-        seed = int(seeded(self._seed, EPISODES, number).generate_state(1)[0] % _SEEDS)
+        generator = np.random.default_rng(protocol.seeded(self._seed, protocol.CHOICES, number))
+        seed = int(
+            protocol.seeded(self._seed, protocol.EPISODES, number).generate_state(1)[0] % _SEEDS
+        )
         observation, info = self._starts.reset(self._env, seed, number)
-        start = here = self._number(observation, info) if self.returns_to_states else UNKNOWN
+        start = here = (
+            self._number(observation, info) if self.returns_to_states else protocol.UNKNOWN
+        )
         self._starts.note(start)
-        answer = begin_of(actor, generator, partial(at_reset, number))
+        answer = protocol.begin_of(actor, generator, partial(protocol.at_reset, number))
         total, gained, decisions = np.zeros(len(self.utilities.names)), 0.0, 0
         for t in range(horizon):
-            where = partial(at_decision, t, number)
-            answered = answer_of(answer, observation, t, actor.name, where)
+            where = partial(protocol.at_decision, t, number)
+            answered = protocol.answer_of(answer, observation, t, actor.name, where)
             action, differs, row = self._decide(answered, generator, actor.name)
             if row is not None and self.returns_to_states and not actor.is_function:
                 self._answers.compare(here, row)
@@ -371,7 +353,7 @@ class GymnasiumSimulator:
             decisions += 1
             if self.returns_to_states:
                 came = None if truncated else (here, action)
-                after = END if terminated else self._number(observation, info, came)
+                after = protocol.END if terminated else self._number(observation, info, came)
                 self.walked[here, action, StepOutcome(after, paid)] += 1
                 here = after
             if terminated:
@@ -387,14 +369,14 @@ class GymnasiumSimulator:
         return Episodes(total[None], np.array([decisions]), np.array([gained]), np.array([start]))
 
     def _step(self, env: Any, action: Any, where: Callable[[], str]) -> Any:
-        return step_of(env, action + self._first, where)
+        return protocol.step_of(env, action + self._first, where)
 
     @property
     def one_start(self) -> bool:
         """Whether every episode begins in the same state, with certainty; see `Starts`."""
         return self._starts.are_one
 
-    @caller_guard()
+    @protocol.caller_guard()
     def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
         """The agent's distribution in each state met, [1, S, A]; None if not one of each."""
         if actor.remembers or self._answers.differ or self._states.observations_differ:
@@ -428,13 +410,13 @@ class GymnasiumSimulator:
         """Steps from a copy made after another decision, to show what a state's name omits."""
         return self._drawn(True, state, action, count, generator)[0]
 
-    @caller_guard()
+    @protocol.caller_guard()
     def _drawn(
         self, again: bool, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[StepOutcome], bool]:
         seen: Counter[StepOutcome] = Counter()
         certain = True
-        where = partial(in_state, state)
+        where = partial(protocol.in_state, state)
         for done in range(count):
             if done >= 2 and certain:
                 break
@@ -449,7 +431,7 @@ class GymnasiumSimulator:
             observation, reward, terminated, cut, info = self._step(stepped, action, where)
             paid = self._payments.pay(reward, observation, info, where)
             came = None if cut else (state, action)
-            after = END if terminated else self._number(observation, info, came)
+            after = protocol.END if terminated else self._number(observation, info, came)
             if own is not None:
                 drew = own.state != generator.bit_generator.state if chance is None else chance
                 certain &= not drew and own is bit_generator(bare)

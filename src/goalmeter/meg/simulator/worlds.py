@@ -17,6 +17,8 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError, require, shown, whole
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray
+from goalmeter.meg.simulator import gymnasium_worlds as environments
+from goalmeter.meg.simulator import protocol
 from goalmeter.meg.simulator.agents import SimulatorAgent, actor_of, actor_of_rows, table_actor
 from goalmeter.meg.simulator.continuous_worlds import (
     BoxSimulator,
@@ -24,21 +26,8 @@ from goalmeter.meg.simulator.continuous_worlds import (
     is_box,
     reference_density,
 )
-from goalmeter.meg.simulator.gymnasium_worlds import (
-    GymnasiumSimulator,
-    closed,
-    opened,
-    time_limit,
-    world_name,
-)
-from goalmeter.meg.simulator.protocol import (
-    END,
-    EPISODES,
-    FREE_CHOICE,
-    Episodes,
-    StepOutcome,
-    seeded,
-)
+from goalmeter.meg.simulator.gymnasium_worlds import GymnasiumSimulator
+from goalmeter.meg.simulator.protocol import Episodes, StepOutcome
 from goalmeter.meg.simulator.result import SimulatorResult
 from goalmeter.meg.simulator.states import FROM_GENERATOR, StateOf, chance_of
 from goalmeter.meg.simulator.utilities import (
@@ -69,7 +58,7 @@ class TabularSimulator:
     chunk = _CHUNK
     returns_to_states = True
     why_not = ""
-    reference = FREE_CHOICE
+    reference = protocol.FREE_CHOICE
     why_unbounded = ""
     chance = FROM_GENERATOR
     # A table's states are what they are, however they were met.
@@ -124,7 +113,7 @@ class TabularSimulator:
     def free_choice(self) -> SimulatorAgent:
         """Every action with the same probability."""
         shape = (1, self.n_states, self.n_actions)
-        return actor_of_rows(np.full(shape, 1.0 / self.n_actions), FREE_CHOICE)
+        return actor_of_rows(np.full(shape, 1.0 / self.n_actions), protocol.FREE_CHOICE)
 
     def play(self, actor: SimulatorAgent, horizon: int, number: int) -> Episodes:
         """Episodes, all of a chunk at once for an agent that is a table."""
@@ -132,7 +121,7 @@ class TabularSimulator:
             raise InvalidParameterError(
                 f"a tabular world measures a policy as a table, got {actor.name}"
             )
-        rng = np.random.default_rng(seeded(self._seed, EPISODES, number))
+        rng = np.random.default_rng(protocol.seeded(self._seed, protocol.EPISODES, number))
         state = rng.choice(self.n_states, size=_CHUNK, p=self._mdp.initial)
         returns = np.zeros((_CHUNK, self._paid.shape[-1]))
         decisions, gained = np.zeros(_CHUNK, dtype=np.int64), np.zeros(_CHUNK)
@@ -179,7 +168,7 @@ class TabularSimulator:
         seen: Counter[StepOutcome] = Counter()
         for after, n in zip(self._after[state, action], times, strict=True):
             if n:
-                seen[StepOutcome(END if self._ends[after] else int(after), paid)] += int(n)
+                seen[StepOutcome(protocol.END if self._ends[after] else int(after), paid)] += int(n)
         return seen, certain
 
     def draw_again(
@@ -416,9 +405,9 @@ def of_environment(
 ) -> MeasurementSetup:
     """Set up a Gymnasium environment; `closing` closes it where it was made here."""
     utility, bounds, seed = request.utility, request.bounds, request.seed
-    world = opened(env)
+    world = environments.opened(env)
     if isinstance(env, (str, type)) or not hasattr(env, "step"):
-        closing.callback(closed, world)
+        closing.callback(environments.closed, world)
     declared = chance_of(world, request.chance)
     learnt = learnt_of(utility, bounds)
     continuous = is_box(world.action_space)
@@ -431,7 +420,9 @@ def of_environment(
             return BoxSimulator(world, named, seed=seed, reference=density, chance=declared)
         return GymnasiumSimulator(world, named, seed=seed, state=request.state, chance=declared)
 
-    steps = _horizon(request.horizon, time_limit(world), world_name(world))
+    steps = _horizon(
+        request.horizon, environments.time_limit(world), environments.world_name(world)
+    )
     actor = continuous_actor(agent) if continuous else actor_of(agent, world, steps)
     if not learnt:
         return MeasurementSetup(simulator_of(named_utilities(utility, bounds)), actor, steps)
