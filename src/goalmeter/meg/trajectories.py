@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from goalmeter import statistics
 from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg import likelihood
@@ -16,12 +17,6 @@ from goalmeter.meg.likelihood import Fit, TrajectoriesLike, TrajectoryGroup
 from goalmeter.meg.linear import ACTION_WARNING, model_shares, normalised_utility
 from goalmeter.meg.result import FLOORED, PESSIMISES, TrajectoryMeg, reference_name
 from goalmeter.meg.soft_model import ALL, SoftModel
-from goalmeter.statistics import (
-    likelihood_ratio_test,
-    percentile_interval,
-    resample_weights,
-    widened_for_few,
-)
 from goalmeter.statistics.intervals import FEWEST
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import normalised_notes
@@ -109,7 +104,7 @@ def infer(
     unfloored = raw - bias
     corrected = max(unfloored, 0.0)
 
-    draws = resample_weights(n, resamples, rng)
+    draws = statistics.resample_weights(n, resamples, rng)
     # A bootstrap sample is not fitted anew: of a class its maximum is that of the quadratic at the
     # fit, of a known utility the highest of the curves.
     if fit.curves is None:
@@ -117,16 +112,16 @@ def infer(
         replicates = draws @ evidence + 0.5 * ((mean @ inverse) * mean).sum(axis=1)
     else:
         replicates = (draws @ fit.curves).max(axis=1)
-    ends = percentile_interval(replicates, bias, n, confidence)
+    ends = statistics.percentile_interval(replicates, bias, n, confidence)
     bounds = (0.0, max(maximum, raw))
-    low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
+    low, high = statistics.widened_for_few(ends, evidence, corrected, bounds, confidence)
     null = [g.model(np.zeros(d)) for g in groups]
     at_null = variance = _information(groups, null)
     if any(g.mdp.horizon is None for g in groups):
         # Independent decisions: the score's variance weighs each by its squared decay, which is 1
         # where there is a horizon.
         variance = _information(groups, null, power=2)
-    test = likelihood_ratio_test(2 * n * raw, at_null, variance)
+    test = statistics.likelihood_ratio_test(2 * n * raw, at_null, variance)
     if test.p_value > 1.0 - confidence:
         # Not told apart from the reference at this level, so 0 is among the credible values;
         # near 0 the evidence is quadratic in the sample and the bootstrap alone would miss it.

@@ -15,13 +15,8 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, finite
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.agents.stable_baselines import borrowed_generators
-from goalmeter.meg.simulator.agents import (
-    Answer,
-    SimulatorAgent,
-    actor_of_function,
-    function_actor,
-    is_stable_baselines,
-)
+from goalmeter.meg.simulator import agents
+from goalmeter.meg.simulator.agents import Answer, SimulatorAgent
 from goalmeter.meg.simulator.gymnasium_worlds import GymnasiumSimulator
 from goalmeter.meg.simulator.states import UNDECLARED
 from goalmeter.meg.simulator.utilities import NamedUtilities
@@ -96,9 +91,9 @@ def _sampled_actor(model: Any, name: str) -> SimulatorAgent:
 
 def continuous_actor(agent: Any) -> SimulatorAgent:
     """An agent of any kind in an environment with continuous actions."""
-    if is_stable_baselines(agent):
+    if agents.is_stable_baselines(agent):
         return _stable_baselines(agent)
-    if (actor := function_actor(agent)) is not None:
+    if (actor := agents.function_actor(agent)) is not None:
         return actor
     raise InvalidParameterError(
         f"agent is {agent!r}, expected for continuous actions a model of Stable-Baselines3 itself "
@@ -131,7 +126,7 @@ def _stable_baselines(model: Any) -> SimulatorAgent:
         return GaussianAnswer(mean, std, least.reshape(shape))
 
     policy.set_training_mode(False)
-    return actor_of_function(answer, name)
+    return agents.actor_of_function(answer, name)
 
 
 # --- Clipped normal distributions ---------------------------------------------------------------

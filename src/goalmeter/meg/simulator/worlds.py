@@ -17,15 +17,10 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError, require, shown, whole
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray
+from goalmeter.meg.simulator import continuous_worlds, protocol
 from goalmeter.meg.simulator import gymnasium_worlds as environments
-from goalmeter.meg.simulator import protocol
 from goalmeter.meg.simulator.agents import SimulatorAgent, actor_of, actor_of_rows, table_actor
-from goalmeter.meg.simulator.continuous_worlds import (
-    BoxSimulator,
-    continuous_actor,
-    is_box,
-    reference_density,
-)
+from goalmeter.meg.simulator.continuous_worlds import BoxSimulator
 from goalmeter.meg.simulator.gymnasium_worlds import GymnasiumSimulator
 from goalmeter.meg.simulator.protocol import Episodes, StepOutcome
 from goalmeter.meg.simulator.result import SimulatorResult
@@ -410,8 +405,12 @@ def of_environment(
         closing.callback(environments.closed, world)
     declared = chance_of(world, request.chance)
     learnt = learnt_of(utility, bounds)
-    continuous = is_box(world.action_space)
-    density = reference_density(request.reference, world.action_space) if continuous else None
+    continuous = continuous_worlds.is_box(world.action_space)
+    density = (
+        continuous_worlds.reference_density(request.reference, world.action_space)
+        if continuous
+        else None
+    )
     if density is None:
         _no_reference(request.reference)
 
@@ -423,7 +422,9 @@ def of_environment(
     steps = _horizon(
         request.horizon, environments.time_limit(world), environments.world_name(world)
     )
-    actor = continuous_actor(agent) if continuous else actor_of(agent, world, steps)
+    actor = (
+        continuous_worlds.continuous_actor(agent) if continuous else actor_of(agent, world, steps)
+    )
     if not learnt:
         return MeasurementSetup(simulator_of(named_utilities(utility, bounds)), actor, steps)
     fits = fits_of(learnt, world, simulator_of, actor, steps, request.budget)

@@ -25,17 +25,7 @@ from goalmeter.meg.known import known_utility_many
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.sweeps import plan as plans
 from goalmeter.meg.sweeps import table
-from goalmeter.meg.sweeps.plan import (
-    KIND,
-    POLICY,
-    UNKNOWN,
-    UTILITY,
-    Chunk,
-    Entry,
-    SweepChoice,
-    SweepPlan,
-    Worlds,
-)
+from goalmeter.meg.sweeps.plan import Chunk, SweepChoice, SweepPlan
 from goalmeter.meg.sweeps.table import FAILED, ChunkColumns, Sweep, SweepValues
 from goalmeter.meg.sweeps.worlds import WorldSource, call, function_of, world_digest
 from goalmeter.meg.unknown import unknown_utility, unknown_utility_many
@@ -106,7 +96,7 @@ def _arrays(
     best: Callable[[], Sequence[FloatArray]],
 ) -> Mapping[int, FloatArray | str | None]:
     """Return the array of each world, None for its reward or a named class, or what is wrong."""
-    if not worlds or (choice.is_word and choice.role != POLICY):
+    if not worlds or (choice.is_word and choice.role != plans.POLICY):
         return {}
     if choice.is_word:
         built_in = _attempt(_policies, choice, list(worlds.values()), best)
@@ -135,7 +125,7 @@ def _loader(choice: SweepChoice, source: WorldSource) -> Callable[[TabularMDP, i
     """Return the function of a world and its number that a file or a user's function stands for."""
 
     def checked(world: TabularMDP, value: Any) -> FloatArray:
-        if choice.role == POLICY:
+        if choice.role == plans.POLICY:
             check_policy(world, value)
             return np.asarray(value, dtype=np.float64)
         return as_floats(value, "the array", InvalidUtilityError)  # its shape is checked later
@@ -146,9 +136,9 @@ def _loader(choice: SweepChoice, source: WorldSource) -> Callable[[TabularMDP, i
             world, call(function, choice.label, world, **choice.arguments)
         )
     read_array = {
-        POLICY: tabular.load_policy,
-        UTILITY: tabular.load_utility,
-        UNKNOWN: tabular.load_features,
+        plans.POLICY: tabular.load_policy,
+        plans.UTILITY: tabular.load_utility,
+        plans.UNKNOWN: tabular.load_features,
     }
     load = cache(read_array[choice.role])
 
@@ -186,7 +176,7 @@ def _results(
     cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
 ) -> list[MegResult]:
     worlds, policies, aims = zip(*cases, strict=True)
-    if utility.role != UNKNOWN:
+    if utility.role != plans.UNKNOWN:
         return known_utility_many(worlds, policies, utilities=aims)
     if not utility.is_word:
         search: Callable[..., MegResult] = unknown_utility
@@ -232,7 +222,7 @@ def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[ChunkColumns]:
         return table.columns_of([None] * len(worlds), [failed] * chunks[key].rows)
 
     return Study(
-        KIND,
+        plans.KIND,
         "goalmeter.meg.sweeps.sweep:measure",
         {key: chunk._asdict() for key, chunk in chunks.items()},
         common={"what": what},
@@ -284,8 +274,8 @@ def play(
 def load(folder: str | Path) -> Sweep:
     """Return the sweep of a finished run; files of the sweep itself may be gone."""
     run = read_run(folder)
-    if run.what.get("kind") != KIND:
-        raise another_kind(folder, run.what.get("kind"), KIND)
+    if run.what.get("kind") != plans.KIND:
+        raise another_kind(folder, run.what.get("kind"), plans.KIND)
     try:
         plan = plans.plan_of(run.what)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as cause:
@@ -297,10 +287,10 @@ def load(folder: str | Path) -> Sweep:
 
 
 def sweep(
-    worlds: Worlds,
+    worlds: plans.Worlds,
     *,
-    policies: Sequence[Entry | str] = (),
-    utilities: Sequence[Entry | str] = (),
+    policies: Sequence[plans.Entry | str] = (),
+    utilities: Sequence[plans.Entry | str] = (),
     arguments: Mapping[str, Any] | None = None,
     seed: int = 0,
     timeout: float | None = None,
