@@ -29,6 +29,7 @@ from goalmeter._names import did_you_mean
 from goalmeter.agents.user_code import canonical, files_of, from_here, misspelled, split_name
 from goalmeter.meg.sweeps import worlds as made
 from goalmeter.meg.sweeps.worlds import FILES, GENERATOR, GENERATORS, WORLD, Axes, WorldSource
+from goalmeter.tabular.arrays import naming
 from goalmeter.tabular.batched import MOST_STATES
 
 KIND = "sweep"
@@ -201,7 +202,7 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
         start = f"{name}, "
         arguments = {key[len(start) :]: what[key] for key in what if key.startswith(start)}
         generator = str(what[name]) if name in what else None
-        sources.append(WorldSource(generator, made.axes_of(arguments, generator or FILES)))
+        sources.append(WorldSource(generator, made.axes_of(arguments)))
     choices: dict[str, list[SweepChoice]] = {POLICY: [], UTILITY: []}
     for noun, found in choices.items():
         while (value := what.get(f"{noun} {len(found) + 1}")) is not None:
@@ -304,7 +305,8 @@ def plan_sweep(
         )
     sources = []
     for entry in entries["worlds"]:
-        key, name, axes = _read_entry(entry, "worlds", seed)
+        with naming(entry.where):
+            key, name, axes = _read_entry(entry, "worlds", seed)
         sources.append(WorldSource(name if key == GENERATOR else None, axes))
     plan = SweepPlan(
         tuple(sources),
@@ -365,87 +367,82 @@ def _read_toml(path: Path) -> dict[str, list[_Entry]]:
 
 def _read_entry(entry: _Entry, section: str, seed: int) -> tuple[str, str, Axes]:
     """Return the key of an entry, its name, and the grid of its arguments."""
-    value, where, folder = entry
+    value, _, folder = entry
     keys = SECTIONS[section]
     if isinstance(value, str) and section != "worlds":
-        value = _in_full(value, keys[0], where)
+        value = _in_full(value, keys[0])
     named = [key for key in keys if isinstance(value, Mapping) and key in value]
     if len(named) != 1:
         raise InvalidParameterError(
-            f"{where} is {shown(value)}, expected a table with one key of {', '.join(keys)}, such "
+            f"{shown(value)} is no entry, expected a table with one key of {', '.join(keys)}, such "
             f"as {{{keys[-1]} = '{next(iter(WORDS[keys[-1]]))}'}}"
         )
     (key,) = named
     arguments = {name: item for name, item in value.items() if name != key}
     if key == FILES:
-        made.check_arguments(FILES, arguments, (), (), where)
-        return key, FILES, {FILES: _paths(entry)}
-    name, known = _text(value[key], f"{where}: {key}"), WORDS[key]
+        made.check_arguments(FILES, arguments)
+        return key, FILES, {FILES: _paths(value[key], folder)}
+    name, known = _text(value[key], key), WORDS[key]
     if split_name(name) is not None:
         name = canonical(str(folder / name.strip()))
-        try:
-            function = made.function_of(name, _RETURNS[key])
-        except InvalidFileError as cause:
-            raise InvalidFileError(f"{where}: {cause}") from cause
+        function = made.function_of(name, _RETURNS[key])
         if key != GENERATOR:
             function = partial(function, None)  # in place of the world
-        arguments = made.complete_arguments(function, name, arguments, where, seed)
+        arguments = made.complete_arguments(function, name, arguments, seed)
     elif key == GENERATOR and name in GENERATORS:
-        arguments = made.complete_arguments(GENERATORS[name], name, arguments, where, seed)
+        arguments = made.complete_arguments(GENERATORS[name], name, arguments, seed)
     elif name in known:
-        made.check_arguments(name, arguments, known[name], known[name], where)
+        made.check_arguments(name, arguments, known[name], known[name])
     elif key != GENERATOR and name.endswith(".npz"):
-        made.check_arguments("a file", arguments, (), (), where)
+        made.check_arguments("a file", arguments)
         name = from_here(folder / name)
         if "{" not in name and not Path(name).is_file():
-            raise InvalidFileError(f"{where}: there is no file {name}; check the path")
+            raise InvalidFileError(f"there is no file {name}; check the path")
     else:
-        raise _unknown_name(key, name, where)
-    axes = made.axes_of(arguments, where)
+        raise _unknown_name(key, name)
+    axes = made.axes_of(arguments)
     for argument, values in axes.items() if name in WORDS[POLICY] else ():
         for number in values:
             if not made.is_number(number) or (argument == "epsilon" and not 0 <= number <= 1):
                 expected = "a probability in [0, 1]" if argument == "epsilon" else "a number"
                 raise InvalidParameterError(
-                    f"{where}: {argument} of {name} is {shown(number)}, expected {expected}"
+                    f"{argument} of {name} is {shown(number)}, expected {expected}"
                 )
     return key, name, axes
 
 
-def _in_full(text: str, role: str, where: str) -> Entry:
+def _in_full(text: str, role: str) -> Entry:
     """Return the entry of a short spelling: values in brackets belong to the one argument."""
     parts = _SHORT.fullmatch(text)
     if parts is None or split_name(text) is not None:
         return {role: text.strip()}
     name, values = parts.groups()
     if name not in WORDS[role]:
-        raise _unknown_name(role, name, where)
+        raise _unknown_name(role, name)
     if len(WORDS[role][name]) != 1:
-        raise InvalidParameterError(f"{where}: {name} takes no values, got ({values}); leave them")
+        raise InvalidParameterError(f"{name} takes no values, got ({values}); leave them")
     try:
         numbers = [float(item) if "inf" in item else json.loads(item) for item in values.split(",")]
     except ValueError:
-        raise InvalidParameterError(f"{where}: {shown(values)} are no numbers") from None
+        raise InvalidParameterError(f"{shown(values)} are no numbers") from None
     return {role: name, WORDS[role][name][0]: numbers}
 
 
-def _unknown_name(role: str, name: str, where: str) -> InvalidParameterError:
+def _unknown_name(role: str, name: str) -> InvalidParameterError:
     known = WORDS[role]
     hint = misspelled(name, f"mine.py:{_RETURNS[role]}")
     near = f"; {hint};" if hint else did_you_mean(name, known, quoted=True) or ";"
     files = "" if role == GENERATOR else " a file that ends in .npz,"
     return InvalidParameterError(
-        f"{where}: there is no {role} {name!r}{near} expected {', '.join(known)},{files} or "
-        f"FILE.py:NAME"
+        f"there is no {role} {name!r}{near} expected {', '.join(known)},{files} or FILE.py:NAME"
     )
 
 
-def _paths(entry: _Entry) -> tuple[str, ...]:
+def _paths(value: Any, folder: Path) -> tuple[str, ...]:
     """Return the MDP files of an entry: each item is a file, a folder, or a pattern."""
-    value = entry.value[FILES]
     out: dict[str, None] = {}
     for item in value if isinstance(value, (list, tuple)) else [value]:
-        pattern = str(entry.folder / _text(item, f"{entry.where}: files"))
+        pattern = str(folder / _text(item, FILES))
         missing = f"there is no file {from_here(pattern)}"
         # `Path.glob` takes no pattern that begins at the root.
         found = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
@@ -457,10 +454,10 @@ def _paths(entry: _Entry) -> tuple[str, ...]:
                 skipped = ", ".join(map(from_here, archives[:5]))
                 missing += f" of an MDP: there is no array 'reward' in {skipped}"
         if not found:
-            raise InvalidFileError(f"{entry.where}: {missing}; check the path")
+            raise InvalidFileError(f"{missing}; check the path")
         out |= dict.fromkeys(map(from_here, found))
     if not out:
-        raise InvalidParameterError(f"{entry.where}: files is an empty list, expected at least one")
+        raise InvalidParameterError("files is an empty list, expected at least one")
     return tuple(out)
 
 
@@ -473,14 +470,13 @@ def _text(value: object, name: str) -> str:
 def _choices(entries: Sequence[_Entry], section: str, seed: int) -> tuple[SweepChoice, ...]:
     out: dict[str, SweepChoice] = {}
     for entry in entries:
-        role, name, axes = _read_entry(entry, section, seed)
-        for values in product(*axes.values()):
-            choice = SweepChoice(role, name, dict(zip(axes, values, strict=True)))
-            if choice.label in out:
-                raise InvalidParameterError(
-                    f"{entry.where}: {choice.label} is there twice; name it once"
-                )
-            out[choice.label] = choice
+        with naming(entry.where):
+            role, name, axes = _read_entry(entry, section, seed)
+            for values in product(*axes.values()):
+                choice = SweepChoice(role, name, dict(zip(axes, values, strict=True)))
+                if choice.label in out:
+                    raise InvalidParameterError(f"{choice.label} is there twice; name it once")
+                out[choice.label] = choice
     return tuple(out.values())
 
 

@@ -51,7 +51,7 @@ def call(function: Callable[..., Any], name: str, /, *before: Any, **arguments: 
 
 
 def complete_arguments(
-    function: Callable[..., Any], name: str, arguments: Mapping[str, Any], where: str, seed: int
+    function: Callable[..., Any], name: str, arguments: Mapping[str, Any], seed: int
 ) -> dict[str, Any]:
     """Return the checked keyword arguments of a function, with the seed where it takes one."""
     out = dict(arguments)
@@ -66,26 +66,24 @@ def complete_arguments(
     if any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
         known += out
     required = [p.name for p in named if p.default is Parameter.empty]
-    check_arguments(name, out, known, required, where)
+    check_arguments(name, out, known, required)
     return out
 
 
 def check_arguments(
-    name: str, given: Collection[str], known: Sequence[str], required: Sequence[str], where: str
+    name: str, given: Collection[str], known: Sequence[str] = (), required: Sequence[str] = ()
 ) -> None:
-    """Raise for the first argument that is unknown or missing; `where` begins the message."""
+    """Raise for the first argument that is unknown or missing."""
     for argument in given:
         if argument not in known:
             hint = did_you_mean(argument, known, quoted=True) or ";"
             raise InvalidParameterError(
-                f"{where}: {name} has no argument {argument!r}{hint} expected "
-                f"{', '.join(known) or 'none'}"
+                f"{name} has no argument {argument!r}{hint} expected {', '.join(known) or 'none'}"
             )
     for argument in required:
         if argument not in given:
             raise InvalidParameterError(
-                f"{where}: {name} needs the argument {argument!r}; its arguments are "
-                f"{', '.join(known)}"
+                f"{name} needs the argument {argument!r}; its arguments are {', '.join(known)}"
             )
 
 
@@ -93,34 +91,34 @@ def check_arguments(
 Axes = dict[str, Sequence[Any]]
 
 
-def axes_of(arguments: Mapping[str, Any], where: str) -> Axes:
+def axes_of(arguments: Mapping[str, Any]) -> Axes:
     """Parse a grid: each argument is a value, a list, or {"from": ..., "count": ...}."""
-    axes = {name: _axis(value, f"{where}: {name}") for name, value in arguments.items()}
+    axes = {name: _axis(name, value) for name, value in arguments.items()}
     if SEED in axes:
         axes[SEED] = axes.pop(SEED)  # always the last
     size = prod(map(len, axes.values()))
     if size > MOST_WORLDS:
         raise InvalidParameterError(
-            f"{where}: the arguments have {size} combinations, expected at most {MOST_WORLDS}"
+            f"the arguments have {size} combinations, expected at most {MOST_WORLDS}"
         )
     return axes
 
 
-def _axis(value: Any, where: str) -> Sequence[Any]:
+def _axis(name: str, value: Any) -> Sequence[Any]:
     if isinstance(value, range) and value.step == 1:
         value = {"from": value.start, "count": len(value)}
     if isinstance(value, Mapping):
         if set(value) != {"from", "count"}:
             raise InvalidParameterError(
-                f"{where} is {shown(dict(value))}, expected a value, a list of values, or a range "
+                f"{name} is {shown(dict(value))}, expected a value, a list of values, or a range "
                 f"of whole numbers such as {{ from = 0, count = 100 }}"
             )
-        first = whole(value["from"], f"{where}, from", least=-MOST_SEED, most=MOST_SEED)
-        count = whole(value["count"], f"{where}, count", least=1, most=MOST_WORLDS)
+        first = whole(value["from"], f"{name}, from", least=-MOST_SEED, most=MOST_SEED)
+        count = whole(value["count"], f"{name}, count", least=1, most=MOST_WORLDS)
         return range(first, first + count)
     values = list(value) if isinstance(value, (list, tuple, range)) else [value]
     if not values:
-        raise InvalidParameterError(f"{where} is an empty list, expected at least one value")
+        raise InvalidParameterError(f"{name} is an empty list, expected at least one value")
     texts: set[str] = set()
     for item in values:
         try:  # arguments reach other processes as JSON
@@ -129,11 +127,10 @@ def _axis(value: Any, where: str) -> Sequence[Any]:
             text = "NaN"
         if text == "NaN":
             raise InvalidParameterError(
-                f"{where} is {shown(item)}, expected numbers, text, true or false, or lists of "
-                f"these"
+                f"{name} is {shown(item)}, expected numbers, text, true or false, or lists of these"
             )
         if text in texts:
-            raise InvalidParameterError(f"{where} has {text} twice; name each value once")
+            raise InvalidParameterError(f"{name} has {text} twice; name each value once")
         texts.add(text)
     return values
 
