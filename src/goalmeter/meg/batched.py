@@ -272,8 +272,7 @@ def find_faces(
 MOST_ROUNDS = 60
 # Gain (nats) of a polishing step that is followed by no other: many worlds wait for the last one.
 _POLISHED = 1e-11
-# So many of these steps are taken with the information at the first.
-_SAME_INFORMATION = 3
+_SAME_INFORMATION = 3  # so many of these steps are taken with the information at the first
 _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12
 
 

@@ -153,13 +153,11 @@ _ITERATIONS = 400
 # where rounding makes the products so many times the least that was reached; where neither of the
 # two is halved in so many iterations; and at this ratio of a multiplier to its slack.
 _ACCURATE, _FEASIBLE, _LOST, _IDLE, _LARGEST = 1e-10, 1e-8, 1e2, 40, 1e150
-# Of the way to the nearest constraint.
-_STEP = 0.995
+_STEP = 0.995  # of the way to the nearest constraint
 # A share of x' x / 2 that is taken off, because x may otherwise grow for ever; and what is added to
 # the diagonals of scaled systems, in which rows that cannot be strict weigh ever more.
 _RIDGE, _JITTERS = 1e-14, (1e-14, 1e-11, 1e-8)
-# So many rows are squared at a time.
-_CHUNK = 4096
+_CHUNK = 4096  # so many rows are squared at a time
 
 
 class Rows(NamedTuple):
@@ -329,8 +327,7 @@ def _factorised(rows: Rows, weight: FloatArray) -> Callable[[FloatArray], FloatA
 # A program is worth solving with so many entries, so many multiplications in one of a hundred
 # iterations (about a second), and so many unknown values where the behaviour does not go.
 _MOST_ENTRIES, _MOST_WORK, _MOST_UNKNOWNS = 2**25, 2e9, 4000
-# Ties of up to so many unknowns are projected on.
-_MOST_PROJECTED = 2500
+_MOST_PROJECTED = 2500  # ties of up to so many unknowns are projected on
 # Relative to a direction's largest entry: what the behaviour gives up at most, and what every
 # action outside a face gives up at least.
 _TIED, _WORSE = 1e-12, 1e-9

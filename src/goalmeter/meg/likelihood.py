@@ -37,8 +37,7 @@ from goalmeter.tabular.transition import Block
 TrajectoriesLike = (
     Trajectories | tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
 )
-# Stands for minus infinity where averages are taken with weights that may be 0.
-_RULED_OUT = -1e30
+_RULED_OUT = -1e30  # stands for minus infinity where averages are taken with weights that may be 0
 # Classes of more weights are climbed by products with their information alone, but for utilities
 # over actions: most actions of a log's states are hardly ever seen, and the products too many.
 LARGE_WEIGHTS = 100
@@ -367,8 +366,7 @@ def fitted_model(group: TrajectoryGroup, theta: FloatArray) -> SoftModel:
 _MAX_STEPS = 200
 _LEAST = 1e-14
 _ACCURACY, _LAST_ACCURACY, _CG_STEPS, _MANY_PRODUCTS = 1e-2, 1e-6, 200, 60
-# As in `goalmeter.meg.visit_matching`.
-_LEAST_SHARE, _GOOD_SHARE, _HALF = 0.1, 0.3, 0.55
+_LEAST_SHARE, _GOOD_SHARE, _HALF = 0.1, 0.3, 0.55  # as in `goalmeter.meg.visit_matching`
 _ROUNDING, _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e-14, 1e3
 # Damping below which a step promises what there is to gain, and a range of weights beyond which
 # digits are lost.

@@ -95,7 +95,14 @@ def penalised_path(search: UtilitySearch, start: SoftModel) -> LinearFit:
             if after is None:
                 break
             at = after
-        _certify(at, search.bounds)
+        proven = model_certificate(at.model, at.gradient)
+        search.bounds.add(proven)
+        if at.value - proven.kl < _NEAR:
+            # The policy that a Newton step would match proves more.
+            _, psi = newton_step(at.model, at.gradient)
+            matching = matching_certificate(at.model, psi, at.gradient)
+            if matching is not None:
+                search.bounds.add(matching)
         before, highest = fit.gap, max(highest, last.value)
         now = search.checked(search.fit(at.model, at.value))
         if now.error > before:
@@ -152,17 +159,6 @@ def _penalised_step(at: _Point, behaviour: Behaviour, penalty: float) -> _Point 
             return _Point(model, value, model.gradient(behaviour))
         length *= 0.25
     return None
-
-
-def _certify(at: _Point, bounds: Bounds) -> None:
-    """Add what the model's own policy proves, and the policy that a Newton step would match."""
-    proven = model_certificate(at.model, at.gradient)
-    bounds.add(proven)
-    if at.value - proven.kl < _NEAR:
-        _, psi = newton_step(at.model, at.gradient)
-        matching = matching_certificate(at.model, psi, at.gradient)
-        if matching is not None:
-            bounds.add(matching)
 
 
 # --- Linear ---------------------------------------------------------------------------------------

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-# One-hot inputs [S, S] are made up to this many states.
-_ONE_HOT_STATES = 4_096
+_ONE_HOT_STATES = 4_096  # one-hot inputs [S, S] are made up to this many states
 HIDDEN = 256
 
 # heard(restart, iteration, best value in nats, the utilities so far)

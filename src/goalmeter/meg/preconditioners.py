@@ -32,8 +32,7 @@ Operator = Callable[[FloatArray], FloatArray]
 
 # Added to a matrix whose diagonal is 1, so that directions which no policy feels can be divided by.
 _RIDGE, _BLOCK_RIDGE = 1e-9, 1e-13
-# A smaller entry of a diagonal is a rounded zero.
-_LEAST_DIAGONAL = 1e-60
+_LEAST_DIAGONAL = 1e-60  # a smaller entry is a rounded zero
 # A factorisation takes about states * bandwidth^2 multiplications at most. Above this many, or
 # where the band is a good part of the matrix of a large world, diagonals do better.
 _BAND_WORK = 3e11
@@ -294,8 +293,7 @@ def _has_narrow_band(rows: Any, mdp: TabularMDP) -> bool:
 # scaling, Darroch and Ratcliff 1972). Where a behaviour only ever meets the least value of a
 # feature, or the largest, that is a face of its own (`goalmeter.meg.faces`).
 
-# With so small a share of entries that are not 0, products are quicker compressed.
-_SPARSE = 0.1
+_SPARSE = 0.1  # with so small a share of entries that are not 0, products are quicker compressed
 
 
 def tabular(utilities: LinearClass) -> LinearClass:

@@ -28,8 +28,7 @@ FLOORED = (
 )
 # Certified is what is known to this share of the maximum at least, whatever the tolerance.
 CERTIFIED_SHARE = 1e-3
-# Longer arrays are left out of JSON; Python has them.
-_JSON_ENTRIES = 10_000
+_JSON_ENTRIES = 10_000  # longer arrays are left out of JSON; Python has them
 # Fields and properties in JSON, after "meg".
 _IN_JSON: tuple[str, ...] = (
     *("upper_bound", "maximum", "fraction", "rationality", "method", "target", "reference"),
@@ -268,8 +267,7 @@ class TrajectoryMeg(MegResult):
 # A terminal is told of a search that lasts, at most so often, seconds.
 FIRST_WORD, NEXT_WORD = 5.0, 5.0
 
-# From this part of a timeout on, a search also looks for bounds on its way.
-_BOUND_FROM = 0.1
+_BOUND_FROM = 0.1  # from this part of a timeout on, a search also looks for bounds on its way
 
 # What ended a search, as a note says it.
 STOPPED_BY = {"timeout": "the timeout", "interrupt": "an interrupt"}

@@ -433,8 +433,7 @@ NULL_SHARE = 1e-13
 # of which there is one a step, so anything below is a rounded zero.
 FLOOR = 1e-20
 _CG_STEPS = 400
-# Relative residual that is good enough for a step on the way.
-_STEP_ACCURACY = 1e-3
+_STEP_ACCURACY = 1e-3  # relative residual that is good enough for a step on the way
 
 
 class NewtonSystem:

@@ -30,14 +30,12 @@ _MAX_STEPS, _STEPS_A_STAGE = 300, 12
 _FIRST, _PART, _LAST = 1e-3, 1e-2, 1e-17
 # A stage is over when a step would gain less than this many times what the penalty costs.
 _SETTLED = 2.0
-# Added to all visits that are divided by; less is not told from none.
-_LEAST = 1e-14
+_LEAST = 1e-14  # added to all visits that are divided by; less is not told from none
 # A step asks for at most this change of a logarithm; a long step upwards overshoots.
 _LARGEST_FALL, _LARGEST_RISE = 8.0, 1.0
 # After a system that took more products than the last, the preconditioner is given up if it can be.
 _ACCURACY, _CG_STEPS, _MANY_PRODUCTS = 3e-2, 300, 60
-# Gain (nats) below which the best utility under a penalty is reached.
-_DONE = 1e-9
+_DONE = 1e-9  # gain (nats) below which the best utility under a penalty is reached
 # Share of the promised gain that a step must bring, that shows damping to be hardly needed, and
 # what rounding may take from it (nats).
 _LEAST_SHARE, _GOOD_SHARE, _ROUNDING = 0.1, 0.3, 1e-13

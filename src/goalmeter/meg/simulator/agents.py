@@ -34,8 +34,7 @@ def first_of(space: Any) -> int:
 # of the observation, or any object whose `begin(generator)` gives such a function for one episode
 # (and which may therefore remember it).
 
-# Rows that sum to 1 within this are divided by their sum, as everywhere.
-_SUM_TOLERANCE = 1e-5
+_SUM_TOLERANCE = 1e-5  # rows that sum to 1 within this are divided by their sum, as everywhere
 
 
 class SampledAnswer(NamedTuple):

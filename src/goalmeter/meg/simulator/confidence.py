@@ -24,8 +24,7 @@ from goalmeter.meg.simulator.utilities import Range
 LISTING = 24
 # A pair starts anew when so many counted draws, and this share of them, were unlisted.
 _UNLISTED, _UNLISTED_SHARE = 4, 2e-3
-# Longer lists are of outcomes that hardly come twice, and would bound nothing.
-_LONGEST = 400
+_LONGEST = 400  # longer lists are of outcomes that hardly come twice, and would bound nothing
 
 
 @dataclass

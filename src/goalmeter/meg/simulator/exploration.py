@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 # error with a probability of `error` at most, at every time (Wasserman, Ramdas & Balakrishnan, PNAS
 # 2020).
 
-# Weight of each outcome in the predictor, a Dirichlet mixture.
-_WEIGHT = 0.5
-# Probability with which a world that keeps its promise is refused nevertheless.
-_ERROR = 1e-4
+_WEIGHT = 0.5  # weight of each outcome in the predictor, a Dirichlet mixture
+_ERROR = 1e-4  # probability with which a world that keeps its promise is refused nevertheless
 
 
 def disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
@@ -65,12 +63,9 @@ _LEFT_OUT = (
     "depend on, or chance comes from elsewhere than declared; give state= a function of "
     "(observation, info) that tells such states apart, or chance='unknown', which assumes nothing"
 )
-# What settles whether a pair leaves anything to chance.
-TRIED = 2
-# Draws that count at first of a pair that leaves something to chance.
-_FIRST = 24
-# No pair is drawn more often at once than this, so that memory stays bounded.
-_AT_ONCE = 200_000
+TRIED = 2  # what settles whether a pair leaves anything to chance
+_FIRST = 24  # draws that count at first of a pair that leaves something to chance
+_AT_ONCE = 200_000  # no pair is drawn more often at once than this, so that memory stays bounded
 
 
 class Exploration:
@@ -224,12 +219,9 @@ def _in_words(outcome: StepOutcome) -> str:
 METHOD = "table of states with a confidence set of worlds"
 # Of the budget: the first episodes, and what exploring may take before anything is bounded.
 _FIRST_EPISODES, FIRST_STATES = 0.04, 0.3
-# Of what exploring may take: for looking at states as they were met another time.
-_VERIFYING = 0.3
-# Each round spends so much of what was spent before.
-_GROWTH = 0.6
-# What is left to the bound from the start, where that may prove more.
-_START_SHARE = 0.1
+_VERIFYING = 0.3  # of what exploring may take: for looking at states as they were met another time
+_GROWTH = 0.6  # each round spends so much of what was spent before
+_START_SHARE = 0.1  # what is left to the bound from the start, where that may prove more
 
 
 @dataclass

@@ -241,10 +241,8 @@ class AnswersByState:
 # --- Gymnasium simulator ------------------------------------------------------------------------
 # Wrappers that only count and check, and are left out of single steps.
 _COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
-# Seeds that Gymnasium takes.
-_SEEDS = 2**31
-# Each decision of free choice has a row of them.
-_MOST_ACTIONS = 10**6
+_SEEDS = 2**31  # seeds that Gymnasium takes
+_MOST_ACTIONS = 10**6  # each decision of free choice has a row of them
 
 
 class GymnasiumSimulator:

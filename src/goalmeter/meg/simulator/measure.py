@@ -35,8 +35,7 @@ from goalmeter.tabular.mdp import TabularMDP
 # The name of the best combination of all utilities among the results.
 COMBINATION = "best combination"
 _MOST_STEPS = 10**12
-# Fewer steps than this show nothing of any world.
-_LEAST_STEPS = 100
+_LEAST_STEPS = 100  # fewer steps than this show nothing of any world
 # Of the error, where the bound from the start may have to take the place of that by states.
 _STATES_SHARE = 0.75
 

@@ -174,8 +174,7 @@ def _of_environment(function: Callable[[], Any], where: Callable[[], str]) -> An
 # --- Protocol -------------------------------------------------------------------------------------
 # The number of the state in which an episode has ended.
 END = -1
-# The state of an episode's start where states have no names.
-UNKNOWN = -2
+UNKNOWN = -2  # the state of an episode's start where states have no names
 # What discrete actions are compared with: each with the same probability.
 FREE_CHOICE = "free choice"
 

@@ -13,10 +13,8 @@ from goalmeter.meg.simulator.states import ASSUMED, UNDECLARED
 from goalmeter.report.numbers import general, nats, percent, rationality
 from goalmeter.report.tables import html_table, one_row
 
-# What stands in the place of a maximum.
-NO_MAXIMUM = "no maximum: actions are continuous"
-# And in the place of an end that says nothing.
-NOT_DETERMINED = "not determined"
+NO_MAXIMUM = "no maximum: actions are continuous"  # what stands in the place of a maximum
+NOT_DETERMINED = "not determined"  # and in the place of an end that says nothing
 
 
 # Fields without a JSON value of their own; `value` is called "meg".

@@ -22,14 +22,10 @@ if TYPE_CHECKING:
 # Shares of the error: of what bounds the soft value, on which both ends rest; of what the agent
 # collects in the lower ends; of the upper ends.
 SOFT, LOWER, UPPER = 0.4, 0.3, 0.3
-# Of the upper ends' share, where several utilities are compared: of their differences.
-PAIRED = 0.1
-# Every so many episodes choose what is tried; the others bound it.
-_FITTED_EVERY = 4
-# What gives the upper end where there is none.
-NOTHING = "nothing"
-# Golden sections of two octaves: to within a hundredth of the rationality.
-_SECTIONS = 12
+PAIRED = 0.1  # of the upper ends' share, where several utilities are compared: of their differences
+_FITTED_EVERY = 4  # every so many episodes choose what is tried; the others bound it
+NOTHING = "nothing"  # what gives the upper end where there is none
+_SECTIONS = 12  # golden sections of two octaves: to within a hundredth of the rationality
 
 
 @dataclass(frozen=True)
@@ -136,13 +132,11 @@ def entropies(policy: FloatArray) -> FloatArray:
 # holds the bound on MEG below log n: no method gets far above that with `reset` and `step`
 # (docs/mathematics.md).
 
-# Of the steps: what the agent's own episodes take.
-_AGENT = 0.35
+_AGENT = 0.35  # of the steps: what the agent's own episodes take
 _ROUNDS = 5
 # Rationalities that are tried, in units of 1 / (what an episode may collect).
 _TRIED = 2.0 ** np.arange(-4.0, 12.0)
-# Numbers of the episodes of free choice, which share no seed with the agent's.
-_FREE = 2**40
+_FREE = 2**40  # numbers of the episodes of free choice, which share no seed with the agent's
 
 
 @dataclass

@@ -22,8 +22,7 @@ from goalmeter.statistics.intervals import lower_limit, upper_limit
 # (E_agent[sum u] - E_m[sum u]) + KL(m), and the maximum over b is at most that of the lowest
 # line. A line is (slope, height), nats.
 
-# Slopes below this share of the utility's scale are rounding.
-_LEVEL = 1e-12
+_LEVEL = 1e-12  # slopes below this share of the utility's scale are rounding
 
 
 def highest(lines: list[tuple[float, float]], scale: float = 1.0) -> float:
@@ -116,8 +115,7 @@ _POLICIES = (0.0, 0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 8.0, 1024.0)
 _OCTAVE, _GRID_SERIES = 4, 4.6
 # Places of the grid around the rationality of the lower end at which MEG is bounded from above.
 _AROUND = (*range(-8, 9), 12, 16, 24, 32)
-# Up to so many places away it is bounded from below as well.
-_NEAR = 3
+_NEAR = 3  # up to so many places away it is bounded from below as well
 # Sums are right to this share of their scale; exponents up to this size then to a millionth nat.
 _DIGITS, _LARGEST = 1e-14, 1e8
 

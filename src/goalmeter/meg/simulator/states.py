@@ -284,8 +284,7 @@ _TRANSPARENT = frozenset(
     | {"TransformObservation", "RescaleObservation", "GrayscaleObservation", "FilterObservation"}
     | {"DiscretizeAction"}
 )
-# Whose wrappers are meant.
-_PACKAGES = frozenset({"gymnasium", "minigrid"})
+_PACKAGES = frozenset({"gymnasium", "minigrid"})  # whose wrappers are meant
 
 
 def saver_of(env: Any) -> Saver | None:

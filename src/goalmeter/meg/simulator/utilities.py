@@ -38,8 +38,7 @@ UtilityFunction = Callable[[Any, Mapping[str, Any]], float]
 # What `from_simulator` takes for one utility and for several.
 Utility = str | UtilityFunction
 _LARGEST = 1e12
-# What rounding may add to a bound.
-_SLACK = 1e-9
+_SLACK = 1e-9  # what rounding may add to a bound
 
 
 @dataclass(frozen=True)
@@ -230,8 +229,7 @@ class Payments:
 
 # --- Learnt utilities ---------------------------------------------------------------------------
 Features = Callable[[Any, Any], Any]
-# Numbered observations are shown as one 1 among zeros up to so many.
-_ONE_HOT = 4_096
+_ONE_HOT = 4_096  # numbered observations are shown as one 1 among zeros up to so many
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -343,8 +341,7 @@ def _array(observation: Any) -> Any:
 
 # Episodes that are added to those of the reference, as if they had collected the most.
 _UNSEEN = 1.0
-# Standard errors that a limit takes off the agent's mean.
-_ERRORS = 2.5
+_ERRORS = 2.5  # standard errors that a limit takes off the agent's mean
 # Every so many episodes are set aside, and how many iterations may pass without a gain on them.
 _ASIDE, _PATIENCE = 4, 60
 

@@ -235,8 +235,7 @@ def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[ChunkColumns]:
     )
 
 
-# Bytes of a run directory.
-ROW_BYTES, WORLD_BYTES, CHUNK_BYTES = 100, 50, 400
+ROW_BYTES, WORLD_BYTES, CHUNK_BYTES = 100, 50, 400  # bytes of a run directory
 
 
 def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
