@@ -80,18 +80,12 @@ class MegResult:
 
     @property
     def fraction(self) -> float:
-        """Value / maximum, in [0, 1]; 0 where no decision can matter.
-
-        This is McFadden's pseudo-R2 of the soft-optimal (logit) model against the reference.
-        """
+        """Value / maximum, in [0, 1], McFadden's pseudo-R2; 0 where no decision can matter."""
         return min(self.value / self.maximum, 1.0) if self.maximum > 0 else 0.0
 
     @property
     def signed(self) -> float:
-        """Value with the sign of the rationality: negative for a policy that pessimises.
-
-        Source: MEG paper (NeurIPS 2024), footnote 4.
-        """
+        """Value with the sign of the rationality: negative if it pessimises (paper, footnote 4)."""
         return math.copysign(self.value, self.rationality) if self.rationality else 0.0
 
     @property
@@ -110,10 +104,8 @@ class MegResult:
 
     @property
     def certified(self) -> bool:
-        """Whether the optimum is proven to within `tolerance`, and to a thousandth of the maximum.
-
-        An absolute tolerance alone would certify a number that is all tolerance.
-        """
+        """Whether the optimum is proven to within `tolerance` and a thousandth of the maximum."""
+        # An absolute tolerance alone would certify a number that is all tolerance.
         return self.gap <= min(self.tolerance, CERTIFIED_SHARE * self.maximum)
 
     def to_json(self) -> dict[str, Any]:
@@ -122,11 +114,7 @@ class MegResult:
         return {"meg": self.value} | fields | {"by_step": self.by_step.tolist()}
 
     def to_pandas(self) -> Any:
-        """Return the single numbers and texts of `to_json` as a data frame of one row.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return the single numbers and texts of `to_json` as a data frame of one row."""
         return one_row(self.to_json() | {"rationality": self.rationality})
 
     @property

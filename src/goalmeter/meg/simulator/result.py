@@ -99,14 +99,9 @@ class SimulatorResult:
     def less(self, other: SimulatorResult) -> tuple[float, tuple[float, float]]:
         """How much more MEG is towards this utility than towards another of the same measurement.
 
-        Returns:
-            The difference of the estimates, nats, and an interval of the difference at `level`:
-            what the two intervals leave of it and, where states are known, what the differences
-            in the same episodes (paired) leave of that. All intervals of one call, of utilities
-            and of differences, hold together with that probability.
-
-        Raises:
-            InvalidParameterError: the other result is of another measurement.
+        The difference of the estimates, nats, and its interval at `level`: what the two intervals
+        leave of it and, where states are known, the differences in the same episodes. All intervals
+        of one call, of utilities and of differences, hold together with that probability.
         """
         if not self.measurement or self.measurement != other.measurement:
             raise InvalidParameterError(
@@ -126,11 +121,7 @@ class SimulatorResult:
         return {"meg": self.value} | values
 
     def to_pandas(self) -> Any:
-        """Return the single numbers and texts of `to_json` as a data frame of one row.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return the single numbers and texts of `to_json` as a data frame of one row."""
         return one_row(self.to_json() | {"rationality": self.rationality})
 
     def summary(self) -> list[tuple[str, str]]:

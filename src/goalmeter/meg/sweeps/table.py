@@ -225,10 +225,7 @@ class Sweep:
         return (*names, "status", "method", "notes", "world_digest")
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield every row by the names of `columns`; None for a missing value.
-
-        Lists and other arguments that are no plain values are text.
-        """
+        """Yield every row by the names of `columns`; None if missing, lists and such as text."""
         blank: dict[str, Any] = dict.fromkeys(self.columns)
         for number, row in enumerate(self.rows):
             out = blank | {"row": number}
@@ -272,10 +269,7 @@ class Sweep:
         return self._grouped({None: slice(None)})
 
     def by_argument(self, name: str) -> list[SweepGroup]:
-        """Return a group for each policy, utility and value of an argument of the worlds.
-
-        Worlds without the argument are left out.
-        """
+        """Return a group for each policy, utility and value of an argument that worlds have."""
         worlds: dict[Any, list[int]] = {}
         for world in range(self.plan.worlds):
             source, number = self.plan.place(world)
@@ -344,11 +338,7 @@ class Sweep:
         }
 
     def to_pandas(self) -> Any:
-        """Return `records` as a pandas data frame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return `records` as a pandas data frame."""
         return data_frame(list(self.records()))
 
     @property
