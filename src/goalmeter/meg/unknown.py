@@ -121,7 +121,7 @@ def unknown_utility(
         inputs: for a network, the state features [S, F] it reads; default one-hot.
         seeds: for a network, one restart for each.
         progress: called at every step with a `Progress`. True writes a line to standard error
-            every five seconds, False is silent, and None does one or the other.
+            every five seconds, False is silent; by default it writes in a terminal or notebook.
         timeout: seconds after which the search ends with what it has.
 
     Returns:
