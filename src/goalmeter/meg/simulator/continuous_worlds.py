@@ -40,11 +40,7 @@ class GaussianAnswer:
     least_std: ArrayLike | None = None
 
     def checked(self, shape: tuple[int, ...], name: str) -> tuple[FloatArray, ...]:
-        """Mean, std and least std (NaN for none) in the shape of an action.
-
-        Raises:
-            InvalidPolicyError: they are no normals over actions of this shape.
-        """
+        """Mean, std and least std (NaN for none) in the shape of an action."""
         parts = (self.mean, self.std, np.nan if self.least_std is None else self.least_std)
         try:
             mean, std, least = (

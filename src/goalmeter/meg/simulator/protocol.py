@@ -130,19 +130,10 @@ def step_of(env: Any, action: Any, where: Callable[[], str]) -> tuple[Any, Any, 
     return observation, reward, ended, cut, info
 
 
-def at_decision(decision: int, episode: int) -> str:
-    """A place for errors."""
-    return f"at decision {decision} of episode {episode}"
-
-
-def at_reset(episode: int) -> str:
-    """A place for errors."""
-    return f"when episode {episode} was begun"
-
-
-def in_state(state: int) -> str:
-    """A place for errors."""
-    return f"at a step from state {state}"
+# Places for errors: a decision of an episode, the start of an episode, and a state.
+at_decision = "at decision {} of episode {}".format
+at_reset = "when episode {} was begun".format
+in_state = "at a step from state {}".format
 
 
 def _as_bool(value: Any) -> bool | None:

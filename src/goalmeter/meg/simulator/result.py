@@ -215,11 +215,7 @@ class SimulatorProgress:
 
 
 class SimulatorInterrupted(KeyboardInterrupt):
-    """A measurement was interrupted at the keyboard; `results` holds what was proven by then.
-
-    Attributes:
-        results: by utility, with the same level as of a measurement that ran to its end.
-    """
+    """A measurement was interrupted at the keyboard; `results` holds what was proven by then."""
 
     def __init__(self, results: Mapping[str, SimulatorResult]) -> None:
         ends = "; ".join(

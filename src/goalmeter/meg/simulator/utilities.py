@@ -413,22 +413,14 @@ def _module(asked: LearntUtility, features: AnyArray) -> Any:
                 f"{in_a_line(cause)[:300]}"
             ) from cause
     flat = features.reshape(len(features), -1)
-    linear = torch.nn.Linear(flat.shape[1], 1)
+    # In units of what was seen, so that one learning rate suits all features.
+    size = np.maximum(np.abs(flat).max(axis=0), 1e-6)
+    linear, scale = torch.nn.Linear(len(size), 1), torch.nn.Linear(len(size), len(size), bias=False)
     with torch.no_grad():
         linear.weight.zero_()
         linear.bias.zero_()
-    # In units of what was seen, so that one learning rate suits all features.
-    size = np.maximum(np.abs(flat).max(axis=0), 1e-6)
-    return torch.nn.Sequential(torch.nn.Flatten(), _Scale(torch.from_numpy(1 / size)), linear)
-
-
-def _Scale(factors: Any) -> Any:
-    import torch
-
-    layer = torch.nn.Linear(len(factors), len(factors), bias=False)
-    with torch.no_grad():
-        layer.weight.copy_(torch.diag(factors))
-    return layer.requires_grad_(False)
+        scale.weight.copy_(torch.diag(torch.from_numpy(1 / size)))
+    return torch.nn.Sequential(torch.nn.Flatten(), scale.requires_grad_(False), linear)
 
 
 def _part(episodes: Recorded, aside: bool) -> tuple[Any, Any, int]:
