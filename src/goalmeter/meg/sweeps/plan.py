@@ -109,15 +109,11 @@ _CONTENT = re.compile(r"content of (.*) \(sha256\)", re.DOTALL)
 
 
 class Chunk(NamedTuple):
-    """Rows that one job measures: the number of the first, and the count."""
+    """Rows that one job measures: how many, and their worlds and policies by their numbers."""
 
-    first: int
     rows: int
-
-    @property
-    def key(self) -> str:
-        """The key of its result in a run."""
-        return f"rows {self.first} to {self.first + self.rows - 1}"
+    worlds: range
+    policies: range
 
 
 @dataclass(frozen=True)
@@ -148,24 +144,23 @@ class SweepPlan:
         """Number of rows: worlds × policies × utilities."""
         return self.worlds * len(self.policies) * len(self.utilities)
 
-    @property
-    def chunks(self) -> list[Chunk]:
-        """All chunks, in the order of their rows."""
-        ends = accumulate(self.sizes)
-        return [Chunk(end - size, size) for end, size in zip(ends, self.sizes, strict=True)]
+    @cached_property
+    def chunks(self) -> dict[str, Chunk]:
+        """All chunks by their keys in a run, in the order of their rows."""
+        out = {}
+        for end, size in zip(accumulate(self.sizes), self.sizes, strict=True):
+            (world, policy), (last_world, last_policy) = (
+                divmod(row // len(self.utilities), len(self.policies))
+                for row in (end - size, end - 1)
+            )
+            ranges = range(world, last_world + 1), range(policy, last_policy + 1)
+            out[f"rows {end - size} to {end - 1}"] = Chunk(size, *ranges)
+        return out
 
     def place(self, world: int) -> tuple[WorldSource, int]:
         """Return the source of a world, and its number there."""
         source = bisect_right(self._ends, world)
         return self.sources[source], world - (self._ends[source - 1] if source else 0)
-
-    def part(self, chunk: Chunk) -> tuple[range, range]:
-        """Return the worlds and the policies of a chunk, by their numbers."""
-        first, last = (
-            divmod(row // len(self.utilities), len(self.policies))
-            for row in (chunk.first, chunk.first + chunk.rows - 1)
-        )
-        return range(first[0], last[0] + 1), range(first[1], last[1] + 1)
 
     def data_paths(self, source: WorldSource, numbers: range) -> Iterator[str]:
         """Yield the files of some worlds of a source, and of the policies and utilities in them."""

@@ -25,7 +25,7 @@ from goalmeter.meg.known import known_utility_many
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.sweeps import plan as plans
 from goalmeter.meg.sweeps import table
-from goalmeter.meg.sweeps.plan import Chunk, SweepChoice, SweepPlan
+from goalmeter.meg.sweeps.plan import SweepChoice, SweepPlan
 from goalmeter.meg.sweeps.table import FAILED, ChunkColumns, Sweep, SweepValues
 from goalmeter.meg.sweeps.worlds import WorldSource, call, function_of, world_digest
 from goalmeter.meg.unknown import unknown_utility, unknown_utility_many
@@ -52,12 +52,12 @@ def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
         return str(error)
 
 
-def measure(what: Mapping[str, Any], first: int, rows: int) -> dict[str, Any]:
+def measure(what: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return the rows of a chunk of a stored plan, as `ChunkColumns.to_json`."""
     plan = plans.plan_of(what)
-    worlds, part = plan.part(Chunk(first, rows))
-    source, start = plan.place(worlds.start)
-    numbers = range(start, start + len(worlds))
+    chunk = plan.chunks[key]
+    source, start = plan.place(chunk.worlds.start)
+    numbers = range(start, start + len(chunk.worlds))
     code = (path for path in plan.contents if path.endswith(".py"))
     for path in {*code, *plan.data_paths(source, numbers)}:
         expected = plan.contents.get(path)
@@ -69,7 +69,7 @@ def measure(what: Mapping[str, Any], first: int, rows: int) -> dict[str, Any]:
     made = {number: _attempt(source.make, number) for number in numbers}
     good = {n: world for n, world in made.items() if not isinstance(world, str)}
     best = cache(lambda: optimal_policies(list(good.values())))  # all values of epsilon share it
-    policies = [_arrays(each, source, good, best) for each in plan.policies[part.start : part.stop]]
+    policies = [_arrays(plan.policies[p], source, good, best) for p in chunk.policies]
     aims = [_arrays(each, source, good, best) for each in plan.utilities]
     found: dict[tuple[int, int, int], SweepValues] = {}  # by world, policy and utility
     for u, utility in enumerate(plan.utilities):
@@ -207,24 +207,22 @@ def _row_of(result: MegResult) -> SweepValues:
 # --- Runs -----------------------------------------------------------------------------------------
 def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[ChunkColumns]:
     """Return the study of a plan, whose trials are chunks; `what` is as a run stores it."""
-    chunks = {chunk.key: chunk for chunk in plan.chunks}
 
     def read(key: str, value: Any) -> ChunkColumns:
-        worlds, _ = plan.part(chunks[key])
-        return table.columns_from_json(value, rows=chunks[key].rows, worlds=len(worlds))
+        chunk = plan.chunks[key]
+        return table.columns_from_json(value, rows=chunk.rows, worlds=len(chunk.worlds))
 
     def lost(key: str, result: JobResult) -> ChunkColumns:
         if result.outcome == REFUSED:
             raise result.refusal()  # a file has changed: stored and new chunks do not fit together
         sentence = f"the process that measured it ended with {result.outcome}: {result.detail}"
-        worlds, _ = plan.part(chunks[key])
-        failed = SweepValues(FAILED, note=sentence)
-        return table.columns_of([None] * len(worlds), [failed] * chunks[key].rows)
+        chunk, failed = plan.chunks[key], SweepValues(FAILED, note=sentence)
+        return table.columns_of([None] * len(chunk.worlds), [failed] * chunk.rows)
 
     return Study(
         plans.KIND,
         "goalmeter.meg.sweeps.sweep:measure",
-        {key: chunk._asdict() for key, chunk in chunks.items()},
+        {key: {"key": key} for key in plan.chunks},
         common={"what": what},
         noun="chunk",
         what=what,
@@ -242,9 +240,9 @@ def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = Non
     """Return the chunks that are left of a sweep, with a rough estimate of their cost."""
     what = plan.to_json()
     study = study_of(plan, what)
-    left = [Chunk(**study.trials[key]) for key in left_of(study.trials, out)]
+    left = [plan.chunks[key] for key in left_of(study.trials, out)]
     rows = sum(chunk.rows for chunk in left)
-    worlds = sum(len(plan.part(chunk)[0]) for chunk in left)
+    worlds = sum(len(chunk.worlds) for chunk in left)
     size = rows * ROW_BYTES + worlds * WORLD_BYTES + len(left) * CHUNK_BYTES
     rough = "the time is a rough estimate from the numbers of states; nothing was measured for it"
     counted = {
