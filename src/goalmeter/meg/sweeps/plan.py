@@ -27,7 +27,7 @@ from goalmeter._errors import (
 from goalmeter._files import JsonFields, digest, read_bytes
 from goalmeter._names import did_you_mean
 from goalmeter.agents.user_code import canonical, files_of, from_here, misspelled, split_name
-from goalmeter.meg.sweeps import worlds as made
+from goalmeter.meg.sweeps import worlds as world_tools
 from goalmeter.meg.sweeps.worlds import FILES, GENERATOR, GENERATORS, WORLD, Axes, WorldSource
 from goalmeter.tabular.arrays import naming
 from goalmeter.tabular.batched import MOST_STATES
@@ -63,7 +63,7 @@ class SweepChoice(JsonFields):
     @property
     def label(self) -> str:
         """The name in tables, unique in a sweep."""
-        text = made.label(self.name, self.arguments)
+        text = world_tools.label(self.name, self.arguments)
         return f"unknown {text}" if self.role == UNKNOWN else text
 
     @property
@@ -197,7 +197,7 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
         start = f"{name}, "
         arguments = {key[len(start) :]: what[key] for key in what if key.startswith(start)}
         generator = str(what[name]) if name in what else None
-        sources.append(WorldSource(generator, made.axes_of(arguments)))
+        sources.append(WorldSource(generator, world_tools.axes_of(arguments)))
     choices: dict[str, list[SweepChoice]] = {POLICY: [], UTILITY: []}
     for noun, found in choices.items():
         while (value := what.get(f"{noun} {len(found) + 1}")) is not None:
@@ -375,30 +375,32 @@ def _read_entry(entry: _Entry, section: str, seed: int) -> tuple[str, str, Axes]
     (key,) = named
     arguments = {name: item for name, item in value.items() if name != key}
     if key == FILES:
-        made.check_arguments(FILES, arguments)
+        world_tools.check_arguments(FILES, arguments)
         return key, FILES, {FILES: _paths(value[key], folder)}
     name, known = _text(value[key], key), WORDS[key]
     if split_name(name) is not None:
         name = canonical(str(folder / name.strip()))
-        function = made.function_of(name, _RETURNS[key])
+        function = world_tools.function_of(name, _RETURNS[key])
         if key != GENERATOR:
             function = partial(function, None)  # in place of the world
-        arguments = made.complete_arguments(function, name, arguments, seed)
+        arguments = world_tools.complete_arguments(function, name, arguments, seed)
     elif key == GENERATOR and name in GENERATORS:
-        arguments = made.complete_arguments(GENERATORS[name], name, arguments, seed)
+        arguments = world_tools.complete_arguments(GENERATORS[name], name, arguments, seed)
     elif name in known:
-        made.check_arguments(name, arguments, known[name], known[name])
+        world_tools.check_arguments(name, arguments, known[name], known[name])
     elif key != GENERATOR and name.endswith(".npz"):
-        made.check_arguments("a file", arguments)
+        world_tools.check_arguments("a file", arguments)
         name = from_here(folder / name)
         if "{" not in name and not Path(name).is_file():
             raise InvalidFileError(f"there is no file {name}; check the path")
     else:
         raise _unknown_name(key, name)
-    axes = made.axes_of(arguments)
+    axes = world_tools.axes_of(arguments)
     for argument, values in axes.items() if name in WORDS[POLICY] else ():
         for number in values:
-            if not made.is_number(number) or (argument == "epsilon" and not 0 <= number <= 1):
+            if not world_tools.is_number(number) or (
+                argument == "epsilon" and not 0 <= number <= 1
+            ):
                 expected = "a probability in [0, 1]" if argument == "epsilon" else "a number"
                 raise InvalidParameterError(
                     f"{argument} of {name} is {shown(number)}, expected {expected}"
@@ -443,7 +445,7 @@ def _paths(value: Any, folder: Path) -> tuple[str, ...]:
         found = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
         if Path(pattern).is_dir():
             archives = sorted(map(str, Path(pattern).glob("*.npz")))
-            found = [path for path in archives if made.may_be_world(path)]
+            found = [path for path in archives if world_tools.may_be_world(path)]
             missing = f"the folder {from_here(pattern)} holds no .npz file"
             if archives:
                 skipped = ", ".join(map(from_here, archives[:5]))
