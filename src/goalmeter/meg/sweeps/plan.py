@@ -397,11 +397,10 @@ def _read_entry(entry: _Entry, section: str, seed: int) -> tuple[str, str, Axes]
         raise _unknown_name(key, name)
     axes = world_tools.axes_of(arguments)
     for argument, values in axes.items() if name in WORDS[POLICY] else ():
+        is_share = argument == "epsilon"
         for number in values:
-            if not world_tools.is_number(number) or (
-                argument == "epsilon" and not 0 <= number <= 1
-            ):
-                expected = "a probability in [0, 1]" if argument == "epsilon" else "a number"
+            if not world_tools.is_number(number) or (is_share and not 0 <= number <= 1):
+                expected = "a probability in [0, 1]" if is_share else "a number"
                 raise InvalidParameterError(
                     f"{argument} of {name} is {shown(number)}, expected {expected}"
                 )
