@@ -345,25 +345,20 @@ def features_moved(model: SoftModel, change: FloatArray) -> FloatArray:
     return np.asarray(matrix.T @ (visits * moved))
 
 
-def entry_visits(
-    utilities: LinearClass, mdp: TabularMDP, mass: Callable[[int], FloatArray]
-) -> FloatArray:
-    """Visits in the entries of utilities, [T, A or 1, S, 1], of a mass [A, S, 1] at each step."""
-    visits = utilities.visits(1)
-    for t in range(mdp.steps):
-        utilities.tally(visits, t, mass(t))
+def model_entries(model: SoftModel) -> FloatArray:
+    """What a model is expected to visit in the entries of its utilities, [T, A or 1, S, 1]."""
+    visits = model.utilities.visits(1)
+    for t in range(model.mdp.steps):
+        model.utilities.tally(visits, t, (model.policy(t) * model.states[t])[..., None])
     return visits
 
 
-def model_entries(model: SoftModel) -> FloatArray:
-    """What a model is expected to visit, as `entry_visits`."""
-    policy, states = model.policy, model.states
-    return entry_visits(model.utilities, model.mdp, lambda t: (policy(t) * states[t])[..., None])
-
-
 def behaviour_entries(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
-    """What a behaviour is expected to visit, as `entry_visits`."""
-    return entry_visits(utilities, behaviour.mdp, lambda t: behaviour.weights(t, ALL))
+    """What a behaviour is expected to visit in the entries of utilities, [T, A or 1, S, 1]."""
+    visits = utilities.visits(1)
+    for t in range(behaviour.mdp.steps):
+        utilities.tally(visits, t, behaviour.weights(t, ALL))
+    return visits
 
 
 def model_visits(model: SoftModel) -> FloatArray:
