@@ -455,19 +455,15 @@ def _program(
         equal.append(gains[several])
     basis = _null_space(np.concatenate(equal), d)
     rows = Rows(np.concatenate(dense) @ basis, sp.vstack(sparse, format="csr"))
-    size = np.maximum(np.abs(rows.dense).max(axis=1, initial=0.0), _largest(rows.sparse))
+    size = np.abs(rows.dense).max(axis=1, initial=0.0)
+    if n_unknown:
+        size = np.maximum(size, abs(rows.sparse).max(axis=1).toarray().ravel())
     felt = size > _UNFELT
     if not felt.any() or basis.shape[1] == 0:
         return None
     kept = rows.only(felt)
     scale = 1.0 / size[felt]
     return Rows(kept.dense * scale[:, None], sp.diags(scale) @ kept.sparse), basis
-
-
-def _largest(matrix: Any) -> FloatArray:
-    if matrix.shape[1] == 0:
-        return np.zeros(matrix.shape[0])
-    return np.asarray(abs(matrix).max(axis=1).toarray()).ravel()
 
 
 def _advantages(
