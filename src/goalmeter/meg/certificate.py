@@ -18,10 +18,10 @@ from goalmeter.tabular.planning import state_occupancy
 # --- Certificate ----------------------------------------------------------------------------------
 # By weak duality (Ziebart 2010), for any policy x and any weights theta of the class,
 #
-#     f(theta) <= KL(x) + theta . (features expected by the behaviour - features expected by x).
+#     f(theta) <= KL(x) + theta . (features expected by the behaviour - features expected by x),
 #
-# It is tight where x is the model of the best utility. A difference r that is left costs at most
-# B * max|r| for all utilities whose weights (times the rationality) sum to at most B.
+# with KL(x) = E_x[sum log x / reference]. It is tight where x is the model of the best utility. A
+# difference r costs at most B * max|r| for utilities whose weights (at their rationality) sum to B.
 
 # The bound holds for utilities whose weights sum to at most this multiple of the model's.
 BOUND_FACTOR = 1e3
@@ -77,8 +77,8 @@ class Bounds:
 
     def at(self, model: SoftModel) -> tuple[float, float, bool]:
         """The least bound for utilities up to a thousand times a model's own size."""
-        # A bound for small utilities says nothing of a large one that was found later.
-        # With that size (0 where the bound holds for all), and whether it is a range.
+        # With that size (0 where it holds for all), and whether it is one of a range. A bound for
+        # small utilities says nothing of a large one that was found later.
         sizes = [bounded_size(model, by_range=by_range) for by_range in (False, True)]
         best = min(
             self._all, key=lambda certificate: certificate.bound(sizes[certificate.by_range])
