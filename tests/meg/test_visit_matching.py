@@ -43,7 +43,7 @@ def matched(instance: Awkward) -> LinearFit:
     over: Any = instance.over
     utilities = linear_class(mdp, instance.features, over)
     behaviour = behaviour_of(mdp, [instance.policy])
-    ceiling = float(yardstick(behaviour, None, utilities.tells_apart()).ceiling[0])
+    ceiling = float(yardstick(behaviour, None, utilities.tells_apart())[1][0])
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), None)
     inside, directions = linear._confined(start, behaviour)
     return match_visits(UtilitySearch(behaviour, 1e-7, Bounds(ceiling)), inside, directions)

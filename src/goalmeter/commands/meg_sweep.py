@@ -14,8 +14,8 @@ from goalmeter.commands import outcome
 from goalmeter.commands.declare import Tell, argument, command, option, pairs
 from goalmeter.commands.options import DryRunOptions, PlaceOptions, RunOptions, SeedOptions
 from goalmeter.commands.outcome import Outcome
-from goalmeter.meg.sweeps.plan import forecast_of, plan_sweep
-from goalmeter.meg.sweeps.sweep import play
+from goalmeter.meg.sweeps.plan import plan_sweep
+from goalmeter.meg.sweeps.sweep import forecast_of, play
 from goalmeter.meg.sweeps.table import FAILED, Sweep, require_parquet, write_csv, write_parquet
 from goalmeter.pages.sweep import short_tables
 

@@ -12,10 +12,10 @@ if typing.TYPE_CHECKING:
         causal_class,
         causal_utility,
         from_table,
-        sensitivity,
         targets,
         under_interventions,
     )
+    from goalmeter.meg.causal.sensitivity import sensitivity
     from goalmeter.meg.known import known_utility, known_utility_many
     from goalmeter.meg.neural import neural_utility, neural_values
     from goalmeter.meg.result import FitInterrupted, MegResult, Progress, TrajectoryMeg

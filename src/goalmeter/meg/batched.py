@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,23 +32,14 @@ _Any = TypeVar("_Any", np.float64, np.bool_)
 
 @dataclass(frozen=True)
 class WorldBatch:
-    """Policies in W worlds of like shape, and the class of utilities that is searched in each.
+    """Policies in W worlds of like shape, and the class of utilities that is searched in each."""
 
-    Attributes:
-        worlds: of S states each.
-        space: the class in one world, without features.
-        mdp: the worlds side by side.
-        behaviour: of the policies, in `mdp`.
-        log_reference: [T, A, W * S], or None for uniform; -inf forbids an action.
-        check: called before every pass; raises what ends a search.
-    """
-
-    worlds: Sequence[TabularMDP]
-    space: LinearClass
-    mdp: TabularMDP
-    behaviour: PolicyBehaviour
-    log_reference: FloatArray | None
-    check: Callable[[], None]
+    worlds: Sequence[TabularMDP]  # of S states each
+    space: LinearClass  # the class in one world, without features
+    mdp: TabularMDP  # the worlds side by side
+    behaviour: PolicyBehaviour  # of the policies, in `mdp`
+    log_reference: FloatArray | None  # [T, A, W * S]; -inf forbids an action
+    check: Callable[[], None]  # called before every pass; raises what ends a search
 
     @property
     def n_worlds(self) -> int:
@@ -95,7 +86,6 @@ class WorldBatch:
 
     @cached_property
     def _impossible(self) -> BoolArray:
-        """Whether a world's behaviour takes an action that is forbidden, [W]."""
         if self.log_reference is None:
             return np.zeros(self.n_worlds, dtype=bool)
         taken = np.stack(self.weights) > 0
@@ -233,19 +223,6 @@ class Spectrum:
         return np.where(matters, kept * self.unit, directions)
 
 
-class Faces(NamedTuple):
-    """The faces (see `goalmeter.meg.faces`) of F of W worlds.
-
-    `places` [F] are the worlds, `allowed` [T, A, F, S] the actions inside, `direction` [F, D] with
-    a largest entry of 1, and `value` the evidence of the model inside [F], nats.
-    """
-
-    places: IntArray
-    allowed: BoolArray
-    direction: FloatArray
-    value: FloatArray
-
-
 def find_faces(
     batch: WorldBatch,
     model: SoftModel,
@@ -253,15 +230,13 @@ def find_faces(
     step: FloatArray,
     psi: dict[int, FloatArray],
     wanted: BoolArray,
-) -> Faces | None:
-    """The faces that exact Newton steps [W, D] diverge towards, in the wanted worlds [W].
-
-    `model` is that of the weights theta, `psi` the tangents of the step. None if there are none.
-    """
+) -> list[tuple[int, BoolArray, FloatArray, float]]:
+    """The faces that exact Newton steps [W, D] diverge towards, in the wanted worlds [W]."""
+    # Each with its world, the actions inside [T, A, S], a direction and the evidence inside, nats.
     everywhere, shrinks = survivors(model, psi, batch.weights, batch.n_worlds)
     places = np.flatnonzero(wanted & shrinks)
     if not places.size:
-        return None
+        return []
     allowed = batch.by_world(everywhere)[:, :, places]
     some, theta, step = batch.take(places), theta[places], step[places]
     flat = allowed.reshape(*allowed.shape[:2], -1)
@@ -281,7 +256,10 @@ def find_faces(
         if exists.all():
             break
     value = inside.evidence(confined)
-    return Faces(places[exists], allowed[:, :, exists], direction[exists], value[exists])
+    return [
+        (int(places[k]), allowed[:, :, k], direction[k], float(value[k]))
+        for k in np.flatnonzero(exists)
+    ]
 
 
 # --- Search ---------------------------------------------------------------------------------------
@@ -294,270 +272,206 @@ def find_faces(
 MOST_ROUNDS = 60
 # Gain (nats) of a polishing step that is followed by no other: many worlds wait for the last one.
 _POLISHED = 1e-11
-# So many of these steps are taken with the information at the first.
-_SAME_INFORMATION = 3
+_SAME_INFORMATION = 3  # so many of these steps are taken with the information at the first
 _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12
 
 
-@dataclass
-class Fits:
-    """Where the searches of W worlds are, or were when they ended. All arrays [W] or [W, D].
+class WorldSearch:
+    """Searches of the best utility of each of W worlds, and where they are."""
 
-    `bound` holds for utilities whose weights sum to at most `size` in absolute value (0: for all).
-    `closed` are those whose bound is within the tolerance; `error` is the rounding error of the
-    values, nats; `stopped` is whether time was over before the others were through. Of an optimum
-    at infinity `faces` has the actions [T, A, S] of the last face, and `direction` the utility that
-    leads to the first one, 0 elsewhere.
-    """
+    def __init__(self, batch: WorldBatch, tolerance: float, ceiling: FloatArray) -> None:
+        n, d = batch.n_worlds, batch.space.n_weights
+        self._batch, self._tolerance, self._ceiling = batch, tolerance, ceiling
+        self.theta, self.value = np.zeros((n, d)), np.zeros(n)
+        # For utilities whose weights sum to at most `size` in absolute value (0: for all).
+        self.bound, self.size = ceiling.copy(), np.zeros(n)
+        self.closed = ceiling <= tolerance  # whose bound is within the tolerance
+        self.error = np.zeros(n)  # rounding error of the values, nats
+        # Of an optimum at infinity the actions [T, A, S] of the last face, and the utility that
+        # leads to the first one.
+        self.faces: dict[int, BoolArray] = {}
+        self.direction = np.zeros((n, d))
+        self.stopped = False  # time was over before the others were through
+        # Newton steps, those in a row that gained next to nothing, and the last one's gain, nats.
+        self.steps, self._idle = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._gain, self._damping = np.full(n, np.inf), np.ones(n)
+        # KL and residual of each policy tried (see `Certificate`); infinite without a proof.
+        self._certificates: list[tuple[FloatArray, FloatArray]] = []
 
-    theta: FloatArray
-    value: FloatArray
-    bound: FloatArray
-    size: FloatArray
-    steps: IntArray
-    closed: BoolArray
-    direction: FloatArray
-    error: FloatArray
-    faces: dict[int, BoolArray] = field(default_factory=dict)
-    stopped: bool = False
-
-    def groups(self, batch: WorldBatch, chosen: IntArray) -> Iterator[tuple[IntArray, WorldBatch]]:
+    def groups(self, chosen: IntArray) -> Iterator[tuple[IntArray, WorldBatch]]:
         """Chosen worlds with what is allowed in them: those without a face, then the others."""
         plain = np.array([i for i in chosen if i not in self.faces], dtype=np.int64)
         if plain.size:
-            yield plain, batch if plain.size == batch.n_worlds else batch.take(plain)
+            all_worlds = plain.size == self._batch.n_worlds
+            yield plain, self._batch if all_worlds else self._batch.take(plain)
         faced = np.array([i for i in chosen if i in self.faces], dtype=np.int64)
         if faced.size:
             allowed = np.stack([self.faces[i] for i in faced], axis=2)
-            yield faced, batch.take(faced).confined(allowed.reshape(*allowed.shape[:2], -1))
+            confined = self._batch.take(faced).confined(allowed.reshape(*allowed.shape[:2], -1))
+            yield faced, confined
 
+    def run(self) -> None:
+        """Search all worlds, until the batch's check says that time is up."""
+        try:
+            place = self._ascend(self._batch, np.arange(len(self.value)))
+            while place.size:
+                # Worlds that came to a face go on inside it, together.
+                ((_, within),) = self.groups(place)
+                place = self._ascend(within, place)
+            for chosen, closed in self.groups(np.flatnonzero(self.closed)):
+                self._polish(closed, chosen)
+        except TimeIsUp:
+            # After every round it holds what was reached by then.
+            self.stopped = True
 
-@dataclass
-class _Run:
-    """What is known of the worlds that are still in the search; arrays [W] and [W, D]."""
+    def end(self) -> None:
+        """What is worked out of the best so far takes passes, which nothing must cut short."""
+        self._batch = replace(self._batch, check=lambda: None)
 
-    place: IntArray  # in the fits of all
-    theta: FloatArray
-    value: FloatArray
-    damping: FloatArray
-    gain: FloatArray
-    idle: IntArray
-    certificates: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
+    def _ascend(self, batch: WorldBatch, place: IntArray) -> IntArray:
+        """Rounds of a step in each world of a batch; returns those that came to a face."""
+        # `place` are the batch's worlds among all; worlds that are through are left behind.
+        model, ends, faced = batch.model(self.theta[place]), self.closed[place], []
+        for _ in range(MOST_ROUNDS):
+            if ends.all():
+                break
+            if 3 * ends.sum() >= len(ends):
+                kept = np.flatnonzero(~ends)
+                batch, place = batch.take(kept), place[kept]
+                model, ends = batch.model(self.theta[place]), np.zeros(len(kept), dtype=bool)
+            self.steps[place[~ends]] += 1
+            gradient = batch.apart(model.gradient(batch.behaviour))
+            far = np.repeat(self._gain[place] > FAR, batch.space.shape[2])
+            visited = batch.behaviour.states[..., 0]
+            states = np.where(far, 0.5 * (model.states + visited), model.states)
+            unit, matrices = scaled(batch.information(model, states))
+            near = ~ends & (self._gain[place] <= NEAR)
+            if near.any():
+                step = np.zeros_like(gradient)
+                step[near] = Spectrum.of(unit[near], matrices[near]).solve(gradient[near])
+                psi = dict(model.tangents(batch.joined(step)[:, None]))
+                proven = matching_certificates(model, psi, batch.n_worlds)
+                visits = batch.apart(model.utilities.collect(proven.visits)[:, 0])
+                residual = np.abs(gradient - visits).max(axis=1) + proven.lost
+                holds = proven.holds & near
+                kl, missed = np.full(len(self.value), np.inf), np.zeros(len(self.value))
+                kl[place[holds]], missed[place[holds]] = proven.kl[holds], residual[holds]
+                self._certificates.append((kl, missed))
+                ends |= self._close(place)
+                theta, open_ = self.theta[place], near & ~ends
+                for i, allowed, direction, inside in find_faces(
+                    batch, model, theta, step, psi, open_
+                ):
+                    world = int(place[i])
+                    # A face holds the limit of ever better models, so it cannot be worse than this.
+                    if inside >= self.value[world] - self._tolerance:
+                        if world not in self.faces:
+                            self.direction[world] = direction
+                        self.faces[world], self.value[world] = allowed, inside
+                        faced.append(world)
+                        ends[i] = True
+            moving = ~ends
+            if moving.any():
+                model, moved = self._climb(batch, place, gradient, unit, matrices, moving)
+                stuck = moving & ~moved
+                ends |= stuck & (self._gain[place] <= NEAR)
+                self._gain[place[stuck]] = 0.0
+                gains = self._gain[place] >= IDLE_SHARE * self._tolerance
+                self._idle[place[moved & gains]] = 0
+                self._idle[place[moved & ~gains]] += 1
+                ends |= self._idle[place] >= IDLE_STEPS
+            # What was proven before the step may be enough for where it led.
+            ends |= self._close(place)
+        return np.array(sorted(faced), dtype=np.int64)
 
-    def _arrays(self) -> tuple[FloatArray | IntArray, ...]:
-        return self.place, self.theta, self.value, self.damping, self.gain, self.idle
+    def _close(self, place: IntArray) -> BoolArray:
+        """The worlds whose least bound, for utilities up to a thousand times theirs, is close."""
+        size = BOUND_FACTOR * np.maximum(1.0, np.abs(self.theta[place]).sum(axis=1))
+        bound, needed = self._ceiling[place], np.zeros(len(size))
+        for kl, residual in self._certificates:
+            upper = kl[place] + size * residual[place]
+            better = upper < bound
+            bound = np.where(better, upper, bound)
+            needed = np.where(better, np.where(residual[place] > 0, size, 0.0), needed)
+        self.bound[place], self.size[place] = bound, needed
+        closed = bound - self.value[place] <= self._tolerance
+        self.closed[place] |= closed
+        return np.asarray(closed)
 
-    def take(self, chosen: IntArray) -> _Run:
-        """Some of the worlds."""
-        taken = _Run(*(array[chosen] for array in self._arrays()))  # type: ignore[arg-type]
-        taken.certificates = [(kl[chosen], residual[chosen]) for kl, residual in self.certificates]
-        return taken
+    def _climb(
+        self,
+        batch: WorldBatch,
+        place: IntArray,
+        gradient: FloatArray,
+        unit: FloatArray,
+        matrices: FloatArray,
+        moving: BoolArray,
+    ) -> tuple[SoftModel, BoolArray]:
+        """A damped Newton step of each world that moves, tried with more damping until it gains."""
+        # Returns the model of the steps that were taken, and which worlds took one.
+        pending, moved = moving.copy(), np.zeros_like(moving)
+        reached: SoftModel | None = None
+        theta, damping = self.theta[place], self._damping[place]
+        while True:
+            pending &= damping < _MOST_DAMPED
+            if not pending.any():
+                break
+            step = np.zeros_like(theta)
+            # In scaled weights: (matrices + damping) . step = gradient.
+            added = np.maximum(damping[pending], _REGULAR)[:, None, None]
+            systems = matrices[pending] + added * np.eye(step.shape[1])
+            right = (unit[pending] * gradient[pending])[..., None]
+            step[pending] = unit[pending] * np.linalg.solve(systems, right)[..., 0]
+            promised = (gradient * step).sum(axis=1)
+            trial = batch.model(theta + step)
+            gain = batch.evidence(trial) - self.value[place]
+            taken = pending & (gain > 0.1 * promised)
+            pending &= ~taken
+            theta[taken] += step[taken]
+            self.theta[place] = theta
+            self.value[place[taken]] += gain[taken]
+            self._gain[place[taken]] = gain[taken]
+            eased = damping * np.where(gain > 0.4 * promised, 0.1, 0.5)
+            damping = np.where(taken, np.maximum(eased, _LEAST_DAMPED), damping)
+            damping = np.where(pending, 4.0 * np.maximum(damping, 1e-10), damping)
+            moved |= taken
+            # The worlds that stay where they are have the same model in the trial.
+            reached = None if pending.any() else trial
+        self._damping[place] = damping
+        return reached or batch.model(theta), moved
 
-    @classmethod
-    def joined(cls, runs: Sequence[_Run]) -> _Run:
-        """Worlds of several runs as one, in the order of their places."""
-        arrays = zip(*(run._arrays() for run in runs), strict=True)
-        joined = cls(*map(np.concatenate, arrays))  # type: ignore[arg-type]
-        start = 0
-        for run in runs:
-            slots = slice(start, start + run.place.size)
-            for kl, residual in run.certificates:
-                # What certificates proved of each world stays; of the others they prove nothing.
-                padded = np.full(joined.place.size, np.inf), np.zeros(joined.place.size)
-                padded[0][slots], padded[1][slots] = kl, residual
-                joined.certificates.append(padded)
-            start = slots.stop
-        return joined.take(np.argsort(joined.place))
+    def _polish(self, batch: WorldBatch, closed: IntArray) -> None:
+        """More steps of closed worlds: a certified value leaves the weights half its digits."""
+        theta, value = self.theta[closed], self.value[closed]
+        model = batch.model(theta)
+        most = self.bound[closed] + model.rounding(batch.behaviour, closed.size)
+        for step in range(POLISHING_STEPS):
+            # So near an optimum the information hardly changes; where it does, it is far out.
+            if step == 0 or step >= _SAME_INFORMATION:
+                spectrum = Spectrum.of(*scaled(batch.information(model, model.states)))
+            trial_theta = theta + spectrum.solve(batch.apart(model.gradient(batch.behaviour)))
+            trial = batch.model(trial_theta)
+            reached = batch.evidence(trial)
+            better = (reached >= value) & (reached <= most)
+            going = better & (reached - value > _POLISHED)
+            places = closed[better]
+            self.theta[places], self.value[places] = trial_theta[better], reached[better]
+            if not going.any():
+                break
+            theta, value, model = trial_theta, reached, trial
+            if step + 1 >= _SAME_INFORMATION and not going.all():
+                kept = np.flatnonzero(going)
+                closed, most = closed[kept], most[kept]
+                theta, value = theta[kept], value[kept]
+                batch = batch.take(kept)
+                model = batch.model(theta)
 
-
-def search(batch: WorldBatch, tolerance: float, ceiling: FloatArray) -> Fits:
-    """The best utility of each world, and the fits of those that closed.
-
-    `ceiling` [W] are bounds that are known beforehand, nats.
-    """
-    n = batch.n_worlds
-    theta, zero, none = np.zeros((n, batch.space.n_weights)), np.zeros(n), np.zeros(n, np.int64)
-    fits = Fits(
-        theta=theta.copy(),
-        value=zero.copy(),
-        bound=ceiling.copy(),
-        size=zero.copy(),
-        steps=none.copy(),
-        closed=ceiling <= tolerance,
-        direction=theta.copy(),
-        error=zero.copy(),
-    )
-    run = _Run(np.arange(n), theta, zero, np.ones(n), np.full(n, np.inf), none)
-    try:
-        within: WorldBatch | None = batch
-        while within is not None:
-            faced = _ascend(within, run, fits, tolerance, ceiling)
-            # Worlds that came to a face go on inside it, together.
-            within = None
-            if faced:
-                run = _Run.joined(faced)
-                ((_, within),) = fits.groups(batch, run.place)
-        for chosen, closed in fits.groups(batch, np.flatnonzero(fits.closed)):
-            _polish(closed, fits, chosen)
-    except TimeIsUp:
-        # After every round the fits are what was reached by then.
-        fits.stopped = True
-    return fits
-
-
-def _ascend(
-    batch: WorldBatch, run: _Run, fits: Fits, tolerance: float, ceiling: FloatArray
-) -> list[_Run]:
-    """Rounds of a step in each world, into `fits`; worlds that are through are left behind.
-
-    Returns those that came to a face.
-    """
-    model, ends, faced = batch.model(run.theta), fits.closed[run.place], []
-    for _ in range(MOST_ROUNDS):
-        if ends.all():
-            break
-        if 3 * ends.sum() >= len(ends):
-            kept = np.flatnonzero(~ends)
-            batch, run = batch.take(kept), run.take(kept)
-            model, ends = batch.model(run.theta), np.zeros(len(kept), dtype=bool)
-        fits.steps[run.place[~ends]] += 1
-        gradient = batch.apart(model.gradient(batch.behaviour))
-        far = np.repeat(run.gain > FAR, batch.space.shape[2])
-        visited = batch.behaviour.states[..., 0]
-        states = np.where(far, 0.5 * (model.states + visited), model.states)
-        unit, matrices = scaled(batch.information(model, states))
-        near = ~ends & (run.gain <= NEAR)
-        if near.any():
-            step = np.zeros_like(run.theta)
-            step[near] = Spectrum.of(unit[near], matrices[near]).solve(gradient[near])
-            psi = dict(model.tangents(batch.joined(step)[:, None]))
-            # What policies along the steps prove: KL and residual [W]; infinite if nothing.
-            proven = matching_certificates(model, psi, batch.n_worlds)
-            visits = batch.apart(model.utilities.collect(proven.visits)[:, 0])
-            residual = np.abs(gradient - visits).max(axis=1) + proven.lost
-            holds = proven.holds & near
-            kl = np.where(holds, proven.kl, np.inf)
-            run.certificates.append((kl, np.where(holds, residual, 0.0)))
-            ends |= _closed(run, fits, ceiling, tolerance)
-            faces = find_faces(batch, model, run.theta, step, psi, near & ~ends)
-            if faces is not None:
-                # A face holds the limit of ever better models, so it cannot be worse than this.
-                good = faces.value >= run.value[faces.places] - tolerance
-                entered = faces.places[good]
-                run.value[entered] = faces.value[good]
-                for slot in np.flatnonzero(good):
-                    place = int(run.place[faces.places[slot]])
-                    if place not in fits.faces:
-                        fits.direction[place] = faces.direction[slot]
-                    fits.faces[place] = faces.allowed[:, :, slot]
-                faced.append(run.take(entered))
-                ends[entered] = True
-        moving = ~ends
-        if moving.any():
-            model, moved = _climb(batch, run, gradient, unit, matrices, moving)
-            stuck = moving & ~moved
-            ends |= stuck & (run.gain <= NEAR)
-            run.gain[stuck] = 0.0
-            idle = moved & (run.gain < IDLE_SHARE * tolerance)
-            run.idle = np.where(idle, run.idle + 1, np.where(moved, 0, run.idle))
-            ends |= run.idle >= IDLE_STEPS
-        fits.theta[run.place], fits.value[run.place] = run.theta, run.value
-        # What was proven before the step may be enough for where it led.
-        ends |= _closed(run, fits, ceiling, tolerance)
-    return [some for some in faced if some.place.size]
-
-
-def _polish(batch: WorldBatch, fits: Fits, closed: IntArray) -> None:
-    """More steps of worlds that closed: a certified value leaves the weights half its digits."""
-    theta, value = fits.theta[closed], fits.value[closed]
-    model = batch.model(theta)
-    most = fits.bound[closed] + model.rounding(batch.behaviour, closed.size)
-    for step in range(POLISHING_STEPS):
-        # So near an optimum the information hardly changes; where it does, the optimum is far out.
-        if step == 0 or step >= _SAME_INFORMATION:
-            spectrum = Spectrum.of(*scaled(batch.information(model, model.states)))
-        trial_theta = theta + spectrum.solve(batch.apart(model.gradient(batch.behaviour)))
-        trial = batch.model(trial_theta)
-        reached = batch.evidence(trial)
-        better = (reached >= value) & (reached <= most)
-        going = better & (reached - value > _POLISHED)
-        places = closed[better]
-        fits.theta[places], fits.value[places] = trial_theta[better], reached[better]
-        if not going.any():
-            break
-        theta, value, model = trial_theta, reached, trial
-        if step + 1 >= _SAME_INFORMATION and not going.all():
-            kept = np.flatnonzero(going)
-            closed, most = closed[kept], most[kept]
-            theta, value = theta[kept], value[kept]
-            batch = batch.take(kept)
-            model = batch.model(theta)
-
-
-def verify(
-    batch: WorldBatch, model: SoftModel, fits: Fits, chosen: IntArray, tolerance: float
-) -> None:
-    """Evaluate worlds again; reopen those whose value and bound do not agree."""
-    value, bound = fits.value[chosen], fits.bound[chosen]
-    rounded = model.rounding(batch.behaviour, chosen.size)
-    again = model.verified(batch.behaviour, Sums(chosen.size))
-    fits.error[chosen] = error = np.maximum(rounded, np.abs(again - value))
-    resolved = error <= np.maximum(tolerance, ROUNDING_SHARE * bound)
-    fits.closed[chosen] &= resolved & (np.abs(bound - value) <= np.maximum(tolerance, error))
-
-
-def _closed(run: _Run, fits: Fits, ceiling: FloatArray, tolerance: float) -> BoolArray:
-    """The worlds whose least bound, for utilities up to a thousand times their own, is close."""
-    size = BOUND_FACTOR * np.maximum(1.0, np.abs(run.theta).sum(axis=1))
-    bound, needed = ceiling[run.place].copy(), np.zeros(len(size))
-    for kl, residual in run.certificates:
-        upper = kl + size * residual
-        better = upper < bound
-        bound = np.where(better, upper, bound)
-        needed = np.where(better, np.where(residual > 0, size, 0.0), needed)
-    fits.bound[run.place], fits.size[run.place] = bound, needed
-    closed = bound - run.value <= tolerance
-    fits.closed[run.place] |= closed
-    return np.asarray(closed)
-
-
-def _climb(
-    batch: WorldBatch,
-    run: _Run,
-    gradient: FloatArray,
-    unit: FloatArray,
-    matrices: FloatArray,
-    moving: BoolArray,
-) -> tuple[SoftModel, BoolArray]:
-    """A damped Newton step of each world that moves, tried with more damping until it gains.
-
-    Returns the model of the steps that were taken, and which worlds took one.
-    """
-    pending, moved = moving.copy(), np.zeros_like(moving)
-    reached: SoftModel | None = None
-    while True:
-        pending &= run.damping < _MOST_DAMPED
-        if not pending.any():
-            break
-        step = np.zeros_like(run.theta)
-        # In scaled weights: (matrices + damping) . step = gradient.
-        damping = np.maximum(run.damping[pending], _REGULAR)[:, None, None]
-        systems = matrices[pending] + damping * np.eye(step.shape[1])
-        right = (unit[pending] * gradient[pending])[..., None]
-        step[pending] = unit[pending] * np.linalg.solve(systems, right)[..., 0]
-        promised = (gradient * step).sum(axis=1)
-        trial = batch.model(run.theta + step)
-        gain = batch.evidence(trial) - run.value
-        taken = pending & (gain > 0.1 * promised)
-        refused = pending & ~taken
-        run.theta = np.where(taken[:, None], run.theta + step, run.theta)
-        run.value = np.where(taken, run.value + gain, run.value)
-        run.gain = np.where(taken, gain, run.gain)
-        eased = run.damping * np.where(gain > 0.4 * promised, 0.1, 0.5)
-        run.damping = np.where(taken, np.maximum(eased, _LEAST_DAMPED), run.damping)
-        run.damping = np.where(refused, 4.0 * np.maximum(run.damping, 1e-10), run.damping)
-        moved |= taken
-        # The worlds that stay where they are have the same model in the trial.
-        reached = None if refused.any() else trial
-        pending = refused
-    return reached or batch.model(run.theta), moved
+    def verify(self, batch: WorldBatch, model: SoftModel, chosen: IntArray) -> None:
+        """Evaluate worlds again; reopen those whose value and bound do not agree."""
+        value, bound = self.value[chosen], self.bound[chosen]
+        rounded = model.rounding(batch.behaviour, chosen.size)
+        again = model.verified(batch.behaviour, Sums(chosen.size))
+        self.error[chosen] = error = np.maximum(rounded, np.abs(again - value))
+        resolved = error <= np.maximum(self._tolerance, ROUNDING_SHARE * bound)
+        agrees = np.abs(bound - value) <= np.maximum(self._tolerance, error)
+        self.closed[chosen] &= resolved & agrees

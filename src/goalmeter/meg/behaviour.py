@@ -69,31 +69,15 @@ def behaviour_of(mdp: TabularMDP, policies: list[ArrayLike]) -> PolicyBehaviour:
     return PolicyBehaviour(mdp, stacked, state_occupancy(mdp, stacked))
 
 
-@dataclass(frozen=True)
-class Yardstick:
-    """What behaviours could score at most, whatever the utility; both [B], nats."""
-
-    maximum: FloatArray
-    ceiling: FloatArray
-
-    def of(self, i: int = 0) -> tuple[float, float]:
-        """Maximum and ceiling of behaviour i, or of one that stands for all."""
-        maximum, ceiling = (each[i % len(each)] for each in (self.maximum, self.ceiling))
-        return float(maximum), float(ceiling)
-
-
 def yardstick(
     behaviour: Behaviour,
     log_reference: FloatArray | None,
     tells_apart: FloatArray,
     sums: Sums = ONE_WORLD,
-) -> Yardstick:
-    """The maximum and the ceiling of a MEG (see `MegResult`), of W worlds [W] where `sums` says so.
-
-    A decision can matter if its actions lead to different distributions over states and it is
-    not the last of a horizon, or if the utility itself tells its actions apart (`tells_apart`,
-    [T, S, B or 1]). `log_reference` is [T, A, S], or None for uniform.
-    """
+) -> tuple[FloatArray, FloatArray]:
+    """The maximum and the ceiling of a MEG (see `MegResult`), in W worlds if `sums` says so."""
+    # A decision can matter if its actions lead to different distributions over states and it is
+    # not the last of a horizon, or if the utility itself tells its actions apart ([T, S, B or 1]).
     mdp = behaviour.mdp
     maximum: FloatArray | float = 0.0
     ceiling: FloatArray | float = 0.0
@@ -124,7 +108,7 @@ def yardstick(
             with np.errstate(divide="ignore", invalid="ignore"):
                 each = weights * (np.log(weights / total) - log_prior)
             ceiling = ceiling + sums.total(matters * np.where(weights > 0, each, 0.0).sum(axis=0))
-    return Yardstick(np.asarray(maximum), np.asarray(ceiling))
+    return np.asarray(maximum), np.asarray(ceiling)
 
 
 class Bracket(TypedDict):
@@ -137,10 +121,7 @@ class Bracket(TypedDict):
 
 
 def bracketed(value: float, bound: float, maximum: float, ceiling: float) -> Bracket:
-    """The value and the bound of a behaviour, neither above what any behaviour could score.
-
-    The bound is a proven one, with what rounding may add to it.
-    """
+    """The value and a proven bound of a behaviour, neither above what any could score."""
     ceiling = min(ceiling, maximum)
     value = min(max(value, 0.0), maximum)
     # If the value exceeds the bound, one of them is wrong, and only the maximum is a bound.
@@ -161,10 +142,7 @@ def decisions(mdp: TabularMDP) -> float:
 
 
 def rounding(mdp: TabularMDP) -> float:
-    """What rounding can add up to, nats: values of up to T log(A), summed over T decisions.
-
-    Fitted weights may give rise to larger values: see `SoftModel.rounding`.
-    """
+    """What rounding can add up to, nats: values of up to T log(A), summed over T decisions."""
     return float(np.finfo(float).eps * np.log(mdp.n_actions) * decisions(mdp) ** 2)
 
 
@@ -181,22 +159,14 @@ Over = Literal["state", "state-action", "time-state"]
 
 @dataclass(frozen=True)
 class LinearClass:
-    """Utilities that are linear in D weights, as arrays [T, A or 1, S].
+    """Utilities that are linear in D weights, as arrays [T, A or 1, S]."""
 
-    Attributes:
-        shape: (T, A or 1, S) of one utility of the class.
-        matrix: features [(A or 1) * S, D], action-major; None where every entry of the
-            utility is a weight of its own (D = T * (A or 1) * S).
-        discount: weight of a decision's utility per step.
-        name: the class in words, as a target of goal-directedness.
-        unit: what a weight of 1 is worth in units of the utility that was given.
-    """
-
-    shape: tuple[int, int, int]
+    shape: tuple[int, int, int]  # (T, A or 1, S) of one utility of the class
+    # Features [(A or 1) * S, D], action-major; None where every entry is a weight of its own.
     matrix: FloatArray | None
-    discount: float
-    name: str
-    unit: float = 1.0
+    discount: float  # weight of a decision's utility per step
+    name: str  # the class in words, as a target of goal-directedness
+    unit: float = 1.0  # what a weight of 1 is worth in units of the utility that was given
 
     @property
     def n_weights(self) -> int:
@@ -251,15 +221,7 @@ class LinearClass:
 def linear_class(
     mdp: TabularMDP, features: ArrayLike | None = None, over: Over = "state"
 ) -> LinearClass:
-    """The class of utilities to maximise over.
-
-    Args:
-        mdp: the world.
-        features: [S, D] (linear in state features) or [S, A, D] (state-action features);
-            None for all utilities of the kind that `over` names.
-        over: "state", "state-action", or "time-state" (a utility over states for each
-            decision step of a finite horizon); only without features.
-    """
+    """The class of utilities to maximise over, linear in features or of a kind of `over`."""
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
     # In the infinite problem the planner discounts; here it would count twice.
     discount = 1.0 if h is None else mdp.discount
@@ -317,13 +279,10 @@ MOST_STEPS = 200
 
 @dataclass(frozen=True)
 class EvidencePoint:
-    """f(b) = E[sum log(pi_b / reference)] for B behaviours and its derivatives in b >= 0.
+    """f(b) = E[sum log(pi_b / reference)] of B behaviours and derivatives in b >= 0: [B]."""
 
-    The slope is `model_loss - loss`: the regret that the model of rationality b would have,
-    less the regret of the behaviour (MEG paper, section 5: the difference in expected utility).
-    For a policy `model_loss` equals `start_loss`, the model's own expected regret; on sampled
-    transitions it does not exactly. All arrays [B].
-    """
+    # The slope is the regret that the model of rationality b would have less that of the behaviour
+    # (MEG paper, section 5). Of a policy the former is `start_loss`; of samples not exactly.
 
     value: FloatArray
     model_loss: FloatArray
@@ -343,46 +302,24 @@ class EvidencePoint:
 
 @dataclass(frozen=True)
 class Shares:
-    """Where the evidence comes from: by_step [H, B] and by_state [S, B], nats.
+    """Where the evidence comes from, nats; of W worlds [H, W] and [W * S, 1]."""
 
-    With W worlds side by side [H, W] and [W * S, 1].
-    """
-
-    by_step: FloatArray
-    by_state: FloatArray
+    by_step: FloatArray  # [H, B]
+    by_state: FloatArray  # [S, B]
 
 
 def model_evidence(task: SoftProblem, loss: FloatArray, sums: Sums = ONE_WORLD) -> EvidencePoint:
-    """Slope and curvature for policies whose regret is known; cheaper, and without the value.
-
-    For a policy's behaviour the model's regret sums to what it expects at the start.
-    """
+    """Slope and curvature for policies whose regret is known; cheaper, and without the value."""
     start = backward(task)
     assert start.loss is not None and start.spread is not None
     expected, spread = (sums.at_start(task.mdp.initial, x) for x in (start.loss, start.spread))
     return EvidencePoint(np.full_like(expected, np.nan), expected, loss, -spread, expected)
 
 
-def shared_evidence(
-    task: SoftProblem, behaviour: Behaviour, sums: Sums = ONE_WORLD
-) -> tuple[EvidencePoint, Shares]:
-    """`evidence`, with the share of every step and state."""
-    mdp, batch = task.mdp, task.rationality.shape[0]
-    by_step = np.zeros((mdp.steps, batch * sums.n_worlds))
-    shares = Shares(by_step, np.zeros((mdp.n_states, batch)))
-    return evidence(task, behaviour, shares, sums), shares
-
-
 def evidence(
-    task: SoftProblem,
-    behaviour: Behaviour,
-    shares: Shares | None = None,
-    sums: Sums = ONE_WORLD,
+    task: SoftProblem, behaviour: Behaviour, shares: Shares | None = None, sums: Sums = ONE_WORLD
 ) -> EvidencePoint:
-    """Evidence of behaviours for the soft-optimal policies of `task`; `shares` are filled in.
-
-    With W worlds side by side (`sums`) it is that of each world, [W] in place of [B].
-    """
+    """Evidence of behaviours for the models of `task`, [B] or of W worlds; fills in `shares`."""
     mdp, batch = task.mdp, task.rationality.shape[0] * sums.n_worlds
     blocks = mdp.transition.blocks
     # One row of sums a block: threads never add to the same number, and the order is fixed.
@@ -417,20 +354,15 @@ Evaluate = Callable[[FloatArray], EvidencePoint]
 
 
 def first_size(at_zero: EvidencePoint) -> FloatArray:
-    """Where a Newton step from 0 leads; 1 where the evidence is not concave there.
-
-    Utilities are normalised, so 1 is a sensible size. Logs that stop early can be convex at 0.
-    """
+    """Where a Newton step from 0 leads; 1 where the evidence is not concave there."""
+    # Utilities are normalised, so 1 is a sensible size. Logs that stop early can be convex at 0.
     bends = at_zero.curvature < 0
     return np.where(bends, np.abs(at_zero.slope) / np.where(bends, -at_zero.curvature, 1.0), 1.0)
 
 
 def best_rationality(evaluate: Evaluate, at_zero: EvidencePoint) -> FloatArray:
-    """Argmax over b in [-inf, inf] of the evidence of B behaviours: [B].
-
-    `evaluate` gives the evidence at signed rationalities [B], with slopes with respect to |b|;
-    the slope of `at_zero`, its value at zeros, decides the sign.
-    """
+    """Argmax over b in [-inf, inf] of the evidence of B behaviours: [B]."""
+    # `evaluate` gives slopes with respect to |b|; the slope at zero decides the sign.
     scale = at_zero.model_loss + at_zero.loss
     sign = np.where(np.abs(at_zero.slope) <= ZERO_SLOPE * scale, 0.0, np.sign(at_zero.slope))
     # A utility that no choice influences: nothing is lost whatever is chosen.
@@ -466,14 +398,10 @@ def best_rationality(evaluate: Evaluate, at_zero: EvidencePoint) -> FloatArray:
 
 # --- Plug in --------------------------------------------------------------------------------------
 class PlugIn(NamedTuple):
-    """How well a utility predicts a policy at rationality 1, nats.
+    """How well a utility predicts a policy at rationality 1, nats."""
 
-    `accuracy` is E[sum_t log pi_1(a_t | s_t)] over all decisions, at most 0; `evidence` is the
-    same less the reference's, and unlike a MEG it can be negative.
-    """
-
-    accuracy: float
-    evidence: float
+    accuracy: float  # E[sum_t log pi_1(a_t | s_t)] over all decisions, at most 0
+    evidence: float  # the same less the reference's; unlike a MEG it can be negative
 
 
 def mce_plug_in(
@@ -485,18 +413,8 @@ def mce_plug_in(
 ) -> PlugIn:
     """Predictive accuracy of a utility put straight into the soft-optimal policy.
 
-    For comparison only: it is not invariant to the utility's scale.
-
-    Args:
-        mdp: the world.
-        policy: [S, A] or [H, S, A].
-        utility: [S], [S, A], [H, S] or [H, S, A]; default the MDP's reward.
-        reference: the policy that rationality 0 stands for; default uniform.
-
-    Raises:
-        InvalidPolicyError, InvalidUtilityError: arrays that do not fit the MDP.
-
-    Source: MEG paper (NeurIPS 2024), section 3, "Comparison to MCE IRL", equation 2.
+    For comparison only: it is not invariant to the utility's scale. Arguments are those of
+    `known_utility`. Source: MEG paper (NeurIPS 2024), section 3, "Comparison to MCE IRL", eq. 2.
 
     Example: the optimal mouse, for U and for 2 U (-0.13 and -0.018 in the paper, which counts
     the first of the two decisions; the second adds log 1/2 to accuracy and 0 to evidence).

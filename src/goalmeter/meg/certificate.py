@@ -2,69 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.meg.behaviour import ROUNDING_SHARE, Behaviour, decisions
+from goalmeter.meg.behaviour import Behaviour, decisions
 from goalmeter.meg.preconditioners import Space
-from goalmeter.meg.result import Watch
+from goalmeter.meg.result import Reached, Watch
 from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 from goalmeter.tabular.planning import state_occupancy
 
 # --- Certificate ----------------------------------------------------------------------------------
-# By weak duality, for any policy x and any weights theta of the class,
+# By weak duality (Ziebart 2010), for any policy x and any weights theta of the class,
 #
 #     f(theta) <= KL(x) + theta . (features expected by the behaviour - features expected by x),
 #
-# with KL(x) = E_x[sum log x / reference]. Whatever x is, the bound holds; it is tight where x has
-# the behaviour's features and is the model of the best utility. A difference r that is left costs
-# at most B * max|r| for all utilities whose weights (times the rationality) sum to at most B.
-#
-# Source: weak duality of maximum causal entropy (Ziebart 2010).
+# with KL(x) = E_x[sum log x / reference]. It is tight where x is the model of the best utility. A
+# difference r costs at most B * max|r| for utilities whose weights (at their rationality) sum to B.
 
 # The bound holds for utilities whose weights sum to at most this multiple of the model's.
 BOUND_FACTOR = 1e3
 # Occupancies this far below zero, relative to the largest, are zeros that were rounded.
 _ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class Reached:
-    """Where a search ended, or is so far.
-
-    `upper_bound` is proven for every utility up to the size `bound_size`; both bound and value are
-    in nats.
-    """
-
-    value: float  # evidence of the best model
-    upper_bound: float
-    bound_size: float  # B of the certificate; 0 where the bound holds for all utilities
-    bound_by_range: bool  # whether B is of the utility's range, not of the sum of its weights
-    steps: int = 0  # Newton steps taken
-    # Whether the weights were still growing where the search ended, so that the optimum may lie at
-    # infinity without that being shown.
-    growing: bool = False
-    error: float = 0.0  # rounding error of the value, nats; see `UtilitySearch.checked`
-
-    @property
-    def gap(self) -> float:
-        """What bound and value differ by, nats."""
-        return self.upper_bound - self.value
-
-    @property
-    def doubt(self) -> float:
-        """Distance between value and bound, whichever is larger, plus the error, nats."""
-        return abs(self.gap) + self.error
-
-    def closes(self, tolerance: float) -> bool:
-        """Whether value and bound agree within the tolerance or a small rounding error."""
-        resolved = self.error <= max(tolerance, ROUNDING_SHARE * self.upper_bound)
-        return resolved and abs(self.gap) <= max(tolerance, self.error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +44,11 @@ class LinearFit(Reached):
 
 
 class Certificate(NamedTuple):
-    """What one policy proves: f(theta) <= kl + size(theta) * residual for all weights theta.
+    """What one policy proves: f(theta) <= kl + size(theta) * residual for all weights theta."""
 
-    `kl` is in nats. The size is the sum of absolute weights, and the residual the largest
-    difference of features that is left; or `by_range` the size is the utility's largest entry less
-    its smallest, and the residual half the sum of absolute differences of visits.
-    """
+    # The size is the sum of absolute weights, and the residual the largest difference of features
+    # that is left; or `by_range` the largest entry of a utility less its smallest, and half the sum
+    # of absolute differences of visits.
 
     kl: float
     residual: float
@@ -98,20 +59,8 @@ class Certificate(NamedTuple):
         return self.kl + size * self.residual if self.residual > 0 else self.kl
 
 
-class ProvenBound(NamedTuple):
-    """A bound in nats, the size of utilities up to which it holds (0: for all), and of what."""
-
-    upper: float
-    size: float
-    by_range: bool
-
-
 class Bounds:
-    """All certificates of a search. Each is a line in B, so which is the best depends on B.
-
-    Args:
-        ceiling: a bound that holds for all utilities, nats.
-    """
+    """All certificates of a search: each is a line in B, so which is the best depends on B."""
 
     def __init__(self, ceiling: float) -> None:
         self._all = [Certificate(ceiling, 0.0)]
@@ -126,20 +75,16 @@ class Bounds:
         sizes = [bounded_size(model, by_range=by_range) for by_range in (False, True)]
         self._all = [first, *(c for c in others if c.bound(sizes[c.by_range]) >= value)]
 
-    def at(self, model: SoftModel) -> ProvenBound:
-        """The least bound for utilities up to a thousand times a model's own size.
-
-        The size grows with the model: a bound for small utilities says nothing of a large one that
-        was found later.
-        """
+    def at(self, model: SoftModel) -> tuple[float, float, bool]:
+        """The least bound for utilities up to a thousand times a model's own size."""
+        # With that size (0 where it holds for all), and whether it is one of a range. A bound for
+        # small utilities says nothing of a large one that was found later.
         sizes = [bounded_size(model, by_range=by_range) for by_range in (False, True)]
-
-        def proven(certificate: Certificate) -> ProvenBound:
-            size = sizes[certificate.by_range]
-            needed = size if certificate.residual > 0 else 0.0
-            return ProvenBound(certificate.bound(size), needed, certificate.by_range)
-
-        return min(map(proven, self._all), key=lambda bound: bound.upper)
+        best = min(
+            self._all, key=lambda certificate: certificate.bound(sizes[certificate.by_range])
+        )
+        size = sizes[best.by_range]
+        return best.bound(size), size if best.residual > 0 else 0.0, best.by_range
 
 
 def bounded_size(model: SoftModel, *, by_range: bool) -> float:
@@ -150,15 +95,12 @@ def bounded_size(model: SoftModel, *, by_range: bool) -> float:
 
 @dataclass(frozen=True)
 class UtilitySearch:
-    """A search for the best utility of a class that explains a behaviour.
-
-    `tolerance` is in nats, `bounds` are all that is proven so far, and `watch` is told of every
-    step; it raises what ends the search.
-    """
+    """A search for the best utility of a class that explains a behaviour."""
 
     behaviour: Behaviour
-    tolerance: float
-    bounds: Bounds
+    tolerance: float  # nats
+    bounds: Bounds  # all that is proven so far
+    # is told of every step; raises what ends the search
     watch: Watch[LinearFit] = field(default_factory=Watch)
 
     def fit(
@@ -174,10 +116,7 @@ class UtilitySearch:
         return LinearFit(value, *bound, steps, model=model, directions=list(directions))
 
     def checked(self, fit: LinearFit) -> LinearFit:
-        """A fit with the rounding error of its value.
-
-        Certificates that the value contradicts by more than that error are dropped.
-        """
+        """A fit with the rounding error of its value; certificates it refutes are dropped."""
         error = float(fit.model.rounding(self.behaviour)[0])
         self.bounds.refute(fit.model, fit.value - 2.0 * error)
         upper, size, by_range = self.bounds.at(fit.model)
@@ -202,12 +141,7 @@ def model_certificate(model: SoftModel, gradient: FloatArray) -> Certificate:
 def matching_certificate(
     model: SoftModel, psi: dict[int, FloatArray], gradient: FloatArray
 ) -> Certificate | None:
-    """What the matching policy one linear step away proves.
-
-    Moving the model's occupancy along the Newton direction that `psi` belongs to matches the
-    features exactly, up to a residual of rounding size. None where the step leaves what policies
-    can do.
-    """
+    """What the policy one linear step away proves; None where policies cannot take it."""
     proven = matching_certificates(model, psi, 1)
     if not proven.holds[0]:
         return None
@@ -216,16 +150,12 @@ def matching_certificate(
 
 
 class MatchingPolicies(NamedTuple):
-    """The policies one linear step away in W worlds side by side.
+    """The policies one linear step away in W worlds side by side."""
 
-    `kl` [W] in nats, `visits` the change of the class's visits, `lost` [W] what rounding may have
-    taken off the features, and `holds` [W] where the step is one that policies can take.
-    """
-
-    kl: FloatArray
-    visits: FloatArray
-    lost: FloatArray
-    holds: BoolArray
+    kl: FloatArray  # [W] nats
+    visits: FloatArray  # the change of the class's visits
+    lost: FloatArray  # what rounding may have taken off the features, [W]
+    holds: BoolArray  # the step is one that policies can take, [W]
 
 
 def matching_certificates(
@@ -267,14 +197,11 @@ def matching_certificates(
 
 # --- Tilted ---------------------------------------------------------------------------------------
 # The policy tried here is the model's, moved along the Newton direction v, information . v = a - m,
-# with a the behaviour's visits and m the model's: the occupancy of each state and action changes by
-# its derivative,
 #
 #     x_t(a | s)  is proportional to  pi_t(a | s) max(0, 1 + psi_t(s, a) + e_t(s) / d_t(s)),
 #
 # d the occupancy of the model, e its derivative and psi that of log pi. Where nothing is cut off
-# at 0 the visits of x are a exactly, up to rounding; where something is, x is still a policy,
-# whose visits are counted by running it.
+# at 0 the visits of x are the behaviour's a; else they are counted by running x.
 
 # The direction is wanted to rounding at most; so much damping only keeps the system regular.
 _ACCURACY, _CG_STEPS = 1e-10, 400
@@ -291,65 +218,46 @@ def price(model: SoftModel, missed: FloatArray) -> float:
     return bounded_size(model, by_range=False) * float(np.abs(missed).max())
 
 
-class _Closest:
-    """The solution whose residual costs the least of those that conjugate gradients go through."""
+def newton_direction(
+    model: SoftModel,
+    visits: FloatArray,
+    gradient: FloatArray,
+    space: Space,
+    least: float,
+    missed: float,
+) -> FloatArray:
+    """The Newton direction [D] of a model, as exact as `missed` nats of the bound ask for."""
+    shifted = visits + least
+    scale = space.scale(model, shifted, np.zeros_like(shifted))
+    damping = _DAMPING * scale + _DAMPING_FLOOR * least
+    nearly = space.preconditioner(model, shifted, damping)
+    # The solution whose residual costs the least: rounding makes residuals grow again, since the
+    # system is singular, with its right side nearly in range.
+    closest: FloatArray | None = None
+    least_cost, idle = np.inf, 0
 
-    # Rounding makes residuals grow again: the system is singular, its right side nearly in range.
+    def ended(weights: FloatArray, residual: FloatArray) -> bool:
+        nonlocal closest, least_cost, idle
+        cost, idle = price(model, residual), idle + 1
+        if cost < least_cost:
+            closest, least_cost, idle = weights.copy(), cost, 0
+        few = least_cost <= _NEARLY * missed
+        return least_cost <= missed or idle >= (_FEW_PRODUCTS if few else _IDLE_PRODUCTS)
 
-    def __init__(self, price: Callable[[FloatArray], float], wanted: float) -> None:
-        self.weights: FloatArray | None = None
-        self._price, self._wanted = price, wanted
-        self._missed, self._idle = np.inf, 0
-
-    def ended(self, weights: FloatArray, residual: FloatArray) -> bool:
-        """Keep a solution [D] if it is the closest; whether to look for no closer one."""
-        missed = self._price(residual)
-        self._idle += 1
-        if missed < self._missed:
-            self.weights, self._missed, self._idle = weights.copy(), missed, 0
-        few = self._missed <= _NEARLY * self._wanted
-        idle = self._idle >= (_FEW_PRODUCTS if few else _IDLE_PRODUCTS)
-        return self._missed <= self._wanted or idle
-
-
-class NewtonDirection:
-    """The Newton direction of a model.
-
-    `visits` are the model's [D], `gradient` what the behaviour's exceed them by, and `least` what
-    counts as hardly visited. What the policy along the direction misses may cost the bound `missed`
-    nats; the system is solved no more exactly than that.
-    """
-
-    def __init__(
-        self,
-        model: SoftModel,
-        visits: FloatArray,
-        gradient: FloatArray,
-        space: Space,
-        least: float,
-        missed: float,
-    ) -> None:
-        self.model, self.gradient = model, gradient
-        shifted = visits + least
-        scale = space.scale(model, shifted, np.zeros_like(shifted))
-        damping = _DAMPING * scale + _DAMPING_FLOOR * least
-        nearly = space.preconditioner(model, shifted, damping)
-        closest = _Closest(partial(price, model), missed)
-        last = conjugate_gradients(
-            lambda v: model.curve(v, model.states) + damping * v,
-            gradient,
-            _ACCURACY,
-            nearly,
-            _CG_STEPS,
-            closest.ended,
-        )
-        self.weights = last if closest.weights is None else closest.weights
+    last = conjugate_gradients(
+        lambda v: model.curve(v, model.states) + damping * v,
+        gradient,
+        _ACCURACY,
+        nearly,
+        _CG_STEPS,
+        ended,
+    )
+    return last if closest is None else closest
 
 
-def tilted(direction: NewtonDirection) -> Iterator[FloatArray]:
+def tilted(model: SoftModel, direction: FloatArray) -> Iterator[FloatArray]:
     """The policy along a Newton direction, one decision [A, S] after the other."""
-    model, psi = direction.model, direction.model.tangent(direction.weights)
-    push, states = model.mdp.transition.push, model.states
+    psi, push, states = model.tangent(direction), model.mdp.transition.push, model.states
     change = np.zeros(model.mdp.n_states)
     if model.mdp.horizon is None:
         change = model.occupancy_change({0: psi(0)[..., None]})[0]
@@ -367,10 +275,8 @@ def tilted(direction: NewtonDirection) -> Iterator[FloatArray]:
 def policy_certificate(
     model: SoftModel, policy: Iterable[FloatArray], target: FloatArray
 ) -> Certificate:
-    """What a policy, [A, S] for each decision, proves of the class, world and reference of a model.
-
-    `target` are the behaviour's expected features [D], which are visits where there are none.
-    """
+    """What a policy, [A, S] for each decision, proves of a model's class."""
+    # `target` are the behaviour's expected features [D], which are visits where there are none.
     mdp, utilities = model.mdp, model.utilities
     visits, total = utilities.visits(1), 0.0
     uniform = -np.log(mdp.n_actions)

@@ -19,14 +19,11 @@ from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import StationarySolver
 from goalmeter.tabular.policies import rewards_of
 
-# Behaviour that never takes certain actions may be predicted ever better by ever larger utilities.
-# The supremum is then the best evidence among models that are confined to the actions which are
-# optimal for the diverging direction (and these may diverge again, inside the face). The direction
-# is read off a Newton step: far out, a step lowers the log-probability of each action that is dying
+# The supremum of the evidence may lie at infinity: it is then the best among models confined to the
+# actions that are optimal for a diverging direction (facial reduction of the maximum-entropy dual),
+# read off a Newton step: far out, a step lowers the log-probability of each action that is dying
 # out by about one. A face is accepted only when its direction is proven to leave all its policies
 # equally good, and to make every action outside worse.
-#
-# Source: facial reduction of the maximum-entropy dual.
 
 # A Newton step that lowers the log-probability of an unused action by this much is killing it.
 DYING = 0.3
@@ -45,10 +42,8 @@ class Face(NamedTuple):
 def find_face(
     model: SoftModel, step: FloatArray, psi: dict[int, FloatArray], behaviour: Behaviour
 ) -> Face | None:
-    """The face that a model's Newton step [D] diverges towards, or None if none can be proven.
-
-    `psi` are the step's tangents, t -> [A, S, 1]; the behaviour must stay inside the face.
-    """
+    """The face that a model's Newton step [D] diverges towards, or None if none is proven."""
+    # `psi` are the step's tangents, t -> [A, S, 1]; the behaviour must stay inside the face.
     weights = [behaviour.weights(t, ALL)[..., 0] for t in range(model.mdp.steps)]
     allowed, shrinks = survivors(model, psi, weights)
     if not shrinks[0]:
@@ -69,10 +64,7 @@ def find_face(
 def survivors(
     model: SoftModel, psi: dict[int, FloatArray], weights: Sequence[FloatArray], n_worlds: int = 1
 ) -> tuple[BoolArray, BoolArray]:
-    """Actions [T, A, W * S] that are not dying out, and in which of W worlds some do: [W].
-
-    `weights` are those of the behaviour at each decision, [A, W * S].
-    """
+    """Actions [T, A, W * S] that are not dying out, and in which of W worlds some do: [W]."""
     allowed = np.empty((model.mdp.steps, model.mdp.n_actions, model.mdp.n_states), dtype=bool)
     shrinks = np.zeros(n_worlds, dtype=bool)
     for t, used in enumerate(weights):
@@ -110,19 +102,15 @@ def exposes(
 
 
 # --- Confinement ----------------------------------------------------------------------------------
-# What a behaviour never visits, a utility may make ever less attractive: along the direction that
-# pays -1 for it and 0 elsewhere, all policies that surely stay inside what is visited are equally
-# good, and all others are worse: a face. The actions that surely stay inside are found from the
-# last decision backwards; in the infinite problem as a greatest fixed point. Nothing is compared
-# but zeros.
+# Along the direction that pays -1 for what a behaviour never visits and 0 elsewhere, the policies
+# that surely stay inside are equally good, and all others worse: a face. Its actions are found from
+# the last decision backwards, or as a greatest fixed point, by comparing zeros.
 
 
 def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
-    """Actions that surely lead to nothing but what is visited, [T, A, S]; None if any may be taken.
-
-    `visits` are those expected of a behaviour, [T, A or 1, S]. Where a state is not visited itself,
-    or none of its actions stays inside, all are allowed: no policy that stays inside gets there.
-    """
+    """Actions that surely lead to what is visited, [T, A, S]; None if any may be taken."""
+    # Where a state is not visited, or none of its actions stays inside, all are allowed: no policy
+    # that stays inside gets there. `visits` are those expected of a behaviour, [T, A or 1, S].
     visited = visits > 0
     if visited.all():
         return None
@@ -156,26 +144,20 @@ def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
 #
 #     max over x of  sum min(1, G x)     subject to  G x >= 0
 #
-# makes as many inequalities strict as can be, all at once: x may be scaled up, so every row that
-# some feasible x makes positive reaches 1. An interior-point method ends in the middle of all
-# solutions and not in a corner, where rows are zero that need not be. What it finds is a
-# suggestion, of which nothing is used unproven.
-#
-# Source: Mehrotra's predictor-corrector method (SIAM Journal on Optimization 2, 1992); strict
-# complementarity of linear programs (Goldman and Tucker 1956).
+# makes as many inequalities strict as can be. An interior-point method (Mehrotra, SIAM Journal on
+# Optimization 2, 1992) ends in the middle of all solutions and not in a corner, where rows are zero
+# that need not be. What it finds is a suggestion, of which nothing is used unproven.
 
 _ITERATIONS = 400
 # The method ends where products of slacks and multipliers are this small, and all residuals too;
 # where rounding makes the products so many times the least that was reached; where neither of the
 # two is halved in so many iterations; and at this ratio of a multiplier to its slack.
 _ACCURATE, _FEASIBLE, _LOST, _IDLE, _LARGEST = 1e-10, 1e-8, 1e2, 40, 1e150
-# Of the way to the nearest constraint.
-_STEP = 0.995
+_STEP = 0.995  # of the way to the nearest constraint
 # A share of x' x / 2 that is taken off, because x may otherwise grow for ever; and what is added to
 # the diagonals of scaled systems, in which rows that cannot be strict weigh ever more.
 _RIDGE, _JITTERS = 1e-14, (1e-14, 1e-11, 1e-8)
-# So many rows are squared at a time.
-_CHUNK = 4096
+_CHUNK = 4096  # so many rows are squared at a time
 
 
 class Rows(NamedTuple):
@@ -199,10 +181,7 @@ class Rows(NamedTuple):
 
 
 def strictest(rows: Rows, check: Callable[[], None]) -> FloatArray:
-    """An x [k + n] in the middle of those that make the most inequalities strict, nearly.
-
-    `check` is called in every iteration; it raises what ends the search.
-    """
+    """An x [k + n] in the middle of those that make the most inequalities strict, nearly."""
     n = rows.dense.shape[0]
     x = np.zeros(sum(part.shape[1] for part in rows))
     # y <= G x and 0 <= y <= 1, as slacks that are positive, with a multiplier each: [3, N].
@@ -229,63 +208,56 @@ def strictest(rows: Rows, check: Callable[[], None]) -> FloatArray:
             break
         if (slack * _LARGEST < multiplier).any():
             break  # products of such ratios overflow
-        system = _System(rows, multiplier / slack)
-        residuals = (left, dual_y, dual_x)
-        step = system.step(residuals, -slack * multiplier, slack)
-        if step is None:
+        step = _newton_step(rows, multiplier / slack, (left, dual_y, dual_x), slack)
+        plain = step(-slack * multiplier)
+        if plain is None:
             break
+        _, to_slack, to_multiplier = plain
         # How far the plain Newton step gets says how much to keep to the middle.
-        primal, dual = _longest(slack, step.slack), _longest(multiplier, step.multiplier)
-        ahead = (slack + primal * step.slack) * (multiplier + dual * step.multiplier)
+        primal, dual = _longest(slack, to_slack), _longest(multiplier, to_multiplier)
+        ahead = (slack + primal * to_slack) * (multiplier + dual * to_multiplier)
         middle = size * (float(ahead.mean()) / size) ** 3
-        aim = middle - slack * multiplier - step.slack * step.multiplier
-        step = system.step(residuals, aim, slack)
-        if step is None:
+        corrected = step(middle - slack * multiplier - to_slack * to_multiplier)
+        if corrected is None:
             break
-        primal, dual = _longest(slack, step.slack), _longest(multiplier, step.multiplier)
-        x = x + _STEP * primal * step.x
-        slack = slack + _STEP * primal * step.slack
-        multiplier = multiplier + _STEP * dual * step.multiplier
+        to_x, to_slack, to_multiplier = corrected
+        primal, dual = _longest(slack, to_slack), _longest(multiplier, to_multiplier)
+        x = x + _STEP * primal * to_x
+        slack = slack + _STEP * primal * to_slack
+        multiplier = multiplier + _STEP * dual * to_multiplier
     return best
 
 
-class _Step(NamedTuple):
-    """A Newton step: of x [k + n], of the slacks and of the multipliers [3, N]."""
+def _newton_step(
+    rows: Rows, ratio: FloatArray, residuals: Any, slack: FloatArray
+) -> Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray] | None]:
+    """What gives the step that changes slack times multiplier by an aim [3, N], to first order."""
+    # The system of one iteration, brought down to x; `ratio` is multiplier / slack. A step is one
+    # of x [k + n], of the slacks and of the multipliers [3, N].
+    total = ratio.sum(axis=0)
+    weight = ratio[0] * (ratio[1] + ratio[2]) / total
+    solve = _factorised(rows, weight)
+    (short, over), dual_y, dual_x = residuals
 
-    x: FloatArray
-    slack: FloatArray
-    multiplier: FloatArray
-
-
-class _System:
-    """The linear system of one iteration, brought down to x; `ratio` is multiplier / slack."""
-
-    def __init__(self, rows: Rows, ratio: FloatArray) -> None:
-        self._rows, self._ratio = rows, ratio
-        self._total = ratio.sum(axis=0)
-        self._weight = ratio[0] * (ratio[1] + ratio[2]) / self._total
-        self._solve = _factorised(rows, self._weight)
-
-    def step(self, residuals: Any, aim: FloatArray, slack: FloatArray) -> _Step | None:
-        """The step that changes slack times multiplier by `aim` [3, N], to first order."""
-        if self._solve is None:
+    def step(aim: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        if solve is None:
             return None
-        (short, over), dual_y, dual_x = residuals
-        ratio, rows = self._ratio, self._rows
         wanted = aim / slack
         wanted[0] -= ratio[0] * short
         wanted[1] -= ratio[1] * over
-        fixed = (wanted[2] - wanted[0] - wanted[1] - dual_y) / self._total
+        fixed = (wanted[2] - wanted[0] - wanted[1] - dual_y) / total
         right = rows.transposed(wanted[0] + ratio[0] * fixed) - dual_x
-        x = self._solve(right)
+        x = solve(right)
         # Once more for what was left: the systems are as badly scaled as the problem is.
-        x = x + self._solve(right - _RIDGE * x - rows.transposed(self._weight * rows.times(x)))
+        x = x + solve(right - _RIDGE * x - rows.transposed(weight * rows.times(x)))
         moved = rows.times(x)
-        y = fixed + ratio[0] / self._total * moved
+        y = fixed + ratio[0] / total * moved
         multiplier = wanted + ratio * np.stack([y - moved, y, -y])
         if not np.isfinite(x).all():
             return None
-        return _Step(x, np.stack([moved - y + short, over - y, y]), multiplier)
+        return x, np.stack([moved - y + short, over - y, y]), multiplier
+
+    return step
 
 
 def _longest(at: FloatArray, step: FloatArray) -> float:
@@ -342,29 +314,20 @@ def _factorised(rows: Rows, weight: FloatArray) -> Callable[[FloatArray], FloatA
 
 
 # --- Recession ------------------------------------------------------------------------------------
-# The evidence of a behaviour grows for ever along a utility v exactly if the behaviour is optimal
-# for v, and somewhere gives up something else: an action with a regret. In the limit that action
-# is never taken. Which actions can have a regret is a linear program over v and the values W that v
-# gives rise to, one for each state and decision:
+# The evidence grows for ever along a utility v exactly if the behaviour is optimal for v, and
+# somewhere an action has a regret. Which actions can have one is a linear program over v and its
+# values W (Ng and Russell 2000), solved in the middle of all solutions:
 #
-#     W_t(s) - v(s) - E[W_(t+1)(s')]  is  0 for what the behaviour does,  and >= 0 for all else,
+#     W_t(s) - v(s) - E[W_(t+1)(s')]  is  0 for what the behaviour does,  and >= 0 for all else.
 #
-# and a solution in the middle of all makes as many as can be positive. Where the behaviour goes, W
-# follows from v alone: only in states that others may reach W is unknown.
-#
-# The program is solved with rounding. Its v is projected on what ties all that is to be tied, and
-# planned for. A face is accepted if the planner finds that all that the behaviour does is optimal,
-# to rounding, and that every action outside is clearly worse: these regrets are the proof. What one
-# direction closes is left out of the program for the next, inside the face.
-#
-# Source: the cone of rewards under which a policy is optimal (Ng and Russell 2000); facial
-# reduction.
+# Where the behaviour goes, W follows from v alone. v is projected on what ties all that is to be
+# tied, and planned for: a face is accepted if the planner's regrets prove it. What one direction
+# closes is left out of the program for the next, inside the face.
 
 # A program is worth solving with so many entries, so many multiplications in one of a hundred
 # iterations (about a second), and so many unknown values where the behaviour does not go.
 _MOST_ENTRIES, _MOST_WORK, _MOST_UNKNOWNS = 2**25, 2e9, 4000
-# Ties of up to so many unknowns are projected on.
-_MOST_PROJECTED = 2500
+_MOST_PROJECTED = 2500  # ties of up to so many unknowns are projected on
 # Relative to a direction's largest entry: what the behaviour gives up at most, and what every
 # action outside a face gives up at least.
 _TIED, _WORSE = 1e-12, 1e-9
@@ -378,11 +341,7 @@ _MOST_FACES = 12
 def recession_faces(
     model: SoftModel, behaviour: Behaviour, check: Callable[[], None]
 ) -> Iterator[Face]:
-    """The faces at infinity that a behaviour lies in, each inside the one before.
-
-    `model` is any of the class, which may be confined already; `check` is called now and then, and
-    raises what ends the search.
-    """
+    """The faces at infinity that a behaviour lies in, each inside the one before."""
     used = np.stack([behaviour.weights(t, ALL)[..., 0] > 0 for t in range(model.mdp.steps)])
     # The world's own reward is tried first, if it is a utility of the class.
     array, utilities = rewards_of(model.mdp).array[..., 0], model.utilities
@@ -448,15 +407,11 @@ def _next_face(
     return None
 
 
-class _Program(NamedTuple):
-    """Inequalities in (basis coordinates of v, unknown values); the basis is [D, k]."""
-
-    rows: Rows
-    basis: FloatArray
-
-
-def _program(model: SoftModel, behaviour: Behaviour, used: BoolArray) -> _Program | None:
+def _program(
+    model: SoftModel, behaviour: Behaviour, used: BoolArray
+) -> tuple[Rows, FloatArray] | None:
     """What must not be negative; None if nothing is open, or the program would be too large."""
+    # Inequalities in (basis coordinates of v, unknown values); and the basis, [D, k].
     steps, d = model.mdp.steps, model.utilities.n_weights
     allowed = np.ones(used.shape, dtype=bool)
     if model.log_reference is not None:
@@ -479,40 +434,43 @@ def _program(model: SoftModel, behaviour: Behaviour, used: BoolArray) -> _Progra
     place[unknown] = np.arange(n_unknown)
     dense, sparse, equal = [], [], []
     by_action = model.mdp.transition.by_action()
+    discount = model.mdp.discount if model.mdp.horizon is None else 1.0
     for t, gains in _advantages(model, behaviour, visited):
         after = place[min(t + 1, steps - 1)]
         if model.mdp.horizon is not None and t + 1 == steps:
             after = np.full_like(after, -1)
         dense.append(-gains[asked[t]])
-        sparse.append(_values(by_action, asked[t], place[t], after, n_unknown, model))
+        # What unknown values add: those of where an action leads, and of its own state.
+        action, state = np.nonzero(asked[t])
+        leads = sp.coo_matrix(by_action[action * model.mdp.n_states + state])
+        known = after[leads.col] < 0
+        own = np.flatnonzero(place[t][state] >= 0)
+        entries = np.concatenate([-discount * leads.data[~known], np.ones(len(own))])
+        inequality = np.concatenate([leads.row[~known], own])
+        value = np.concatenate([after[leads.col[~known]], place[t][state[own]]])
+        shape = (len(state), n_unknown)
+        sparse.append(sp.csr_matrix((entries, (inequality, value)), shape=shape))
         # Of several actions that the behaviour takes, all must be equally good.
         several = used[t] & (used[t].sum(axis=0) > 1)
         equal.append(gains[several])
     basis = _null_space(np.concatenate(equal), d)
     rows = Rows(np.concatenate(dense) @ basis, sp.vstack(sparse, format="csr"))
-    size = np.maximum(np.abs(rows.dense).max(axis=1, initial=0.0), _largest(rows.sparse))
+    size = np.abs(rows.dense).max(axis=1, initial=0.0)
+    if n_unknown:
+        size = np.maximum(size, abs(rows.sparse).max(axis=1).toarray().ravel())
     felt = size > _UNFELT
     if not felt.any() or basis.shape[1] == 0:
         return None
     kept = rows.only(felt)
     scale = 1.0 / size[felt]
-    return _Program(Rows(kept.dense * scale[:, None], sp.diags(scale) @ kept.sparse), basis)
-
-
-def _largest(matrix: Any) -> FloatArray:
-    """The largest absolute entry of each row of a sparse matrix: [N]."""
-    if matrix.shape[1] == 0:
-        return np.zeros(matrix.shape[0])
-    return np.asarray(abs(matrix).max(axis=1).toarray()).ravel()
+    return Rows(kept.dense * scale[:, None], sp.diags(scale) @ kept.sparse), basis
 
 
 def _advantages(
     model: SoftModel, behaviour: Behaviour, visited: BoolArray
 ) -> Iterator[tuple[int, FloatArray]]:
-    """What an action gains on the behaviour by each weight, (t, [A, S, D]), the last t first.
-
-    Unknown values count as 0, after an action and of its state.
-    """
+    """What an action gains on the behaviour by each weight, (t, [A, S, D]), the last t first."""
+    # Unknown values count as 0, after an action and of its state.
     mdp, d = model.mdp, model.utilities.n_weights
     rewards = model.utilities.rewards(np.eye(d))
 
@@ -536,27 +494,6 @@ def _advantages(
         worth = np.einsum("as,asd->sd", followed(t), gains)
         gains -= worth
         yield t, gains
-
-
-def _values(
-    by_action: Any,
-    asked: BoolArray,
-    before: Any,
-    after: Any,
-    n_unknown: int,
-    model: SoftModel,
-) -> Any:
-    """What unknown values add to the inequalities of one decision: CSR [asked, unknown]."""
-    n_states = asked.shape[1]
-    action, state = np.nonzero(asked)
-    discount = model.mdp.discount if model.mdp.horizon is None else 1.0
-    leads = sp.coo_matrix(by_action[action * n_states + state])
-    known = after[leads.col] < 0
-    row, column = leads.row[~known], after[leads.col[~known]]
-    own = np.flatnonzero(before[state] >= 0)
-    entries = np.concatenate([-discount * leads.data[~known], np.ones(len(own))])
-    rows, columns = np.concatenate([row, own]), np.concatenate([column, before[state[own]]])
-    return sp.csr_matrix((entries, (rows, columns)), shape=(len(state), n_unknown))
 
 
 def _null_space(rows: FloatArray, d: int) -> FloatArray:

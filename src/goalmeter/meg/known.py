@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from goalmeter.meg.behaviour import (
     Behaviour,
     EvidencePoint,
     PolicyBehaviour,
+    Shares,
     behaviour_of,
     best_rationality,
     bracketed,
@@ -24,24 +24,15 @@ from goalmeter.meg.behaviour import (
     evidence,
     model_evidence,
     rounding,
-    shared_evidence,
     yardstick,
 )
 from goalmeter.meg.result import PESSIMISES, Listener, MegResult, Progress, reference_name
+from goalmeter.tabular import planning
 from goalmeter.tabular.arrays import naming
 from goalmeter.tabular.backup import SoftProblem, problem
 from goalmeter.tabular.batched import MOST_STATES, Sums, column, side_by_side, spread_out
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import (
-    DIRECT_STATES,
-    doubtful_ties,
-    is_nearly_endless,
-    log_of_reference,
-    resolved,
-    state_occupancy,
-)
 from goalmeter.tabular.policies import (
-    Rewards,
     check_policy,
     check_resolved,
     normalised_notes,
@@ -61,11 +52,8 @@ _KEPT_ENTRIES = 10_000_000
 
 
 def has_no_influence(mdp: TabularMDP, utility: FloatArray) -> bool:
-    """Whether no decision can influence a utility, exactly.
-
-    The utility is action-major [T, A or 1, S], as it was given. True only where it is certain;
-    False may also mean that sums of probabilities that ought to be equal differ by rounding.
-    """
+    """Whether no decision can influence a utility [T, A or 1, S], exactly."""
+    # False may also mean that sums of probabilities that ought to be equal differ by rounding.
     same = ~mdp.transition.actions_differ(by_more_than=0.0)
     reached = _reached(mdp)
     labels = np.zeros(mdp.n_states, dtype=np.int64)
@@ -85,11 +73,8 @@ def has_no_influence(mdp: TabularMDP, utility: FloatArray) -> bool:
 def _labels(
     mdp: TabularMDP, utility: FloatArray, same: BoolArray, after: IntArray
 ) -> tuple[IntArray, BoolArray]:
-    """Labels of states by what their first action pays and leads to, and whether all agree, [S].
-
-    `utility` is that of the decision, [A or 1, S]; `same` are the states whose actions lead to one
-    distribution, [S]; `after` the labels of the states one decision later.
-    """
+    """Labels of states by what their first action pays and leads to, and whether all agree: [S]."""
+    # `same` are states whose actions lead to one distribution, `after` the next labels.
     kinds = np.eye(int(after.max()) + 1)[after]
     leads = mdp.transition.expect_all(kinds)  # [A, S, kinds]
     # What leads to one kind alone does so with probability 1, however its row adds up.
@@ -164,20 +149,13 @@ def cases_of(
             f"for all"
         )
     name = "policies" if isinstance(mdp, TabularMDP) else "worlds"
+    every = (worlds, policies, compared, habits)
     return [
-        PolicyCase(
-            f"{name}[{i}]",
-            _of(worlds, i),
-            _of(policies, i),
-            _of(compared, i),
-            _of(habits, i),
-        )
-        for i in range(max(counts))
+        PolicyCase(f"{name}[{i}]", *(_of(each, i) for each in every)) for i in range(max(counts))
     ]
 
 
-def _of(each: Sequence[_T], i: int) -> _T:
-    """Member i of what there is one for each of, or one for all."""
+def _of(each: Any, i: int) -> Any:
     return each[i % len(each)]
 
 
@@ -187,15 +165,12 @@ def measure_parts(
     alone: Callable[[PolicyCase], _T],
     alike: Callable[[PolicyCase], float] = lambda case: 0.0,
 ) -> list[_T]:
-    """The results of all cases in order: of those of like shape together, of the others alone.
-
-    Cases that are measured together are `alike` as far as possible, and what is measured together
-    does not depend on the number of threads that parts are shared out among.
-    """
+    """The results of all cases in order: of those of like shape together, of others alone."""
+    # Cases that are measured together are `alike` as far as possible, whatever the threads.
     groups: dict[object, list[int]] = {}
     for i, (_, mdp, _, _, reference) in enumerate(cases):
         shape = mdp.n_states, mdp.n_actions, mdp.horizon, mdp.discount, reference is None
-        joins = _room(mdp) > 1 and not is_nearly_endless(mdp)
+        joins = _room(mdp) > 1 and not planning.is_nearly_endless(mdp)
         groups.setdefault(shape if joins else i, []).append(i)
     parts, single = [], []
     for members in groups.values():
@@ -228,21 +203,18 @@ def measure_parts(
 def _room(mdp: TabularMDP) -> int:
     """How many worlds like this one stand side by side."""
     # Of the infinite problem, so many that policies are still evaluated by a factorisation.
-    return (MOST_STATES if mdp.horizon is not None else DIRECT_STATES) // mdp.n_states
+    return (MOST_STATES if mdp.horizon is not None else planning.DIRECT_STATES) // mdp.n_states
 
 
 def joined_worlds(
     cases: Sequence[PolicyCase],
 ) -> tuple[TabularMDP, PolicyBehaviour, FloatArray | None]:
-    """Put the worlds of cases side by side; all have a reference, or none has one.
-
-    Returns the world of all states, the behaviour in it, and the log reference [T, A, W * S].
-    """
+    """The worlds of cases side by side, the behaviour there, the log reference [T, A, W * S]."""
     mdp = side_by_side([case.mdp for case in cases])
     policy = _joined([check_policy(case.mdp, case.policy) for case in cases])[..., None]
-    logs = [log_of_reference(case.mdp, case.reference) for case in cases]
+    logs = [planning.log_of_reference(case.mdp, case.reference) for case in cases]
     present = [log for log in logs if log is not None]
-    behaviour = PolicyBehaviour(mdp, policy, state_occupancy(mdp, policy))
+    behaviour = PolicyBehaviour(mdp, policy, planning.state_occupancy(mdp, policy))
     return mdp, behaviour, _joined(present) if present else None
 
 
@@ -274,26 +246,8 @@ TIES = (
 )
 
 
-@dataclass(frozen=True)
-class _Batch:
-    """B behaviours and utilities that are measured at once, in one world or in B side by side.
-
-    `worlds`, `policies`, `utilities` and `references`, as they were given, have B members, or one
-    for all; `mdp` is the world of all states, and `log_reference` [T, A, n] is None for uniform.
-    """
-
-    worlds: Sequence[TabularMDP]
-    policies: Sequence[ArrayLike]
-    utilities: Sequence[ArrayLike | None]
-    references: Sequence[ArrayLike | None]
-    mdp: TabularMDP
-    behaviour: Behaviour
-    log_reference: FloatArray | None
-
-    def task(self, rewards: Rewards, rationality: FloatArray) -> SoftProblem:
-        """The planning problems of B rationalities for utilities [T, A or 1, S, B or 1]."""
-        task = resolved(problem(self.mdp, rewards, rationality, self.log_reference))
-        return task if len(self.worlds) == 1 else spread_out(task, self.worlds[0].n_states)
+# A world (of all states, where B are side by side), the behaviour in it, and the reference there.
+_Joined = tuple[TabularMDP, Behaviour, FloatArray | None]
 
 
 def measure_known(
@@ -304,38 +258,46 @@ def measure_known(
     reference: ArrayLike | None = None,
     progress: Listener | None = None,
 ) -> list[MegResult]:
-    """The results of a batch in one world, against a log policy [T, A, S].
-
-    `reference` is that policy as it was given, for the notes; `progress` is called at each pass.
-    """
-    behaviour = behaviour_of(mdp, policies)
-    batch = _Batch([mdp], policies, utilities, [reference], mdp, behaviour, log_reference)
-    return _measure(batch, progress)
+    """The results of a batch in one world, against a log policy [T, A, S]."""
+    joined = (mdp, behaviour_of(mdp, policies), log_reference)
+    return _measure([mdp], policies, utilities, [reference], joined, progress)
 
 
-def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]:
-    behaviour, log_reference = batch.behaviour, batch.log_reference
-    sums = Sums(len(batch.worlds))
-    size = max(len(batch.worlds), len(batch.policies), len(batch.utilities))
-    each = [rewards_of(_of(batch.worlds, i), u) for i, u in enumerate(batch.utilities)]
+def _measure(
+    worlds: Sequence[TabularMDP],
+    policies: Sequence[ArrayLike],
+    utilities: Sequence[ArrayLike | None],
+    references: Sequence[ArrayLike | None],
+    joined: _Joined,
+    progress: Listener | None = None,
+) -> list[MegResult]:
+    """Measure B behaviours at once; of each argument there are B, or one for all."""
+    mdp, behaviour, log_reference = joined
+    sums = Sums(len(worlds))
+    size = max(len(worlds), len(policies), len(utilities))
+    each = [rewards_of(_of(worlds, i), u) for i, u in enumerate(utilities)]
     given = stack_rewards(each)
     check_resolved(given)
     rewards, unit = given.normalised()
     apart = rewards.tells_apart()
     apart = apart if sums.n_worlds == 1 else column(apart)
-    measure = yardstick(behaviour, log_reference, apart, sums)
+    maxima, ceilings = yardstick(behaviour, log_reference, apart, sums)
     regret: FloatArray | None = None
     passes, began = 0, time.monotonic()
+
+    def task_of(b: FloatArray) -> SoftProblem:
+        task = planning.resolved(problem(mdp, rewards, b, log_reference))
+        return task if len(worlds) == 1 else spread_out(task, worlds[0].n_states)
 
     def evaluate(b: FloatArray) -> EvidencePoint:
         nonlocal regret, passes
         if progress is not None and passes:
             gone = time.monotonic() - began
             left = gone / passes * max(MOST_STEPS - passes, 0)
-            top = float(measure.ceiling.max())
+            top = float(ceilings.max())
             progress(Progress("fitting the rationality", passes, 0.0, top, gone, left))
         passes += 1
-        task = batch.task(rewards, b)
+        task = task_of(b)
         if regret is not None:
             return model_evidence(task, regret, sums)
         at_b = evidence(task, behaviour, sums=sums)
@@ -348,12 +310,14 @@ def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]
     # At 0 every model is the reference, and the slope there says which sign is worth trying.
     at_zero = evaluate(np.zeros(size))
     best = best_rationality(evaluate, at_zero)
-    at_best, shares = shared_evidence(batch.task(rewards, best), behaviour, sums)
+    task = task_of(best)
+    by_state = np.zeros((mdp.n_states, task.rationality.shape[0]))
+    shares = Shares(np.zeros((mdp.steps, by_state.shape[1] * sums.n_worlds)), by_state)
+    at_best = evidence(task, behaviour, shares, sums)
     value = np.maximum(at_best.value, 0.0)
     bound = _upper_bound(best, value, at_best, evaluate)
-    error = rounding(batch.mdp)
-    doubtful = doubtful_ties(batch.task(rewards, np.ones(size)))
-    by_state = shares.by_state
+    error = rounding(mdp)
+    doubtful = planning.doubtful_ties(task_of(np.ones(size)))
     if sums.n_worlds > 1:
         by_state = by_state.reshape(sums.n_worlds, -1).T
     with np.errstate(over="ignore"):
@@ -361,12 +325,10 @@ def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]
         rationality = np.broadcast_to(best / unit, size)
     results = []
     for i in range(size):
-        notes = normalised_notes(policy=_of(batch.policies, i), reference=_of(batch.references, i))
+        notes = normalised_notes(policy=_of(policies, i), reference=_of(references, i))
         top = float(bound[i]) + error
         if at_zero.start_loss[i] <= 0.0:
-            nothing = has_no_influence(
-                _of(batch.worlds, i), given.array[..., i % given.array.shape[-1]]
-            )
+            nothing = has_no_influence(_of(worlds, i), given.array[..., i % given.array.shape[-1]])
             notes += (NO_INFLUENCE if nothing else UNRESOLVED,)
             top = 0.0 if nothing else np.inf
         elif doubtful[i % len(doubtful)]:
@@ -374,13 +336,13 @@ def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]
             top = np.inf
         if best[i] < 0:
             notes += (PESSIMISES,)
-        maximum, ceiling = measure.of(i)
+        maximum, ceiling = float(_of(maxima, i)), float(_of(ceilings, i))
         fields = bracketed(float(value[i]), min(top, ceiling + error), maximum, ceiling)
         results.append(
             MegResult(
                 **fields,
                 rationality=float(rationality[i]),
-                target="the reward" if _of(batch.utilities, i) is None else "the given utility",
+                target="the reward" if _of(utilities, i) is None else "the given utility",
                 method="optimum over the rationality, by Newton steps with exact derivatives",
                 tolerance=certifying(TOLERANCE, error, maximum),
                 by_step=shares.by_step[:, i],
@@ -417,13 +379,12 @@ def _upper_bound(
 
 def _alone(case: PolicyCase) -> MegResult:
     _, mdp, policy, utility, reference = case
-    log_reference = log_of_reference(mdp, reference)
-    return measure_known(mdp, [policy], [utility], log_reference, reference)[0]
+    return known_utility(mdp, policy, utility=utility, reference=reference)
 
 
 def _together(cases: Sequence[PolicyCase]) -> list[MegResult]:
     _, worlds, policies, utilities, references = zip(*cases, strict=True)
-    return _measure(_Batch(worlds, policies, utilities, references, *joined_worlds(cases)))
+    return _measure(worlds, policies, utilities, references, joined_worlds(cases))
 
 
 # Actions times states times problems of one world that are worked on together.
@@ -447,18 +408,11 @@ def known_utility(
 
     Args:
         mdp: the world.
-        policy: [S, A] or [H, S, A], rows summing to 1 within 1e-9.
+        policy: [S, A] or [H, S, A].
         utility: [S], [S, A], [H, S] or [H, S, A], reward units; default `mdp.reward`.
-        reference: the policy that scores 0, [S, A] or [H, S, A]; default uniform, as in the
-            paper. With a habit as the reference, MEG asks for goal-directedness beyond it.
+        reference: the policy that scores 0, [S, A] or [H, S, A]; default uniform. With a habit
+            as the reference, MEG asks for goal-directedness beyond it.
         progress: called after each pass over all decisions, with a `Progress`.
-
-    Returns:
-        A `MegResult`; a utility that no choice influences scores 0, and a note says so.
-
-    Raises:
-        InvalidPolicyError: policy or reference is not a policy of this MDP.
-        InvalidUtilityError: utility does not fit this MDP, or varies by less than 1e-290.
 
     Source: MEG paper (NeurIPS 2024), Definition 3.2, Theorem 5.1.
     Cost: about ten passes of O(H * transitions).
@@ -471,9 +425,7 @@ def known_utility(
         >>> print(round(result.value, 4), round(result.rationality, 4))
         0.1927 0.6931
     """
-    if progress is None:
-        return known_utility_many(mdp, [policy], utilities=[utility], reference=reference)[0]
-    log_reference = log_of_reference(mdp, reference)
+    log_reference = planning.log_of_reference(mdp, reference)
     return measure_known(mdp, [policy], [utility], log_reference, reference, progress)[0]
 
 
@@ -490,17 +442,8 @@ def known_utility_many(
     Results are those of single calls, up to rounding, in the order given. Worlds of like shape
     (numbers of states and actions, horizon, discount) are measured together, which is faster.
 
-    Args:
-        mdp: the world, or B worlds.
-        policies: B policies, or one that is measured in every world or against every utility.
-        utilities: B utilities, or one for all; default each world's own reward.
-        reference: as in `known_utility`, shared by the batch.
-        references: B of them, None among them for the uniform policy; in place of `reference`.
-
-    Raises:
-        InvalidParameterError: numbers of worlds, policies, utilities and references that do not
-            go together.
-        InvalidPolicyError, InvalidUtilityError: as `known_utility`; the error names the world.
+    There are B worlds, policies, utilities (default: each world's own reward) and references (None
+    for the uniform policy), or one for all; `reference` is shared by all.
 
     Example: the mouse of `known_utility`, and one that finds its cheese in the other place.
         >>> to_cheese, to_nothing = [0, 1, 0], [0, 0, 1]
@@ -517,7 +460,7 @@ def known_utility_many(
     if not isinstance(mdp, TabularMDP) or references is not None:
         return measure_parts(cases, _together, _alone)
     compared: list[ArrayLike | None] = [None] if utilities is None else list(utilities)
-    log_reference = log_of_reference(mdp, reference)
+    log_reference = planning.log_of_reference(mdp, reference)
     # A part of the batch whose arrays stay in cache costs less than the whole at once.
     part = max(1, _PART_ENTRIES // (mdp.n_actions * mdp.n_states))
     results = []

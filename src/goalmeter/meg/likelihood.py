@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import AnyArray, ArrayLike, FloatArray
+from goalmeter._types import AnyArray, ArrayLike, FloatArray, IntArray
+from goalmeter.meg import preconditioners
 from goalmeter.meg.behaviour import (
     EvidencePoint,
     LinearClass,
@@ -23,16 +24,7 @@ from goalmeter.meg.behaviour import (
     first_size,
     linear_class,
 )
-from goalmeter.meg.preconditioners import (
-    FeatureSpace,
-    Operator,
-    Space,
-    behaviour_entries,
-    by_cholesky,
-    counted,
-    model_visits,
-    space_of,
-)
+from goalmeter.meg.preconditioners import FeatureSpace, Operator, Space
 from goalmeter.meg.soft_model import NewtonSystem, SoftModel, conjugate_gradients
 from goalmeter.tabular.backup import Backup, problem
 from goalmeter.tabular.mdp import TabularMDP
@@ -45,8 +37,7 @@ from goalmeter.tabular.transition import Block
 TrajectoriesLike = (
     Trajectories | tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
 )
-# Stands for minus infinity where averages are taken with weights that may be 0.
-_RULED_OUT = -1e30
+_RULED_OUT = -1e30  # stands for minus infinity where averages are taken with weights that may be 0
 # Classes of more weights are climbed by products with their information alone, but for utilities
 # over actions: most actions of a log's states are hardly ever seen, and the products too many.
 LARGE_WEIGHTS = 100
@@ -54,19 +45,16 @@ LARGE_WEIGHTS = 100
 
 @dataclass(frozen=True)
 class TrajectoryGroup:
-    """Trajectories of one MDP, as a `Behaviour`, with the class of utilities fitted to them.
-
-    `weight` is what each trajectory counts: 1 / n of all that are pooled, see `pooled`.
-    `levels` [L] are the decision steps of the log's columns where they are not 0, 1, 2, ...: in a
-    process with branches several decisions belong to one step.
-    """
+    """Trajectories of one MDP, as a `Behaviour`, with the class of utilities fitted to them."""
 
     mdp: TabularMDP
     trajectories: Trajectories
     utilities: LinearClass
     log_reference: FloatArray | None
+    # The decision steps of the log's columns where they are not 0, 1, 2, ...: in a process with
+    # branches several decisions belong to one step.
     levels: tuple[int, ...] | None = None
-    weight: float = 1.0
+    weight: float = 1.0  # of each trajectory: 1 / n of all that are pooled
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -76,9 +64,18 @@ class TrajectoryGroup:
         columns = range(self.trajectories.states.shape[1])
         return tuple(0 if self.mdp.horizon is None else t for t in columns)
 
-    def columns(self, step: int) -> list[int]:
-        """The columns of the log that belong to a decision step."""
-        return [t for t, at in enumerate(self.steps) if at == step]
+    def decisions(self, step: int) -> Iterator[tuple[IntArray, IntArray, IntArray, float]]:
+        """For each column of a step: trajectories, actions, states, and a decision's weight."""
+        for t, at in enumerate(self.steps):
+            if at == step:
+                yield self.column(t)
+
+    def column(self, t: int) -> tuple[IntArray, IntArray, IntArray, float]:
+        """The trajectories that reach a column, their actions and states, a decision's weight."""
+        log = self.trajectories
+        at = np.flatnonzero(log.length > t)
+        decay = 1.0 if self.mdp.horizon is not None else self.mdp.discount**t
+        return at, log.actions[at, t], log.states[at, t], decay
 
     @property
     def utility(self) -> Rewards:
@@ -87,11 +84,9 @@ class TrajectoryGroup:
 
     def weights(self, step: int, states: slice) -> FloatArray:
         """Weight that lies on each action and state: [A, n, 1]."""
-        log = self.trajectories
         out = np.zeros((self.mdp.n_actions, self.mdp.n_states))
-        for t in self.columns(step):
-            at = log.length > t
-            np.add.at(out, (log.actions[at, t], log.states[at, t]), self.decay(t) * self.weight)
+        for _, actions, at, decay in self.decisions(step):
+            np.add.at(out, (actions, at), decay * self.weight)
         return out[:, states, None]
 
     def model(self, theta: FloatArray) -> SoftModel:
@@ -104,16 +99,11 @@ class TrajectoryGroup:
 
     def visits(self, *, power: int = 1) -> FloatArray:
         """Weight of each state at each decision [T, S], decays raised to a power."""
-        log = self.trajectories
         out = np.zeros((self.mdp.steps, self.mdp.n_states))
         for t, row in enumerate(self.steps):
-            at = log.length > t
-            np.add.at(out[row], log.states[at, t], self.decay(t) ** power * self.weight)
+            _, _, states, decay = self.column(t)
+            np.add.at(out[row], states, decay**power * self.weight)
         return out
-
-    def decay(self, t: int) -> float:
-        """Weight of decision t as evidence."""
-        return 1.0 if self.mdp.horizon is not None else self.mdp.discount**t
 
 
 def pooled(groups: Sequence[TrajectoryGroup]) -> list[TrajectoryGroup]:
@@ -125,40 +115,32 @@ def pooled(groups: Sequence[TrajectoryGroup]) -> list[TrajectoryGroup]:
 def evidence_by_trajectory(
     group: TrajectoryGroup, model: SoftModel, *, mix: float = 0.0
 ) -> FloatArray:
-    """sum_t log(model / reference) of each trajectory, nats: [N].
-
-    With `mix` the model is mixed with that share of the reference, decision by decision, so
-    that an action it rules out costs -log(mix) nats instead of infinity.
-    """
-    log = group.trajectories
-    out = np.zeros(len(log))
+    """sum_t log(model / reference) of each trajectory, nats: [N]."""
+    # With a share `mix` of the reference, an action that the model rules out costs -log(mix).
+    out = np.zeros(len(group.trajectories))
     for t, step in enumerate(group.steps):
-        at = log.length > t
-        ratio = model.step(step)[1][log.actions[at, t], log.states[at, t]]
+        at, actions, states, decay = group.column(t)
+        ratio = model.step(step)[1][actions, states]
         if mix > 0:
             ratio = np.log((1.0 - mix) * np.exp(ratio) + mix)
-        out[at] += group.decay(t) * ratio
+        out[at] += decay * ratio
     return out
 
 
 def curves_by_trajectory(group: TrajectoryGroup, rationality: FloatArray) -> FloatArray:
-    """Evidence of each trajectory for a known utility at G rationalities, nats: [N, G].
-
-    Where a rationality rules an action out, a loss that no average can make good.
-    """
-    log = group.trajectories
-    out = np.zeros((len(log), len(rationality)))
+    """Evidence of each trajectory for a known utility at G rationalities, nats: [N, G]."""
+    # Where a rationality rules an action out, a loss that no average can make good.
+    out = np.zeros((len(group.trajectories), len(rationality)))
     task = problem(group.mdp, group.utility, rationality, group.log_reference)
     # A branching process has a trajectory in several blocks at a time, and blocks are threads'.
     writing = Lock()
 
     def visit(step: int, block: Block, done: Backup) -> None:
-        for t in group.columns(step):
-            in_block = (log.states[:, t] >= block.start) & (log.states[:, t] < block.stop)
-            at = np.flatnonzero((log.length > t) & in_block)
-            ratio = done.log_ratio[log.actions[at, t], log.states[at, t] - block.start]
+        for at, actions, states, decay in group.decisions(step):
+            here = (states >= block.start) & (states < block.stop)
+            ratio = done.log_ratio[actions[here], states[here] - block.start]
             with writing:
-                out[at] += group.decay(t) * ratio
+                out[at[here]] += decay * ratio
 
     backward(task, visit, derivatives=False)
     return np.maximum(out, _RULED_OUT)
@@ -166,25 +148,21 @@ def curves_by_trajectory(group: TrajectoryGroup, rationality: FloatArray) -> Flo
 
 def scores_by_trajectory(group: TrajectoryGroup, model: SoftModel) -> FloatArray:
     """Gradient in the weights of each trajectory's evidence: [N, D]."""
-    log, d = group.trajectories, group.utilities.n_weights
-    n = len(log)
+    n, d = len(group.trajectories), group.utilities.n_weights
+    if d > LARGE_WEIGHTS and n < d:
+        # One pass forwards for each trajectory, instead of one backwards for each weight.
+        def weights(step: int) -> FloatArray:
+            used = np.zeros((group.mdp.n_actions, group.mdp.n_states, n))
+            for at, actions, states, decay in group.decisions(step):
+                np.add.at(used, (actions, states, at), decay)
+            return used
+
+        return model.adjoint(weights).T
     out = np.zeros((n, d))
-    if d <= LARGE_WEIGHTS or n >= d:
-        for step, psi in model.tangents(np.eye(d)):
-            for t in group.columns(step):
-                at = log.length > t
-                out[at] += group.decay(t) * psi[log.actions[at, t], log.states[at, t]]
-        return out
-
-    # One pass forwards for each trajectory, instead of one backwards for each weight.
-    def weights(step: int) -> FloatArray:
-        used = np.zeros((group.mdp.n_actions, group.mdp.n_states, n))
-        for t in group.columns(step):
-            at = np.flatnonzero(log.length > t)
-            np.add.at(used, (log.actions[at, t], log.states[at, t], at), group.decay(t))
-        return used
-
-    return model.adjoint(weights).T
+    for step, psi in model.tangents(np.eye(d)):
+        for at, actions, states, decay in group.decisions(step):
+            out[at] += decay * psi[actions, states]
+    return out
 
 
 def group_trajectories(
@@ -292,6 +270,7 @@ class Fit:
 
 def fit_known(groups: Sequence[TrajectoryGroup]) -> Fit:
     """The rationality that predicts trajectories best, for classes of one weight."""
+    from scipy.optimize import minimize_scalar
 
     def evaluate(b: FloatArray) -> EvidencePoint:
         tasks = [problem(g.mdp, g.utility, b, g.log_reference) for g in groups]
@@ -305,7 +284,21 @@ def fit_known(groups: Sequence[TrajectoryGroup]) -> Fit:
     wide = np.concatenate([_SCAN * abs(near), _ANYWHERE])
     grid = np.unique(np.concatenate([[-np.inf, 0.0, np.inf], -wide, wide, near * _CLOSE]))
     curves = np.concatenate([curves_by_trajectory(g, grid) for g in groups])
-    best, value = _highest(evaluate, best, value, grid, curves)
+    # The best of all: the root of the slope, or a better one that the grid shows.
+    heights = curves.mean(axis=0)
+    top = int(heights.argmax())
+    if heights[top] > value + 1e-9:
+        if np.isfinite(grid[top]):
+            low, high = grid[max(top - 1, 1)], grid[min(top + 1, len(grid) - 2)]
+            optimum = minimize_scalar(
+                lambda b: -float(evaluate(np.array([b])).value[0]),
+                bounds=(low, high),
+                method="bounded",
+                options={"xatol": 1e-10 * abs(high - low)},
+            )
+            best, value = np.array([optimum.x]), -float(optimum.fun)
+        else:
+            best, value = grid[top : top + 1], float(heights[top])
     models = [fitted_model(g, best) for g in groups]
     return Fit(best, models, value, bool(np.isinf(best[0])), curves)
 
@@ -316,7 +309,7 @@ def fit_class(groups: Sequence[TrajectoryGroup]) -> Fit:
     if utilities.n_weights > LARGE_WEIGHTS and not utilities.on_actions:
         return _fit_large(groups)
     visits = [g.visits() for g in groups]
-    theta = np.zeros(groups[0].utilities.n_weights)
+    theta = np.zeros(utilities.n_weights)
     models, value = _models_at(groups, theta)
     damping = 0.0
     for _ in range(_LIKELIHOOD_MAX_STEPS):
@@ -357,32 +350,6 @@ def _diverges(models: list[SoftModel], visits: list[FloatArray], step: FloatArra
     return False
 
 
-def _highest(
-    evaluate: Callable[[FloatArray], EvidencePoint],
-    best: FloatArray,
-    value: float,
-    grid: FloatArray,
-    curves: FloatArray,
-) -> tuple[FloatArray, float]:
-    """The best rationality of all: the root of the slope, or a better one that the grid shows."""
-    heights = curves.mean(axis=0)
-    top = int(heights.argmax())
-    if heights[top] <= value + 1e-9:
-        return best, value
-    if not np.isfinite(grid[top]):
-        return grid[top : top + 1], float(heights[top])
-    from scipy.optimize import minimize_scalar
-
-    low, high = grid[max(top - 1, 1)], grid[min(top + 1, len(grid) - 2)]
-    optimum = minimize_scalar(
-        lambda b: -float(evaluate(np.array([b])).value[0]),
-        bounds=(low, high),
-        method="bounded",
-        options={"xatol": 1e-10 * abs(high - low)},
-    )
-    return np.array([optimum.x]), -float(optimum.fun)
-
-
 def fitted_model(group: TrajectoryGroup, theta: FloatArray) -> SoftModel:
     """The model of fitted weights; at infinity, free choice among the actions that are optimal."""
     if not np.isinf(theta).any():
@@ -393,16 +360,13 @@ def fitted_model(group: TrajectoryGroup, theta: FloatArray) -> SoftModel:
 
 # --- Large classes --------------------------------------------------------------------------------
 # Damped steps with the information of the states that the log visits (Fisher's scoring) lead to a
-# maximum. Where nothing is left to chance and all logs are whole, the evidence of a log is that of
-# a policy: it is concave, and its second derivative is the information of the states that the
-# *model* visits. Steps with that go first. Systems are solved by conjugate gradients with the
-# preconditioners of `meg.preconditioners`; the information of several worlds adds up.
+# maximum. Where nothing is left to chance and all logs are whole, the evidence is that of a policy,
+# whose second derivative has the states that the *model* visits: steps with these go first.
 
 _MAX_STEPS = 200
 _LEAST = 1e-14
 _ACCURACY, _LAST_ACCURACY, _CG_STEPS, _MANY_PRODUCTS = 1e-2, 1e-6, 200, 60
-# As in `goalmeter.meg.visit_matching`.
-_LEAST_SHARE, _GOOD_SHARE, _HALF = 0.1, 0.3, 0.55
+_LEAST_SHARE, _GOOD_SHARE, _HALF = 0.1, 0.3, 0.55  # as in `goalmeter.meg.visit_matching`
 _ROUNDING, _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e-14, 1e3
 # Damping below which a step promises what there is to gain, and a range of weights beyond which
 # digits are lost.
@@ -460,11 +424,11 @@ class _Part(NamedTuple):
             # A feature for every entry of a utility that does not depend on time.
             every: Any = sp.identity(utilities.n_weights, format="csr")
             group = replace(group, utilities=replace(utilities, matrix=every))
-        start = counted(group.model(np.zeros(utilities.n_weights)))
+        start = preconditioners.counted(group.model(np.zeros(utilities.n_weights)))
         group = replace(group, utilities=start.utilities)
-        target = behaviour_entries(group.utilities, group)
+        target = preconditioners.behaviour_entries(group.utilities, group)
         share = float(np.full(len(group.trajectories), group.weight).sum())
-        return cls(group, group.visits(), share, target, space_of(start, target))
+        return cls(group, group.visits(), share, target, preconditioners.space_of(start, target))
 
     @property
     def telescopes(self) -> bool:
@@ -481,7 +445,6 @@ class _Part(NamedTuple):
 def _models_at(
     groups: Sequence[TrajectoryGroup], theta: FloatArray
 ) -> tuple[list[SoftModel], float]:
-    """The models of weights, and their average evidence."""
     models = [group.model(theta) for group in groups]
     pairs = zip(models, groups, strict=True)
     return models, float(sum(model.evidence(group) for model, group in pairs))
@@ -497,7 +460,7 @@ def _damped_step(
     scale = np.zeros_like(gradient)
     for m, part in pairs:
         wanted = m.utilities.collect(part.target)[:, 0]
-        scale += part.space.scale(m, part.share * model_visits(m), wanted)
+        scale += part.space.scale(m, part.share * preconditioners.model_visits(m), wanted)
     added = damping * (scale + _LEAST) + _LEAST
     products = 0
 
@@ -511,13 +474,13 @@ def _damped_step(
     formed = [s for s in spaces if isinstance(s, FeatureSpace) and s.forms]
     nearly: Operator = lambda right: right / (scale + added)  # noqa: E731
     if len(parts) == 1:
-        visits = model_visits(models[0]) + _LEAST
+        visits = preconditioners.model_visits(models[0]) + _LEAST
         nearly = spaces[0].preconditioner(models[0], visits, added, states[0])
     elif len(formed) == len(parts):
         each = zip(formed, models, states, strict=True)
         system = np.sum([space.nearly(m, now) for space, m, now in each], axis=0)
         system[np.diag_indices_from(system)] += added
-        nearly = by_cholesky(system)
+        nearly = preconditioners.by_cholesky(system)
     step = conjugate_gradients(product, gradient, accuracy, nearly, _CG_STEPS)
     if products > _MANY_PRODUCTS and len(models) == 1:
         spaces[0].give_up()

@@ -26,7 +26,6 @@ from goalmeter.meg.behaviour import (
 from goalmeter.meg.certificate import (
     Bounds,
     LinearFit,
-    Reached,
     UtilitySearch,
     matching_certificate,
     model_certificate,
@@ -37,6 +36,7 @@ from goalmeter.meg.result import (
     STOPPED_BY,
     FitInterrupted,
     MegResult,
+    Reached,
     TimeIsUp,
     Watch,
     duration,
@@ -49,17 +49,13 @@ from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.policies import normalised_notes
 
 # --- Penalised ------------------------------------------------------------------------------------
-# Far-out optima defeat plain Newton steps: utilities may have to grow without bound, in directions
-# whose sizes lie many powers of ten apart. With a penalty on their size the problem is well posed,
-# and so is its dual, a search among policies x:
+# Utilities may have to grow without bound, in directions whose sizes lie many powers of ten apart,
+# which defeats plain Newton steps. With a penalty the problem and its dual are well posed,
 #
 #     max over theta of  f(theta) - e/2 |theta|^2   =   min over x of  KL(x) + |r(x)|^2 / (2 e),
 #
-# with r(x) what the behaviour's features exceed those of x by. The optimal x is the model of the
-# optimal theta, and r = e theta. As e falls, f(theta) rises to the maximum of the evidence, and r
-# vanishes: value and bound close on each other. Each e takes a few Newton steps from the solution
-# of the one before. The bound that is reported is weak duality at whatever policy the search has
-# come to (`goalmeter.meg.certificate`).
+# r(x) what the behaviour's features exceed those of x by, e theta at the optimum. As e falls, value
+# and bound close on each other; each e takes a few Newton steps from the solution before.
 
 # The path is for classes of up to this many weights, where forming the information takes no more
 # than this many multiplications: about a second for each of a hundred Newton steps.
@@ -86,10 +82,7 @@ def is_small(mdp: TabularMDP, utilities: LinearClass) -> bool:
 
 
 def penalised_path(search: UtilitySearch, start: SoftModel) -> LinearFit:
-    """The best utility of a class and a bound, by Newton steps along falling penalties.
-
-    It leads from the model of weights 0 to where value and bound are within the tolerance.
-    """
+    """The best utility of a class, by Newton steps along falling penalties from weights 0."""
     behaviour = search.behaviour
     at = _Point(start, start.evidence(behaviour), start.gradient(behaviour))
     fit = search.checked(search.fit(start, at.value))
@@ -102,7 +95,14 @@ def penalised_path(search: UtilitySearch, start: SoftModel) -> LinearFit:
             if after is None:
                 break
             at = after
-        _certify(at, search.bounds)
+        proven = model_certificate(at.model, at.gradient)
+        search.bounds.add(proven)
+        if at.value - proven.kl < _NEAR:
+            # The policy that a Newton step would match proves more.
+            _, psi = newton_step(at.model, at.gradient)
+            matching = matching_certificate(at.model, psi, at.gradient)
+            if matching is not None:
+                search.bounds.add(matching)
         before, highest = fit.gap, max(highest, last.value)
         now = search.checked(search.fit(at.model, at.value))
         if now.error > before:
@@ -161,23 +161,9 @@ def _penalised_step(at: _Point, behaviour: Behaviour, penalty: float) -> _Point 
     return None
 
 
-def _certify(at: _Point, bounds: Bounds) -> None:
-    """Add what the model's own policy proves, and the policy that a Newton step would match."""
-    proven = model_certificate(at.model, at.gradient)
-    bounds.add(proven)
-    if at.value - proven.kl < _NEAR:
-        _, psi = newton_step(at.model, at.gradient)
-        matching = matching_certificate(at.model, psi, at.gradient)
-        if matching is not None:
-            bounds.add(matching)
-
-
 # --- Linear ---------------------------------------------------------------------------------------
 # The evidence is concave in the weights, so damped Newton steps find its global maximum, faces at
-# infinity included. The certificate comes from the other side, the maximum-entropy problem.
-#
-# Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximum causal entropy
-# (Ziebart 2010).
+# infinity included. Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4.
 
 # Classes of more weights are fitted by matching visits, and with features those where forming the
 # information takes more multiplications. Measured on grids, that is quicker from there on; below,
@@ -202,12 +188,7 @@ def fit_linear(
     ceiling: float,
     watch: Watch[LinearFit] | None = None,
 ) -> LinearFit:
-    """Maximise the evidence of a policy's behaviour over a linear class.
-
-    Stops when bound and value differ by at most `tolerance`, or when rounding ends progress.
-    `ceiling` is a bound that is known beforehand (see `MegResult`), nats. `watch` is told of every
-    step; it has the best so far where it, or the keyboard, ends the search from within.
-    """
+    """Maximise the evidence of a policy's behaviour over a linear class."""
     search = UtilitySearch(behaviour, tolerance, Bounds(ceiling), watch or Watch())
     zero = np.zeros(utilities.n_weights)
     start = SoftModel(behaviour.mdp, utilities, zero, log_reference, search.watch.check, behaviour)
@@ -269,11 +250,7 @@ def _confined(start: SoftModel, behaviour: Behaviour) -> tuple[SoftModel, list[F
 def _at_infinity(
     search: UtilitySearch, fit: LinearFit, model: SoftModel, directions: list[FloatArray]
 ) -> LinearFit | None:
-    """The best utility inside the faces at infinity that a linear program finds; None without.
-
-    `fit` is the best so far, `model` the start of the class, and `directions` what it is confined
-    by already.
-    """
+    """The best utility inside the faces that a linear program finds; None without."""
     behaviour = search.behaviour
     search.watch.tell(fit, stage="faces at infinity", step=0, of=1)
     found = list(directions)
@@ -367,16 +344,10 @@ def _ascend(search: UtilitySearch, model: SoftModel, stage: str) -> LinearFit:
 
 
 def _climb(
-    system: NewtonSystem,
-    fit: LinearFit,
-    behaviour: Behaviour,
-    gradient: FloatArray,
-    damping: float,
+    system: NewtonSystem, fit: LinearFit, behaviour: Behaviour, gradient: FloatArray, damping: float
 ) -> tuple[SoftModel, float, float] | None:
-    """The model after a damped step (Levenberg-Marquardt), its value, and the next damping.
-
-    None if rounding forbids a step that gains.
-    """
+    """The model after a damped step (Levenberg-Marquardt), its value, and the next damping."""
+    # None if rounding forbids a step that gains.
     while damping < 1e12:
         step = system.solve(gradient, damping=damping)
         promised = float(gradient @ step)
@@ -409,18 +380,16 @@ def linear_utility(
     tolerance: float = TOLERANCE,
     watch: Watch[LinearFit] | None = None,
 ) -> MegResult:
-    """The linear classes of `goalmeter.meg.unknown_utility`, arguments and errors as there.
-
-    The `watch` is told of every step and ends the search.
-    """
+    """`goalmeter.meg.unknown_utility` of the linear classes."""
     utilities = linear_class(mdp, features, over)
     if is_large(mdp, utilities):
         utilities = tabular(utilities)
     log_reference = log_of_reference(mdp, reference)
     notes, behaviour = class_notes(utilities, policy, reference), behaviour_of(mdp, [policy])
-    return measure_class(behaviour, utilities, log_reference, tolerance, watch=watch, notes=notes)[
-        0
-    ]
+    result, _ = measure_class(
+        behaviour, utilities, log_reference, tolerance, watch=watch, notes=notes
+    )
+    return result
 
 
 def class_notes(
@@ -446,14 +415,11 @@ def measure_class(
     watch: Watch[LinearFit] | None = None,
     notes: tuple[str, ...] = (),
 ) -> tuple[MegResult, LinearFit]:
-    """The best utility of a class for a policy's behaviour, and the fit that it comes from.
-
-    `log_reference` is [T, A, S], or None for uniform; `tolerance` counts as certified, nats; the
-    timeout of the `watch` ends the search with what was reached by then; `notes` come first.
-    """
+    """The best utility of a class for a policy's behaviour, and the fit that it comes from."""
     watch = watch or Watch()
     check_tolerance(tolerance)
-    maximum, ceiling = yardstick(behaviour, log_reference, utilities.tells_apart()).of()
+    scale = yardstick(behaviour, log_reference, utilities.tells_apart())
+    maximum, ceiling = (float(each[0]) for each in scale)
     near = 0.1 * tolerance  # the rest is room for the value's own rounding
     stopped = None
     try:
@@ -503,13 +469,9 @@ def class_result(
     infinite: bool,
     ended: tuple[str, float] | None = None,
 ) -> MegResult:
-    """The result of a search for the best utility of a class.
-
-    `scale` are maximum and ceiling of the behaviour, `weights` [D] those of the utility to show,
-    `shares` the evidence by decision step [H] and by state [S], all nats; `infinite` says that the
-    value is the limit of ever larger utilities, and `ended` what stopped the search, if anything
-    did, and after how many seconds.
-    """
+    """The result of a search for the best utility of a class."""
+    # `scale`: maximum and ceiling; `shares`: evidence by step [H] and state [S]; `infinite`: the
+    # limit of ever larger utilities; `ended`: what stopped the search, after how many seconds.
     mdp, utilities, uniform, tolerance, notes = options
     maximum, ceiling = scale
     error = max(rounding(mdp), reached.error)

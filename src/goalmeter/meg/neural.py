@@ -26,6 +26,7 @@ from goalmeter.meg.result import (
     FitInterrupted,
     Listener,
     MegResult,
+    Reached,
     TimeIsUp,
     Watch,
     duration,
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-# One-hot inputs [S, S] are made up to this many states.
-_ONE_HOT_STATES = 4_096
+_ONE_HOT_STATES = 4_096  # one-hot inputs [S, S] are made up to this many states
 HIDDEN = 256
 
 # heard(restart, iteration, best value in nats, the utilities so far)
@@ -69,9 +69,8 @@ def neural_utility(
     Args:
         mdp: the world.
         policy: [S, A] or [H, S, A].
-        module: torch module from inputs [S, F] to utilities [S] or [S, 1]; layers are
-            initialised by their `reset_parameters`. Default: the paper's MLP, one hidden
-            layer of 256.
+        module: torch module from inputs [S, F] to utilities [S] or [S, 1], initialised by
+            `reset_parameters`. Default: the paper's MLP, one hidden layer of 256.
         inputs: state features [S, F] that the module reads; default one-hot.
         seeds: one restart for each.
         iterations: L-BFGS iterations a restart.
@@ -81,25 +80,24 @@ def neural_utility(
 
     Raises:
         FitInterrupted: interrupted at the keyboard; its attribute `result` is the best so far.
-        MissingExtraError: torch is not installed.
-        InvalidUtilityError: inputs, or what the module returns, do not fit the MDP.
-        InvalidParameterError: no seeds, or iterations below 1.
 
     Source: MEG paper (NeurIPS 2024), section 5, Algorithm 2; section 6 for the network.
     """
     chosen = list(seeds)
     class_, behaviour = linear_class(mdp), behaviour_of(mdp, [policy])
     log_reference = log_of_reference(mdp, reference)
-    _, ceiling = yardstick(behaviour, log_reference, class_.tells_apart()).of()
+    ceiling = float(yardstick(behaviour, log_reference, class_.tells_apart())[1][0])
     # Loading torch takes seconds, which are not to be taken from the time for the search.
     require("torch", extra="neural", feature="a neural utility")
-    watch = Watch[_SoFar](progress, None if timeout is None else 0.5 * timeout)
+    watch = Watch[Reached](progress, None if timeout is None else 0.5 * timeout)
+    # A restart that had not begun to climb leaves the utility that is 0 everywhere.
+    so_far = [np.zeros(mdp.n_states)]
 
     def hear(restart: int, iteration: int, value: float, utilities: list[FloatArray]) -> None:
         stage = f"network: restart {restart + 1} of {len(chosen)}"
         most = iterations * (len(chosen) - restart)
-        so_far = _SoFar(value, ceiling, utilities)
-        watch.tell(so_far, stage=stage, step=iteration + 1, of=most)
+        so_far[:] = utilities
+        watch.tell(Reached(value, ceiling, 0.0, False), stage=stage, step=iteration + 1, of=most)
 
     stopped: str | None = None
     try:
@@ -114,8 +112,7 @@ def neural_utility(
         )
     except (TimeIsUp, KeyboardInterrupt) as cause:
         stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
-        # A restart that had not begun to climb leaves the utility that is 0 everywhere.
-        utilities = watch.best.utilities if watch.best else [np.zeros(mdp.n_states)]
+        utilities = so_far
     # The network's scale is arbitrary, so each utility gets its own best rationality.
     fits = [known_utility(mdp, policy, utility=u, reference=reference) for u in utilities]
     best = max(fits, key=lambda fit: fit.value)
@@ -152,12 +149,6 @@ def neural_utility(
     if stopped == "interrupt":
         raise FitInterrupted(result) from None
     return result
-
-
-class _SoFar(NamedTuple):
-    value: float
-    upper_bound: float
-    utilities: list[FloatArray]
 
 
 def neural_values(
@@ -215,12 +206,8 @@ def climb(
     heard: Heard | None = None,
     check: Callable[[], None] | None = None,
 ) -> list[FloatArray]:
-    """Algorithm 2: for each seed the best utility [D] that a module reaches, scaled to 0..1.
-
-    The module computes the D weights of the class from inputs [D, F]. `heard` is told of every
-    iteration (its last utility is that of the restart under way), and `check`, called in every
-    pass, raises what ends the search. Errors are those of `neural_utility`.
-    """
+    """Algorithm 2: for each seed the best utility [D] that a module reaches, scaled to 0..1."""
+    # `heard` is told of every iteration; `check`, called in every pass, raises what ends it.
     require("torch", extra="neural", feature="a neural utility")
     import torch
 
@@ -230,10 +217,6 @@ def climb(
             f"got {len(seeds)} seeds and {iterations} iterations, expected at least one of each"
         )
 
-    def evidence(utility: FloatArray) -> tuple[float, FloatArray]:
-        model = SoftModel(behaviour.mdp, utilities, utility, log_reference, check)
-        return model.evidence(behaviour), model.gradient(behaviour)
-
     features = torch.from_numpy(inputs)
     # New layers draw from torch's randomness; the caller's is left as it was, here and below.
     with torch.random.fork_rng(devices=[]):
@@ -241,78 +224,59 @@ def climb(
             hidden = torch.nn.Linear(features.shape[1], HIDDEN)
             module = torch.nn.Sequential(hidden, torch.nn.ReLU(), torch.nn.Linear(HIDDEN, 1))
     results: list[FloatArray] = []
-    best = -np.inf
+    highest = -np.inf
     for restart, seed in enumerate(seeds):
         # A fresh copy for each seed: the caller's module is neither trained nor moved to doubles.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             fresh = copy.deepcopy(module).double()
             fresh.apply(_reset)
-        ascent = _Ascent(evidence, fresh, features)
+        best, best_utility = -np.inf, np.zeros(len(inputs))
+
+        def loss(network: nn.Module = fresh) -> torch.Tensor:
+            """Minus the evidence, its gradient left in the parameters."""
+            nonlocal best, best_utility
+            network.zero_grad()
+            output = network(features)
+            d = len(features)
+            if output.shape not in ((d,), (d, 1)):
+                raise InvalidUtilityError(
+                    f"the module returns shape {shape_text(output.shape)}, expected [{d}] or "
+                    f"[{d}, 1]: one utility for each row of its inputs"
+                )
+            flat = output.reshape(-1)
+            utility = flat.detach().numpy().copy()
+            model = SoftModel(behaviour.mdp, utilities, utility, log_reference, check)
+            value, gradient = model.evidence(behaviour), model.gradient(behaviour)
+            if value > best:
+                best, best_utility = value, utility
+            # The evidence is planned in NumPy; its gradient enters the network's chain rule here.
+            flat.backward(-torch.from_numpy(gradient))
+            return torch.tensor(-value, dtype=torch.float64)
+
+        optimiser = torch.optim.LBFGS(
+            fresh.parameters(),
+            max_iter=1,
+            max_eval=25,
+            history_size=20,
+            line_search_fn="strong_wolfe",
+        )
         for iteration in range(iterations):
-            more = ascent.step()
+            last = best
+            optimiser.step(loss)  # type: ignore[no-untyped-call]
             if heard is not None:
-                so_far = [*results, _scaled(ascent.utility)]
-                heard(restart, iteration, max(best, ascent.best), so_far)
-            if not more:
+                heard(restart, iteration, max(highest, best), [*results, _scaled(best_utility)])
+            # Whether it gained enough for another.
+            if not best - last > 1e-8 * max(1.0, abs(best)):
                 break
-        best = max(best, ascent.best)
-        results.append(_scaled(ascent.utility))
+        highest = max(highest, best)
+        results.append(_scaled(best_utility))
     return results
 
 
 def _scaled(utility: FloatArray) -> FloatArray:
     low, width = float(utility.min()), float(np.ptp(utility)) or 1.0
     return (utility - low) / width
-
-
-class _Ascent:
-    """L-BFGS on the evidence as a function of a module's parameters."""
-
-    def __init__(
-        self,
-        evidence: Callable[[FloatArray], tuple[float, FloatArray]],
-        module: nn.Module,
-        features: torch.Tensor,
-    ) -> None:
-        import torch
-
-        self._evidence, self._module, self._features = evidence, module, features
-        self.best, self.utility = -np.inf, np.zeros(len(features))
-        self._optimiser = torch.optim.LBFGS(
-            module.parameters(),
-            max_iter=1,
-            max_eval=25,
-            history_size=20,
-            line_search_fn="strong_wolfe",
-        )
-
-    def step(self) -> bool:
-        """One iteration; whether it gained enough for another."""
-        last = self.best
-        self._optimiser.step(self._loss)  # type: ignore[no-untyped-call]
-        return self.best - last > 1e-8 * max(1.0, abs(self.best))
-
-    def _loss(self) -> torch.Tensor:
-        """Minus the evidence, its gradient left in the parameters."""
-        import torch
-
-        self._optimiser.zero_grad()
-        output = self._module(self._features)
-        d = len(self._features)
-        if output.shape not in ((d,), (d, 1)):
-            raise InvalidUtilityError(
-                f"the module returns shape {shape_text(output.shape)}, expected [{d}] or "
-                f"[{d}, 1]: one utility for each row of its inputs"
-            )
-        flat = output.reshape(-1)
-        utility = flat.detach().numpy().copy()
-        value, gradient = self._evidence(utility)
-        if value > self.best:
-            self.best, self.utility = value, utility
-        # The evidence is planned in NumPy; its gradient enters the network's chain rule here.
-        flat.backward(-torch.from_numpy(gradient))
-        return torch.tensor(-value, dtype=torch.float64)
 
 
 def _reset(layer: nn.Module) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,36 +16,23 @@ from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.tabular.mdp import TabularMDP
 
 # --- Value space ----------------------------------------------------------------------------------
-# The information of a class is a badly conditioned matrix in the utility; in the values W that a
-# utility gives rise to it is nearly local. Let W be the expected sum of a utility v under the
-# model's policy pi from each state on, nearly the same at all decision steps. Then v = B W, with
-# the sparse matrix B = I - g P_pi (g the discount), and
+# In the values W = B^-1 v that a utility v gives rise to under the policy pi, B = I - g P_pi, the
+# information is nearly local (derived in `docs/mathematics.md`):
 #
-#     v . (information) v  =  sum_t E_pi[psi psi]  =  W . L W,     L = P^T C P,
+#     v . (information) v  =  W . L W,     L = P^T C P,
 #     C(s) = sum_t d_t(s) (diag pi_t(s) - pi_t(s) pi_t(s)^T),
 #
-# so that (information + E)^-1 is nearly B (L + B^T E B)^-1 B^T, E diagonal. In the infinite problem
-# L = g^2 P^T C P, and the formula is exact. With a finite horizon P_pi is the average over decision
-# steps, each weighted by how often it is in a state, and what follows the last decision counts as
-# 0. Utilities of time and state have W_t - g P_pi W_(t+1) for B, and one matrix L for each
-# decision: exact too.
-#
-# Utilities over state-action pairs are a sum of two parts, whose inverses are added up. What tells
-# the actions of a state apart has the information C itself, one small block a state. Payments
-# w(s) - g E[w(s')] add up to what is paid first and last: their information is nearly P^T C P
-# divided by the number of decisions, and 0 in the infinite problem.
-#
-# Where behaviour is all but certain in a world with chance, all of this is far from it. Classes
-# of some hundred weights are then solved with the matrix itself.
-#
-# Source: `docs/mathematics.md`, which derives it.
+# so (information + E)^-1 is nearly B (L + B^T E B)^-1 B^T, E diagonal; in the infinite problem
+# exactly, with g^2 L. With a horizon P_pi is averaged over decisions, and what follows the last one
+# counts as 0. Utilities of time and state have one exact L for each decision. For those over state-
+# action pairs two inverses are added up: of C itself, for what tells actions apart, and of payments
+# w(s) - g E[w(s')], of which only the ends are felt: P^T C P over the number of decisions.
 
 Operator = Callable[[FloatArray], FloatArray]
 
 # Added to a matrix whose diagonal is 1, so that directions which no policy feels can be divided by.
 _RIDGE, _BLOCK_RIDGE = 1e-9, 1e-13
-# A smaller entry of a diagonal is a rounded zero.
-_LEAST_DIAGONAL = 1e-60
+_LEAST_DIAGONAL = 1e-60  # a smaller entry is a rounded zero
 # A factorisation takes about states * bandwidth^2 multiplications at most. Above this many, or
 # where the band is a good part of the matrix of a large world, diagonals do better.
 _BAND_WORK = 3e11
@@ -61,11 +48,9 @@ def can_be_dense(utilities: LinearClass) -> bool:
 
 
 class Space(ABC):
-    """Preconditioners for the models of one class.
+    """Preconditioners for the models of one class."""
 
-    `forms` is whether the nearly right matrix is formed at all; where it is not, and the
-    information itself is not either, weights count one by one.
-    """
+    # Where `forms` is False and the information itself is not formed, weights count one by one.
 
     def __init__(self, model: SoftModel, *, forms: bool = True) -> None:
         mdp = model.mdp
@@ -93,11 +78,9 @@ class Space(ABC):
         damping: FloatArray,
         states: FloatArray | None = None,
     ) -> Operator:
-        """What nearly solves (information + damping) v = right, damping diagonal [D].
-
-        `visits` are expected features of the model, [D], all positive; `states` [T, S] are whose
-        information is meant, by default the model's own.
-        """
+        """What nearly solves (information + damping) v = right, damping diagonal [D]."""
+        # `visits` are expected features of the model, [D], all positive; `states` [T, S] are whose
+        # information is meant.
         states = model.states if states is None else states
         if self._dense:
             return _densely(model, damping, states)
@@ -305,17 +288,12 @@ def _has_narrow_band(rows: Any, mdp: TabularMDP) -> bool:
 
 
 # --- Counted --------------------------------------------------------------------------------------
-# A constant added to a feature changes no policy, so every feature is counted from its least value:
-# expectations are then positive, as visits are, and changes of their logarithms make sense.
-#
-# What a behaviour never does is a face of its own (`goalmeter.meg.faces`): where it only ever
-# meets the least value of a feature, or the largest, a utility may make that feature ever less, or
-# more, attractive, for which all policies that surely meet nothing else are equally good.
-#
-# Source: generalised iterative scaling (Darroch and Ratcliff 1972) for changes of logarithms.
+# Every feature is counted from its least value, which changes no policy: expectations are then
+# positive, as visits are, and changes of their logarithms make sense (generalised iterative
+# scaling, Darroch and Ratcliff 1972). Where a behaviour only ever meets the least value of a
+# feature, or the largest, that is a face of its own (`goalmeter.meg.faces`).
 
-# With so small a share of entries that are not 0, products are quicker compressed.
-_SPARSE = 0.1
+_SPARSE = 0.1  # with so small a share of entries that are not 0, products are quicker compressed
 
 
 def tabular(utilities: LinearClass) -> LinearClass:
@@ -341,11 +319,8 @@ def counted(model: SoftModel) -> SoftModel:
 
 
 def met(utilities: LinearClass, visits: FloatArray) -> tuple[BoolArray, FloatArray]:
-    """The entries that a behaviour may meet, as far as single features tell, [T, A or 1, S].
-
-    Also the weights [D] of a utility that is at its largest there, and nowhere else. `visits` are
-    the behaviour's, in the entries of a utility, [T, A or 1, S, 1].
-    """
+    """The entries that a behaviour of some visits may meet, as far as single features tell."""
+    # Also the weights [D] of a utility that is at its largest there, and nowhere else.
     if utilities.matrix is None:
         return visits[..., 0] > 0, np.where(visits.ravel() > 0, 0.0, -1.0)
     matrix: Any = utilities.matrix
@@ -359,11 +334,9 @@ def met(utilities: LinearClass, visits: FloatArray) -> tuple[BoolArray, FloatArr
 
 
 def features_moved(model: SoftModel, change: FloatArray) -> FloatArray:
-    """How much a model's features [D] change where their logarithms are to change by `change` [D].
-
-    Each visit takes the average of what its features ask for, and the sum of all visits is held:
-    policies cannot bring about anything else.
-    """
+    """The change of a model's features [D] whose logarithms are to change by `change` [D]."""
+    # Each visit takes the average of what its features ask for, and the sum of all visits is held:
+    # policies cannot bring about anything else.
     matrix: Any = model.utilities.matrix
     visits = model_entries(model).ravel()
     total = np.asarray(matrix.sum(axis=1)).ravel()
@@ -372,25 +345,20 @@ def features_moved(model: SoftModel, change: FloatArray) -> FloatArray:
     return np.asarray(matrix.T @ (visits * moved))
 
 
-def entry_visits(
-    utilities: LinearClass, mdp: TabularMDP, mass: Callable[[int], FloatArray]
-) -> FloatArray:
-    """Visits in the entries of utilities, [T, A or 1, S, 1], of a mass [A, S, 1] at each step."""
-    visits = utilities.visits(1)
-    for t in range(mdp.steps):
-        utilities.tally(visits, t, mass(t))
+def model_entries(model: SoftModel) -> FloatArray:
+    """What a model is expected to visit in the entries of its utilities, [T, A or 1, S, 1]."""
+    visits = model.utilities.visits(1)
+    for t in range(model.mdp.steps):
+        model.utilities.tally(visits, t, (model.policy(t) * model.states[t])[..., None])
     return visits
 
 
-def model_entries(model: SoftModel) -> FloatArray:
-    """What a model is expected to visit, as `entry_visits`."""
-    policy, states = model.policy, model.states
-    return entry_visits(model.utilities, model.mdp, lambda t: (policy(t) * states[t])[..., None])
-
-
 def behaviour_entries(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
-    """What a behaviour is expected to visit, as `entry_visits`."""
-    return entry_visits(utilities, behaviour.mdp, lambda t: behaviour.weights(t, ALL))
+    """What a behaviour is expected to visit in the entries of utilities, [T, A or 1, S, 1]."""
+    visits = utilities.visits(1)
+    for t in range(behaviour.mdp.steps):
+        utilities.tally(visits, t, behaviour.weights(t, ALL))
+    return visits
 
 
 def model_visits(model: SoftModel) -> FloatArray:
@@ -399,18 +367,13 @@ def model_visits(model: SoftModel) -> FloatArray:
 
 
 # --- Feature space --------------------------------------------------------------------------------
-# With features Phi and the information H of utilities, the information of weights is Phi^T H Phi.
-# The values of features are what is still to be expected of each: with P_pi averaged over decision
-# steps,
+# With features Phi, values W of what is still to be expected of each, and P_pi averaged over steps,
 #
 #     W = (I - g P_pi)^-1 (features, averaged over pi),     Y(s, a) = features(s, a) + g E[W(s')],
-#     Phi^T H Phi  is nearly  sum over s of Y(s)^T C(s) Y(s),  C(s) = sum_t d_t (diag pi - pi pi^T),
+#     information  is nearly  sum over s of Y(s)^T C(s) Y(s),  C(s) = sum_t d_t (diag pi - pi pi^T).
 #
-# because psi(s, a) is Y(s, a) less its mean over actions. What the last decision leads to is
-# never paid, so its C(s) meets the features alone. Where the features of a state are alike for
-# all actions, they drop out. In the infinite problem this is exact.
-#
-# Source: `docs/mathematics.md`.
+# What the last decision leads to is never paid, so its C(s) meets the features alone. Features that
+# are alike for all actions of a state drop out. See `docs/mathematics.md`.
 
 _FEATURE_SPACE_RIDGE = 1e-13
 # Beyond, weights count one by one: forming the matrix would take longer than many products.
@@ -418,10 +381,7 @@ _MOST_WEIGHTS = 4000
 
 
 class FeatureSpace(Space):
-    """Preconditioners for the models of one class of features.
-
-    `target` are the visits of the behaviour that is fitted, [T, A or 1, S, 1].
-    """
+    """Preconditioners for one class of features; `target` are the visits of the behaviour."""
 
     def __init__(self, model: SoftModel, target: FloatArray) -> None:
         utilities = model.utilities
@@ -437,10 +397,7 @@ class FeatureSpace(Space):
         self._target_spread = np.asarray(self._squares.T @ target.ravel())
 
     def scale(self, model: SoftModel, visits: FloatArray, wanted: FloatArray) -> FloatArray:
-        """How much each weight may be felt by a model, and by the behaviour if any is wanted: [D].
-
-        `visits` are expected features, which do not tell it: see `ValueSpace`.
-        """
+        """How much each weight is felt by a model, and by the behaviour if any is wanted: [D]."""
         spread = np.asarray(self._squares.T @ model_entries(model).ravel())
         return spread + self._target_spread if wanted.any() else spread
 
@@ -454,19 +411,19 @@ class FeatureSpace(Space):
     def nearly(self, model: SoftModel, states: FloatArray) -> FloatArray:
         """Nearly the information of the weights, [D, D]."""
         matrix: Any = model.utilities.matrix
-        now = _moments(model, states)
-        moves = self._discount * (gathered(now.share) @ self._rows)
+        share, policy, spread, ending = _moments(model, states)
+        moves = self._discount * (gathered(share) @ self._rows)
         if not model.utilities.on_actions:
             later = self._discount * _summed(moves, matrix)
-            felt = self._rows.T @ (blocks_of(now.spread) @ self._rows)
+            felt = self._rows.T @ (blocks_of(spread) @ self._rows)
             return np.asarray(later.T @ (felt @ later))
-        mean = gathered(now.policy) @ matrix
+        mean = gathered(policy) @ matrix
         felt = matrix + self._discount * (self._rows @ _summed(moves, mean))
         felt = np.asarray(felt)
         # What the last decision leads to is not paid any more.
-        last = matrix.T @ (blocks_of(now.ending) @ matrix)
+        last = matrix.T @ (blocks_of(ending) @ matrix)
         last = last.toarray() if sp.issparse(last) else last
-        return np.asarray(felt.T @ (blocks_of(now.spread) @ felt) + last)
+        return np.asarray(felt.T @ (blocks_of(spread) @ felt) + last)
 
 
 def space_of(model: SoftModel, target: FloatArray) -> Space:
@@ -474,16 +431,12 @@ def space_of(model: SoftModel, target: FloatArray) -> Space:
     return ValueSpace(model) if model.utilities.matrix is None else FeatureSpace(model, target)
 
 
-class _Moments(NamedTuple):
+def _moments(
+    model: SoftModel, states: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """What a model does on average, all decisions but the last together."""
-
-    share: FloatArray  # of the visits of a state, those that take an action and go on: [A, S]
-    policy: FloatArray  # of all its visits, those that take an action: [A, S]
-    spread: FloatArray  # C: [A, A, S]
-    ending: FloatArray  # that of the last decision: [A, A, S]; 0 in the infinite problem
-
-
-def _moments(model: SoftModel, states: FloatArray) -> _Moments:
+    # Of the visits of a state, the share that takes an action and goes on [A, S], and that takes it
+    # [A, S]; C [A, A, S], and that of the last decision, which is 0 in the infinite problem.
     mdp, discount = model.mdp, model.utilities.discount
     uses, visits = np.zeros((mdp.n_actions, mdp.n_states)), np.zeros(mdp.n_states)
     spread = np.zeros((mdp.n_actions, mdp.n_actions, mdp.n_states))
@@ -499,7 +452,7 @@ def _moments(model: SoftModel, states: FloatArray) -> _Moments:
             add_spread(spread, policy, weight**2 * states[t])
             followed += weight * policy * model.states[t]
     visits = np.maximum(visits, np.finfo(float).tiny)
-    return _Moments(followed / visits, uses / visits, spread, ending)
+    return followed / visits, uses / visits, spread, ending
 
 
 def _summed(moves: Any, paid: Any) -> FloatArray:

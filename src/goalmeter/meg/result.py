@@ -7,12 +7,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import FloatArray
+from goalmeter.meg.behaviour import ROUNDING_SHARE
 from goalmeter.report.numbers import gap, general, nats, number, percent, rationality
 from goalmeter.report.tables import html_table, one_row
 
@@ -27,8 +28,7 @@ FLOORED = (
 )
 # Certified is what is known to this share of the maximum at least, whatever the tolerance.
 CERTIFIED_SHARE = 1e-3
-# Longer arrays are left out of JSON; Python has them.
-_JSON_ENTRIES = 10_000
+_JSON_ENTRIES = 10_000  # longer arrays are left out of JSON; Python has them
 # Fields and properties in JSON, after "meg".
 _IN_JSON: tuple[str, ...] = (
     *("upper_bound", "maximum", "fraction", "rationality", "method", "target", "reference"),
@@ -39,71 +39,53 @@ _IN_JSON: tuple[str, ...] = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MegResult:
-    """Maximum entropy goal-directedness of one behaviour.
-
-    Attributes:
-        value: MEG in nats; never negative.
-        upper_bound: proven bound on the same quantity, in nats, never above `maximum`; equal to
-            `value` up to `tolerance` where the optimum is certified, larger where `value` is a
-            lower bound.
-        maximum: nats that a fully predictable agent would score: the expected sum of
-            log |A| over the decisions that can matter (of -log of the least likely action's
-            reference probability where the reference is not uniform).
-        ceiling: nats that no utility of any class could exceed for this behaviour: `maximum`
-            less the behaviour's own entropy in those decisions.
-        rationality: beta, in inverse units of `utility`; +-inf for an optimum at infinity.
-        target: what goal-directedness was measured towards, in words.
-        method: how the number was obtained, in words.
-        tolerance: largest difference between bound and value that counts as certified, nats.
-        by_step: share of the value of each decision step, [H] nats (may be negative where the
-            hypothesis predicts worse than the reference); [1] for the infinite problem.
-        by_state: share of the value of each state, [S] nats.
-        utility: the maximising utility in a scale of its own (0 to 1 where it was found rather
-            than given), shaped like a reward; None where there is no single MDP.
-        reference: what 0 nats means, in words.
-        notes: plain statements a reader of the number needs.
-        stopped: "timeout" or "interrupt" where one of them ended the search: `value` is then the
-            best so far and `upper_bound` what was proven by then; None where it ran to its end.
-        bound_size: `upper_bound` holds for all utilities of the class up to this size, taken at
-            their rationality: a thousand times that of the best one reached; inf if for all.
-        bound_measure: what that size is: "range", the largest entry of a utility less its smallest
-            (for the utility shown, which has the range 1, this is `rationality`), or "weights",
-            the sum of a utility's absolute weights; "none" where `bound_size` is inf.
-    """
+    """Maximum entropy goal-directedness of one behaviour."""
 
     _JSON = _IN_JSON
 
-    value: float
+    value: float  # MEG in nats; never negative
+    # Proven bound on the same quantity, in nats, never above `maximum`; equal to `value` up to
+    # `tolerance` where the optimum is certified, larger where `value` is a lower bound
     upper_bound: float
+    # Nats that a fully predictable agent would score: the expected sum of log |A| over the
+    # decisions that can matter (of -log of the least likely action's reference probability where
+    # the reference is not uniform)
     maximum: float
+    # Nats that no utility of any class could exceed for this behaviour: `maximum` less the
+    # behaviour's own entropy in those decisions
     ceiling: float
-    rationality: float
-    target: str
-    method: str
-    tolerance: float
+    rationality: float  # beta, in inverse units of `utility`; +-inf for an optimum at infinity
+    target: str  # what goal-directedness was measured towards, in words
+    method: str  # how the number was obtained, in words
+    tolerance: float  # largest difference between bound and value that counts as certified, nats
+    # Share of the value of each decision step, [H] nats (may be negative where the hypothesis
+    # predicts worse than the reference); [1] for the infinite problem
     by_step: FloatArray = field(repr=False)
-    by_state: FloatArray = field(repr=False)
+    by_state: FloatArray = field(repr=False)  # share of the value of each state, [S] nats
+    # The maximising utility in a scale of its own (0 to 1 where it was found rather than given),
+    # shaped like a reward; None where there is no single MDP
     utility: FloatArray | None = field(repr=False, default=None)
-    reference: str = "uniform policy"
-    notes: tuple[str, ...] = ()
+    reference: str = "uniform policy"  # what 0 nats means, in words
+    notes: tuple[str, ...] = ()  # plain statements a reader of the number needs
+    # "timeout" or "interrupt" where one of them ended the search: `value` is then the best so far
+    # and `upper_bound` what was proven by then; None where it ran to its end
     stopped: str | None = None
+    # `upper_bound` holds for all utilities of the class up to this size, taken at their
+    # rationality: a thousand times that of the best one reached; inf if for all
     bound_size: float = math.inf
+    # What that size is: "range", the largest entry of a utility less its smallest (for the utility
+    # shown, which has the range 1, this is `rationality`), or "weights", the sum of a utility's
+    # absolute weights; "none" where `bound_size` is inf
     bound_measure: str = "none"
 
     @property
     def fraction(self) -> float:
-        """Value / maximum, in [0, 1]; 0 where no decision can matter.
-
-        This is McFadden's pseudo-R2 of the soft-optimal (logit) model against the reference.
-        """
+        """Value / maximum, in [0, 1], McFadden's pseudo-R2; 0 where no decision can matter."""
         return min(self.value / self.maximum, 1.0) if self.maximum > 0 else 0.0
 
     @property
     def signed(self) -> float:
-        """Value with the sign of the rationality: negative for a policy that pessimises.
-
-        Source: MEG paper (NeurIPS 2024), footnote 4.
-        """
+        """Value with the sign of the rationality: negative if it pessimises (paper, footnote 4)."""
         return math.copysign(self.value, self.rationality) if self.rationality else 0.0
 
     @property
@@ -122,10 +104,8 @@ class MegResult:
 
     @property
     def certified(self) -> bool:
-        """Whether the optimum is proven to within `tolerance`, and to a thousandth of the maximum.
-
-        An absolute tolerance alone would certify a number that is all tolerance.
-        """
+        """Whether the optimum is proven to within `tolerance` and a thousandth of the maximum."""
+        # An absolute tolerance alone would certify a number that is all tolerance.
         return self.gap <= min(self.tolerance, CERTIFIED_SHARE * self.maximum)
 
     def to_json(self) -> dict[str, Any]:
@@ -134,11 +114,7 @@ class MegResult:
         return {"meg": self.value} | fields | {"by_step": self.by_step.tolist()}
 
     def to_pandas(self) -> Any:
-        """Return the single numbers and texts of `to_json` as a data frame of one row.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return the single numbers and texts of `to_json` as a data frame of one row."""
         return one_row(self.to_json() | {"rationality": self.rationality})
 
     @property
@@ -166,7 +142,6 @@ class MegResult:
         ]
 
     def _repr_html_(self) -> str:
-        """The summary as a notebook shows it."""
         return html_table(self.heading, ("", ""), self.summary(), self.notes)
 
     def __str__(self) -> str:
@@ -206,23 +181,7 @@ def _json(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrajectoryMeg(MegResult):
-    """MEG estimated from trajectories: `value` is the maximised sample average (`raw`).
-
-    Attributes:
-        n: number of trajectories.
-        corrected: `raw` less its first-order bias, at least 0, nats; the estimate to quote.
-        unfloored: the same without the floor at 0, nats; to average over many estimates.
-        standard_error: of `corrected`, nats.
-        interval: bootstrap interval over trajectories for the behaviour's MEG, nats, widened for
-            fewer than ten; of fewer than five it is 0 to the maximum.
-        confidence: nominal coverage of the interval.
-        likelihood_ratio: 2 n raw, the statistic of the test of rationality 0.
-        degrees_of_freedom: of that test's chi-square.
-        p_value: probability of so large a statistic if actions were drawn from the reference.
-        held_out: cross-fitted evidence, nats a trajectory: each is scored by the model fitted to
-            the others, mixed with one part in (decisions fitted + 1) of the reference. Far below
-            `raw` where a rich class only overfits; NaN for a single trajectory.
-    """
+    """MEG estimated from trajectories: `value` is the maximised sample average (`raw`)."""
 
     # What one observation is called in a table; a subclass may count something else.
     _COUNTED = "trajectories"
@@ -232,15 +191,20 @@ class TrajectoryMeg(MegResult):
         *("likelihood_ratio", "degrees_of_freedom", "p_value", "held_out"),
     )
 
-    n: int
-    corrected: float
-    unfloored: float
-    standard_error: float
+    n: int  # number of trajectories
+    corrected: float  # `raw` less its first-order bias, at least 0, nats; the estimate to quote
+    unfloored: float  # the same without the floor at 0, nats; to average over many estimates
+    standard_error: float  # of `corrected`, nats
+    # Bootstrap interval over trajectories for the behaviour's MEG, nats, widened for fewer than
+    # ten; of fewer than five it is 0 to the maximum
     interval: tuple[float, float]
-    confidence: float
-    likelihood_ratio: float
-    degrees_of_freedom: float
-    p_value: float
+    confidence: float  # nominal coverage of the interval
+    likelihood_ratio: float  # 2 n raw, the statistic of the test of rationality 0
+    degrees_of_freedom: float  # of that test's chi-square
+    p_value: float  # probability of so large a statistic if actions were drawn from the reference
+    # Cross-fitted evidence, nats a trajectory: each is scored by the model fitted to the others,
+    # mixed with one part in (decisions fitted + 1) of the reference. Far below `raw` where a rich
+    # class only overfits; NaN for a single trajectory
     held_out: float
 
     @property
@@ -291,47 +255,56 @@ class TrajectoryMeg(MegResult):
 # A terminal is told of a search that lasts, at most so often, seconds.
 FIRST_WORD, NEXT_WORD = 5.0, 5.0
 
-# From this part of a timeout on, a search also looks for bounds on its way.
-_BOUND_FROM = 0.1
+_BOUND_FROM = 0.1  # from this part of a timeout on, a search also looks for bounds on its way
 
 # What ended a search, as a note says it.
 STOPPED_BY = {"timeout": "the timeout", "interrupt": "an interrupt"}
 
 
-class Bracketed(Protocol):
-    """What a search has reached: a value and a proven bound, nats."""
+@dataclass(frozen=True)
+class Reached:
+    """Where a search ended, or is so far."""
+
+    value: float  # evidence of the best model
+    upper_bound: float  # proven for every utility up to the size `bound_size`, nats
+    bound_size: float  # B of the certificate; 0 where the bound holds for all utilities
+    bound_by_range: bool  # whether B is of the utility's range, not of the sum of its weights
+    steps: int = 0  # Newton steps taken
+    # Whether the weights were still growing where the search ended, so that the optimum may lie at
+    # infinity without that being shown.
+    growing: bool = False
+    error: float = 0.0  # rounding error of the value, nats; see `UtilitySearch.checked`
 
     @property
-    def value(self) -> float:
-        """A lower bound on MEG."""
+    def gap(self) -> float:
+        """What bound and value differ by, nats."""
+        return self.upper_bound - self.value
 
     @property
-    def upper_bound(self) -> float:
-        """A proven upper bound."""
+    def doubt(self) -> float:
+        """Distance between value and bound, whichever is larger, plus the error, nats."""
+        return abs(self.gap) + self.error
+
+    def closes(self, tolerance: float) -> bool:
+        """Whether value and bound agree within the tolerance or a small rounding error."""
+        resolved = self.error <= max(tolerance, ROUNDING_SHARE * self.upper_bound)
+        return resolved and abs(self.gap) <= max(tolerance, self.error)
 
 
-Best = TypeVar("Best", bound=Bracketed)
+Best = TypeVar("Best", bound=Reached)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a search is.
+    """Where a search is."""
 
-    Attributes:
-        stage: what is being done, in words.
-        step: steps of this stage so far.
-        value: the best value so far, nats; a lower bound on MEG.
-        upper_bound: the bound so far, nats; proven.
-        elapsed: seconds since the search began.
-        left: seconds that it may still take at most: until the timeout, or until the last step
-            that this stage may take at the pace so far.
-    """
-
-    stage: str
-    step: int
-    value: float
-    upper_bound: float
-    elapsed: float
+    stage: str  # what is being done, in words
+    step: int  # steps of this stage so far
+    value: float  # the best value so far, nats; a lower bound on MEG
+    upper_bound: float  # the bound so far, nats; proven
+    elapsed: float  # seconds since the search began
+    # Seconds that it may still take at most: until the timeout, or until the last step that this
+    # stage may take at the pace so far
     left: float
 
     def __str__(self) -> str:
@@ -364,10 +337,9 @@ class FitInterrupted(KeyboardInterrupt):
 
 
 class Watch(Generic[Best]):
-    """The time, the listener (None for silence) and the best so far of one search.
+    """The time, the listener (None for silence) and the best so far of one search."""
 
-    After the timeout, in seconds from now, `check` raises; without one never.
-    """
+    # After the timeout, in seconds from now, `check` raises; without one never.
 
     def __init__(self, progress: Listener | None = None, timeout: float | None = None) -> None:
         number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
@@ -408,11 +380,9 @@ class Watch(Generic[Best]):
         self._deadline = math.inf
 
     def tell(self, best: Best, *, stage: str, step: int, of: int) -> None:
-        """Keep what the search would return if it ended here, and tell the listener.
-
-        `step` steps of the stage are done, `of` it may take at most. A search that begins anew is
-        not better than what came before until its value is.
-        """
+        """Keep what the search would return if it ended here, and tell the listener."""
+        # `step` steps of the stage are done, `of` it may take at most. A search that begins anew is
+        # not better than what came before until its value is.
         if self.best is None or best.value >= self.best.value:
             self.best = best
         now = time.monotonic()

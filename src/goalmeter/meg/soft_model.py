@@ -35,13 +35,10 @@ ALL = slice(None)
 
 
 class SoftModel:
-    """The soft-optimal policy of a utility class's weights theta [D] at rationality 1.
+    """The soft-optimal policy of a utility class's weights theta [D] at rationality 1."""
 
-    `log_reference` is [T, A, S] or None for uniform; -inf in it forbids an action. `check` is
-    called before every pass and every decision of one, so that a search among models can be ended
-    from within: it raises what ends it. The evidence of the behaviour that is `measured` is worked
-    out while planning.
-    """
+    # `log_reference` is [T, A, S]; -inf in it forbids an action. `check`, called before every pass
+    # and decision, raises what ends a search. The evidence of `measured` is a product of planning.
 
     def __init__(
         self,
@@ -105,7 +102,6 @@ class SoftModel:
     def _like(
         self, utilities: LinearClass, theta: FloatArray, log_reference: FloatArray | None
     ) -> SoftModel:
-        """Another model of the same world, checked and measured like this one."""
         return SoftModel(self.mdp, utilities, theta, log_reference, self._check, self._measured)
 
     def forget(self) -> None:
@@ -186,11 +182,9 @@ class SoftModel:
         return total
 
     def rounding(self, behaviour: Behaviour, n_worlds: int = 1) -> FloatArray:
-        """Estimate the rounding error of the evidence in each of W worlds: [W], nats.
-
-        The evidence belongs to the policy that was computed, which rounding moves away from the
-        soft-optimal policy. An error in a value counts where model and behaviour differ.
-        """
+        """Estimate the rounding error of the evidence in each of W worlds: [W], nats."""
+        # Rounding moves the policy away from the soft-optimal one: an error in a value counts where
+        # model and behaviour differ.
         plan, least = self._plan(), rounding(self.mdp)
         if self.mdp.horizon is None:
             return np.maximum(least, self._stationary_rounding(plan, n_worlds))
@@ -202,10 +196,8 @@ class SoftModel:
         return np.maximum(least, np.finfo(float).eps * total)
 
     def verified(self, behaviour: Behaviour, sums: Sums = ONE_WORLD) -> FloatArray:
-        """Evaluate the evidence again in each of W worlds, as `known_utility` does: [W], nats.
-
-        The utility is centred and scaled first, so the floating-point operations differ.
-        """
+        """Evaluate the evidence again in each of W worlds, as `known_utility` does: [W], nats."""
+        # The utility is centred and scaled first, so the floating-point operations differ.
         rewards, unit = self.utilities.rewards(self.theta[:, None]).normalised()
         task = problem(self.mdp, rewards, unit, self.log_reference)
         planned, total = plan(task._replace(tie=np.zeros(1))), np.zeros(sums.n_worlds)
@@ -216,11 +208,9 @@ class SoftModel:
         return total
 
     def _stationary_rounding(self, plan: SoftPlan, n_worlds: int) -> FloatArray:
-        """Bound the error of the evidence by the residual of the Bellman equation: [W], nats.
-
-        A constant residual changes no policy, so the error is at most the range of the residual
-        times the number of decisions, 1 / (1 - discount).
-        """
+        """Bound the error of the evidence by the residual of the Bellman equation: [W], nats."""
+        # A constant residual changes no policy, so the error is at most the range of the residual
+        # times the number of decisions, 1 / (1 - discount).
         mdp = self.mdp
 
         def by_world(values: FloatArray) -> FloatArray:
@@ -329,10 +319,7 @@ class SoftModel:
         return self.utilities.collect(visits)
 
     def information(self, states: FloatArray) -> FloatArray:
-        """sum_t states_t(s) E_pi[psi psi^T], [D, D]; for small D.
-
-        With the model's own `states` [T, S] this is -Hessian of a policy's evidence.
-        """
+        """sum_t states_t(s) E_pi[psi psi^T], [D, D]; for small D."""
         # A certificate and the step after it ask for the same matrix.
         if states is self.states and self._own_information is not None:
             return self._own_information
@@ -411,11 +398,9 @@ class SoftModel:
         return self._like(self.utilities, self.theta, closed)
 
     def regrets(self, direction: FloatArray, *, exact: bool = False) -> FloatArray:
-        """What each action gives up of the best attainable value of a direction: [T, A, S].
-
-        In units of the step itself, not discounted; infinite for forbidden actions. Differences
-        that count as ties are 0, or, with a finite horizon, what rounding left if `exact`.
-        """
+        """What each action gives up of the best attainable value of a direction: [T, A, S]."""
+        # In units of the step itself, not discounted; infinite for forbidden actions. Ties are 0
+        # or, with a finite horizon, what rounding left if `exact`.
         # Ties are relative to the size of rewards, to which an offset would only add.
         rewards = _without_offset(self.utilities.rewards(direction[:, None]))
         task = problem(self.mdp, rewards, np.full(1, np.inf), self.log_reference)
@@ -448,16 +433,11 @@ NULL_SHARE = 1e-13
 # of which there is one a step, so anything below is a rounded zero.
 FLOOR = 1e-20
 _CG_STEPS = 400
-# Relative residual that is good enough for a step on the way.
-_STEP_ACCURACY = 1e-3
+_STEP_ACCURACY = 1e-3  # relative residual that is good enough for a step on the way
 
 
 class NewtonSystem:
-    """Solves with the information of models that share their weights, where it is not null.
-
-    `parts` are models and the weight of each of their states, [T, S], in the information; `exact`
-    is whether solutions are wanted to rounding, not just good enough for a step.
-    """
+    """Solves with the information of models that share their weights, where it is not null."""
 
     def __init__(
         self, parts: Sequence[tuple[SoftModel, FloatArray]], *, exact: bool = True
@@ -533,12 +513,9 @@ def conjugate_gradients(
     steps: int = _CG_STEPS,
     ended: Callable[[FloatArray, FloatArray], bool] | None = None,
 ) -> FloatArray:
-    """Least-norm solution of a consistent semi-definite system by conjugate gradients.
-
-    `precondition` nearly inverts the system; without it, norms are Euclidean. The accuracy is that
-    of the residual, in the norm of the preconditioner; `ended` is asked whether a solution so far
-    with its residual will do, arrays that the next step overwrites.
-    """
+    """Least-norm solution of a consistent semi-definite system by conjugate gradients."""
+    # The accuracy is in the norm of the preconditioner, which nearly inverts the system; `ended` is
+    # asked whether a solution so far with its residual will do, arrays that are overwritten.
     # SciPy's `cg` has no rule for singular systems: on the null space's doorstep its step is a
     # ratio of two roundings. Here the iteration ends when curvature along it is lost.
     x = np.zeros_like(right)

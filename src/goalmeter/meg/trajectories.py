@@ -4,53 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from goalmeter import statistics
 from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.meg import likelihood
 from goalmeter.meg.behaviour import reconciled, yardstick
-from goalmeter.meg.likelihood import (
-    LARGE_WEIGHTS,
-    Fit,
-    TrajectoriesLike,
-    TrajectoryGroup,
-    evidence_by_trajectory,
-    fit_class,
-    fit_known,
-    fitted_model,
-    group_trajectories,
-    pooled,
-    scores_by_trajectory,
-)
+from goalmeter.meg.likelihood import Fit, TrajectoriesLike, TrajectoryGroup
 from goalmeter.meg.linear import ACTION_WARNING, model_shares, normalised_utility
 from goalmeter.meg.result import FLOORED, PESSIMISES, TrajectoryMeg, reference_name
 from goalmeter.meg.soft_model import ALL, SoftModel
-from goalmeter.statistics import (
-    likelihood_ratio_test,
-    percentile_interval,
-    resample_weights,
-    widened_for_few,
-)
 from goalmeter.statistics.intervals import FEWEST
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import normalised_notes
 
 # --- Logged information ---------------------------------------------------------------------------
-# A log visits few of the states that there are at each decision, and only these have a part in
-#
-#     information = sum over t, s of weight_t(s) E_pi[psi_t(s) psi_t(s)^T],
-#     psi_t(s, a) = features + E[W_(t+1)(s')] - W_t(s),
-#
-# with W_t [S, D] the expected features still to come: rows of psi are worked out where there is
-# weight alone.
+# A log visits few of the states that there are, and only these have a part in the information: rows
+# of psi_t(s, a) = features + E[W_(t+1)(s')] - W_t(s) are worked out where there is weight, with W_t
+# [S, D] the expected features still to come.
 
 
 def information_of(model: SoftModel, states: FloatArray) -> FloatArray:
     """`model.information(states)` for states [T, S] most of which have no weight."""
     d = model.utilities.n_weights
-    if d <= LARGE_WEIGHTS or model.mdp.horizon is None:
+    if d <= likelihood.LARGE_WEIGHTS or model.mdp.horizon is None:
         return model.information(states)
     mdp, utilities = model.mdp, model.utilities
     rewards = utilities.rewards(np.eye(d))
@@ -92,19 +72,6 @@ class ResamplingOptions(TypedDict, total=False):
     rng: np.random.Generator | None
 
 
-class Inference(TypedDict):
-    """Estimate, interval and test, the fields of a `TrajectoryMeg`."""
-
-    corrected: float
-    unfloored: float
-    standard_error: float
-    interval: tuple[float, float]
-    confidence: float
-    likelihood_ratio: float
-    degrees_of_freedom: float
-    p_value: float
-
-
 def infer(
     groups: Sequence[TrajectoryGroup],
     fit: Fit,
@@ -113,13 +80,11 @@ def infer(
     resamples: int,
     rng: np.random.Generator,
     maximum: float,
-) -> Inference:
-    """Correct, bound and test a fit; `maximum` is what MEG can be at most, nats.
-
-    With e_i the evidence of trajectory i at the fit, s_i its score, H the information and
-    J the variance of the scores, the maximised average exceeds the truth by tr(H^-1 J) / (2 n)
-    to first order. `replicates` are the maxima that bootstrap samples would be fitted to.
-    """
+) -> dict[str, Any]:
+    """Correct, bound and test a fit, as fields of `TrajectoryMeg`; `maximum` as there."""
+    # With e_i the evidence of trajectory i at the fit, s_i its score, H the information and J the
+    # variance of the scores, the maximised average exceeds the truth by tr(H^-1 J) / (2 n) to first
+    # order. `replicates` are the maxima that bootstrap samples would be fitted to.
     d = groups[0].utilities.n_weights
     if d > MAX_WEIGHTS:
         raise InvalidParameterError(
@@ -127,8 +92,8 @@ def infer(
             f"estimate from trajectories; pass features [S, D] that span fewer utilities"
         )
     pairs = list(zip(groups, fit.models, strict=True))
-    evidence = np.concatenate([evidence_by_trajectory(g, m) for g, m in pairs])
-    scores = np.concatenate([scores_by_trajectory(g, m) for g, m in pairs])
+    evidence = np.concatenate([likelihood.evidence_by_trajectory(g, m) for g, m in pairs])
+    scores = np.concatenate([likelihood.scores_by_trajectory(g, m) for g, m in pairs])
     n = len(evidence)
     values, vectors = np.linalg.eigh(_information(groups, fit.models))
     # Directions that the data do not identify would turn rounding into variance.
@@ -139,7 +104,7 @@ def infer(
     unfloored = raw - bias
     corrected = max(unfloored, 0.0)
 
-    draws = resample_weights(n, resamples, rng)
+    draws = statistics.resample_weights(n, resamples, rng)
     # A bootstrap sample is not fitted anew: of a class its maximum is that of the quadratic at the
     # fit, of a known utility the highest of the curves.
     if fit.curves is None:
@@ -147,30 +112,30 @@ def infer(
         replicates = draws @ evidence + 0.5 * ((mean @ inverse) * mean).sum(axis=1)
     else:
         replicates = (draws @ fit.curves).max(axis=1)
-    ends = percentile_interval(replicates, bias, n, confidence)
+    ends = statistics.percentile_interval(replicates, bias, n, confidence)
     bounds = (0.0, max(maximum, raw))
-    low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
+    low, high = statistics.widened_for_few(ends, evidence, corrected, bounds, confidence)
     null = [g.model(np.zeros(d)) for g in groups]
     at_null = variance = _information(groups, null)
     if any(g.mdp.horizon is None for g in groups):
         # Independent decisions: the score's variance weighs each by its squared decay, which is 1
         # where there is a horizon.
         variance = _information(groups, null, power=2)
-    test = likelihood_ratio_test(2 * n * raw, at_null, variance)
+    test = statistics.likelihood_ratio_test(2 * n * raw, at_null, variance)
     if test.p_value > 1.0 - confidence:
         # Not told apart from the reference at this level, so 0 is among the credible values;
         # near 0 the evidence is quadratic in the sample and the bootstrap alone would miss it.
         low = 0.0
-    return Inference(
-        corrected=corrected,
-        unfloored=unfloored,
-        standard_error=float(evidence.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
-        interval=(low, max(high, corrected)),
-        confidence=confidence,
-        likelihood_ratio=test.statistic,
-        degrees_of_freedom=test.degrees_of_freedom,
-        p_value=test.p_value,
-    )
+    return {
+        "corrected": corrected,
+        "unfloored": unfloored,
+        "standard_error": float(evidence.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
+        "interval": (low, max(high, corrected)),
+        "confidence": confidence,
+        "likelihood_ratio": test.statistic,
+        "degrees_of_freedom": test.degrees_of_freedom,
+        "p_value": test.p_value,
+    }
 
 
 def held_out(
@@ -188,22 +153,21 @@ def held_out(
         fitted = [(g.subset(keep), i) for i, (g, keep) in enumerate(train) if keep.any()]
         decisions = sum(int(g.trajectories.length.sum()) for g, _ in fitted)
         # Every part is scored by a fit that has not seen it, worlds without training data included.
-        fit = fitter(pooled([g for g, _ in fitted]))
+        fit = fitter(likelihood.pooled([g for g, _ in fitted]))
         models = {i: m for (_, i), m in zip(fitted, fit.models, strict=True)}
         for i, (group, keep) in enumerate(train):
             if keep.all():
                 continue
-            model = models[i] if i in models else fitted_model(group, fit.theta)
+            model = models[i] if i in models else likelihood.fitted_model(group, fit.theta)
             test = group.subset(~keep)
-            total += float(evidence_by_trajectory(test, model, mix=1.0 / (decisions + 1)).sum())
+            total += float(
+                likelihood.evidence_by_trajectory(test, model, mix=1.0 / (decisions + 1)).sum()
+            )
     return total / n
 
 
 def _information(
-    groups: Sequence[TrajectoryGroup],
-    models: Sequence[SoftModel],
-    *,
-    power: int = 1,
+    groups: Sequence[TrajectoryGroup], models: Sequence[SoftModel], *, power: int = 1
 ) -> FloatArray:
     parts = zip(groups, models, strict=True)
     return np.asarray(sum(information_of(m, g.visits(power=power)) for g, m in parts))
@@ -225,8 +189,8 @@ def from_trajectories(
 ) -> TrajectoryMeg:
     """MEG of the policy behind logged trajectories, whose dynamics are known.
 
-    Several MDPs with their trajectories may be given as lists: one rationality, or one weight
-    vector, is then fitted to all of them, and values are averages over all trajectories.
+    Several MDPs may be given as a list: one rationality, or one weight vector, is then fitted to
+    all of them, and values are averages over all trajectories.
 
     Args:
         mdp: the world, or a list of worlds.
@@ -246,15 +210,11 @@ def from_trajectories(
         A `TrajectoryMeg`. Its `upper_bound` is the evidence that a model which knew every
         sampled frequency would score: no utility of any class can exceed it on these data.
 
-    Raises:
-        InvalidTrajectoryError: trajectories that the MDP cannot have produced.
-        InvalidParameterError: options out of range or lists of different lengths.
-
     Source: MEG paper (NeurIPS 2024), section 3 (expectations replaced by averages); the
     correction is that of Takeuchi's information criterion, of which parameters / (2 n) is the
     well-specified case.
     """
-    groups = group_trajectories(
+    groups = likelihood.group_trajectories(
         mdp, trajectories, utility=utility, unknown=unknown, reference=reference
     )
     result, _ = estimate(groups, known=unknown is None, **resampling)
@@ -276,20 +236,16 @@ def estimate(
     folds: int = 5,
     rng: np.random.Generator | None = None,
 ) -> tuple[TrajectoryMeg, FloatArray]:
-    """Fit one goal to groups of trajectories, and say what the sample supports; and its weights.
-
-    `known` is whether the class is one known utility, whose rationality alone is fitted; the other
-    options, and errors, are those of `from_trajectories`.
-    """
+    """Fit one goal to groups of trajectories, with what the sample supports; and its weights."""
     rng = check_options(folds, resamples, rng)
-    groups = pooled(groups)
+    groups = likelihood.pooled(groups)
     n = sum(len(g.trajectories) for g in groups)
-    fitter = fit_known if known else fit_class
+    fitter = likelihood.fit_known if known else likelihood.fit_class
     fit = fitter(groups)
     measures = [yardstick(g, g.log_reference, g.utilities.tells_apart()) for g in groups]
-    maximum = sum(float(m.maximum[0]) for m in measures)
+    maximum = sum(float(most[0]) for most, _ in measures)
     # The ceiling of a sample is a model that knows every sampled frequency.
-    ceiling = min(sum(float(m.ceiling[0]) for m in measures), maximum)
+    ceiling = min(sum(float(ceiling[0]) for _, ceiling in measures), maximum)
     inference = infer(
         groups, fit, confidence=confidence, resamples=resamples, rng=rng, maximum=maximum
     )
@@ -333,7 +289,7 @@ def estimate(
 def check_options(
     folds: int, resamples: int, rng: np.random.Generator | None
 ) -> np.random.Generator:
-    """The source of randomness; raises `InvalidParameterError` if an option is out of range."""
+    """Check options and return the source of randomness."""
     rng = np.random.default_rng(0) if rng is None else rng
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameterError(
@@ -348,7 +304,7 @@ def check_options(
     return rng
 
 
-def _notes(n: int, value: float, rationality: float, inference: Inference) -> tuple[str, ...]:
+def _notes(n: int, value: float, rationality: float, inference: dict[str, Any]) -> tuple[str, ...]:
     notes = [PESSIMISES] if rationality < 0 else []
     if n == 1:
         notes.append("one trajectory supports no interval and no held-out value")

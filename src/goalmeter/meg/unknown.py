@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.batched import WorldBatch, search, verify
-from goalmeter.meg.behaviour import Over, behaviour_of, linear_class, yardstick
-from goalmeter.meg.certificate import Reached
+from goalmeter.meg import linear
+from goalmeter.meg.batched import WorldBatch, WorldSearch
+from goalmeter.meg.behaviour import LinearClass, Over, behaviour_of, linear_class, yardstick
 from goalmeter.meg.known import PolicyCase, cases_of, joined_worlds, measure_parts
-from goalmeter.meg.linear import (
-    TOLERANCE,
-    ClassOptions,
-    check_tolerance,
-    class_notes,
-    class_result,
-    climb_gradients,
-    is_large,
-    linear_utility,
-    normalised_utility,
-)
+from goalmeter.meg.linear import TOLERANCE, linear_utility
 from goalmeter.meg.neural import neural_utility
-from goalmeter.meg.result import Listener, MegResult, Watch, listener
+from goalmeter.meg.result import Listener, MegResult, Reached, Watch, listener
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.visit_matching import PenalisedClimb
+from goalmeter.meg.visit_matching import penalised_climb
 from goalmeter.tabular.batched import Sums
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
@@ -65,23 +53,9 @@ def simplest_utility(
 
     Very different utilities predict the same behaviour, and the one that `unknown_utility` ends
     with spends large weights on the last hundredth of a nat. Asking for a little less leaves the
-    weights that behaviour insists on: this is the utility to plot.
-
-    Args:
-        mdp: the world; its reward is not used.
-        policy: [S, A] or [H, S, A].
-        share: least part of the class's MEG to explain, in (0, 1).
-        features: as in `unknown_utility`.
-        over: as in `unknown_utility`.
-        reference: as in `unknown_utility`.
-
-    Returns:
-        A `SimplestUtility`: the maximiser of evidence - penalty / 2 * sum of squared weights
-        for the largest penalty on a fixed grid that reaches the share.
-
-    Raises:
-        InvalidParameterError: share outside (0, 1).
-        InvalidPolicyError, InvalidUtilityError: arrays that do not fit the MDP.
+    weights that behaviour insists on: this is the utility to plot. It is the maximiser of evidence
+    - penalty / 2 * sum of squared weights for the largest penalty on a fixed grid that reaches
+    `share` of the class's MEG, in (0, 1); the other arguments are those of `unknown_utility`.
 
     Example: one coin flip, won four times in five.
         >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
@@ -96,17 +70,18 @@ def simplest_utility(
     behaviour = behaviour_of(mdp, [policy])
     log_reference = log_of_reference(mdp, reference)
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
-    large = is_large(mdp, utilities)
-    climb = PenalisedClimb(start, behaviour) if large else None
+    path = (
+        penalised_climb(start, behaviour, _PENALTIES) if linear.is_large(mdp, utilities) else None
+    )
     # Weights of the utility itself, at rationality 1: their size is the rationality.
     model, evidence = start, 0.0
     # From strong to weak penalties: the first utility that explains enough is the smallest.
     for penalty in _PENALTIES:
         if evidence >= share * best.value:
             break
-        model = climb.to(penalty) if climb else climb_gradients(model, behaviour, penalty)
+        model = next(path) if path else linear.climb_gradients(model, behaviour, penalty)
         evidence = model.evidence(behaviour)
-    utility, rationality = normalised_utility(utilities, model.theta)
+    utility, rationality = linear.normalised_utility(utilities, model.theta)
     part = evidence / best.value if best.value > 0 else 0.0
     return SimplestUtility(utility, rationality, evidence, part)
 
@@ -140,14 +115,13 @@ def unknown_utility(
         features: [S, D] or [S, A, D] for utilities that are linear in them.
         over: "state", "state-action" or "time-state" (for each decision step its own utility).
         network: a torch module from state features to a utility, or True for the paper's MLP:
-            Algorithm 2, a lower bound (see `goalmeter.meg.neural_utility`).
+            Algorithm 2, a lower bound (see `neural_utility`).
         reference: the policy that scores 0, [S, A] or [H, S, A]; default uniform.
         tolerance: nats between value and bound at which the optimum counts as certified.
         inputs: for a network, the state features [S, F] it reads; default one-hot.
         seeds: for a network, one restart for each.
         progress: called at every step with a `Progress`. True writes a line to standard error
-            every five seconds, False is silent, and None, the default, writes if standard error is
-            a terminal or a notebook's.
+            every five seconds, False is silent; by default it writes in a terminal or notebook.
         timeout: seconds after which the search ends with what it has.
 
     Returns:
@@ -156,10 +130,7 @@ def unknown_utility(
         is then the direction that matters first.
 
     Raises:
-        FitInterrupted: a `KeyboardInterrupt` whose attribute `result` is the best so far, where
-            the search was interrupted at the keyboard.
-        InvalidPolicyError, InvalidUtilityError: arrays that do not fit the MDP.
-        InvalidParameterError: options that do not go together.
+        FitInterrupted: interrupted at the keyboard; its attribute `result` is the best so far.
 
     Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4, section 5.
     Cost: up to 100 weights, or with features where H * A * S * D^2 is at most 1e8, ten to thirty
@@ -224,22 +195,9 @@ def unknown_utility_many(
     shape (numbers of states and actions, horizon, discount) are searched together, where the class
     has up to 100 weights; what does not close there is searched alone, as larger ones are.
 
-    Args:
-        mdp: the world, or B worlds; their rewards are not used.
-        policies: B policies, or one for all worlds.
-        over: as in `unknown_utility`.
-        reference: as in `unknown_utility`, shared by all.
-        references: B of them, None among them for the uniform policy; in place of `reference`.
-        tolerance: as in `unknown_utility`.
-        timeout: seconds after which all searches end with what they have: those that had not begun
-            with the value 0 and the bound that is known beforehand.
-
-    Raises:
-        InvalidParameterError: numbers of worlds, policies and references, or options, that do not
-            go together.
-        InvalidPolicyError: as `unknown_utility`; the error names the world.
-
-    Source: as `unknown_utility`.
+    There are B worlds, policies and references (None for the uniform policy), or one for all;
+    `reference` is shared by all. After the `timeout`, in seconds, all searches end with what they
+    have: those that had not begun with the value 0 and the bound that is known beforehand.
 
     Example: the mouse of `unknown_utility`, and one that is not so sure.
         >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
@@ -250,15 +208,28 @@ def unknown_utility_many(
         0.6931 inf
         0.1927 1.3863
     """
-    check_tolerance(tolerance)
+    linear.check_tolerance(tolerance)
     watch = Watch[Reached](None, timeout)
+
+    def alone(case: PolicyCase) -> MegResult:
+        return linear_utility(
+            case.mdp,
+            case.policy,
+            over=over,
+            reference=case.reference,
+            tolerance=tolerance,
+            watch=Watch(timeout=None if watch.left is None else max(watch.left, _NO_TIME)),
+        )
+
+    def together(cases: Sequence[PolicyCase]) -> list[MegResult]:
+        space = linear_class(cases[0].mdp, None, over)
+        if linear.is_large(cases[0].mdp, space):
+            return [alone(case) for case in cases]
+        results = _together(cases, space, tolerance, watch)
+        return [result or alone(case) for result, case in zip(results, cases, strict=True)]
+
     cases = cases_of(mdp, policies, None, reference, references)
-    return measure_parts(
-        cases,
-        partial(_together, over=over, tolerance=tolerance, watch=watch),
-        partial(_alone, over=over, tolerance=tolerance, watch=watch),
-        alike=_sureness,
-    )
+    return measure_parts(cases, together, alone, alike=_sureness)
 
 
 def _sureness(case: PolicyCase) -> float:
@@ -269,55 +240,41 @@ def _sureness(case: PolicyCase) -> float:
     return float(policy.max(axis=-1).mean())
 
 
-def _alone(case: PolicyCase, *, over: Over, tolerance: float, watch: Watch[Reached]) -> MegResult:
-    return linear_utility(
-        case.mdp,
-        case.policy,
-        over=over,
-        reference=case.reference,
-        tolerance=tolerance,
-        watch=Watch(timeout=None if watch.left is None else max(watch.left, _NO_TIME)),
-    )
-
-
 def _together(
-    cases: Sequence[PolicyCase], *, over: Over, tolerance: float, watch: Watch[Reached]
-) -> list[MegResult]:
-    space = linear_class(cases[0].mdp, None, over)
-    alone = partial(_alone, over=over, tolerance=tolerance, watch=watch)
-    if is_large(cases[0].mdp, space):
-        return [alone(case) for case in cases]
+    cases: Sequence[PolicyCase], space: LinearClass, tolerance: float, watch: Watch[Reached]
+) -> list[MegResult | None]:
+    """The results of worlds that are searched together; None for those that did not close."""
     mdp, behaviour, log_reference = joined_worlds(cases)
     worlds = [case.mdp for case in cases]
     batch = WorldBatch(worlds, space, mdp, behaviour, log_reference, watch.check)
     sums = Sums(len(cases))
-    measure = yardstick(behaviour, log_reference, batch.utilities.tells_apart(), sums)
+    maxima, ceilings = yardstick(behaviour, log_reference, batch.utilities.tells_apart(), sums)
     # As in the single search: the rest is room for the value's own rounding.
     near = 0.1 * tolerance
-    fits = search(batch, near, measure.ceiling)
-    # What is worked out of the best so far takes passes as well, which nothing must cut short.
-    batch = replace(batch, check=lambda: None)
+    fits = WorldSearch(batch, near, ceilings)
+    fits.run()
+    fits.end()
     shares: dict[int, tuple[FloatArray, FloatArray]] = {}
     ended = np.flatnonzero(fits.closed | fits.stopped)
-    for chosen, some in fits.groups(batch, ended):
+    for chosen, some in fits.groups(ended):
         model = some.model(fits.theta[chosen])
-        verify(some, model, fits, chosen, near)
+        fits.verify(some, model, chosen)
         for i, share in zip(chosen, some.shares(model).swapaxes(0, 1), strict=True):
             shares[i] = share.sum(axis=1), share.sum(axis=0)
-    results = []
+    results: list[MegResult | None] = []
     for i, case in enumerate(cases):
         if not fits.closed[i] and not fits.stopped:
-            results.append(alone(case))
+            results.append(None)
             continue
-        notes = class_notes(space, case.policy, case.reference)
+        notes = linear.class_notes(space, case.policy, case.reference)
         parts = (each[i] for each in (fits.value, fits.bound, fits.size, fits.error))
         value, bound, size, error = map(float, parts)
         infinite = i in fits.faces
         results.append(
-            class_result(
+            linear.class_result(
                 Reached(value, bound, size, False, int(fits.steps[i]), error=error),
-                ClassOptions(case.mdp, space, log_reference is None, tolerance, notes),
-                measure.of(i),
+                linear.ClassOptions(case.mdp, space, log_reference is None, tolerance, notes),
+                (float(maxima[i]), float(ceilings[i])),
                 # Of an optimum at infinity, the dominant direction is the utility to show.
                 fits.direction[i] if infinite else fits.theta[i],
                 shares[i],

@@ -20,7 +20,7 @@ from goalmeter.meg.simulator.confidence import (
 from goalmeter.meg.simulator.continuous_worlds import largest_relative_entropy, relative_entropy
 from goalmeter.meg.simulator.exploration import Exploration
 from goalmeter.meg.simulator.start_bounds import entropies
-from goalmeter.meg.simulator.state_bounds import CurveBounds, summit
+from goalmeter.meg.simulator.state_bounds import CurveBounds, highest, summit
 from goalmeter.meg.simulator.worlds import TabularSimulator
 from goalmeter.tabular import TabularMDP, soft_plan
 
@@ -240,3 +240,8 @@ def test_the_summit_of_a_concave_function(seed: int, lift: float) -> None:
     assert many >= top
     if lowest(50.0) < lowest(40.0) - 1.0:
         assert many <= top + 0.2
+
+
+def test_the_lowest_of_two_lines_is_highest_where_they_cross() -> None:
+    assert highest([(1.0, 0.0), (-1.0, 2.0)]) == 1.0
+    assert highest([(1.0, 0.0)]) == math.inf

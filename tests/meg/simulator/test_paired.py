@@ -16,7 +16,6 @@ from goalmeter.meg.simulator.result import SimulatorResult
 from goalmeter.meg.simulator.state_bounds import (
     Bounded,
     EpisodeEvidence,
-    GridRationality,
     RationalityChoice,
     excesses,
 )
@@ -83,12 +82,12 @@ class Kinked:
     """Evidence b up to b = 1 and 2 - b from there, with noise of each episode; 3 at most."""
 
     is_certain = False
-    places = tuple(GridRationality(beta, 1.0, True) for beta in (0.5, 0.75, 2.0, 4.0))
+    places = tuple((beta, 1.0, True) for beta in (0.5, 0.75, 2.0, 4.0))
 
     def __init__(self, noise: np.ndarray) -> None:
         self.noise = noise
 
-    def around(self, choice: RationalityChoice) -> list[GridRationality]:
+    def around(self, choice: RationalityChoice) -> list[tuple[float, float, bool]]:
         return list(self.places)
 
     def most_evidence(self, episodes: Any, beta: float) -> EpisodeEvidence:

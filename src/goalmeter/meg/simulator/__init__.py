@@ -2,11 +2,7 @@
 
 from goalmeter.meg.simulator.continuous_worlds import GaussianAnswer
 from goalmeter.meg.simulator.measure import from_simulator
-from goalmeter.meg.simulator.result import (
-    SimulatorInterrupted,
-    SimulatorProgress,
-    SimulatorResult,
-)
+from goalmeter.meg.simulator.result import SimulatorInterrupted, SimulatorProgress, SimulatorResult
 from goalmeter.meg.simulator.utilities import LearntUtility
 
 __all__ = [

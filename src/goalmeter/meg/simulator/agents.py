@@ -34,8 +34,7 @@ def first_of(space: Any) -> int:
 # of the observation, or any object whose `begin(generator)` gives such a function for one episode
 # (and which may therefore remember it).
 
-# Rows that sum to 1 within this are divided by their sum, as everywhere.
-_SUM_TOLERANCE = 1e-5
+_SUM_TOLERANCE = 1e-5  # rows that sum to 1 within this are divided by their sum, as everywhere
 
 
 class SampledAnswer(NamedTuple):
@@ -52,20 +51,13 @@ Answer = Callable[[Any, int], "int | FloatArray | SampledAnswer"]
 
 @dataclass(frozen=True, eq=False)
 class SimulatorAgent:
-    """An agent in a world with A actions.
+    """An agent in a world with A actions."""
 
-    Attributes:
-        name: in words.
-        begin: its answers during one episode.
-        remembers: whether answers depend on more than the observation and the decision's number.
-        is_function: whether it is known to answer an observation always alike.
-        table: for a table over integer observations, [T, S, A] with rows that sum to 1; else None.
-    """
-
-    name: str
-    begin: Callable[[np.random.Generator], Answer]
-    remembers: bool = False
-    is_function: bool = False
+    name: str  # in words
+    begin: Callable[[np.random.Generator], Answer]  # its answers during one episode
+    remembers: bool = False  # answers depend on more than the observation and the decision's number
+    is_function: bool = False  # it is known to answer an observation always alike
+    # over integer observations, [T, S, A], rows summing to 1; else None
     table: FloatArray | None = None
 
     @property

@@ -14,19 +14,17 @@ from goalmeter.meg.simulator.protocol import END, StepOutcome
 from goalmeter.meg.simulator.utilities import Range
 
 # --- Observed outcomes ---------------------------------------------------------------------------
-# States are numbered as they are met. An outcome is the next state, or the end, with what each
-# utility pays on the way. A pair of state and action either draws nothing from the simulator's
-# generator, and then one outcome is all there is, or it has a list of outcomes that earlier draws
-# showed, and everything else counts as *unlisted*. The list is fixed before the draws that are
-# counted: the confidence set of `confidence` needs outcomes that are named in advance. A pair with
-# too many unlisted outcomes starts anew with a longer list.
+# A pair of state and action either draws nothing from the simulator's generator, and then one
+# outcome is all there is, or has a list of outcomes (next state or end, payments) that earlier
+# draws showed, and everything else counts as *unlisted*. The list is fixed before the draws that
+# are counted: the confidence set needs outcomes that are named in advance. With too many unlisted,
+# it starts anew.
 
 # Draws that are spent on the list of outcomes; one outcome in so many stays unlisted for long.
 LISTING = 24
 # A pair starts anew when so many counted draws, and this share of them, were unlisted.
 _UNLISTED, _UNLISTED_SHARE = 4, 2e-3
-# Longer lists are of outcomes that hardly come twice, and would bound nothing.
-_LONGEST = 400
+_LONGEST = 400  # longer lists are of outcomes that hardly come twice, and would bound nothing
 
 
 @dataclass
@@ -78,25 +76,15 @@ class ActionOutcomes:
 
 
 class OutcomeArrays(NamedTuple):
-    """A table of outcomes for computing: P = S * A pairs, pair s * A + a, and K listed outcomes.
+    """Outcomes of P = S * A pairs, pair s * A + a, of which up to K each are listed."""
 
-    Attributes:
-        after: number of the next state, S for the end and for places that are not used, [P, K].
-        paid: of each utility, [P, K, U].
-        counts: draws that count, [P, K]; of a certain pair 1.
-        unlisted: [P].
-        certain: [P].
-        listed: outcomes of each, [P].
-        order: of the list, [P]; -1 for pairs that were never drawn.
-    """
-
-    after: IntArray
-    paid: FloatArray
-    counts: FloatArray
-    unlisted: FloatArray
-    certain: BoolArray
-    listed: IntArray
-    order: IntArray
+    after: IntArray  # next state, S for the end and for places that are not used, [P, K]
+    paid: FloatArray  # of each utility, [P, K, U]
+    counts: FloatArray  # draws that count, [P, K]; of a certain pair 1
+    unlisted: FloatArray  # [P]
+    certain: BoolArray  # [P]
+    listed: IntArray  # outcomes of each, [P]
+    order: IntArray  # of the list, [P]; -1 for pairs that were never drawn
 
 
 class StepOutcomeTable:
@@ -154,22 +142,15 @@ class StepOutcomeTable:
 
 
 # --- Confidence set -----------------------------------------------------------------------------
-# For a pair of state and action let p be its distribution over K listed outcomes and "unlisted",
-# n draws with frequencies f, and q(draws) the probability of the draws under any predictor that
-# is named in advance. q(draws) / p(draws) is a martingale of mean 1, so by Ville's inequality,
-# but for a probability of `error`, at every n at once (n adaptive, looked at at will)
+# With p the distribution of a pair over its outcomes, f the frequencies of n draws, and q(draws)
+# their probability under a predictor named in advance (the Dirichlet mixture with 1/2 for each
+# listed outcome), but for a probability of `error`, at every n at once (derived in
+# `docs/mathematics.md`)
 #
-#     n KL(f || p) <= radius := log 1/error + sum_k n_k log f_k - log q(draws).
+#     n KL(f || p) <= radius := log 1/error + sum_k n_k log f_k - log q(draws),
+#     E_p v <= c - exp(-radius / n) exp(sum_k f_k log(c - v_k))    for every c >= all v_k,
 #
-# Here q is the Dirichlet mixture with 1/2 for each listed outcome and little for "unlisted". What
-# an expectation can be over all such p is bounded by the weighted inequality of the means: for
-# every ceiling c that no value exceeds
-#
-#     c - sum_k p_k v_k >= exp(sum_k f_k log(c - v_k) - KL(f || p)),
-#     so  E_p v <= c - exp(-radius / n) exp(sum_k f_k log(c - v_k)).
-#
-# Any c gives a valid bound, so its numerical minimum over c is one too. The set does not depend on
-# the values: what is worked out with it holds for every utility, rationality and policy at once.
+# so the numerical minimum over c is a bound too, for every utility, rationality and policy at once.
 
 _LISTED, _CONFIDENCE_UNLISTED = 0.5, 0.02
 # sum over i >= 2 of 1 / (i log(i)^2), rounded up: what the errors of all lists add up to.
@@ -233,10 +214,7 @@ class ConfidenceSet:
         return np.asarray((self.frequencies * values).sum(axis=1) + self.unlisted * unlisted)
 
     def highest(self, values: FloatArray, unlisted: float) -> FloatArray:
-        """Upper bound of the expectation over the set: [P].
-
-        `values` [P, K] of listed outcomes are at most `unlisted`, which no outcome exceeds.
-        """
+        """Upper bound of the expectation over the set, [P]; no value exceeds `unlisted`."""
         out = self.mean(values, unlisted)
         pairs = self._chance
         if pairs.size:
@@ -262,10 +240,8 @@ def _x_log_share(x: FloatArray, total: FloatArray) -> FloatArray:
 def _least_ceiling(
     short: FloatArray, frequencies: FloatArray, unlisted: FloatArray, radius: FloatArray
 ) -> FloatArray:
-    """Minimum over z >= 0 of z - exp(-radius) prod_k (z + short_k)^f_k z^f_unlisted: [n].
-
-    `short` [n, K] is how far each value lies below the largest conceivable one.
-    """
+    """Minimum over z >= 0 of z - exp(-radius) prod_k (z + short_k)^f_k z^f_unlisted: [n]."""
+    # `short` [n, K] is how far each value lies below the largest conceivable one.
 
     def bound(z: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -288,12 +264,10 @@ def _least_ceiling(
 # --- Possible worlds ----------------------------------------------------------------------------
 # With a uniform reference the soft value of a state is taken relative to free choice,
 #
-#         W_t(s) = log 1/A sum_a exp(E[b u + W_{t+1}(s')]),    W = 0 after the last decision and the
-#     end,
+#     W_t(s) = log 1/A sum_a exp(E[b u + W_{t+1}(s')]),    0 after the last decision or an end,
 #
-# so that a decision that is not made, or changes nothing, counts nothing, and MEG at rationality
-# b is b E[sum u] - E W_0(start). Expectations are replaced by their upper (lower) bounds over the
-# confidence set; since W grows with each of them, the recursion bounds W_0 of the true world.
+# and MEG at rationality b is b E[sum u] - E W_0(start). W grows with each expectation, so the
+# recursion with their upper (lower) bounds over the confidence set bounds W_0 of the true world.
 
 # Which of the possible worlds: the one as observed, or the most or least favourable.
 AS_SEEN, MOST, LEAST = "as seen", "most", "least"
@@ -301,26 +275,17 @@ AS_SEEN, MOST, LEAST = "as seen", "most", "least"
 
 @dataclass(frozen=True)
 class WorldPlan:
-    """A soft plan against a set of worlds.
+    """A soft plan against a set of worlds."""
 
-    Attributes:
-        value: W or its bound, [H + 1, S].
-        policy: the plan's choices, [H, S, A].
-        slack: how far each pair's expectation lies above that of the frequencies, [H, S * A].
-    """
-
-    value: FloatArray
-    policy: FloatArray
+    value: FloatArray  # W or its bound, [H + 1, S]
+    policy: FloatArray  # the plan's choices, [H, S, A]
+    # how far each pair's expectation lies above that of the frequencies, [H, S * A]
     slack: FloatArray
 
 
 @dataclass(frozen=True)
 class PossibleWorlds:
-    """The worlds of a confidence set, with a horizon and a range of utilities.
-
-    Attributes:
-        ranges: of each utility, [U].
-    """
+    """The worlds of a confidence set, with a horizon and the range of each utility, [U]."""
 
     worlds: ConfidenceSet
     n_actions: int
@@ -348,10 +313,7 @@ class PossibleWorlds:
         return total, float(one)
 
     def soft_plan(self, weights: FloatArray, which: str = AS_SEEN) -> WorldPlan:
-        """The soft-optimal plan for a weighted sum of the utilities, rationality 1.
-
-        `weights` [U] include the rationality.
-        """
+        """The soft-optimal plan for a sum weighted by `weights` [U], rationality included."""
         paid = self.paid(weights)
         most, one = self.most(weights)
         least, least_one = self.most(-weights)
@@ -384,10 +346,7 @@ class PossibleWorlds:
     def evaluate(
         self, policy: FloatArray, weights: FloatArray, which: str, cost: FloatArray | None = None
     ) -> FloatArray:
-        """Bound of what a policy collects of a weighted sum from each state at the start, [S].
-
-        `policy` [H or 1, S, A]; `cost` [H or 1, S] >= 0 of each decision is added.
-        """
+        """Bound of what a policy [H or 1, S, A] collects of a weighted sum, `cost` added: [S]."""
         paid = self.paid(weights)
         most, one = self.most(weights)
         least, least_one = self.most(-weights)
@@ -411,10 +370,7 @@ class PossibleWorlds:
         return value
 
     def visits(self, plan: WorldPlan, starts: FloatArray) -> FloatArray:
-        """How often a plan makes each decision in the world as seen, [H, S * A].
-
-        `starts` [S]: probabilities of the initial states.
-        """
+        """How often a plan makes each decision in the world as seen, [H, S * A]; starts [S]."""
         after, frequencies = self.worlds.arrays.after, self.worlds.frequencies
         out = np.zeros((self.horizon, after.shape[0]))
         here = starts
@@ -438,10 +394,7 @@ _ITERATIONS = 80
 
 
 def best_weights(worlds: PossibleWorlds, collected: FloatArray, starts: FloatArray) -> FloatArray:
-    """Weights of the utilities, [U].
-
-    `collected` [U]: the mean return of the agent; `starts` [S]: initial probabilities.
-    """
+    """Weights of the utilities, [U], for the mean return of the agent `collected` [U]."""
     from scipy.optimize import minimize
 
     # In units of what an episode may collect, so that all weights are of one size.

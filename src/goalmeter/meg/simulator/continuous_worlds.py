@@ -15,13 +15,8 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, finite
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.agents.stable_baselines import borrowed_generators
-from goalmeter.meg.simulator.agents import (
-    Answer,
-    SimulatorAgent,
-    actor_of_function,
-    function_actor,
-    is_stable_baselines,
-)
+from goalmeter.meg.simulator import agents
+from goalmeter.meg.simulator.agents import Answer, SimulatorAgent
 from goalmeter.meg.simulator.gymnasium_worlds import GymnasiumSimulator
 from goalmeter.meg.simulator.states import UNDECLARED
 from goalmeter.meg.simulator.utilities import NamedUtilities
@@ -35,25 +30,17 @@ class GaussianAnswer:
     """What an agent with continuous actions may answer: independent normals, one a dimension.
 
     The action is drawn from them and clipped to the environment's box.
-
-    Attributes:
-        mean: of the shape of an action, in the environment's units.
-        std: standard deviations, positive; of the same shape, or one for all dimensions.
-        least_std: what no answer of this agent goes below, the same in all of its answers. The
-            upper end rests on it: without it nothing bounds how predictable the agent may be in a
-            state that was not seen, and there is no upper end.
     """
 
-    mean: ArrayLike
-    std: ArrayLike
+    mean: ArrayLike  # of the shape of an action, in the environment's units
+    std: ArrayLike  # standard deviations, positive; of the same shape, or one for all dimensions
+    # What no answer of this agent goes below, the same in all of its answers. The upper end rests
+    # on it: without it nothing bounds how predictable the agent may be in a state that was not
+    # seen, and there is no upper end
     least_std: ArrayLike | None = None
 
     def checked(self, shape: tuple[int, ...], name: str) -> tuple[FloatArray, ...]:
-        """Mean, std and least std (NaN for none) in the shape of an action.
-
-        Raises:
-            InvalidPolicyError: they are no normals over actions of this shape.
-        """
+        """Mean, std and least std (NaN for none) in the shape of an action."""
         parts = (self.mean, self.std, np.nan if self.least_std is None else self.least_std)
         try:
             mean, std, least = (
@@ -78,10 +65,7 @@ class GaussianAnswer:
 
 
 def _sampled_actor(model: Any, name: str) -> SimulatorAgent:
-    """Return the actor of a Stable-Baselines3 model that draws from its own distribution.
-
-    Its draws come from torch's global generator, which is seeded for each and put back.
-    """
+    """Return the actor of a Stable-Baselines3 model that draws from torch's seeded generator."""
     policy = model.policy
 
     def begin(generator: np.random.Generator) -> Answer:
@@ -103,9 +87,9 @@ def _sampled_actor(model: Any, name: str) -> SimulatorAgent:
 
 def continuous_actor(agent: Any) -> SimulatorAgent:
     """An agent of any kind in an environment with continuous actions."""
-    if is_stable_baselines(agent):
+    if agents.is_stable_baselines(agent):
         return _stable_baselines(agent)
-    if (actor := function_actor(agent)) is not None:
+    if (actor := agents.function_actor(agent)) is not None:
         return actor
     raise InvalidParameterError(
         f"agent is {agent!r}, expected for continuous actions a model of Stable-Baselines3 itself "
@@ -138,7 +122,7 @@ def _stable_baselines(model: Any) -> SimulatorAgent:
         return GaussianAnswer(mean, std, least.reshape(shape))
 
     policy.set_training_mode(False)
-    return actor_of_function(answer, name)
+    return agents.actor_of_function(answer, name)
 
 
 # --- Clipped normal distributions ---------------------------------------------------------------
@@ -158,21 +142,7 @@ def relative_entropy(
     low: FloatArray,
     high: FloatArray,
 ) -> float:
-    """KL(clipped N(mean, std) || clipped N(centre, scale)) over D independent dimensions, nats.
-
-    Args:
-        mean: [D], of what acts; `std` likewise.
-        std: [D], positive.
-        centre: [D], of the reference; `scale` likewise.
-        scale: [D], positive.
-        low: [D], ends of the box; -inf for none.
-        high: [D]; inf for none.
-
-    Example: without a box this is the textbook's formula, log 2 + 1/8 - 1/2 here.
-        >>> zero, one, far = np.zeros(1), np.ones(1), np.full(1, np.inf)
-        >>> print(round(relative_entropy(zero, one / 2, zero, one, -far, far), 4))
-        0.3181
-    """
+    """KL(clipped N(mean, std) || clipped N(centre, scale)) of D dimensions in a box, nats."""
     from scipy.special import log_ndtr, ndtr
 
     start, end = (low - mean) / std, (high - mean) / std
@@ -192,16 +162,9 @@ def relative_entropy(
 
 
 def largest_relative_entropy(
-    least_std: FloatArray,
-    centre: FloatArray,
-    scale: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
+    least_std: FloatArray, centre: FloatArray, scale: FloatArray, low: FloatArray, high: FloatArray
 ) -> float:
-    """What `relative_entropy` cannot exceed whatever the mean, with standard deviations from here.
-
-    Infinite where the box has no end: a mean can then be as far out as it likes.
-    """
+    """Most that `relative_entropy` can be at any mean; infinite where the box has no end."""
     from scipy.special import log_ndtr
 
     far = np.maximum(np.abs(low - centre), np.abs(high - centre))
@@ -221,7 +184,6 @@ def _mass(start: FloatArray, end: FloatArray) -> FloatArray:
 
 
 def _height(x: FloatArray) -> FloatArray:
-    """The standard normal's density; 0 at infinity."""
     return np.asarray(np.exp(-0.5 * np.minimum(np.abs(x), 1e3) ** 2) / _ROOT)
 
 
@@ -389,7 +351,6 @@ class BoxSimulator(GymnasiumSimulator):
         return action, self._information(mean, std, least, name), None
 
     def _executed(self, action: Any, name: str) -> Any:
-        """The action as the environment takes it: clipped to its box."""
         try:
             array = np.asarray(action, dtype=np.float64)
         except (ValueError, TypeError):

@@ -14,37 +14,11 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
+from goalmeter.meg.simulator import confidence, start_bounds
 from goalmeter.meg.simulator.agents import SimulatorAgent
-from goalmeter.meg.simulator.confidence import (
-    AS_SEEN,
-    LISTING,
-    SERIES,
-    ConfidenceSet,
-    PossibleWorlds,
-    StepOutcomeTable,
-    best_weights,
-)
-from goalmeter.meg.simulator.protocol import (
-    AGAIN,
-    END,
-    SUCCESSORS,
-    Episodes,
-    StepOutcome,
-    seeded,
-)
-from goalmeter.meg.simulator.start_bounds import (
-    LOWER,
-    PAIRED,
-    SOFT,
-    UPPER,
-    Ends,
-    UtilityEstimate,
-    entropies,
-    estimate_in,
-    fitted_and_fresh,
-    nothing_known,
-    without_planning,
-)
+from goalmeter.meg.simulator.confidence import ConfidenceSet, PossibleWorlds, StepOutcomeTable
+from goalmeter.meg.simulator.protocol import AGAIN, END, SUCCESSORS, Episodes, StepOutcome, seeded
+from goalmeter.meg.simulator.start_bounds import Ends, UtilityEstimate
 from goalmeter.meg.simulator.state_bounds import Bounded, StateEnds, excesses, interval
 from goalmeter.meg.simulator.utilities import Range
 
@@ -52,28 +26,19 @@ if TYPE_CHECKING:
     from goalmeter.meg.simulator.worlds import Simulator
 
 # --- Agreement of episodes with saved states -----------------------------------------------------
-# Both are draws of one action in one state if the state's name holds all that decides. Let q be a
-# predictor that is named in advance. Under one distribution p of both,
-#
-#     q(walked) q(drawn) / max over p of p(walked) p(drawn)
-#
-# is at most q(walked) q(drawn) / p(walked) p(drawn), whose expectation is 1 whatever p is, and at
-# every time of looking. So it exceeds 1 / error with a probability of `error` at most (Ville's
-# inequality; Wasserman, Ramdas & Balakrishnan, "Universal inference", PNAS 2020).
+# If a state's name holds all that decides, both are draws of one distribution p, and with a
+# predictor q named in advance q(walked) q(drawn) / max over p of p(walked) p(drawn) exceeds 1 /
+# error with a probability of `error` at most, at every time (Wasserman, Ramdas & Balakrishnan, PNAS
+# 2020).
 
-# Weight of each outcome in the predictor, a Dirichlet mixture.
-_WEIGHT = 0.5
-# Probability with which a world that keeps its promise is refused nevertheless.
-_ERROR = 1e-4
+_WEIGHT = 0.5  # weight of each outcome in the predictor, a Dirichlet mixture
+_ERROR = 1e-4  # probability with which a world that keeps its promise is refused nevertheless
 
 
 def disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
-    """Whether counts of the same outcomes contradict that both are of one distribution.
-
-    `walked` [K] are counts from episodes, `drawn` [K] from the saved state.
-    """
+    """Whether counts [K] from episodes and from a saved state contradict one distribution."""
     place = rank + 2.0
-    price = math.log(SERIES * place * math.log(place) ** 2 / _ERROR)
+    price = math.log(confidence.SERIES * place * math.log(place) ** 2 / _ERROR)
     together = [a + b for a, b in zip(walked, drawn, strict=True)]
     total = sum(together)
     likely = sum(n * math.log(n / total) for n in together if n)
@@ -98,12 +63,9 @@ _LEFT_OUT = (
     "depend on, or chance comes from elsewhere than declared; give state= a function of "
     "(observation, info) that tells such states apart, or chance='unknown', which assumes nothing"
 )
-# What settles whether a pair leaves anything to chance.
-TRIED = 2
-# Draws that count at first of a pair that leaves something to chance.
-_FIRST = 24
-# No pair is drawn more often at once than this, so that memory stays bounded.
-_AT_ONCE = 200_000
+TRIED = 2  # what settles whether a pair leaves anything to chance
+_FIRST = 24  # draws that count at first of a pair that leaves something to chance
+_AT_ONCE = 200_000  # no pair is drawn more often at once than this, so that memory stays bounded
 
 
 class Exploration:
@@ -196,10 +158,7 @@ class Exploration:
             self._waiting.append(state)
 
     def refine(self, gain: FloatArray, total: FloatArray, budget: int) -> None:
-        """Draw pairs again where that lowers the bound.
-
-        `gain` [P]: nats that each width adds to the bound; `total` [P]: draws that count.
-        """
+        """Draw pairs again by the nats each adds to the bound, [P]; `total` [P] draws count."""
         worth = np.where(gain > 0, gain * np.sqrt(np.maximum(total, 1.0)), 0.0) ** (2 / 3)
         if worth.sum() <= 0 or budget < 1:
             return
@@ -216,7 +175,7 @@ class Exploration:
         """The first draws of a pair: what it can lead to, and some that count."""
         seen, certain = self._sampled(state, action, TRIED)
         if not certain:
-            seen = seen + self._sampled(state, action, LISTING - TRIED)[0]
+            seen = seen + self._sampled(state, action, confidence.LISTING - TRIED)[0]
         self._take(state, action, seen, certain)
         if not self.table.pair(state, action).certain:
             self._draw(state, action, _FIRST)
@@ -253,20 +212,16 @@ def _in_words(outcome: StepOutcome) -> str:
 
 # --- Measurement by states ----------------------------------------------------------------------
 # The states that can be reached are tried action by action; what was seen leaves a set of possible
-# worlds (`confidence`), and the highest soft value among them is above the true
-# one. It is so for every utility and rationality at once, so these may be chosen freely. What the
-# agent collects comes from its own fresh episodes, each beside the soft value of the state in which
-# it began; in a world without chance it is computed.
+# worlds (`confidence`), whose highest soft value bounds the true one, for every utility and
+# rationality at once. What the agent collects comes from its own fresh episodes, or is computed
+# without chance.
 
 METHOD = "table of states with a confidence set of worlds"
 # Of the budget: the first episodes, and what exploring may take before anything is bounded.
 _FIRST_EPISODES, FIRST_STATES = 0.04, 0.3
-# Of what exploring may take: for looking at states as they were met another time.
-_VERIFYING = 0.3
-# Each round spends so much of what was spent before.
-_GROWTH = 0.6
-# What is left to the bound from the start, where that may prove more.
-_START_SHARE = 0.1
+_VERIFYING = 0.3  # of what exploring may take: for looking at states as they were met another time
+_GROWTH = 0.6  # each round spends so much of what was spent before
+_START_SHARE = 0.1  # what is left to the bound from the start, where that may prove more
 
 
 @dataclass
@@ -294,11 +249,6 @@ class StatesMeasure:
     def begun(self) -> bool:
         """Whether there are episodes that anything could be bounded with."""
         return self._chunks > 0
-
-    @property
-    def can_try(self) -> bool:
-        """Whether the budget lets every action of one state be tried."""
-        return TRIED * self.simulator.n_actions <= FIRST_STATES * self.budget
 
     @property
     def steps(self) -> dict[str, int]:
@@ -346,11 +296,9 @@ class StatesMeasure:
                 return "budget"
 
     def wants_start(self, known: list[tuple[float, float]]) -> bool:
-        """Whether the bound from the start may prove more of a utility: its lower end and estimate.
-
-        It never proves more than the logarithm of its episodes, and is asked for where less than
-        half of an estimate is proven.
-        """
+        """Whether the bound from the start may prove more of a utility's lower end and estimate."""
+        # It never proves more than the logarithm of its episodes, and is asked for where less than
+        # half of an estimate is proven.
         episodes = _START_SHARE * self.budget / max(float(self.episodes.decisions.mean()), 1.0)
         return any(low < min(value / 2, log(max(episodes, 1.0))) for low, value in known)
 
@@ -363,11 +311,13 @@ class StatesMeasure:
         """The interval of each utility, from the episodes that nothing was chosen with."""
         self.exploration.compare(self.simulator.walked)
         worlds = self._worlds()
-        fitted, fresh = fitted_and_fresh(self.episodes)
+        fitted, fresh = start_bounds.fitted_and_fresh(self.episodes)
         count = len(self.simulator.utilities.names)
         if not len(fresh.decisions):
             # An interruption came before any episode that could bound.
-            return [nothing_known(self.simulator.most_information, self.horizon)] * count
+            return [
+                start_bounds.nothing_known(self.simulator.most_information, self.horizon)
+            ] * count
         plain = self._plain(worlds, fresh)
         out, bounded = [], []
         for which, ends in enumerate(self._each(worlds)):
@@ -384,7 +334,7 @@ class StatesMeasure:
             beta = choice.beta if bounds.low > 0 or choice.beta == 0 else choice.best
             # An interruption may leave states that nothing was tried in; no world was seen then.
             if self._explored:
-                out.append(estimate_in(bounds, value, beta))
+                out.append(start_bounds.estimate_in(bounds, value, beta))
             else:
                 beta = choice.beta if bounds.low > 0 else 0.0
                 out.append(UtilityEstimate(bounds.low, beta, bounds))
@@ -401,7 +351,7 @@ class StatesMeasure:
             for one, other in permutations(range(len(bounded)), 2)
             if names[other] not in self.simulator.utilities.learnt
         ]
-        limits = excesses(bounded, pairs, fresh, PAIRED * self.error)
+        limits = excesses(bounded, pairs, fresh, start_bounds.PAIRED * self.error)
         for (one, other), more in limits.items():
             out[one][other] = more
         return out
@@ -419,7 +369,7 @@ class StatesMeasure:
         self, worlds: PossibleWorlds
     ) -> tuple[list[UtilityEstimate], list[FloatArray], list[float]]:
         """What the fitting half says, and what is lost to the world's chance and the agent's."""
-        fitted, _ = fitted_and_fresh(self.episodes)
+        fitted, _ = start_bounds.fitted_and_fresh(self.episodes)
         rough, widths, noises = [], [], []
         counts = np.bincount(fitted.starts, minlength=worlds.n_states)
         starts = counts / counts.sum()
@@ -439,35 +389,34 @@ class StatesMeasure:
     @property
     def _lower_error(self) -> float:
         # One more than there are utilities, for the best combination of them.
-        return LOWER * self.error / (len(self.simulator.utilities.names) + 1)
+        return start_bounds.LOWER * self.error / (len(self.simulator.utilities.names) + 1)
 
     @property
     def _upper_error(self) -> float:
         several = len(self.simulator.utilities.names) > 1
-        return (UPPER - PAIRED * several) * self.error
+        return (start_bounds.UPPER - start_bounds.PAIRED * several) * self.error
 
     def remarks(self) -> list[str]:
         """What a reader has to know of the agent and the world, as sentences."""
         return self.simulator.remarks(self.actor)
 
     def _worlds(self) -> PossibleWorlds:
-        """What the draws so far leave possible."""
         self.exploration.table.grow(self.simulator.n_states)
-        arrays = self.exploration.table.arrays()
-        return PossibleWorlds(
-            ConfidenceSet(arrays, SOFT * self.error),
-            self.simulator.n_actions,
-            self.horizon,
-            self._ranges(),
+        utilities, arrays = self.simulator.utilities, self.exploration.table.arrays()
+        ranges = tuple(
+            utilities.bounds.get(name) or Range(*self.simulator.seen(i), assumed=True)
+            for i, name in enumerate(utilities.names)
         )
+        confident = ConfidenceSet(arrays, start_bounds.SOFT * self.error)
+        return PossibleWorlds(confident, self.simulator.n_actions, self.horizon, ranges)
 
     def _each(self, worlds: PossibleWorlds) -> list[StateEnds]:
         return [self._of(worlds, weights) for weights in np.eye(len(worlds.ranges))]
 
     def _of(self, worlds: PossibleWorlds, weights: FloatArray) -> StateEnds:
         policy = self._computable(worlds)
-        known = None if policy is None else worlds.evaluate(policy, weights, AS_SEEN)
-        fitted, _ = fitted_and_fresh(self.episodes)
+        known = None if policy is None else worlds.evaluate(policy, weights, confidence.AS_SEEN)
+        fitted, _ = start_bounds.fitted_and_fresh(self.episodes)
         spread = float(np.ptp(fitted.returns @ weights))
         spread = (
             spread
@@ -477,19 +426,19 @@ class StatesMeasure:
         return StateEnds(worlds, weights, known, self.simulator.one_start, 1.0 / spread)
 
     def combined(self) -> tuple[FloatArray, UtilityEstimate]:
-        """The combination of the utilities that explains most, [U], and its interval.
-
-        The upper end is that of any utility, so the interval is one of the best combination.
-        """
+        """The combination of utilities that explains most, [U]; its upper end is of any utility."""
         worlds = self._worlds()
-        fitted, fresh = fitted_and_fresh(self.episodes)
+        fitted, fresh = start_bounds.fitted_and_fresh(self.episodes)
         counts = np.bincount(fitted.starts, minlength=worlds.n_states)
         policy = self._computable(worlds)
         collected = fitted.returns.mean(axis=0)
         if policy is not None:
-            each = [worlds.evaluate(policy, one, AS_SEEN) for one in np.eye(len(worlds.ranges))]
+            each = [
+                worlds.evaluate(policy, one, confidence.AS_SEEN)
+                for one in np.eye(len(worlds.ranges))
+            ]
             collected = np.array(each)[:, fitted.starts].mean(axis=1)
-        weights = best_weights(worlds, collected, counts / counts.sum())
+        weights = confidence.best_weights(worlds, collected, counts / counts.sum())
         plain = self._plain(worlds, fresh)
         # Where starts differ and chance remains, the weights may depend on where the episodes that
         # would bound them began; then nothing is claimed.
@@ -499,7 +448,7 @@ class StatesMeasure:
         choice = ends.choose(fitted, 1.0, self._lower_error)
         bounds = interval(ends.lower(fresh, choice.beta, self._lower_error), np.inf, plain)
         value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0
-        return weights, estimate_in(bounds, value, choice.best)
+        return weights, start_bounds.estimate_in(bounds, value, choice.best)
 
     def _computable(self, worlds: PossibleWorlds) -> FloatArray | None:
         """The agent's policy, where what it collects can be computed from the table."""
@@ -517,13 +466,16 @@ class StatesMeasure:
         policy = self._computable(worlds)
         if policy is None or not self.simulator.one_start:
             error = self._upper_error / 2
-            return without_planning(fresh, self.simulator.most_information, self.horizon, error)
+            return start_bounds.without_planning(
+                fresh, self.simulator.most_information, self.horizon, error
+            )
         nothing = np.zeros(len(worlds.ranges))
-        gained = worlds.evaluate(policy, nothing, AS_SEEN, entropies(policy))
+        gained = worlds.evaluate(
+            policy, nothing, confidence.AS_SEEN, start_bounds.entropies(policy)
+        )
         return Ends(0.0, float(gained[fresh.starts[0]]), "zero", "the agent's own entropy")
 
     def _play(self, budget: int) -> None:
-        """More episodes, until they have taken so many steps."""
         parts, taken = [self.episodes], 0
         try:
             while taken < budget:
@@ -551,10 +503,3 @@ class StatesMeasure:
         self._expand(int(steps * share))
         more = int(steps * share) - (self.exploration.steps - before)
         self.exploration.refine(gain, total, more)
-
-    def _ranges(self) -> tuple[Range, ...]:
-        utilities = self.simulator.utilities
-        return tuple(
-            utilities.bounds.get(name) or Range(*self.simulator.seen(i), assumed=True)
-            for i, name in enumerate(utilities.names)
-        )

@@ -14,33 +14,9 @@ import numpy as np
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line, shown
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.agents import (
-    SimulatorAgent,
-    actor_of_function,
-    chosen,
-    count_of,
-    first_of,
-    information,
-    told,
-)
-from goalmeter.meg.simulator.protocol import (
-    CHOICES,
-    END,
-    EPISODES,
-    FREE_CHOICE,
-    UNKNOWN,
-    Episodes,
-    StepOutcome,
-    answer_of,
-    at_decision,
-    at_reset,
-    begin_of,
-    caller_guard,
-    in_state,
-    reset_of,
-    seeded,
-    step_of,
-)
+from goalmeter.meg.simulator import agents, protocol
+from goalmeter.meg.simulator.agents import SimulatorAgent
+from goalmeter.meg.simulator.protocol import Episodes, StepOutcome
 from goalmeter.meg.simulator.states import (
     FROM_GENERATOR,
     NO_CHANCE,
@@ -144,20 +120,18 @@ class Starts:
 
     def reset(self, env: Any, seed: int, episode: int) -> tuple[Any, Any]:
         """Begin an episode with a seed; note whether anything was drawn for it."""
-        out = reset_of(env, seed, partial(at_reset, episode))
+        out = protocol.reset_of(env, seed, partial(protocol.at_reset, episode))
         if self._chance == FROM_GENERATOR:
-            self._look(bit_generator(env), seed)
+            generator, fresh = bit_generator(env), np.random.PCG64(seed).state
+            after = generator.state
+            self._drew |= after != fresh
+            self._alike &= self._resets == 0 or after == self._after
+            self._after = after
+            self._resets += 1
+            if self._drew and self._alike and self._resets > 1:
+                # A wrapper resets with one seed, and all episodes would meet the same chance.
+                generator.state = fresh
         return out
-
-    def _look(self, generator: Any, seed: int) -> None:
-        after, fresh = generator.state, np.random.PCG64(seed).state
-        self._drew |= after != fresh
-        self._alike &= self._resets == 0 or after == self._after
-        self._after = after
-        self._resets += 1
-        if self._drew and self._alike and self._resets > 1:
-            # A wrapper resets with one seed, and all episodes would meet the same chance.
-            generator.state = fresh
 
     def note(self, state: int) -> None:
         """Note the state in which an episode began."""
@@ -170,11 +144,9 @@ class Starts:
 
     @property
     def are_one(self) -> bool:
-        """Whether every episode begins in the same state, as far as the declared chance says.
-
-        Where the kind of environment does not know it: if there is no chance, if no reset drew from
-        the generator, or if all resets left it in one state whatever their seed.
-        """
+        """Whether every episode begins in the same state, as far as the declared chance says."""
+        # Where the kind of environment does not know it: without chance, if no reset drew from the
+        # generator, or if all resets left it in one state whatever their seed.
         known = self._states.one_start()
         if known is not None:
             return known
@@ -208,32 +180,19 @@ _ASKED, _ALIKE = 3, 1e-6
 
 
 class AnswersByState:
-    """What one agent answers in the states of one environment.
-
-    Attributes:
-        table: its distribution at each decision in each state, [T, S, A] with T = 1 unless it
-            depends on the decision's number; None if it was never asked for, or there is none.
-    """
+    """What one agent answers in the states of one environment."""
 
     def __init__(self, states: MetStates, n_actions: int, first: int) -> None:
         self._states, self._n_actions, self._first = states, n_actions, first
         self._rows: dict[int, FloatArray] = {}
+        # At each decision in each state, [T, S, A], T = 1 unless the decision's number matters.
         self.table: FloatArray | None = None
         self.differ = False
-
-    @property
-    def covers_all(self) -> bool:
-        """Whether the table has every state that was met."""
-        return self.table is not None and self.table.shape[1] == len(self._states)
 
     def compare(self, state: int, row: FloatArray) -> None:
         """Note if a caller's function gave another distribution, [A], in the same state before."""
         first = self._rows.setdefault(state, row)
         self.differ |= bool((np.abs(first - row) > _ALIKE).any())
-
-    def ask(self, actor: SimulatorAgent, horizon: int) -> None:
-        """Ask an agent without memory in every state, and make the table of what it answers."""
-        self.table = self._asked(actor, horizon)
 
     def remarks(self, actor: SimulatorAgent) -> list[str]:
         """What a reader has to know of the agent's answers."""
@@ -254,20 +213,21 @@ class AnswersByState:
             ]
         return []
 
-    def _asked(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
+    def ask(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
+        """The table of what an agent without memory answers in every state; None if it has none."""
         times = range(horizon) if actor.timed else range(1)
         rows = np.zeros((len(times), len(self._states), self._n_actions))
         for state, observation in enumerate(self._states.observations):
             # A walker of our worlds looks at the state, not at the observation.
             self._states.put_back(state)
-            where = partial(in_state, state)
-            answer = begin_of(actor, np.random.default_rng(0), where)
+            where = partial(protocol.in_state, state)
+            answer = protocol.begin_of(actor, np.random.default_rng(0), where)
             for t in times:
                 for _ in range(1 if actor.is_function else _ASKED):
                     # An agent may change in place what it is shown.
                     shown = copy.deepcopy(observation)
-                    answered = answer_of(answer, shown, t, actor.name, where)
-                    row = told(answered, self._n_actions, actor.name, self._first)[1]
+                    answered = protocol.answer_of(answer, shown, t, actor.name, where)
+                    row = agents.told(answered, self._n_actions, actor.name, self._first)[1]
                     if row is None:
                         return None
                     if not actor.is_function:
@@ -281,17 +241,15 @@ class AnswersByState:
 # --- Gymnasium simulator ------------------------------------------------------------------------
 # Wrappers that only count and check, and are left out of single steps.
 _COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
-# Seeds that Gymnasium takes.
-_SEEDS = 2**31
-# Each decision of free choice has a row of them.
-_MOST_ACTIONS = 10**6
+_SEEDS = 2**31  # seeds that Gymnasium takes
+_MOST_ACTIONS = 10**6  # each decision of free choice has a row of them
 
 
 class GymnasiumSimulator:
     """One environment, stepped one step at a time."""
 
     chunk = 1
-    reference = FREE_CHOICE
+    reference = protocol.FREE_CHOICE
     why_unbounded = ""
 
     def __init__(
@@ -306,7 +264,7 @@ class GymnasiumSimulator:
         self.n_actions = self._count_actions(env.action_space)
         self._env, self._seed, self.utilities = env, seed, utilities
         # Actions are counted from 0 here, whatever the environment and its agents call the first.
-        self._first = first_of(env.action_space)
+        self._first = agents.first_of(env.action_space)
         self.name = world_name(env)
         self.chance = chance
         self._states = MetStates(env, state, chance)
@@ -318,7 +276,7 @@ class GymnasiumSimulator:
         self._is_plain = all(type(layer).__name__ in _COUNTING for layer in layers(env)[:-1])
 
     def _count_actions(self, space: Any) -> int:
-        count = count_of(space)
+        count = agents.count_of(space)
         if count is None:
             raise InvalidParameterError(
                 f"the environment takes actions from {space}, expected Discrete(n) or a Box of "
@@ -335,12 +293,9 @@ class GymnasiumSimulator:
     def _decide(
         self, answer: Any, generator: np.random.Generator, name: str
     ) -> tuple[Any, float, FloatArray | None]:
-        """The action to be taken, the nats by which its choice differs from free choice, its row.
-
-        The row is the distribution that was told, [A]; None without one.
-        """
-        action, row = chosen(answer, self.n_actions, generator, name, self._first)
-        return action, information(row, self.n_actions), row
+        """The action to take, the nats by which its choice differs from free choice, its row."""
+        action, row = agents.chosen(answer, self.n_actions, generator, name, self._first)
+        return action, agents.information(row, self.n_actions), row
 
     @property
     def most_information(self) -> float:
@@ -365,21 +320,27 @@ class GymnasiumSimulator:
     def free_choice(self) -> SimulatorAgent:
         """Every action with the same probability."""
         row = np.full(self.n_actions, 1.0 / self.n_actions)
-        return actor_of_function(lambda observation: row, FREE_CHOICE, is_function=True)
+        return agents.actor_of_function(
+            lambda observation: row, protocol.FREE_CHOICE, is_function=True
+        )
 
-    @caller_guard()
+    @protocol.caller_guard()
     def play(self, actor: SimulatorAgent, horizon: int, number: int) -> Episodes:
         """One episode: `reset` with a seed of its own, and steps until the end or the horizon."""
-        generator = np.random.default_rng(seeded(self._seed, CHOICES, number))
-        seed = int(seeded(self._seed, EPISODES, number).generate_state(1)[0] % _SEEDS)
+        generator = np.random.default_rng(protocol.seeded(self._seed, protocol.CHOICES, number))
+        seed = int(
+            protocol.seeded(self._seed, protocol.EPISODES, number).generate_state(1)[0] % _SEEDS
+        )
         observation, info = self._starts.reset(self._env, seed, number)
-        start = here = self._number(observation, info) if self.returns_to_states else UNKNOWN
+        start = here = (
+            self._number(observation, info) if self.returns_to_states else protocol.UNKNOWN
+        )
         self._starts.note(start)
-        answer = begin_of(actor, generator, partial(at_reset, number))
+        answer = protocol.begin_of(actor, generator, partial(protocol.at_reset, number))
         total, gained, decisions = np.zeros(len(self.utilities.names)), 0.0, 0
         for t in range(horizon):
-            where = partial(at_decision, t, number)
-            answered = answer_of(answer, observation, t, actor.name, where)
+            where = partial(protocol.at_decision, t, number)
+            answered = protocol.answer_of(answer, observation, t, actor.name, where)
             action, differs, row = self._decide(answered, generator, actor.name)
             if row is not None and self.returns_to_states and not actor.is_function:
                 self._answers.compare(here, row)
@@ -390,7 +351,7 @@ class GymnasiumSimulator:
             decisions += 1
             if self.returns_to_states:
                 came = None if truncated else (here, action)
-                after = END if terminated else self._number(observation, info, came)
+                after = protocol.END if terminated else self._number(observation, info, came)
                 self.walked[here, action, StepOutcome(after, paid)] += 1
                 here = after
             if terminated:
@@ -406,27 +367,24 @@ class GymnasiumSimulator:
         return Episodes(total[None], np.array([decisions]), np.array([gained]), np.array([start]))
 
     def _step(self, env: Any, action: Any, where: Callable[[], str]) -> Any:
-        return step_of(env, action + self._first, where)
+        return protocol.step_of(env, action + self._first, where)
 
     @property
     def one_start(self) -> bool:
         """Whether every episode begins in the same state, with certainty; see `Starts`."""
         return self._starts.are_one
 
-    @caller_guard()
+    @protocol.caller_guard()
     def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
-        """The agent's distribution in each state that was met, [1, S, A].
-
-        None if it gives none, or if it or a state was seen to contradict that it depends on the
-        state alone.
-        """
+        """The agent's distribution in each state met, [1, S, A]; None if not one of each."""
         if actor.remembers or self._answers.differ or self._states.observations_differ:
             return None
         # An observation that a caller's function makes may differ from visit to visit.
         if any(type(layer).__name__ == "TransformObservation" for layer in layers(self._env)):
             return None
-        if not self._answers.covers_all:
-            self._answers.ask(actor, horizon)
+        table = self._answers.table
+        if table is None or table.shape[1] != self.n_states:
+            self._answers.table = self._answers.ask(actor, horizon)
         return self._answers.table
 
     def remarks(self, actor: SimulatorAgent) -> list[str]:
@@ -440,29 +398,23 @@ class GymnasiumSimulator:
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[StepOutcome], bool]:
-        """Steps from a state, drawn by a generator of their own in place of the environment's.
-
-        A step leaves nothing to chance if it leaves that generator as it was, or where nothing is
-        declared to be left to chance.
-        """
+        """Steps from a state, drawn by a generator of their own."""
+        # One that leaves that generator as it was, or where no chance is declared, is certain.
         return self._drawn(False, state, action, count, generator)
 
     def draw_again(
         self, state: int, action: int, count: int, generator: np.random.Generator
     ) -> Counter[StepOutcome]:
-        """Steps from a copy that was made when the state was met after another decision.
-
-        What differs between the two, and the state's name leaves out, may show here.
-        """
+        """Steps from a copy made after another decision, to show what a state's name omits."""
         return self._drawn(True, state, action, count, generator)[0]
 
-    @caller_guard()
+    @protocol.caller_guard()
     def _drawn(
         self, again: bool, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[StepOutcome], bool]:
         seen: Counter[StepOutcome] = Counter()
         certain = True
-        where = partial(in_state, state)
+        where = partial(protocol.in_state, state)
         for done in range(count):
             if done >= 2 and certain:
                 break
@@ -477,7 +429,7 @@ class GymnasiumSimulator:
             observation, reward, terminated, cut, info = self._step(stepped, action, where)
             paid = self._payments.pay(reward, observation, info, where)
             came = None if cut else (state, action)
-            after = END if terminated else self._number(observation, info, came)
+            after = protocol.END if terminated else self._number(observation, info, came)
             if own is not None:
                 drew = own.state != generator.bit_generator.state if chance is None else chance
                 certain &= not drew and own is bit_generator(bare)

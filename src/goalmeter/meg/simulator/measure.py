@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
 from goalmeter._errors import (
@@ -35,8 +35,7 @@ from goalmeter.tabular.mdp import TabularMDP
 # The name of the best combination of all utilities among the results.
 COMBINATION = "best combination"
 _MOST_STEPS = 10**12
-# Fewer steps than this show nothing of any world.
-_LEAST_STEPS = 100
+_LEAST_STEPS = 100  # fewer steps than this show nothing of any world
 # Of the error, where the bound from the start may have to take the place of that by states.
 _STATES_SHARE = 0.75
 
@@ -63,61 +62,48 @@ def from_simulator(
     """MEG of an agent in a world that can only be run: an estimate, and an interval that holds it.
 
     The world is a simulator: `reset` and `step`. MEG at rationality b is b times what the agent
-    collects less the soft value of the start, so it takes the agent's own episodes and an upper
-    bound of one number. Where the simulator can be put back into states and the states that can be
-    reached within the horizon are few enough, these are tried action by action, and the interval
+    collects less the soft value of the start. Where the simulator can be put back into states, and
+    few enough can be reached within the horizon, these are tried action by action, and the interval
     becomes as narrow as the budget allows. Otherwise episodes of free choice from the start bound
     it: the lower end is then at most about the logarithm of their number, and no method that knows
     nothing else of the world can do better (docs/mathematics.md).
 
-    Nothing is decided after an episode has terminated. A time limit is no end but a horizon: it
-    cuts off what is measured.
-
     Args:
         env: a Gymnasium environment with discrete or continuous actions, its id, a function that
-            makes one, a vector environment (one of its copies is used); or a `TabularMDP` to be
-            run.
-        agent: anything that acts: a model of Stable-Baselines3, the name of an agent, a table over
-            integer observations [S, A] or [H, S, A], a function of the observation that gives a
-            distribution [A] or an action, or an object whose `begin(generator)` gives such a
-            function for an episode and which may therefore remember it. Of an agent that gives
-            only actions, what it did counts, and its own entropy bounds nothing. With continuous
-            actions: a model, or such a function that gives an action or a `GaussianAnswer`.
+            makes one, a vector environment (one of its copies is used); or a `TabularMDP`.
+        agent: a model of Stable-Baselines3, the name of an agent, a table over integer observations
+            [S, A] or [H, S, A], a function of the observation that gives a distribution [A], an
+            action, or with continuous actions a `GaussianAnswer`, or an object whose
+            `begin(generator)` gives such a function for an episode. Of an agent that gives only
+            actions, what it did counts, and its own entropy bounds nothing.
         utility: what each decision pays: "reward"; a function of (observation, info) as `step`
-            returned them after the action; a `LearntUtility`, which is fitted to some episodes and
-            bounded with others; or several by name, measured on the same steps.
-        combined: whether MEG towards the best linear combination of several utilities (or of one,
-            whose sign is free anyway) is measured too: an unknown utility that is linear in given
-            features. It comes under the name "best combination", with its `weights`; its upper end
-            holds for every utility. Only for worlds that are measured by states.
-        horizon: decisions that are measured, at most the environment's time limit, which is the
-            default.
+            returned them after the action; a `LearntUtility`; or several by name, measured on the
+            same steps.
+        combined: whether MEG towards the best linear combination of the utilities is measured too,
+            by the name "best combination", with its `weights`; its upper end holds for every
+            utility. Only for worlds that are measured by states.
+        horizon: decisions that are measured; by default, and at most, the environment's time limit.
         budget: steps of the simulator, in all; what is under way is finished beyond it.
         level: probability with which the interval, of all utilities together, holds.
         precision: the measurement ends before its budget is spent when the lower end seems to be
             within this share of the estimate; 0 to spend all.
-        seed: of everything that is drawn. The result is a function of it and the other arguments
-            where all chance comes from the environment's generator or from global ones.
+        seed: of everything that is drawn.
         state: which states are the same. None: what is known of this kind of environment (our grid
             worlds, Gymnasium's toy text, classic control and MuJoCo, MiniGrid). "observation": what
             is observed determines what can follow. Or a function of (observation, info) that names
             the state. The interval assumes that this is true.
         bounds: (low, high) of what one decision may pay, or (low, high, least, most) with what all
-            decisions from some state on may pay together; by name for several utilities. Without
-            them what was seen stands in where chance could bring something else, and a note says
-            that the interval assumes it.
+            decisions from some state on may pay together; by name for several utilities. Default:
+            what was seen, which the interval then assumes.
         reference: what continuous actions are compared with: "uniform" over a bounded box,
             "gaussian(SCALE)" or "gaussian(SCALE,CENTRE)" for independent normals that the box
             clips, or an object with `draw(generator)` and a `name`. There is no maximum then, the
-            bound is that from the start, and the upper end may be infinite: a note says why.
-        chance: where the chance of the environment, its wrappers and the utilities comes from. No
-            number of runs can tell, so the interval assumes it. "generator": all of it is drawn
-            from the environment's `np_random` itself, and `reset` uses its seed for nothing else.
-            "none": there is none, and all episodes begin in one state. "unknown": nothing is
-            assumed but that episodes are independent, so no state is put back and the bound is
-            that from the start. Default "generator" for Gymnasium's own environments (with its own
-            wrappers, but for those that call a function) and ours, else "unknown". Runs that
-            contradict it are an error.
+            bound is that from the start, and the upper end may be infinite.
+        chance: where the chance of the environment, its wrappers and the utilities comes from,
+            which the interval assumes: "generator" (all is drawn from the environment's
+            `np_random`, and `reset` uses its seed for nothing else), "none" (all episodes begin in
+            one state), or "unknown" (only that episodes are independent: no state is put back).
+            Default "generator" for Gymnasium's own environments and ours, else "unknown".
         progress: a function that is told how the bound tightens; True for lines on standard error,
             False for silence; default lines at a terminal.
 
@@ -125,12 +111,7 @@ def from_simulator(
         A `SimulatorResult`; for several utilities a dictionary of them by name.
 
     Raises:
-        InvalidParameterError: an argument out of its range, continuous actions without a
-            reference, or an environment that cuts episodes off before the horizon.
-        InvalidPolicyError: the agent answered something that is neither action nor distribution.
-        InvalidUtilityError: a utility is not finite at some step; the message says where.
         SimulatorInterrupted: interrupted at the keyboard; `results` has what was proven by then.
-        MissingExtraError: a package is needed that is not installed.
 
     Source: MEG paper (NeurIPS 2024), Definition 3.2; bounds in docs/mathematics.md, "Worlds without
     a table".
@@ -172,7 +153,12 @@ def from_simulator(
             )
         left = budget if world.fits is None else max(budget - world.fits.steps, _LEAST_STEPS)
         states = StatesMeasure(*world[:3], _STATES_SHARE * (1 - level), seed, left, precision)
-        told = _teller(tell, world.simulator.utilities.names)
+
+        def told(steps: int, rough: list[UtilityEstimate]) -> None:
+            for name, known in zip(world.simulator.utilities.names, rough, strict=True):
+                if tell is not None:
+                    tell(SimulatorProgress(name, steps, known.value, known.ends.low))
+
         try:
             results = _by_best_means(states, level, told, combined)
         except SimulatorInterrupted as so_far:
@@ -193,12 +179,12 @@ def _by_best_means(
 ) -> dict[str, SimulatorResult]:
     """By states where that can be done, else from the start with the error and steps left."""
     simulator, budget, error, before = states.simulator, states.budget, 1 - level, 0
-    if simulator.returns_to_states and not states.can_try:
+    tried = exploration.TRIED * simulator.n_actions
+    if simulator.returns_to_states and tried > exploration.FIRST_STATES * budget:
         notes = [
             f"one state has {simulator.n_actions:,} actions, more than "
-            f"{exploration.FIRST_STATES * budget:,.0f} steps can try, so the bound is that "
-            "from the "
-            f"start; give a larger budget"
+            f"{exploration.FIRST_STATES * budget:,.0f} steps can try, so the bound is that from "
+            f"the start; give a larger budget"
         ]
     elif simulator.returns_to_states:
         results = _results(states, level, tell, [], exploration.METHOD, combined)
@@ -288,10 +274,7 @@ def _results(
     combined: bool = False,
     before: StatesMeasure | None = None,
 ) -> dict[str, SimulatorResult] | None:
-    """What a measurement comes to; None if there are too many states for it.
-
-    An interruption before the first episodes falls back on what `before` has shown.
-    """
+    """What a measurement comes to, at worst what `before` has shown; None for too many states."""
 
     def told(rough: list[UtilityEstimate]) -> None:
         tell(sum(measure.steps.values()), rough)
@@ -336,11 +319,7 @@ def _combination(measure: StatesMeasure, parts: list[SimulatorResult]) -> Simula
 
 
 def _collected(
-    measure: StatesMeasure | StartMeasure,
-    level: float,
-    notes: list[str],
-    method: str,
-    stopped: str,
+    measure: StatesMeasure | StartMeasure, level: float, notes: list[str], method: str, stopped: str
 ) -> dict[str, SimulatorResult]:
     simulator, episodes = measure.simulator, measure.episodes
     actions, why = simulator.n_actions, simulator.why_unbounded
@@ -375,17 +354,6 @@ def _collected(
             measurement=measurement,
         )
     return out
-
-
-def _teller(
-    tell: Callable[[SimulatorProgress], None] | None, names: tuple[str, ...]
-) -> Callable[[int, list[UtilityEstimate]], None]:
-    def told(steps: int, rough: list[UtilityEstimate]) -> None:
-        if tell is not None:
-            for name, known in zip(names, rough, strict=True):
-                tell(SimulatorProgress(name, steps, known.value, known.ends.low))
-
-    return told
 
 
 def _listener(
@@ -472,75 +440,53 @@ class Measurement:
             # Results of one file are of one call, and of no other file's.
             measurement = uuid4().hex
             results = [_result(each, measurement) for each in values["utilities"]]
-            return cls(
-                agent=_text(values["agent"]),
+            out = cls(
+                agent=_read(str, values["agent"]),
                 horizon=int(values["horizon"]),
                 budget=int(values["budget"]),
                 seed=int(values["seed"]),
                 results={result.utility: result for result in results},
-                tightening=[_progress(each) for each in values["tightening"]],
-            )._checked()
+                tightening=[
+                    SimulatorProgress(**_fields(SimulatorProgress, each))
+                    for each in values["tightening"]
+                ],
+            )
+            # A file that somebody changed is refused here and not while a page is made of it.
+            out.to_json()
+            return out
         except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as cause:
             raise InvalidFileError(
                 f"{where} holds no measurement in a simulator "
                 f"({type(cause).__name__}: {cause}); measure again into another folder"
             ) from cause
 
-    def _checked(self) -> Measurement:
-        # A file that somebody changed is refused here and not while a page is made of it.
-        if not self.results:
-            raise ValueError("it has no result")
-        self.to_json()
-        return self
-
 
 def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:
-    read: dict[str, Any] = {"value": _number(values["meg"]), "measurement": measurement}
-    for each in fields(SimulatorResult):
-        if each.name not in ("value", "utility_function", "measurement"):
-            read[each.name] = _READERS[str(each.type)](values[each.name])
+    named = {**values, "value": values["meg"], "measurement": measurement}
+    read = _fields(SimulatorResult, named, "utility_function")
+    # Both ends are known by where they come from.
+    read["binding"] = {end: read["binding"][end] for end in ("lower", "upper")}
     return SimulatorResult(**read)
 
 
-def _progress(values: Mapping[str, Any]) -> SimulatorProgress:
-    names = [each.name for each in fields(SimulatorProgress)]
-    utility, steps, value, lower = (values[name] for name in names)
-    return SimulatorProgress(_text(utility), int(steps), _number(value), _number(lower))
+def _fields(record: type, values: Mapping[str, Any], *left_out: str) -> dict[str, Any]:
+    """Return the fields of a record from JSON values, which anybody may have edited."""
+    kinds = get_type_hints(record)
+    names = [each.name for each in fields(record) if each.name not in left_out]
+    return {name: _read(kinds[name], values[name]) for name in names}
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{shown(value)} is no text")
-    return value
-
-
-def _number(value: Any) -> float:
-    """A number, or an infinity as JSON spells it."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise TypeError(f"{shown(value)} is no number")
-    return float(value)
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    return {str(name): _number(value) for name, value in values.items()}
-
-
-def _interval(values: Any) -> tuple[float, float]:
-    low, high = map(_number, values)
-    return low, high
-
-
-# How a stored value of each type of field is read and checked.
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "float": _number,
-    "int": int,
-    "bool": bool,
-    "str": _text,
-    "tuple[float, float]": _interval,
-    "tuple[str, ...]": lambda values: tuple(map(str, values)),
-    "float | None": lambda value: None if value is None else _number(value),
-    "Mapping[str, int]": lambda values: {str(name): int(n) for name, n in values.items()},
-    "Mapping[str, str]": lambda values: {end: str(values[end]) for end in ("lower", "upper")},
-    "Mapping[str, float]": _numbers,
-    "Mapping[str, float] | None": lambda values: None if values is None else _numbers(values),
-}
+def _read(kind: Any, value: Any) -> Any:
+    """Return a JSON value as a type; an infinity is spelled as text."""
+    inner = get_args(kind)
+    if type(None) in inner:
+        return None if value is None else _read(inner[0], value)
+    if get_origin(kind) is tuple:
+        kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(_read(*each) for each in zip(kinds, value, strict=True))
+    if inner:
+        return {str(name): _read(inner[1], each) for name, each in value.items()}
+    expected = {float: int | float | str, str: str}.get(kind, object)
+    if not isinstance(value, expected) or (kind is float and isinstance(value, bool)):
+        raise TypeError(f"{shown(value)} is no {'number' if kind is float else 'text'}")
+    return kind(value)

@@ -130,19 +130,10 @@ def step_of(env: Any, action: Any, where: Callable[[], str]) -> tuple[Any, Any, 
     return observation, reward, ended, cut, info
 
 
-def at_decision(decision: int, episode: int) -> str:
-    """A place for errors."""
-    return f"at decision {decision} of episode {episode}"
-
-
-def at_reset(episode: int) -> str:
-    """A place for errors."""
-    return f"when episode {episode} was begun"
-
-
-def in_state(state: int) -> str:
-    """A place for errors."""
-    return f"at a step from state {state}"
+# Places for errors: a decision of an episode, the start of an episode, and a state.
+at_decision = "at decision {} of episode {}".format
+at_reset = "when episode {} was begun".format
+in_state = "at a step from state {}".format
 
 
 def _as_bool(value: Any) -> bool | None:
@@ -174,8 +165,7 @@ def _of_environment(function: Callable[[], Any], where: Callable[[], str]) -> An
 # --- Protocol -------------------------------------------------------------------------------------
 # The number of the state in which an episode has ended.
 END = -1
-# The state of an episode's start where states have no names.
-UNKNOWN = -2
+UNKNOWN = -2  # the state of an episode's start where states have no names
 # What discrete actions are compared with: each with the same probability.
 FREE_CHOICE = "free choice"
 
@@ -189,20 +179,13 @@ class StepOutcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Episodes:
-    """N episodes of one agent, with U utilities.
+    """N episodes of one agent, with U utilities."""
 
-    Attributes:
-        returns: what each utility added up to, [N, U].
-        decisions: how many were made before the end or the horizon, [N].
-        information: sum over the decisions of the relative entropy of the agent's choice to the
-            reference (log A less the entropy), [N] nats; NaN where it is not known.
-        starts: number of the state in which each began, [N]; `UNKNOWN` where states have none.
-    """
-
-    returns: FloatArray
-    decisions: IntArray
+    returns: FloatArray  # what each utility added up to, [N, U]
+    decisions: IntArray  # how many were made before the end or the horizon, [N]
+    # summed relative entropy of the choices to the reference, [N] nats; NaN if not known
     information: FloatArray
-    starts: IntArray
+    starts: IntArray  # state in which each began, [N]; `UNKNOWN` where states have none
 
     @property
     def steps(self) -> int:

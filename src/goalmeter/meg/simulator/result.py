@@ -13,10 +13,8 @@ from goalmeter.meg.simulator.states import ASSUMED, UNDECLARED
 from goalmeter.report.numbers import general, nats, percent, rationality
 from goalmeter.report.tables import html_table, one_row
 
-# What stands in the place of a maximum.
-NO_MAXIMUM = "no maximum: actions are continuous"
-# And in the place of an end that says nothing.
-NOT_DETERMINED = "not determined"
+NO_MAXIMUM = "no maximum: actions are continuous"  # what stands in the place of a maximum
+NOT_DETERMINED = "not determined"  # and in the place of an end that says nothing
 
 
 # Fields without a JSON value of their own; `value` is called "meg".
@@ -33,62 +31,47 @@ def _json(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatorResult:
-    """MEG of an agent in a world that can only be run: an interval, and what it assumes.
+    """MEG of an agent in a world that can only be run: an interval, and what it assumes."""
 
-    Attributes:
-        value: the point estimate, nats; nothing is promised of it. Where there is none
-            (`estimated` is False) it is the lower end.
-        interval: MEG lies between these, nats, but for a probability of 1 - `level`, if what
-            `assumes` says is true.
-        level: of the interval, over both of its ends, all utilities and rationalities tried.
-        maximum: nats that a fully predictable agent would score: log A for each decision that it
-            makes, on average (an estimate, so an upper end may lie above it). A table leaves out
-            decisions that can change nothing, which sampling cannot tell. None where actions are
-            continuous: there is no most.
-        rationality: beta at which the lower end was proven, in inverse units of the utility.
-        utility: name of the utility.
-        world: name of the simulator.
-        method: how the ends were obtained, in words.
-        steps: what the simulator's steps were spent on, by purpose.
-        binding: which bound gave each end: "lower" and "upper".
-        episodes: of the agent, which were fitted to or bounded with.
-        notes: plain statements a reader of the numbers needs.
-        weights: of the utilities, by name, where this is a combination of several.
-        stopped: "interrupt" if the measurement was ended early, "budget" or "precision".
-        reference: what the agent's actions are compared with, in words.
-        fitted_episodes: that a learnt utility was fitted to, the reference's among them; no bound
-            rests on them.
-        utility_function: a learnt utility, as a function of (observation, info).
-        rests_on_assumption: whether the interval assumes that the utility stays within what was
-            seen, since no bounds were given; a note says what that was.
-        estimated: whether `value` is an estimate and no end of the interval.
-        chance: where the world's chance comes from, as declared: "generator", "none" or "unknown".
-        exceeds: by another utility, how much more MEG is towards this one at least, nats, as the
-            differences in the same episodes say; see `less`.
-        measurement: names the call that gave this result; another call has another name.
-    """
-
+    # The point estimate, nats; nothing is promised of it. Where there is none (`estimated` is
+    # False) it is the lower end
     value: float
+    # MEG lies between these, nats, but for a probability of 1 - `level`, if what `assumes` says is
+    # true
     interval: tuple[float, float]
-    level: float
+    level: float  # of the interval, over both of its ends, all utilities and rationalities tried
+    # Nats that a fully predictable agent would score: log A for each decision that it makes, on
+    # average (an estimate, so an upper end may lie above it). A table leaves out decisions that can
+    # change nothing, which sampling cannot tell. None where actions are continuous: there is no
+    # most
     maximum: float | None
-    rationality: float
-    utility: str
-    world: str
-    method: str
-    steps: Mapping[str, int]
-    binding: Mapping[str, str]
-    episodes: int
-    notes: tuple[str, ...] = ()
+    rationality: float  # beta at which the lower end was proven, in inverse units of the utility
+    utility: str  # name of the utility
+    world: str  # name of the simulator
+    method: str  # how the ends were obtained, in words
+    steps: Mapping[str, int]  # what the simulator's steps were spent on, by purpose
+    binding: Mapping[str, str]  # which bound gave each end: "lower" and "upper"
+    episodes: int  # of the agent, which were fitted to or bounded with
+    notes: tuple[str, ...] = ()  # plain statements a reader of the numbers needs
+    # Of the utilities, by name, where this is a combination of several
     weights: Mapping[str, float] | None = None
+    # "interrupt" if the measurement was ended early, "budget" or "precision"
     stopped: str = "budget"
-    reference: str = "free choice"
+    reference: str = "free choice"  # what the agent's actions are compared with, in words
+    # That a learnt utility was fitted to, the reference's among them; no bound rests on them
     fitted_episodes: int = 0
+    # A learnt utility, as a function of (observation, info)
     utility_function: Callable[[Any, Any], float] | None = None
+    # Whether the interval assumes that the utility stays within what was seen, since no bounds were
+    # given; a note says what that was
     rests_on_assumption: bool = False
-    estimated: bool = True
+    estimated: bool = True  # whether `value` is an estimate and no end of the interval
+    # Where the world's chance comes from, as declared: "generator", "none" or "unknown"
     chance: str = UNDECLARED
+    # By another utility, how much more MEG is towards this one at least, nats, as the differences
+    # in the same episodes say; see `less`
     exceeds: Mapping[str, float] = field(default_factory=dict)
+    # Names the call that gave this result; another call has another name
     measurement: str = field(default="", repr=False, compare=False)
 
     @property
@@ -116,14 +99,9 @@ class SimulatorResult:
     def less(self, other: SimulatorResult) -> tuple[float, tuple[float, float]]:
         """How much more MEG is towards this utility than towards another of the same measurement.
 
-        Returns:
-            The difference of the estimates, nats, and an interval of the difference at `level`:
-            what the two intervals leave of it and, where states are known, what the differences
-            in the same episodes (paired) leave of that. All intervals of one call, of utilities
-            and of differences, hold together with that probability.
-
-        Raises:
-            InvalidParameterError: the other result is of another measurement.
+        The difference of the estimates, nats, and its interval at `level`: what the two intervals
+        leave of it and, where states are known, the differences in the same episodes. All intervals
+        of one call, of utilities and of differences, hold together with that probability.
         """
         if not self.measurement or self.measurement != other.measurement:
             raise InvalidParameterError(
@@ -143,11 +121,7 @@ class SimulatorResult:
         return {"meg": self.value} | values
 
     def to_pandas(self) -> Any:
-        """Return the single numbers and texts of `to_json` as a data frame of one row.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return the single numbers and texts of `to_json` as a data frame of one row."""
         return one_row(self.to_json() | {"rationality": self.rationality})
 
     def summary(self) -> list[tuple[str, str]]:
@@ -197,7 +171,6 @@ class SimulatorResult:
         ]
 
     def _repr_html_(self) -> str:
-        """The summary as a notebook shows it."""
         heading = f"Goal-directedness towards {self.utility}"
         return html_table(heading, ("", ""), self.summary(), self.notes)
 
@@ -224,19 +197,13 @@ class SimulatorResult:
 
 @dataclass(frozen=True)
 class SimulatorProgress:
-    """Where a measurement is.
+    """Where a measurement is."""
 
-    Attributes:
-        utility: name of the utility.
-        steps: of the simulator so far.
-        value: the estimate so far, nats.
-        lower: about where the lower end is, nats: from the part of the episodes that chooses what
-            is bounded, so not yet proven.
-    """
-
-    utility: str
-    steps: int
-    value: float
+    utility: str  # name of the utility
+    steps: int  # of the simulator so far
+    value: float  # the estimate so far, nats
+    # About where the lower end is, nats: from the part of the episodes that chooses what is
+    # bounded, so not yet proven
     lower: float
 
     def __str__(self) -> str:
@@ -248,11 +215,7 @@ class SimulatorProgress:
 
 
 class SimulatorInterrupted(KeyboardInterrupt):
-    """A measurement was interrupted at the keyboard; `results` holds what was proven by then.
-
-    Attributes:
-        results: by utility, with the same level as of a measurement that ran to its end.
-    """
+    """A measurement was interrupted at the keyboard; `results` holds what was proven by then."""
 
     def __init__(self, results: Mapping[str, SimulatorResult]) -> None:
         ends = "; ".join(

@@ -22,14 +22,10 @@ if TYPE_CHECKING:
 # Shares of the error: of what bounds the soft value, on which both ends rest; of what the agent
 # collects in the lower ends; of the upper ends.
 SOFT, LOWER, UPPER = 0.4, 0.3, 0.3
-# Of the upper ends' share, where several utilities are compared: of their differences.
-PAIRED = 0.1
-# Every so many episodes choose what is tried; the others bound it.
-_FITTED_EVERY = 4
-# What gives the upper end where there is none.
-NOTHING = "nothing"
-# Golden sections of two octaves: to within a hundredth of the rationality.
-_SECTIONS = 12
+PAIRED = 0.1  # of the upper ends' share, where several utilities are compared: of their differences
+_FITTED_EVERY = 4  # every so many episodes choose what is tried; the others bound it
+NOTHING = "nothing"  # what gives the upper end where there is none
+_SECTIONS = 12  # golden sections of two octaves: to within a hundredth of the rationality
 
 
 @dataclass(frozen=True)
@@ -74,12 +70,9 @@ def nothing_known(most: float, horizon: int) -> UtilityEstimate:
 
 
 def without_planning(fresh: Episodes, most: float, horizon: int, error: float) -> Ends:
-    """0, and the least of two upper bounds that hold for every utility.
-
-    No model predicts an agent better than the agent itself, so MEG is at most the expected sum of
-    log A less its entropy; and that is at most log A for every decision that it makes. Of
-    continuous actions it is the relative entropy to the reference that is added up.
-    """
+    """0, and the least of two upper bounds that hold for every utility."""
+    # No model predicts an agent better than the agent itself: MEG is at most the expected sum of
+    # log A less its entropy (of continuous actions, of the relative entropy to the reference).
     if math.isinf(most):
         return Ends(0.0, math.inf, "zero", NOTHING)
     each = error / 2
@@ -134,20 +127,16 @@ def entropies(policy: FloatArray) -> FloatArray:
 
 # --- Bounds from the start ----------------------------------------------------------------------
 # By Jensen's inequality exp W_0 is at most E[exp(b R)] under free choice, R what an episode
-# collects: equal where nothing is left to chance, looser where much is. Episodes of free choice
-# bound that expectation, given the most that an episode can collect. What n episodes never showed
-# may have a probability of 9 / n or so, which holds the bound on MEG below log n; with nothing
-# but `reset` and `step` no method gets above the logarithm of its steps by more than a constant:
-# see docs/mathematics.md. The plain average of exp(b R) is no bound: it says 93.7 nats of an
-# agent that has 49.7.
+# collects. Its episodes bound that expectation, given the most that one can collect; the plain
+# average is no bound. What n episodes never showed may have a probability of 9 / n or so, which
+# holds the bound on MEG below log n: no method gets far above that with `reset` and `step`
+# (docs/mathematics.md).
 
-# Of the steps: what the agent's own episodes take.
-_AGENT = 0.35
+_AGENT = 0.35  # of the steps: what the agent's own episodes take
 _ROUNDS = 5
 # Rationalities that are tried, in units of 1 / (what an episode may collect).
 _TRIED = 2.0 ** np.arange(-4.0, 12.0)
-# Numbers of the episodes of free choice, which share no seed with the agent's.
-_FREE = 2**40
+_FREE = 2**40  # numbers of the episodes of free choice, which share no seed with the agent's
 
 
 @dataclass

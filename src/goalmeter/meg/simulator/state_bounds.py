@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,26 +20,14 @@ from goalmeter.statistics.intervals import lower_limit, upper_limit
 # For every policy m and every b the soft value is at least b E_m[sum u] - KL(m), with KL(m) the
 # nats by which its decisions differ from free choice. So MEG at b is at most the line b
 # (E_agent[sum u] - E_m[sum u]) + KL(m), and the maximum over b is at most that of the lowest
-# line.
+# line. A line is (slope, height), nats.
 
-# Slopes below this share of the utility's scale are rounding.
-_LEVEL = 1e-12
-
-
-class AffineBound(NamedTuple):
-    """An upper bound slope * |b| + height of MEG at rationalities of one sign, nats."""
-
-    slope: float
-    height: float
+_LEVEL = 1e-12  # slopes below this share of the utility's scale are rounding
 
 
-def highest(lines: list[AffineBound], scale: float = 1.0) -> float:
-    """The largest value over b >= 0 of the lowest line; inf where all rise.
-
-    >>> highest([AffineBound(1.0, 0.0), AffineBound(-1.0, 2.0)])
-    1.0
-    """
-    level = [AffineBound(0.0 if abs(a) <= _LEVEL * scale else a, k) for a, k in lines]
+def highest(lines: list[tuple[float, float]], scale: float = 1.0) -> float:
+    """The largest value over b >= 0 of the lowest line; inf where all rise."""
+    level = [(0.0 if abs(a) <= _LEVEL * scale else a, k) for a, k in lines]
     if all(slope > 0 for slope, _ in level):
         return math.inf
 
@@ -49,10 +36,10 @@ def highest(lines: list[AffineBound], scale: float = 1.0) -> float:
 
     # The lowest of some lines is concave, so its maximum is at 0 or where two of them cross.
     crossings = [
-        (other.height - line.height) / (line.slope - other.slope)
-        for line in level
-        for other in level
-        if line.slope > other.slope and other.height >= line.height
+        (other_height - height) / (slope - other_slope)
+        for slope, height in level
+        for other_slope, other_height in level
+        if slope > other_slope and other_height >= height
     ]
     return max(0.0, *map(lowest, [0.0, *crossings]))
 
@@ -73,12 +60,7 @@ class CurveBounds(NamedTuple):
 
 
 def summit(points: Sequence[CurveBounds]) -> float:
-    """An upper bound over all b >= 0 of a concave function f with f(0) >= 0.
-
-    >>> bounds = (1.0, -math.inf, 1.2), (2.0, 1.5, 1.6), (4.0, -math.inf, 1.0)
-    >>> summit([CurveBounds(*each) for each in bounds])
-    3.2
-    """
+    """An upper bound over all b >= 0 of a concave function f with f(0) >= 0."""
     below = [(0.0, 0.0), *((each.place, each.low) for each in points if each.low > -math.inf)]
     above = [(each.place, each.high) for each in points if each.high < math.inf]
     if not above:
@@ -119,12 +101,10 @@ def _highest(lines: FloatArray, left: float, right: float) -> float:
 
 
 # --- Bounds of one utility ----------------------------------------------------------------------
-# Soft values and returns enter as bounds that hold in every possible world at once, whatever they
-# were chosen by; and limits by betting are monotone in each observation. So an episode's true
-# value may be replaced by a bound of it, chosen with the same data, and the limit stays a limit.
-# Only the rationality must not be chosen by the episodes that bound it: where all begin in one
-# state, all rationalities are bounded at once, since the limit of b R is b times that of R; where
-# starts differ, rationalities come from a grid, each with a share of the error.
+# Limits by betting are monotone in each observation, so an episode's true value may be replaced by
+# a bound of it, chosen with the same data. Only the rationality must not be chosen by the episodes
+# that bound it: where all begin in one state, all are bounded at once, since the limit of b R is b
+# times that of R; where starts differ, they come from a grid, each with a share of the error.
 
 # Multiples of the rationality that fits best, at which a lower end is tried.
 _TRIED = (0.35, 0.5, 0.65, 0.8, 1.0, 1.2)
@@ -135,8 +115,7 @@ _POLICIES = (0.0, 0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 8.0, 1024.0)
 _OCTAVE, _GRID_SERIES = 4, 4.6
 # Places of the grid around the rationality of the lower end at which MEG is bounded from above.
 _AROUND = (*range(-8, 9), 12, 16, 24, 32)
-# Up to so many places away it is bounded from below as well.
-_NEAR = 3
+_NEAR = 3  # up to so many places away it is bounded from below as well
 # Sums are right to this share of their scale; exponents up to this size then to a millionth nat.
 _DIGITS, _LARGEST = 1e-14, 1e8
 
@@ -149,14 +128,6 @@ class RationalityChoice(NamedTuple):
     low: float
 
 
-class GridRationality(NamedTuple):
-    """A rationality of the grid."""
-
-    beta: float
-    share: float
-    is_near: bool
-
-
 class EpisodeEvidence(NamedTuple):
     """A bound, episode by episode, of beta * return less the soft value of the start, nats."""
 
@@ -167,16 +138,12 @@ class EpisodeEvidence(NamedTuple):
 
 @dataclass(frozen=True)
 class StateEnds:
-    """Bounds of one utility.
-
-    Attributes:
-        weights: of the utilities, [U]: 1 for the one that is bounded, or a combination of several.
-        returns: what the agent collects of it from each state, [S], where that is known exactly
-            (an agent without memory in a world without chance); else None, and episodes say it.
-    """
+    """Bounds of one utility."""
 
     worlds: PossibleWorlds
-    weights: FloatArray
+    weights: FloatArray  # of the utilities, [U]: 1 for the one that is bounded, or several
+    # What the agent collects from each state, [S], where that is known exactly (an agent without
+    # memory in a world without chance); else None, and episodes say it.
     returns: FloatArray | None
     fixed_start: bool
     unit: float
@@ -198,8 +165,11 @@ class StateEnds:
             # A sample of a faultless agent may do better than anything can in the world as seen;
             # then evidence rises for ever, so less of it is believed.
             doubt = self._doubt(collected, abs(more))
-            evidence = partial(self._signed_estimate, fitted, sign, doubt)
-            best, _ = largest_concave(evidence, start, _LARGEST / self._scale)
+            best, _ = largest_concave(
+                lambda size: self.estimate(fitted, sign * size) - size * doubt,
+                start,
+                _LARGEST / self._scale,
+            )
         if best == 0.0:
             return RationalityChoice(self.unit, 0.0, 0.0)
         tried = [self._snapped(factor * sign * best)[0] for factor in _TRIED]
@@ -246,13 +216,12 @@ class StateEnds:
         values = beta * self._collected(episodes) - least
         return EpisodeEvidence(values, low - max(float(least.max()), 0.0), high - float(floor))
 
-    def around(self, choice: RationalityChoice) -> list[GridRationality]:
-        """Rationalities around that of a lower end."""
-        out = []
-        for step in _AROUND:
-            beta, share = self._snapped(choice.beta * 2.0 ** (step / _OCTAVE))
-            out.append(GridRationality(beta, share, abs(step) <= _NEAR))
-        return out
+    def around(self, choice: RationalityChoice) -> list[tuple[float, float, bool]]:
+        """Rationalities around that of a lower end, their shares of the error, if they are near."""
+        return [
+            (*self._snapped(choice.beta * 2.0 ** (step / _OCTAVE)), abs(step) <= _NEAR)
+            for step in _AROUND
+        ]
 
     def upper(
         self, episodes: Episodes, choice: RationalityChoice, low: float, error: float
@@ -288,7 +257,9 @@ class StateEnds:
             points.append(CurveBounds(abs(beta), low, high))
         return summit(points)
 
-    def _line(self, episodes: Episodes, sign: float, size: float, error: float) -> AffineBound:
+    def _line(
+        self, episodes: Episodes, sign: float, size: float, error: float
+    ) -> tuple[float, float]:
         """The line of one policy, from a start that all episodes share."""
         start = int(episodes.starts[0])
         policy = self.worlds.soft_plan(sign * size * self.weights, AS_SEEN).policy
@@ -297,10 +268,10 @@ class StateEnds:
         height = float(self.worlds.evaluate(policy, nothing, MOST, entropies(policy))[start])
         agent = sign * self._collected(episodes)
         if self.is_certain:
-            return AffineBound(float(agent[0]) - collects, height)
+            return float(agent[0]) - collects, height
         low, high = self._limits(sign)
         # The same limit in every line, so it is paid for once.
-        return AffineBound(upper_limit(agent, low=low, high=high, error=error) - collects, height)
+        return upper_limit(agent, low=low, high=high, error=error) - collects, height
 
     def _values(self, beta: float, which: str) -> FloatArray:
         """Soft values of all states as starts in one kind of world, [S]."""
@@ -308,9 +279,6 @@ class StateEnds:
             plan = self.worlds.soft_plan(beta * self.weights, which)
             self._known[beta, which] = plan.value[0]
         return self._known[beta, which]
-
-    def _signed_estimate(self, episodes: Episodes, sign: float, doubt: float, size: float) -> float:
-        return self.estimate(episodes, sign * size) - size * doubt
 
     def _doubt(self, collected: FloatArray, more: float) -> float:
         """Two standard errors of the average, as of a sample with one episode of free choice."""
@@ -386,12 +354,8 @@ class Bounded(NamedTuple):
     high: float
 
 
-class EvidenceAt(NamedTuple):
-    """The evidence for a utility at one rationality, episode by episode."""
-
-    size: float
-    most: EpisodeEvidence
-    least: EpisodeEvidence | None
+# The size of a rationality, and the evidence there for a utility at most and, if near, at least.
+EvidenceAt = tuple[float, EpisodeEvidence, EpisodeEvidence | None]
 
 
 def excesses(
@@ -418,14 +382,14 @@ def excesses(
 def _curve(bounded: Bounded, episodes: Episodes) -> list[EvidenceAt]:
     """Places around the rationality of the lower end, that one first."""
     ends, at = bounded.ends, bounded.choice.beta
-    others = [place for place in ends.around(bounded.choice) if place.beta != at]
+    others = [(beta, near) for beta, _, near in ends.around(bounded.choice) if beta != at]
     return [
-        EvidenceAt(
+        (
             abs(beta),
             ends.most_evidence(episodes, beta),
             ends.least_evidence(episodes, beta) if is_near else None,
         )
-        for beta, is_near in [(at, True), *((each.beta, each.is_near) for each in others)]
+        for beta, is_near in [(at, True), *others]
     ]
 
 
@@ -436,15 +400,15 @@ def _excess(
     assert least is not None, "the first place is that of the lower end"
     # Other episodes chose the places, so they need no more than an even share of the error each.
     each, points = error / 2 / len(other), []
-    for place in other:
-        values, bottom, top = _difference(place.most, least)
+    for size, other_most, other_least in other:
+        values, bottom, top = _difference(other_most, least)
         high = upper_limit(values, low=bottom, high=top, error=each)
         low = -math.inf
-        if place.least is not None:
-            values, bottom, top = _difference(place.least, most)
+        if other_least is not None:
+            values, bottom, top = _difference(other_least, most)
             low = lower_limit(values, low=bottom, high=top, error=each)
         # Lifted by no less than what the first explains, the function is not below 0 at 0.
-        points.append(CurveBounds(place.size, low + one.high, high + one.high))
+        points.append(CurveBounds(size, low + one.high, high + one.high))
     return one.high - summit(points)
 
 

@@ -76,17 +76,6 @@ def check_layers(env: Any) -> None:
             )
 
 
-def why_no_return(env: Any) -> str:
-    """Why no copy of a wrapped environment goes back to its state; "" where one may."""
-    for layer in layers(env)[:-1]:
-        if type(layer).__name__ in _RESETTING:
-            return (
-                f"the simulator cannot be put back into a state: its wrapper "
-                f"{type(layer).__name__} resets by itself (leave it out)"
-            )
-    return ""
-
-
 # --- Chance -------------------------------------------------------------------------------------
 FROM_GENERATOR, NO_CHANCE, UNDECLARED = CHANCES = "generator", "none", "unknown"
 # What an interval assumes of each.
@@ -118,26 +107,6 @@ def chance_of(env: Any, declared: str | None) -> str:
         each.__module__.startswith("gymnasium.") and each.__name__ not in _CALLING for each in outer
     )
     return FROM_GENERATOR if plain and bare.__module__.startswith(_KNOWN) else UNDECLARED
-
-
-# --- Deep copies --------------------------------------------------------------------------------
-# A copy goes back to where it was, but does not say which copies are alike. All that it holds goes
-# back too, generators included: whoever steps it gives Gymnasium's generator another state.
-
-
-def copier() -> Saver:
-    """A saver that copies the environment."""
-    return Saver("a copy of the environment", copy.deepcopy, copy.deepcopy, copies=True)
-
-
-def can_be_copied(env: Any) -> bool:
-    """Whether a deep copy of the environment can be made, and a copy of that."""
-    try:
-        copy.deepcopy(copy.deepcopy(env))
-    # Whatever a handle of a window, a socket or a foreign library raises.
-    except Exception:
-        return False
-    return True
 
 
 # --- MiniGrid -----------------------------------------------------------------------------------
@@ -315,15 +284,11 @@ _TRANSPARENT = frozenset(
     | {"TransformObservation", "RescaleObservation", "GrayscaleObservation", "FilterObservation"}
     | {"DiscretizeAction"}
 )
-# Whose wrappers are meant.
-_PACKAGES = frozenset({"gymnasium", "minigrid"})
+_PACKAGES = frozenset({"gymnasium", "minigrid"})  # whose wrappers are meant
 
 
 def saver_of(env: Any) -> Saver | None:
-    """The saver of an environment; None where its wrappers or its kind are not known.
-
-    What is not known can still be copied as a whole: see `copies`.
-    """
+    """The saver of an environment; None where its wrappers or kind are not known (see `copies`)."""
     outer = layers(env)[:-1]
     names = {type(layer).__name__ for layer in outer}
     packages = {type(layer).__module__.partition(".")[0] for layer in outer}
@@ -489,16 +454,24 @@ class MetStates:
 
 
 def _way_back(env: Any, state: str | StateOf | None) -> tuple[Saver | None, str]:
-    """The way back to a state, or why there is none."""
     if saver := saver_of(env):
         return saver, ""
-    if why := why_no_return(env):
-        return None, why
-    if not can_be_copied(env):
+    for layer in layers(env)[:-1]:
+        if type(layer).__name__ in _RESETTING:
+            return None, (
+                f"the simulator cannot be put back into a state: its wrapper "
+                f"{type(layer).__name__} resets by itself (leave it out)"
+            )
+    try:
+        copy.deepcopy(copy.deepcopy(env))
+    # Whatever a handle of a window, a socket or a foreign library raises.
+    except Exception:
         return None, "the simulator cannot be put back into a state: no copy of it can be made"
     if state is None:
         return None, (
             "which of its states are the same is not known; give state='observation' if what is "
             "observed determines what can follow, or a function that names the state"
         )
-    return copier(), ""
+    # It goes back to where it was, generators included, but does not say which copies are alike:
+    # whoever steps it gives Gymnasium's generator another state.
+    return Saver("a copy of the environment", copy.deepcopy, copy.deepcopy, copies=True), ""

@@ -38,8 +38,7 @@ UtilityFunction = Callable[[Any, Mapping[str, Any]], float]
 # What `from_simulator` takes for one utility and for several.
 Utility = str | UtilityFunction
 _LARGEST = 1e12
-# What rounding may add to a bound.
-_SLACK = 1e-9
+_SLACK = 1e-9  # what rounding may add to a bound
 
 
 @dataclass(frozen=True)
@@ -90,31 +89,6 @@ class NamedUtilities:
     def names(self) -> tuple[str, ...]:
         """Of the utilities, in order."""
         return tuple(self.functions)
-
-    def paid(
-        self, reward: float, observation: Any, info: Mapping[str, Any], where: Callable[[], str]
-    ) -> tuple[float, ...]:
-        """What a step pays of each."""
-        out = []
-        for name, function in self.functions.items():
-            value = (
-                reward if function is None else _called(function, name, observation, info, where)
-            )
-            number = _number(value)
-            if not abs(number) <= _LARGEST:
-                raise InvalidUtilityError(
-                    f"the utility {name!r} is {value!r} {where()}, expected a finite number up to "
-                    f"{_LARGEST:g}: a return that is not finite has no expectation; mend the "
-                    f"reward, or give utility= a function that is finite everywhere"
-                )
-            told = self.bounds.get(name)
-            if told is not None and not told.low - _SLACK <= number <= told.high + _SLACK:
-                raise InvalidUtilityError(
-                    f"the utility {name!r} is {number:g} {where()}, outside of the bounds "
-                    f"({told.low:g}, {told.high:g}) that were given; give wider bounds="
-                )
-            out.append(number)
-        return tuple(out)
 
 
 def _called(
@@ -216,9 +190,27 @@ class Payments:
         self, reward: Any, observation: Any, info: Any, where: Callable[[], str]
     ) -> tuple[float, ...]:
         """What one step pays of each utility, [U]."""
-        paid = self._utilities.paid(reward, observation, info, where)
+        paid = []
+        for name, function in self._utilities.functions.items():
+            value = (
+                reward if function is None else _called(function, name, observation, info, where)
+            )
+            number = _number(value)
+            if not abs(number) <= _LARGEST:
+                raise InvalidUtilityError(
+                    f"the utility {name!r} is {value!r} {where()}, expected a finite number up to "
+                    f"{_LARGEST:g}: a return that is not finite has no expectation; mend the "
+                    f"reward, or give utility= a function that is finite everywhere"
+                )
+            told = self._utilities.bounds.get(name)
+            if told is not None and not told.low - _SLACK <= number <= told.high + _SLACK:
+                raise InvalidUtilityError(
+                    f"the utility {name!r} is {number:g} {where()}, outside of the bounds "
+                    f"({told.low:g}, {told.high:g}) that were given; give wider bounds="
+                )
+            paid.append(number)
         self._least, self._most = np.minimum(self._least, paid), np.maximum(self._most, paid)
-        return paid
+        return tuple(paid)
 
     def extremes(self, which: int) -> tuple[float, float]:
         """The least and the most that any step has paid of a utility, by its number."""
@@ -237,8 +229,7 @@ class Payments:
 
 # --- Learnt utilities ---------------------------------------------------------------------------
 Features = Callable[[Any, Any], Any]
-# Numbered observations are shown as one 1 among zeros up to so many.
-_ONE_HOT = 4_096
+_ONE_HOT = 4_096  # numbered observations are shown as one 1 among zeros up to so many
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -248,30 +239,20 @@ class LearntUtility:
     It is linear in features of what a step shows, with an intercept, or what a torch module makes
     of them. The best one for the first episodes is frozen, its values clipped to those that these
     episodes showed, and measured like any utility, on episodes that the fit never saw.
-
-    Attributes:
-        module: a `torch.nn.Module` from features [N, ...] to N numbers; None for a linear function.
-            A copy of it is trained, in evaluation mode, beginning with its present weights.
-        features: a function of (observation, info) that gives an array of a fixed shape; None for
-            the observation itself: a number as one 1 among zeros, whatever else is not one array
-            as a flat one.
-        steps: of the simulator for the fit, half for the agent and half for its reference; None
-            for 30% of the budget, at most 20,000.
-        iterations: of Adam, at most; it stops early where fitting no longer helps on the quarter
-            of these episodes that is set aside.
-        learning_rate: of Adam.
-        weight_decay: of Adam.
-
-    Raises:
-        InvalidParameterError: a number outside of its range, or what is no function.
     """
 
+    # A `torch.nn.Module` from features [N, ...] to N numbers, trained as a copy from its present
+    # weights; None for a linear function.
     module: Any = None
+    # A function of (observation, info) that gives an array of a fixed shape; None for the
+    # observation: a number as one 1 among zeros, all else as a flat array.
     features: Features | None = None
+    # Half for the agent and half for its reference; None for 30% of the budget, at most 20,000.
     steps: int | None = None
+    # Of Adam, at most; it stops early by a quarter of these episodes.
     iterations: int = 300
-    learning_rate: float = 0.02
-    weight_decay: float = 1e-3
+    learning_rate: float = 0.02  # of Adam
+    weight_decay: float = 1e-3  # of Adam
 
     def __post_init__(self) -> None:
         if self.steps is not None:
@@ -290,17 +271,7 @@ class LearntUtility:
             )
 
     def seen(self, observation: Any, info: Any, space: Any, where: str) -> AnyArray:
-        """The features of a step as single precision numbers.
-
-        Args:
-            observation: what was observed after the action.
-            info: what came with it.
-            space: of the observations, which says how many there are of numbered ones.
-            where: what to name in an error.
-
-        Raises:
-            InvalidUtilityError: they are no finite numbers.
-        """
+        """The features of a step, single precision; `where` is what to name in an error."""
         if self.features is not None:
             observation = self.features(observation, info)
         elif (count := count_of(space)) is not None and count <= _ONE_HOT:
@@ -363,16 +334,14 @@ def _array(observation: Any) -> Any:
 
 
 # --- Fit ----------------------------------------------------------------------------------------
-# MEG towards u is at least E_agent[sum u] - log E_reference[exp sum u], with equality where
-# nothing is left to chance. That is climbed by Adam, with what a bound will take off later: what
-# the mean of so few episodes may be off by, and episodes of the reference that were not seen and
-# may have collected the most. Without these two terms the best fit tells single episodes apart,
-# and nothing of it holds up on others.
+# MEG towards u is at least E_agent[sum u] - log E_reference[exp sum u]. That is climbed by Adam,
+# less what a bound will take off later (the error of the mean, and episodes of the reference that
+# were not seen): without these terms the best fit tells single episodes apart and does not hold up
+# on others.
 
 # Episodes that are added to those of the reference, as if they had collected the most.
 _UNSEEN = 1.0
-# Standard errors that a limit takes off the agent's mean.
-_ERRORS = 2.5
+_ERRORS = 2.5  # standard errors that a limit takes off the agent's mean
 # Every so many episodes are set aside, and how many iterations may pass without a gain on them.
 _ASIDE, _PATIENCE = 4, 60
 
@@ -444,22 +413,14 @@ def _module(asked: LearntUtility, features: AnyArray) -> Any:
                 f"{in_a_line(cause)[:300]}"
             ) from cause
     flat = features.reshape(len(features), -1)
-    linear = torch.nn.Linear(flat.shape[1], 1)
+    # In units of what was seen, so that one learning rate suits all features.
+    size = np.maximum(np.abs(flat).max(axis=0), 1e-6)
+    linear, scale = torch.nn.Linear(len(size), 1), torch.nn.Linear(len(size), len(size), bias=False)
     with torch.no_grad():
         linear.weight.zero_()
         linear.bias.zero_()
-    # In units of what was seen, so that one learning rate suits all features.
-    size = np.maximum(np.abs(flat).max(axis=0), 1e-6)
-    return torch.nn.Sequential(torch.nn.Flatten(), _Scale(torch.from_numpy(1 / size)), linear)
-
-
-def _Scale(factors: Any) -> Any:
-    import torch
-
-    layer = torch.nn.Linear(len(factors), len(factors), bias=False)
-    with torch.no_grad():
-        layer.weight.copy_(torch.diag(factors))
-    return layer.requires_grad_(False)
+        scale.weight.copy_(torch.diag(torch.from_numpy(1 / size)))
+    return torch.nn.Sequential(torch.nn.Flatten(), scale.requires_grad_(False), linear)
 
 
 def _part(episodes: Recorded, aside: bool) -> tuple[Any, Any, int]:

@@ -17,28 +17,12 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError, require, shown, whole
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray
+from goalmeter.meg.simulator import continuous_worlds, protocol
+from goalmeter.meg.simulator import gymnasium_worlds as environments
 from goalmeter.meg.simulator.agents import SimulatorAgent, actor_of, actor_of_rows, table_actor
-from goalmeter.meg.simulator.continuous_worlds import (
-    BoxSimulator,
-    continuous_actor,
-    is_box,
-    reference_density,
-)
-from goalmeter.meg.simulator.gymnasium_worlds import (
-    GymnasiumSimulator,
-    closed,
-    opened,
-    time_limit,
-    world_name,
-)
-from goalmeter.meg.simulator.protocol import (
-    END,
-    EPISODES,
-    FREE_CHOICE,
-    Episodes,
-    StepOutcome,
-    seeded,
-)
+from goalmeter.meg.simulator.continuous_worlds import BoxSimulator
+from goalmeter.meg.simulator.gymnasium_worlds import GymnasiumSimulator
+from goalmeter.meg.simulator.protocol import Episodes, StepOutcome
 from goalmeter.meg.simulator.result import SimulatorResult
 from goalmeter.meg.simulator.states import FROM_GENERATOR, StateOf, chance_of
 from goalmeter.meg.simulator.utilities import (
@@ -61,19 +45,15 @@ _CHUNK = 64
 
 
 class TabularSimulator:
-    """A `TabularMDP` that can only be run: its states are what is observed, its numbers are hidden.
+    """A `TabularMDP` that can only be run: states are observed, its numbers are hidden."""
 
-    An absorbing state in which no utility pays anything is an end: an episode is over there.
-
-    Args:
-        utilities: arrays [S] or [S, A] by name; default the reward.
-    """
+    # An absorbing state in which no utility pays anything is an end: an episode is over there.
 
     name = "tabular world"
     chunk = _CHUNK
     returns_to_states = True
     why_not = ""
-    reference = FREE_CHOICE
+    reference = protocol.FREE_CHOICE
     why_unbounded = ""
     chance = FROM_GENERATOR
     # A table's states are what they are, however they were met.
@@ -128,7 +108,7 @@ class TabularSimulator:
     def free_choice(self) -> SimulatorAgent:
         """Every action with the same probability."""
         shape = (1, self.n_states, self.n_actions)
-        return actor_of_rows(np.full(shape, 1.0 / self.n_actions), FREE_CHOICE)
+        return actor_of_rows(np.full(shape, 1.0 / self.n_actions), protocol.FREE_CHOICE)
 
     def play(self, actor: SimulatorAgent, horizon: int, number: int) -> Episodes:
         """Episodes, all of a chunk at once for an agent that is a table."""
@@ -136,7 +116,7 @@ class TabularSimulator:
             raise InvalidParameterError(
                 f"a tabular world measures a policy as a table, got {actor.name}"
             )
-        rng = np.random.default_rng(seeded(self._seed, EPISODES, number))
+        rng = np.random.default_rng(protocol.seeded(self._seed, protocol.EPISODES, number))
         state = rng.choice(self.n_states, size=_CHUNK, p=self._mdp.initial)
         returns = np.zeros((_CHUNK, self._paid.shape[-1]))
         decisions, gained = np.zeros(_CHUNK, dtype=np.int64), np.zeros(_CHUNK)
@@ -183,7 +163,7 @@ class TabularSimulator:
         seen: Counter[StepOutcome] = Counter()
         for after, n in zip(self._after[state, action], times, strict=True):
             if n:
-                seen[StepOutcome(END if self._ends[after] else int(after), paid)] += int(n)
+                seen[StepOutcome(protocol.END if self._ends[after] else int(after), paid)] += int(n)
         return seen, certain
 
     def draw_again(
@@ -284,25 +264,23 @@ class UtilityFits:
 
     def annotated(self, results: Mapping[str, SimulatorResult]) -> dict[str, SimulatorResult]:
         """Results with what the fit took, and with the utilities that it gave."""
-        return {name: self._of(name, result) for name, result in results.items()}
-
-    def _of(self, name: str, result: SimulatorResult) -> SimulatorResult:
-        steps = {**result.steps, "fit": self.steps}
-        if name not in self.frozen:
-            return replace(result, steps=steps)
         agent, reference = self.episodes
         note = (
             f"the utility was fitted to {agent:,} episodes of the agent and {reference:,} of "
             f"{self.reference}, and bounded with others: the interval is that of the best utility "
             f"of its class"
         )
-        return replace(
-            result,
-            steps=steps,
-            notes=(*result.notes, note),
-            fitted_episodes=agent + reference,
-            utility_function=self.frozen[name],
-        )
+        out = {}
+        for name, result in results.items():
+            out[name] = replace(result, steps={**result.steps, "fit": self.steps})
+            if name in self.frozen:
+                out[name] = replace(
+                    out[name],
+                    notes=(*result.notes, note),
+                    fitted_episodes=agent + reference,
+                    utility_function=self.frozen[name],
+                )
+        return out
 
 
 def learnt_of(utility: Any, bounds: Any) -> dict[str, LearntUtility]:
@@ -422,13 +400,17 @@ def of_environment(
 ) -> MeasurementSetup:
     """Set up a Gymnasium environment; `closing` closes it where it was made here."""
     utility, bounds, seed = request.utility, request.bounds, request.seed
-    world = opened(env)
+    world = environments.opened(env)
     if isinstance(env, (str, type)) or not hasattr(env, "step"):
-        closing.callback(closed, world)
+        closing.callback(environments.closed, world)
     declared = chance_of(world, request.chance)
     learnt = learnt_of(utility, bounds)
-    continuous = is_box(world.action_space)
-    density = reference_density(request.reference, world.action_space) if continuous else None
+    continuous = continuous_worlds.is_box(world.action_space)
+    density = (
+        continuous_worlds.reference_density(request.reference, world.action_space)
+        if continuous
+        else None
+    )
     if density is None:
         _no_reference(request.reference)
 
@@ -437,8 +419,12 @@ def of_environment(
             return BoxSimulator(world, named, seed=seed, reference=density, chance=declared)
         return GymnasiumSimulator(world, named, seed=seed, state=request.state, chance=declared)
 
-    steps = _horizon(request.horizon, time_limit(world), world_name(world))
-    actor = continuous_actor(agent) if continuous else actor_of(agent, world, steps)
+    steps = _horizon(
+        request.horizon, environments.time_limit(world), environments.world_name(world)
+    )
+    actor = (
+        continuous_worlds.continuous_actor(agent) if continuous else actor_of(agent, world, steps)
+    )
     if not learnt:
         return MeasurementSetup(simulator_of(named_utilities(utility, bounds)), actor, steps)
     fits = fits_of(learnt, world, simulator_of, actor, steps, request.budget)

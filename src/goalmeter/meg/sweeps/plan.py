@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,30 +21,15 @@ from goalmeter._errors import (
     InvalidFileError,
     InvalidParameterError,
     finite,
-    json_text,
     shown,
     whole,
 )
 from goalmeter._files import JsonFields, digest, read_bytes
 from goalmeter._names import did_you_mean
 from goalmeter.agents.user_code import canonical, files_of, from_here, misspelled, split_name
-from goalmeter.meg.sweeps.worlds import (
-    FILES,
-    GENERATOR,
-    GENERATORS,
-    WORLD,
-    ArgumentGrid,
-    WorldSource,
-    check_arguments,
-    complete_arguments,
-    function_of,
-    grid_of,
-    is_number,
-    label,
-    may_be_world,
-)
-from goalmeter.runs import HERE
-from goalmeter.runs.forecast import Forecast, Span, left_of, slots_at
+from goalmeter.meg.sweeps import worlds as world_tools
+from goalmeter.meg.sweeps.worlds import FILES, GENERATOR, GENERATORS, WORLD, Axes, WorldSource
+from goalmeter.tabular.arrays import naming
 from goalmeter.tabular.batched import MOST_STATES
 
 KIND = "sweep"
@@ -69,22 +54,16 @@ _RETURNS = {POLICY: "policy", UTILITY: "utility", UNKNOWN: "features", GENERATOR
 
 @dataclass(frozen=True)
 class SweepChoice(JsonFields):
-    """One policy, one known utility, or one class of unknown utilities.
+    """One policy, one known utility, or one class of unknown utilities."""
 
-    Attributes:
-        role: "policy", "utility" or "unknown".
-        name: a key of `WORDS`, the path of an .npz file, or FILE.py:NAME.
-        arguments: of the built-in or the user's function.
-    """
-
-    role: str
-    name: str
+    role: str  # "policy", "utility" or "unknown"
+    name: str  # a key of `WORDS`, the path of an .npz file, or FILE.py:NAME
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """The name in tables, unique in a sweep."""
-        text = label(self.name, self.arguments)
+        text = world_tools.label(self.name, self.arguments)
         return f"unknown {text}" if self.role == UNKNOWN else text
 
     @property
@@ -93,18 +72,16 @@ class SweepChoice(JsonFields):
         return self.name in WORDS[self.role]
 
     @property
-    def is_users(self) -> bool:
-        """Whether it is a function of a user's file."""
-        return split_name(self.name) is not None
-
-    @property
     def is_file(self) -> bool:
-        """Whether it is read from an .npz file."""
-        return not (self.is_word or self.is_users)
+        """Whether it is read from an .npz file; otherwise it may be a user's function."""
+        return not self.is_word and split_name(self.name) is None
 
     def path_in(self, source: WorldSource, number: int) -> str:
         """Return the path of a file in a world, whose {names} are filled in."""
-        fields = source.fields(number)
+        if "{" not in self.name:
+            return self.name
+        world = {} if source.generator else {WORLD: Path(source.paths[number]).stem}
+        fields = source.arguments(number) | world
         try:
             return self.name.format_map(fields)
         except KeyError as cause:
@@ -125,49 +102,32 @@ class SweepChoice(JsonFields):
 
 # Classes with more weights are searched world by world; see `unknown_utility_many`.
 _SMALL_CLASS = 100
-# Cost of a search, as a multiple of the cost of a known utility in the same world.
-_SEARCH = 8
-# Seconds per state with a known utility and a horizon of a few tens.
-_SECONDS = 5e-5
-# Work of a chunk, in states with a known utility: some seconds.
-_MOST_WORK = 16 * MOST_STATES
-# What is around a path in the name of its digest.
-_CONTENT = ("content of ", " (sha256)")
+_SEARCH = 8  # cost of a search, as a multiple of that of a known utility in the same world
+_SECONDS = 5e-5  # per state with a known utility and a horizon of a few tens
+_MOST_WORK = 16 * MOST_STATES  # of a chunk, in states with a known utility: some seconds
+_CONTENT = re.compile(r"content of (.*) \(sha256\)", re.DOTALL)
 
 
 class Chunk(NamedTuple):
-    """Rows that one job measures: the number of the first, and the count."""
+    """Rows that one job measures: how many, and their worlds and policies by their numbers."""
 
-    first: int
     rows: int
-
-    @property
-    def key(self) -> str:
-        """The key of its result in a run."""
-        return f"rows {self.first} to {self.first + self.rows - 1}"
+    worlds: range
+    policies: range
 
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """What a sweep measures.
+    """What a sweep measures."""
 
-    Attributes:
-        sources: of the worlds, one after the other.
-        policies: measured in every world.
-        utilities: for each policy.
-        timeout: seconds for the search of a row; None for no limit.
-        contents: path -> SHA-256 of every file that a row depends on, None for a missing one.
-        sizes: rows of each chunk.
-        seconds: rough estimate of the time on one core.
-    """
-
-    sources: tuple[WorldSource, ...]
+    sources: tuple[WorldSource, ...]  # of the worlds, one after the other
     policies: tuple[SweepChoice, ...]
     utilities: tuple[SweepChoice, ...]
-    timeout: float | None = None
+    timeout: float | None = None  # seconds for the search of a row
+    # SHA-256 by path of every file that a row depends on, None for a missing one
     contents: Mapping[str, str | None] = field(default_factory=dict, repr=False)
-    sizes: Sequence[int] = field(default=(), repr=False)
-    seconds: float = 0.0
+    sizes: Sequence[int] = field(default=(), repr=False)  # rows of each chunk
+    seconds: float = 0.0  # rough estimate of the time on one core
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -184,45 +144,31 @@ class SweepPlan:
         """Number of rows: worlds × policies × utilities."""
         return self.worlds * len(self.policies) * len(self.utilities)
 
-    @property
-    def chunks(self) -> list[Chunk]:
-        """All chunks, in the order of their rows."""
-        ends = accumulate(self.sizes)
-        return [Chunk(end - size, size) for end, size in zip(ends, self.sizes, strict=True)]
+    @cached_property
+    def chunks(self) -> dict[str, Chunk]:
+        """All chunks by their keys in a run, in the order of their rows."""
+        out = {}
+        for end, size in zip(accumulate(self.sizes), self.sizes, strict=True):
+            (world, policy), (last_world, last_policy) = (
+                divmod(row // len(self.utilities), len(self.policies))
+                for row in (end - size, end - 1)
+            )
+            ranges = range(world, last_world + 1), range(policy, last_policy + 1)
+            out[f"rows {end - size} to {end - 1}"] = Chunk(size, *ranges)
+        return out
 
     def place(self, world: int) -> tuple[WorldSource, int]:
         """Return the source of a world, and its number there."""
         source = bisect_right(self._ends, world)
         return self.sources[source], world - (self._ends[source - 1] if source else 0)
 
-    def part(self, chunk: Chunk) -> tuple[range, range]:
-        """Return the worlds and the policies of a chunk, by their numbers."""
-        per_policy, per_world = len(self.utilities), len(self.policies) * len(self.utilities)
-        first, last = (
-            (row // per_world, row % per_world // per_policy)
-            for row in (chunk.first, chunk.first + chunk.rows - 1)
-        )
-        return range(first[0], last[0] + 1), range(first[1], last[1] + 1)
-
     def data_paths(self, source: WorldSource, numbers: range) -> Iterator[str]:
         """Yield the files of some worlds of a source, and of the policies and utilities in them."""
         yield from source.paths[numbers.start : numbers.stop]
         for choice in (*self.policies, *self.utilities):
-            if choice.is_file and "{" in choice.name:
-                yield from (choice.path_in(source, number) for number in numbers)
-            elif choice.is_file:
-                yield choice.name
-
-    def check_files(self, source: WorldSource, numbers: range) -> None:
-        """Raise if a file that some worlds depend on has changed since the sweep was planned."""
-        code = (path for path in self.contents if path.endswith(".py"))
-        for path in {*code, *self.data_paths(source, numbers)}:
-            expected = self.contents.get(path)
-            if expected is not None and digest(path) != expected:
-                raise InvalidFileError(
-                    f"{path} has changed since the sweep began; restore it, or begin again in "
-                    f"another folder"
-                )
+            if choice.is_file:
+                each = numbers if "{" in choice.name else numbers[:1]
+                yield from (choice.path_in(source, number) for number in each)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON, each value under a name that explains it: `RunStore.what`."""
@@ -230,61 +176,46 @@ class SweepPlan:
         for number, source in enumerate(self.sources, start=1):
             if source.generator is not None:
                 out[f"worlds {number}"] = source.generator
-            for name, values in source.grid.to_json().items():
-                out[f"worlds {number}, {name}"] = values
+            for name, values in source.axes.items():
+                is_range = isinstance(values, range)
+                written = {"from": values[0], "count": len(values)} if is_range else list(values)
+                out[f"worlds {number}, {name}"] = written
         for noun, choices in ((POLICY, self.policies), (UTILITY, self.utilities)):
             for number, choice in enumerate(choices, start=1):
                 out[f"{noun} {number}"] = choice.to_json()
         if self.timeout is not None:
             out["timeout"] = self.timeout
         out["rows of chunks"] = [[size, len(list(run))] for size, run in groupby(self.sizes)]
-        return out | {
-            f"{_CONTENT[0]}{path}{_CONTENT[1]}": value
-            for path, value in self.contents.items()
-            if value is not None
-        }
+        contents = {f"content of {path} (sha256)": text for path, text in self.contents.items()}
+        return out | {name: text for name, text in contents.items() if text is not None}
 
 
 def plan_of(what: Mapping[str, Any]) -> SweepPlan:
-    """Return the plan that `to_json` was called on.
-
-    Raises ValueError, TypeError, LookupError, AttributeError or OverflowError for anything else.
-    """
+    """Return the plan that `to_json` was called on."""
     sources: list[WorldSource] = []
     while (name := f"worlds {len(sources) + 1}") in what or f"{name}, {FILES}" in what:
-        prefix, generator = f"{name}, ", what.get(name)
-        arguments = {
-            key.removeprefix(prefix): value for key, value in what.items() if key.startswith(prefix)
-        }
-        text = None if generator is None else str(generator)
-        sources.append(WorldSource(text, grid_of(arguments, text or FILES)))
-    runs = [(int(size), int(times)) for size, times in what["rows of chunks"]]
-    policies, utilities = _stored_choices(what, POLICY), _stored_choices(what, UTILITY)
-    start, end = _CONTENT
-    contents = {
-        key.removeprefix(start).removesuffix(end): str(value)
-        for key, value in what.items()
-        if key.startswith(start) and key.endswith(end)
-    }
+        start = f"{name}, "
+        arguments = {key[len(start) :]: what[key] for key in what if key.startswith(start)}
+        generator = str(what[name]) if name in what else None
+        sources.append(WorldSource(generator, world_tools.axes_of(arguments)))
+    choices: dict[str, list[SweepChoice]] = {POLICY: [], UTILITY: []}
+    for noun, found in choices.items():
+        while (value := what.get(f"{noun} {len(found) + 1}")) is not None:
+            choice = SweepChoice(str(value["role"]), str(value["name"]), dict(value["arguments"]))
+            if choice.is_word:  # a page draws its arguments as numbers
+                list(map(float, choice.arguments.values()))
+            found.append(choice)
+    contents = {match[1]: str(what[match[0]]) for match in map(_CONTENT.fullmatch, what) if match}
+    policies, utilities = map(tuple, choices.values())
     plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"), contents)
+    runs = [(int(size), int(times)) for size, times in what["rows of chunks"]]
     rows = sum(size * times for size, times in runs)
     if not (plan.sources and plan.rows and rows == plan.rows and min(map(min, runs)) > 0):
         raise ValueError("its chunks are not its rows")
     return replace(plan, sizes=[size for size, times in runs for _ in range(times)])
 
 
-def _stored_choices(what: Mapping[str, Any], noun: str) -> tuple[SweepChoice, ...]:
-    out: list[SweepChoice] = []
-    while (value := what.get(f"{noun} {len(out) + 1}")) is not None:
-        choice = SweepChoice(str(value["role"]), str(value["name"]), dict(value["arguments"]))
-        if choice.is_word:  # a page draws its arguments as numbers
-            list(map(float, choice.arguments.values()))
-        out.append(choice)
-    return tuple(out)
-
-
-def with_chunks(plan: SweepPlan) -> SweepPlan:
-    """Return the plan with the sizes of its chunks and the estimate of its seconds."""
+def _with_chunks(plan: SweepPlan) -> SweepPlan:
     policies, utilities = len(plan.policies), len(plan.utilities)
     sizes: list[int] = []
     total = 0
@@ -307,47 +238,11 @@ def with_chunks(plan: SweepPlan) -> SweepPlan:
 
 
 def _work(states: int, utility: SweepChoice) -> int:
-    """Work of a row, in states with a known utility."""
+    """Return the work of a row, in states with a known utility."""
     if utility.role != UNKNOWN:
         return states
     is_small = utility.name == "state" and states <= _SMALL_CLASS
     return _SEARCH * states if is_small else _MOST_WORK
-
-
-# Bytes of a run directory.
-ROW_BYTES, WORLD_BYTES, CHUNK_BYTES = 100, 50, 400
-
-
-def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
-    """Return the chunks that are left of a sweep, with a rough estimate of their cost."""
-    chunks = {chunk.key: chunk for chunk in plan.chunks}
-    left = left_of(chunks, out)
-    rows = sum(chunks[key].rows for key in left)
-    size = rows * ROW_BYTES + len(left) * CHUNK_BYTES
-    size += sum(len(plan.part(chunks[key])[0]) for key in left) * WORLD_BYTES
-    slots, at_once = slots_at(on, len(left))
-    parallel = min(slots, max(len(left), 1))
-    return Forecast(
-        name=KIND,
-        noun="chunk",
-        trials=len(chunks),
-        kept=len(chunks) - len(left),
-        left=len(left),
-        slots=slots,
-        place=on,
-        hours=Span.of(plan.seconds * rows / plan.rows / parallel / 3600),
-        disk=Span.of(size + (len(json_text(plan.to_json())) if left else 0)),
-        counted={
-            "worlds": plan.worlds,
-            "policies": len(plan.policies),
-            "utilities": len(plan.utilities),
-            "rows": plan.rows,
-        },
-        assumed=(
-            "the time is a rough estimate from the numbers of states; nothing was measured for it",
-            at_once,
-        ),
-    )
 
 
 # --- Entries --------------------------------------------------------------------------------------
@@ -385,16 +280,17 @@ def plan_sweep(
     seed: int = 0,
     timeout: float | None = None,
 ) -> SweepPlan:
-    """Return the plan of `sweep` with these arguments.
-
-    Some worlds are made, to estimate their numbers of states.
-    """
+    """Return the plan of a sweep; some worlds are made, to estimate their numbers of states."""
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     if timeout is not None:
         timeout = finite(timeout, "timeout", least=0.001, most=MOST_SECONDS)
-    entries = _sections(worlds, arguments)
-    for section, more in (("policies", policies), ("utilities", utilities)):
-        entries[section] += [_Entry(entry, f"{section} {n}") for n, entry in enumerate(more, 1)]
+    entries: dict[str, list[_Entry]] = {section: [] for section in SECTIONS}
+    if isinstance(worlds, (str, Path)):
+        entries |= _entries_of(str(worlds), arguments)
+    else:
+        entries["worlds"] = _numbered(worlds, "worlds")
+    entries["policies"] += _numbered(policies, "policies")
+    entries["utilities"] += _numbered(utilities, "utilities")
     if not entries["worlds"]:
         raise InvalidParameterError("there are no worlds, expected at least one entry")
     if not entries["policies"]:
@@ -404,34 +300,34 @@ def plan_sweep(
         )
     sources = []
     for entry in entries["worlds"]:
-        key, name, grid = _read_entry(entry, "worlds", seed)
-        sources.append(WorldSource(name if key == GENERATOR else None, grid))
-    entries["utilities"] = entries["utilities"] or [_Entry(REWARD, "utilities")]
+        with naming(entry.where):
+            key, name, axes = _read_entry(entry, "worlds", seed)
+        sources.append(WorldSource(name if key == GENERATOR else None, axes))
     plan = SweepPlan(
         tuple(sources),
         _choices(entries["policies"], "policies", seed),
-        _choices(entries["utilities"], "utilities", seed),
+        _choices(entries["utilities"] or [_Entry(REWARD, "utilities")], "utilities", seed),
         timeout,
     )
-    return with_chunks(replace(plan, contents=_contents(plan)))
+    return _with_chunks(replace(plan, contents=_contents(plan)))
 
 
-def _sections(worlds: Worlds, arguments: Mapping[str, Any] | None) -> dict[str, list[_Entry]]:
-    """Return the entries of every section."""
-    out: dict[str, list[_Entry]] = {section: [] for section in SECTIONS}
-    if not isinstance(worlds, (str, Path)):
-        return out | {"worlds": [_Entry(entry, f"worlds {n}") for n, entry in enumerate(worlds, 1)]}
-    text = str(worlds)
+def _numbered(entries: Sequence[Any], section: str, folder: Path = Path()) -> list[_Entry]:
+    return [_Entry(entry, f"{section} {n}", folder) for n, entry in enumerate(entries, start=1)]
+
+
+def _entries_of(text: str, arguments: Mapping[str, Any] | None) -> dict[str, list[_Entry]]:
+    """Return the entries by section of a TOML file, a folder of MDPs, or a function of worlds."""
     if split_name(text) is not None:
-        return out | {"worlds": [_Entry({GENERATOR: text, **(arguments or {})}, text)]}
+        return {"worlds": [_Entry({GENERATOR: text, **(arguments or {})}, text)]}
     if arguments:
         raise InvalidParameterError(
             f"arguments are given to {text}, expected FILE.py:NAME, which alone takes some"
         )
     if text.endswith(".toml"):
-        return out | _read_toml(Path(text))
+        return _read_toml(Path(text))
     if Path(text).is_dir() or text.endswith(".npz"):
-        return out | {"worlds": [_Entry({FILES: text}, text)]}
+        return {"worlds": [_Entry({FILES: text}, text)]}
     raise InvalidParameterError(
         f"{shown(text)} is no sweep, expected a file that ends in .toml, a folder of MDP "
         f"files, or a function of worlds as FILE.py:NAME; "
@@ -446,11 +342,10 @@ def _read_toml(path: Path) -> dict[str, list[_Entry]]:
         raise InvalidFileError(f"there is no file {path}; check the path") from None
     except (OSError, UnicodeDecodeError) as cause:
         raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
+    except GoalmeterError:
+        raise
     except (ValueError, RecursionError) as cause:  # a number with too many digits: ValueError
-        if isinstance(cause, GoalmeterError):
-            raise
         raise InvalidFileError(f"{path} is no TOML: {cause}") from cause
-    out = {}
     for section, entries in value.items():
         if section not in SECTIONS:
             hint = did_you_mean(section, SECTIONS, quoted=True) or ";"
@@ -462,116 +357,103 @@ def _read_toml(path: Path) -> dict[str, list[_Entry]]:
                 f"{path}: {section} is {shown(entries)}, expected one or more tables, each headed "
                 f"[[{section}]]"
             )
-        out[section] = [
-            _Entry(entry, f"{path}, [[{section}]] {n}", path.parent)
-            for n, entry in enumerate(entries, 1)
-        ]
-    return out
+    return {name: _numbered(value[name], f"{path}, [[{name}]]", path.parent) for name in value}
 
 
-def _read_entry(entry: _Entry, section: str, seed: int) -> tuple[str, str, ArgumentGrid]:
-    """Return the key of an entry, its name, and its arguments as a grid.
-
-    `seed` is the default of functions that take one.
-    """
-    value, where, folder = entry
+def _read_entry(entry: _Entry, section: str, seed: int) -> tuple[str, str, Axes]:
+    """Return the key of an entry, its name, and the grid of its arguments."""
+    value, _, folder = entry
     keys = SECTIONS[section]
     if isinstance(value, str) and section != "worlds":
-        value = _in_full(value, keys[0], where)
+        value = _in_full(value, keys[0])
     named = [key for key in keys if isinstance(value, Mapping) and key in value]
     if len(named) != 1:
         raise InvalidParameterError(
-            f"{where} is {shown(value)}, expected a table with one key of {', '.join(keys)}, such "
+            f"{shown(value)} is no entry, expected a table with one key of {', '.join(keys)}, such "
             f"as {{{keys[-1]} = '{next(iter(WORDS[keys[-1]]))}'}}"
         )
     (key,) = named
     arguments = {name: item for name, item in value.items() if name != key}
     if key == FILES:
-        check_arguments(FILES, arguments, (), where)
-        return key, FILES, ArgumentGrid({FILES: _paths(entry)})
-    name = _text(value[key], f"{where}: {key}")
+        world_tools.check_arguments(FILES, arguments)
+        return key, FILES, {FILES: _paths(value[key], folder)}
+    name, known = _text(value[key], key), WORDS[key]
     if split_name(name) is not None:
         name = canonical(str(folder / name.strip()))
-        try:
-            function = function_of(name, _RETURNS[key])
-        except InvalidFileError as cause:
-            raise InvalidFileError(f"{where}: {cause}") from cause
+        function = world_tools.function_of(name, _RETURNS[key])
         if key != GENERATOR:
             function = partial(function, None)  # in place of the world
-        arguments = complete_arguments(function, name, arguments, where, seed)
+        arguments = world_tools.complete_arguments(function, name, arguments, seed)
     elif key == GENERATOR and name in GENERATORS:
-        arguments = complete_arguments(GENERATORS[name], name, arguments, where, seed)
-    elif name in WORDS[key]:
-        check_arguments(name, arguments, WORDS[key][name], where, WORDS[key][name])
+        arguments = world_tools.complete_arguments(GENERATORS[name], name, arguments, seed)
+    elif name in known:
+        world_tools.check_arguments(name, arguments, known[name], known[name])
     elif key != GENERATOR and name.endswith(".npz"):
-        check_arguments("a file", arguments, (), where)
+        world_tools.check_arguments("a file", arguments)
         name = from_here(folder / name)
         if "{" not in name and not Path(name).is_file():
-            raise InvalidFileError(f"{where}: there is no file {name}; check the path")
+            raise InvalidFileError(f"there is no file {name}; check the path")
     else:
-        raise _unknown_name(key, name, where)
-    grid = grid_of(arguments, where)
-    for argument, values in grid.axes.items() if name in WORDS[POLICY] else ():
+        raise _unknown_name(key, name)
+    axes = world_tools.axes_of(arguments)
+    for argument, values in axes.items() if name in WORDS[POLICY] else ():
+        is_share = argument == "epsilon"
         for number in values:
-            if not is_number(number) or (argument == "epsilon" and not 0 <= number <= 1):
-                expected = "a probability in [0, 1]" if argument == "epsilon" else "a number"
+            if not world_tools.is_number(number) or (is_share and not 0 <= number <= 1):
+                expected = "a probability in [0, 1]" if is_share else "a number"
                 raise InvalidParameterError(
-                    f"{where}: {argument} of {name} is {shown(number)}, expected {expected}"
+                    f"{argument} of {name} is {shown(number)}, expected {expected}"
                 )
-    return key, name, grid
+    return key, name, axes
 
 
-def _in_full(text: str, role: str, where: str) -> Entry:
+def _in_full(text: str, role: str) -> Entry:
     """Return the entry of a short spelling: values in brackets belong to the one argument."""
     parts = _SHORT.fullmatch(text)
     if parts is None or split_name(text) is not None:
         return {role: text.strip()}
     name, values = parts.groups()
     if name not in WORDS[role]:
-        raise _unknown_name(role, name, where)
+        raise _unknown_name(role, name)
     if len(WORDS[role][name]) != 1:
-        raise InvalidParameterError(f"{where}: {name} takes no values, got ({values}); leave them")
+        raise InvalidParameterError(f"{name} takes no values, got ({values}); leave them")
     try:
         numbers = [float(item) if "inf" in item else json.loads(item) for item in values.split(",")]
     except ValueError:
-        raise InvalidParameterError(f"{where}: {shown(values)} are no numbers") from None
+        raise InvalidParameterError(f"{shown(values)} are no numbers") from None
     return {role: name, WORDS[role][name][0]: numbers}
 
 
-def _unknown_name(role: str, name: str, where: str) -> InvalidParameterError:
+def _unknown_name(role: str, name: str) -> InvalidParameterError:
     known = WORDS[role]
     hint = misspelled(name, f"mine.py:{_RETURNS[role]}")
     near = f"; {hint};" if hint else did_you_mean(name, known, quoted=True) or ";"
     files = "" if role == GENERATOR else " a file that ends in .npz,"
     return InvalidParameterError(
-        f"{where}: there is no {role} {name!r}{near} expected {', '.join(known)},{files} or "
-        f"FILE.py:NAME"
+        f"there is no {role} {name!r}{near} expected {', '.join(known)},{files} or FILE.py:NAME"
     )
 
 
-def _paths(entry: _Entry) -> tuple[str, ...]:
-    value = entry.value[FILES]
+def _paths(value: Any, folder: Path) -> tuple[str, ...]:
+    """Return the MDP files of an entry: each item is a file, a folder, or a pattern."""
     out: dict[str, None] = {}
     for item in value if isinstance(value, (list, tuple)) else [value]:
-        pattern = str(entry.folder / _text(item, f"{entry.where}: files"))
+        pattern = str(folder / _text(item, FILES))
+        missing = f"there is no file {from_here(pattern)}"
+        # `Path.glob` takes no pattern that begins at the root.
+        found = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
         if Path(pattern).is_dir():
             archives = sorted(map(str, Path(pattern).glob("*.npz")))
-            found = [path for path in archives if may_be_world(path)]
+            found = [path for path in archives if world_tools.may_be_world(path)]
             missing = f"the folder {from_here(pattern)} holds no .npz file"
             if archives:
                 skipped = ", ".join(map(from_here, archives[:5]))
                 missing += f" of an MDP: there is no array 'reward' in {skipped}"
-        elif Path(pattern).exists():
-            found = [pattern]
-        else:
-            # `Path.glob` takes no pattern that begins at the root.
-            found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
-            missing = f"there is no file {from_here(pattern)}"
         if not found:
-            raise InvalidFileError(f"{entry.where}: {missing}; check the path")
-        out |= dict.fromkeys(from_here(path) for path in found)
+            raise InvalidFileError(f"{missing}; check the path")
+        out |= dict.fromkeys(map(from_here, found))
     if not out:
-        raise InvalidParameterError(f"{entry.where}: files is an empty list, expected at least one")
+        raise InvalidParameterError("files is an empty list, expected at least one")
     return tuple(out)
 
 
@@ -582,16 +464,15 @@ def _text(value: object, name: str) -> str:
 
 
 def _choices(entries: Sequence[_Entry], section: str, seed: int) -> tuple[SweepChoice, ...]:
-    """Return the choices of a section, with different labels."""
     out: dict[str, SweepChoice] = {}
     for entry in entries:
-        role, name, grid = _read_entry(entry, section, seed)
-        for choice in (SweepChoice(role, name, arguments) for arguments in grid):
-            if choice.label in out:
-                raise InvalidParameterError(
-                    f"{entry.where}: {choice.label} is there twice; name it once"
-                )
-            out[choice.label] = choice
+        with naming(entry.where):
+            role, name, axes = _read_entry(entry, section, seed)
+            for values in product(*axes.values()):
+                choice = SweepChoice(role, name, dict(zip(axes, values, strict=True)))
+                if choice.label in out:
+                    raise InvalidParameterError(f"{choice.label} is there twice; name it once")
+                out[choice.label] = choice
     return tuple(out.values())
 
 

@@ -3,67 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from goalmeter import tabular
 from goalmeter._errors import (
     GoalmeterError,
     InvalidFileError,
     InvalidUtilityError,
     MissingExtraError,
+    json_text,
 )
+from goalmeter._files import digest
 from goalmeter._types import FloatArray
 from goalmeter.meg.known import known_utility_many
 from goalmeter.meg.result import MegResult
-from goalmeter.meg.sweeps.plan import (
-    EPSILON_GREEDY,
-    KIND,
-    OPTIMAL,
-    POLICY,
-    UNIFORM,
-    UNKNOWN,
-    UTILITY,
-    Chunk,
-    Entry,
-    SweepChoice,
-    SweepPlan,
-    Worlds,
-    plan_of,
-    plan_sweep,
-)
-from goalmeter.meg.sweeps.table import (
-    CERTIFIED,
-    FAILED,
-    NUMBERS,
-    OPEN,
-    ChunkColumns,
-    Sweep,
-    SweepValues,
-    WorldFacts,
-    columns_from_json,
-    columns_of,
-)
+from goalmeter.meg.sweeps import plan as plans
+from goalmeter.meg.sweeps import table
+from goalmeter.meg.sweeps.plan import SweepChoice, SweepPlan
+from goalmeter.meg.sweeps.table import FAILED, ChunkColumns, Sweep, SweepValues
 from goalmeter.meg.sweeps.worlds import WorldSource, call, function_of, world_digest
 from goalmeter.meg.unknown import unknown_utility, unknown_utility_many
 from goalmeter.report.numbers import general
-from goalmeter.runs import JobResult, Study, carry_out, read_run, stored_results
+from goalmeter.runs import HERE, JobResult, Study, carry_out, read_run, stored_results
+from goalmeter.runs.forecast import Forecast, Span, left_of, unmeasured
 from goalmeter.runs.jobs import REFUSED
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
-from goalmeter.tabular import (
-    TabularMDP,
-    epsilon_greedy,
-    load_features,
-    load_policy,
-    load_utility,
-    uniform_policy,
-)
 from goalmeter.tabular.arrays import as_floats
 from goalmeter.tabular.batched import optimal_policies, soft_optimal_policies
+from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import check_policy
 
 
@@ -78,108 +52,95 @@ def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
         return str(error)
 
 
-class _SweepCase(NamedTuple):
-    """`aim`: the utility or the features; None for the reward or a named class."""
-
-    world: TabularMDP
-    policy: FloatArray
-    aim: FloatArray | None
-
-
-def measure(what: Mapping[str, Any], first: int, rows: int) -> dict[str, Any]:
-    """Return the rows of a chunk of a stored plan, as `ChunkColumns.to_json`.
-
-    Raises:
-        InvalidFileError: a file has changed since the sweep was planned.
-    """
-    plan = plan_of(what)
-    worlds_of_chunk, part = plan.part(Chunk(first, rows))
-    origin, start = plan.place(worlds_of_chunk.start)
-    numbers = range(start, start + len(worlds_of_chunk))
-    plan.check_files(origin, numbers)
-    behaviour = plan.policies[part.start : part.stop]
-    make = _attempt(origin.maker)
-    made = [make if isinstance(make, str) else _attempt(make, number) for number in numbers]
-    pairs: list[tuple[TabularMDP, int]] = [
-        (world, n) for world, n in zip(made, numbers, strict=True) if not isinstance(world, str)
-    ]
-    best = cache(lambda: optimal_policies([world for world, _ in pairs]))
-    chances = [_arrays(choice, pairs, origin, best) for choice in behaviour]
+def measure(what: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return the rows of a chunk of a stored plan, as `ChunkColumns.to_json`."""
+    plan = plans.plan_of(what)
+    chunk = plan.chunks[key]
+    source, start = plan.place(chunk.worlds.start)
+    numbers = range(start, start + len(chunk.worlds))
+    code = (path for path in plan.contents if path.endswith(".py"))
+    for path in {*code, *plan.data_paths(source, numbers)}:
+        expected = plan.contents.get(path)
+        if expected is not None and digest(path) != expected:
+            raise InvalidFileError(
+                f"{path} has changed since the sweep began; restore it, or begin again in another "
+                f"folder"
+            )
+    made = {number: _attempt(source.make, number) for number in numbers}
+    good = {n: world for n, world in made.items() if not isinstance(world, str)}
+    best = cache(lambda: optimal_policies(list(good.values())))  # all values of epsilon share it
+    policies = [_arrays(plan.policies[p], source, good, best) for p in chunk.policies]
+    aims = [_arrays(each, source, good, best) for each in plan.utilities]
     found: dict[tuple[int, int, int], SweepValues] = {}  # by world, policy and utility
     for u, utility in enumerate(plan.utilities):
-        cases: dict[tuple[int, int, int], _SweepCase] = {}
-        aims = _arrays(utility, pairs, origin, best)
-        for p, policies in enumerate(chances):
-            for (world, n), policy, aim in zip(pairs, policies, aims, strict=True):
-                if isinstance(policy, str) or isinstance(aim, str):
-                    sentence = policy if isinstance(policy, str) else str(aim)
-                    found[n, p, u] = SweepValues(FAILED, note=sentence)
-                else:
-                    assert policy is not None
-                    cases[n, p, u] = _SweepCase(world, policy, aim)
+        cases: dict[tuple[int, int, int], Any] = {}
+        for p, n in product(range(len(policies)), numbers):
+            case = (made[n], policies[p].get(n), aims[u].get(n))
+            if sentences := [value for value in case if isinstance(value, str)]:
+                found[n, p, u] = SweepValues(FAILED, note=sentences[0])
+            else:
+                cases[n, p, u] = case
         found |= zip(cases, _measured(list(cases.values()), utility, plan.timeout), strict=True)
-    facts: list[WorldFacts | None] = []
-    out: list[SweepValues] = []
-    places = list(product(range(len(behaviour)), range(len(plan.utilities))))
-    for n, result in zip(numbers, made, strict=True):
-        if isinstance(result, str):
-            facts.append(None)
-            out += [SweepValues(FAILED, note=result)] * len(places)
-        else:
-            size = (result.n_states, result.n_actions, result.horizon, result.discount)
-            facts.append(WorldFacts(*size, world_digest(result)))
-            out += [found[n, p, u] for p, u in places]
-    return columns_of(facts, out).to_json()
+    facts = {
+        n: table.WorldFacts(w.n_states, w.n_actions, w.horizon, w.discount, world_digest(w))
+        for n, w in good.items()
+    }
+    ordered = [found[place] for place in sorted(found)]
+    return table.columns_of([facts.get(number) for number in numbers], ordered).to_json()
 
 
 def _arrays(
     choice: SweepChoice,
-    pairs: Sequence[tuple[TabularMDP, int]],
     source: WorldSource,
+    worlds: Mapping[int, TabularMDP],
     best: Callable[[], Sequence[FloatArray]],
-) -> Sequence[FloatArray | str | None]:
-    """Return the array of each world, None for its reward or a named class, or what is wrong.
+) -> Mapping[int, FloatArray | str | None]:
+    """Return the array of each world, None for its reward or a named class, or what is wrong."""
+    if not worlds or (choice.is_word and choice.role != plans.POLICY):
+        return {}
+    if choice.is_word:
+        built_in = _attempt(_policies, choice, list(worlds.values()), best)
+        each = [built_in] * len(worlds) if isinstance(built_in, str) else built_in
+        return dict(zip(worlds, each, strict=True))
+    load = _attempt(_loader, choice, source)
+    if isinstance(load, str):
+        return dict.fromkeys(worlds, load)
+    return {number: _attempt(load, world, number) for number, world in worlds.items()}
 
-    `pairs` are worlds with their numbers in the source; `best` returns the optimal policies, which
-    all values of epsilon share.
-    """
-    worlds = [world for world, _ in pairs]
-    if not worlds:
-        return []
-    if not choice.is_word:
-        make = _attempt(_loader, choice, source)
-        return [make if isinstance(make, str) else _attempt(make, *pair) for pair in pairs]
-    if choice.role != POLICY:
-        return [None] * len(worlds)
 
-    def policies() -> Sequence[FloatArray]:
-        if choice.name == OPTIMAL:
-            return best()
-        if choice.name == UNIFORM:
-            return [uniform_policy(world) for world in worlds]
-        if choice.name == EPSILON_GREEDY:
-            return [epsilon_greedy(policy, choice.arguments["epsilon"]) for policy in best()]
-        return soft_optimal_policies(worlds, choice.arguments["rationality"])
-
-    out = _attempt(policies)
-    return [out] * len(worlds) if isinstance(out, str) else out
+def _policies(
+    choice: SweepChoice, worlds: Sequence[TabularMDP], best: Callable[[], Sequence[FloatArray]]
+) -> Sequence[FloatArray]:
+    """Return a built-in policy in every world; `best` returns the optimal ones."""
+    if choice.name == plans.OPTIMAL:
+        return best()
+    if choice.name == plans.UNIFORM:
+        return [tabular.uniform_policy(world) for world in worlds]
+    if choice.name == plans.EPSILON_GREEDY:
+        return [tabular.epsilon_greedy(policy, choice.arguments["epsilon"]) for policy in best()]
+    return soft_optimal_policies(worlds, choice.arguments["rationality"])
 
 
 def _loader(choice: SweepChoice, source: WorldSource) -> Callable[[TabularMDP, int], FloatArray]:
     """Return the function of a world and its number that a file or a user's function stands for."""
 
     def checked(world: TabularMDP, value: Any) -> FloatArray:
-        if choice.role == POLICY:
+        if choice.role == plans.POLICY:
             check_policy(world, value)
             return np.asarray(value, dtype=np.float64)
         return as_floats(value, "the array", InvalidUtilityError)  # its shape is checked later
 
-    if choice.is_users:
+    if not choice.is_file:
         function = function_of(choice.name, choice.role)
         return lambda world, _: checked(
             world, call(function, choice.label, world, **choice.arguments)
         )
-    load = cache({POLICY: load_policy, UTILITY: load_utility, UNKNOWN: load_features}[choice.role])
+    read_array = {
+        plans.POLICY: tabular.load_policy,
+        plans.UTILITY: tabular.load_utility,
+        plans.UNKNOWN: tabular.load_features,
+    }
+    load = cache(read_array[choice.role])
 
     def read(world: TabularMDP, number: int) -> FloatArray:
         path = choice.path_in(source, number)
@@ -192,10 +153,13 @@ def _loader(choice: SweepChoice, source: WorldSource) -> Callable[[TabularMDP, i
     return read
 
 
+# A world, a policy, and a utility or features; None for the reward or a named class.
+_Case = tuple[TabularMDP, FloatArray, FloatArray | None]
+
+
 def _measured(
-    cases: Sequence[_SweepCase], utility: SweepChoice, timeout: float | None
+    cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
 ) -> list[SweepValues]:
-    """Return the row of each case; a case with an error fails alone."""
     if not cases:
         return []
     results = _attempt(_results, cases, utility, timeout)
@@ -209,10 +173,10 @@ def _measured(
 
 
 def _results(
-    cases: Sequence[_SweepCase], utility: SweepChoice, timeout: float | None
+    cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
 ) -> list[MegResult]:
     worlds, policies, aims = zip(*cases, strict=True)
-    if utility.role != UNKNOWN:
+    if utility.role != plans.UNKNOWN:
         return known_utility_many(worlds, policies, utilities=aims)
     if not utility.is_word:
         search: Callable[..., MegResult] = unknown_utility
@@ -230,47 +194,38 @@ def _row_of(result: MegResult) -> SweepValues:
     notes = list(result.notes)
     if not result.certified:
         ended = f" when the {result.stopped} ended the search" if result.stopped else ""
-        notes.insert(
-            0,
-            f"the optimum is not certified: the bound was {general(result.gap, 2)} nats above the "
-            f"value{ended}",
-        )
+        bound = f"the bound was {general(result.gap, 2)} nats above the value{ended}"
+        notes.insert(0, f"the optimum is not certified: {bound}")
     return SweepValues(
-        CERTIFIED if result.certified else OPEN,
-        **{name: getattr(result, name) for name in NUMBERS},
+        table.CERTIFIED if result.certified else table.OPEN,
+        **{name: getattr(result, name) for name in table.NUMBERS},
         method=result.method,
         note="; ".join(notes),
     )
 
 
 # --- Runs -----------------------------------------------------------------------------------------
-def study_of(plan: SweepPlan, what: Mapping[str, Any] | None = None) -> Study[ChunkColumns]:
-    """Return the study of a plan: a trial is a chunk of rows.
-
-    With `what`, the description that a run stores, the study can only read its results: the files
-    of the sweep may be gone.
-    """
-    chunks = {chunk.key: chunk for chunk in plan.chunks}
+def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[ChunkColumns]:
+    """Return the study of a plan, whose trials are chunks; `what` is as a run stores it."""
 
     def read(key: str, value: Any) -> ChunkColumns:
-        worlds, _ = plan.part(chunks[key])
-        return columns_from_json(value, rows=chunks[key].rows, worlds=len(worlds))
+        chunk = plan.chunks[key]
+        return table.columns_from_json(value, rows=chunk.rows, worlds=len(chunk.worlds))
 
     def lost(key: str, result: JobResult) -> ChunkColumns:
         if result.outcome == REFUSED:
             raise result.refusal()  # a file has changed: stored and new chunks do not fit together
         sentence = f"the process that measured it ended with {result.outcome}: {result.detail}"
-        worlds, _ = plan.part(chunks[key])
-        failed = SweepValues(FAILED, note=sentence)
-        return columns_of([None] * len(worlds), [failed] * chunks[key].rows)
+        chunk, failed = plan.chunks[key], SweepValues(FAILED, note=sentence)
+        return table.columns_of([None] * len(chunk.worlds), [failed] * chunk.rows)
 
     return Study(
-        KIND,
+        plans.KIND,
         "goalmeter.meg.sweeps.sweep:measure",
-        {key: chunk._asdict() for key, chunk in chunks.items()},
-        common={"what": plan.to_json()},
+        {key: {"key": key} for key in plan.chunks},
+        common={"what": what},
         noun="chunk",
-        what=what or plan.to_json(),
+        what=what,
         from_json=read,
         to_json=ChunkColumns.to_json,
         is_failure=lambda columns: FAILED[0] in columns.status,
@@ -278,25 +233,48 @@ def study_of(plan: SweepPlan, what: Mapping[str, Any] | None = None) -> Study[Ch
     )
 
 
+ROW_BYTES, WORLD_BYTES, CHUNK_BYTES = 100, 50, 400  # bytes of a run directory
+
+
+def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
+    """Return the chunks that are left of a sweep, with a rough estimate of their cost."""
+    what = plan.to_json()
+    study = study_of(plan, what)
+    left = [plan.chunks[key] for key in left_of(study.trials, out)]
+    rows = sum(chunk.rows for chunk in left)
+    worlds = sum(len(chunk.worlds) for chunk in left)
+    size = rows * ROW_BYTES + worlds * WORLD_BYTES + len(left) * CHUNK_BYTES
+    rough = "the time is a rough estimate from the numbers of states; nothing was measured for it"
+    counted = {
+        "worlds": plan.worlds,
+        "policies": len(plan.policies),
+        "utilities": len(plan.utilities),
+        "rows": plan.rows,
+    }
+    forecast = unmeasured(study, rough, on=on, out=out, counted=counted)
+    parallel = min(forecast.slots, max(len(left), 1))
+    return replace(
+        forecast,
+        hours=Span.of(plan.seconds * rows / plan.rows / parallel / 3600),
+        disk=Span.of(size + (len(json_text(what)) if left else 0)),
+    )
+
+
 def play(
     plan: SweepPlan, *, on: str, out: str | Path | None, progress: Tell | None
 ) -> list[ChunkColumns]:
     """Measure every chunk and return the columns in order; see `runs.carry_out`."""
-    return list(carry_out(study_of(plan), on=on, out=out, progress=progress).values())
+    study = study_of(plan, plan.to_json())
+    return list(carry_out(study, on=on, out=out, progress=progress).values())
 
 
 def load(folder: str | Path) -> Sweep:
-    """Return the sweep of a finished run.
-
-    Raises:
-        InvalidFileError: the folder is no run of a sweep, or was edited.
-        IncompleteRunError: some of its chunks are missing.
-    """
+    """Return the sweep of a finished run; files of the sweep itself may be gone."""
     run = read_run(folder)
-    if run.what.get("kind") != KIND:
-        raise another_kind(folder, run.what.get("kind"), KIND)
+    if run.what.get("kind") != plans.KIND:
+        raise another_kind(folder, run.what.get("kind"), plans.KIND)
     try:
-        plan = plan_of(run.what)
+        plan = plans.plan_of(run.what)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as cause:
         raise InvalidFileError(
             f"{Path(folder) / RUN} is of no sweep: {cause}; restore it, or begin again in another "
@@ -306,10 +284,10 @@ def load(folder: str | Path) -> Sweep:
 
 
 def sweep(
-    worlds: Worlds,
+    worlds: plans.Worlds,
     *,
-    policies: Sequence[Entry | str] = (),
-    utilities: Sequence[Entry | str] = (),
+    policies: Sequence[plans.Entry | str] = (),
+    utilities: Sequence[plans.Entry | str] = (),
     arguments: Mapping[str, Any] | None = None,
     seed: int = 0,
     timeout: float | None = None,
@@ -331,21 +309,17 @@ def sweep(
             "soft_optimal(1, 10)"), .npz files, whose path may contain {world} and arguments of the
             world in braces, functions (world, arguments) as FILE.py:NAME, or tables such as
             {"policy": "epsilon_greedy", "epsilon": [0, 0.1]}.
-        utilities: "reward", .npz files or functions in the same way; or, for the best utility of a
-            class, {"unknown": "state"}, "state-action", "time-state", or features from a file or a
-            function. Default: the reward.
+        utilities: "reward" (the default), .npz files or functions in the same way; or, for the best
+            utility of a class, {"unknown": "state"}, "state-action", "time-state", or features from
+            a file or a function.
         arguments: of a function of worlds, by name: a list stands for each of its values,
             {"from": 0, "count": 100} for each of these numbers.
         seed: default of functions that have an argument `seed`.
-        timeout: seconds that the search for an unknown utility may take per row, on average over
-            the rows that are searched together; the row then has the best value and bound so far.
+        timeout: seconds that the search of a row may take, on average over rows that are searched
+            together; the row then has the best value and bound so far.
         on: where chunks are measured: "here", "processes:8", or another place.
         out: run directory; an existing run is resumed.
         progress: callback for the number of finished chunks and the remaining time.
-
-    Raises:
-        InvalidParameterError: an argument is invalid, or `out` holds another run.
-        InvalidFileError: a file is missing, invalid, or has changed.
 
     Example: two CliffWorlds, and an agent that errs in one decision of ten.
         >>> result = sweep(
@@ -356,5 +330,5 @@ def sweep(
         [23.79, 9.57]
     """
     options: dict[str, Any] = {"policies": policies, "utilities": utilities}
-    plan = plan_sweep(worlds, arguments=arguments, seed=seed, timeout=timeout, **options)
+    plan = plans.plan_sweep(worlds, arguments=arguments, seed=seed, timeout=timeout, **options)
     return Sweep(plan, play(plan, on=on, out=out, progress=progress))

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from itertools import islice
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidFileError, MissingExtraError, encodable, shown
-from goalmeter._files import replacing
+from goalmeter._files import json_value, replacing
 from goalmeter._types import FloatArray
 from goalmeter.meg.result import json_number
 from goalmeter.meg.sweeps.plan import SweepPlan
@@ -27,27 +27,20 @@ from goalmeter.report.tables import data_frame, html_table, text_table
 from goalmeter.statistics.clusters import Estimate, estimate
 
 CERTIFIED, OPEN, FAILED = "certified", "open", "failed"
-STATUSES = (CERTIFIED, OPEN, FAILED)
+STATUSES = {name[0]: name for name in (CERTIFIED, OPEN, FAILED)}
 NUMBERS = ("value", "upper_bound", "maximum", "rationality", "bound_size")
 _TEXTS = ("method", "note")
 
 
 # --- Rows as columns ------------------------------------------------------------------------------
 class WorldFacts(NamedTuple):
-    """Size of a world, and the digest of its arrays.
-
-    Attributes:
-        states, actions: counts.
-        horizon: decisions; None for the infinite problem.
-        discount: in (0, 1].
-        digest: see `worlds.world_digest`.
-    """
+    """Size of a world, and the digest of its arrays."""
 
     states: int
     actions: int
-    horizon: int | None
+    horizon: int | None  # decisions; None for the infinite problem
     discount: float
-    digest: str
+    digest: str  # see `worlds.world_digest`
 
 
 class SweepValues(NamedTuple):
@@ -72,29 +65,21 @@ class SweepValues(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ChunkColumns:
-    """The rows of a chunk, column by column.
+    """The rows of a chunk, column by column."""
 
-    Attributes:
-        worlds: of the chunk; None for one that could not be made.
-        numbers: [rows] by name of `NUMBERS`, NaN in rows that failed.
-        status: first letter of each row's status.
-        texts: places in `words`, [rows], of "method" and "note".
-        words: the sentences, once each.
-    """
+    worlds: Sequence[WorldFacts | None]  # of the chunk; None for one that could not be made
+    numbers: Mapping[str, FloatArray]  # [rows] by name of `NUMBERS`, NaN in rows that failed
+    status: str  # first letter of each row's status
+    texts: Mapping[str, Sequence[int]]  # places in `words`, [rows], of "method" and "note"
+    words: Sequence[str]  # the sentences, once each
 
-    worlds: Sequence[WorldFacts | None]
-    numbers: Mapping[str, FloatArray] = field(repr=False)
-    status: str
-    texts: Mapping[str, Sequence[int]] = field(repr=False)
-    words: Sequence[str] = field(repr=False)
-
-    def rows(self) -> Iterator[SweepValues]:
-        """Yield every row."""
-        statuses = {name[0]: name for name in STATUSES}
-        numbers = zip(*(self.numbers[name].tolist() for name in NUMBERS), strict=True)
-        texts = zip(*(self.texts[name] for name in _TEXTS), strict=True)
-        for letter, values, places in zip(self.status, numbers, texts, strict=True):
-            yield SweepValues(statuses[letter], *values, *(self.words[place] for place in places))
+    def rows(self) -> Iterator[tuple[WorldFacts | None, SweepValues]]:
+        """Yield every row, and its world."""
+        worlds = np.repeat(np.arange(len(self.worlds)), len(self.status) // len(self.worlds))
+        numbers = (self.numbers[name].tolist() for name in NUMBERS)
+        texts = ([self.words[place] for place in self.texts[name]] for name in _TEXTS)
+        for world, letter, *values in zip(worlds, self.status, *numbers, *texts, strict=True):
+            yield self.worlds[world], SweepValues(STATUSES[letter], *values)
 
     def to_json(self) -> dict[str, Any]:
         """Return the columns as JSON, each as one text."""
@@ -111,16 +96,13 @@ class ChunkColumns:
 def columns_of(worlds: Sequence[WorldFacts | None], rows: Sequence[SweepValues]) -> ChunkColumns:
     """Return the columns of some rows."""
     words: dict[str, int] = {}
-    return ChunkColumns(
-        worlds,
-        {name: np.array([getattr(row, name) for row in rows], dtype=float) for name in NUMBERS},
-        "".join(row.status[0] for row in rows),
-        {
-            name: [words.setdefault(getattr(row, name), len(words)) for row in rows]
-            for name in _TEXTS
-        },
-        list(words),
-    )
+    texts = {
+        name: [words.setdefault(getattr(row, name), len(words)) for row in rows] for name in _TEXTS
+    }
+    numbers = {
+        name: np.array([getattr(row, name) for row in rows], dtype=float) for name in NUMBERS
+    }
+    return ChunkColumns(worlds, numbers, "".join(row.status[0] for row in rows), texts, list(words))
 
 
 def columns_from_json(value: Any, *, rows: int, worlds: int) -> ChunkColumns:
@@ -130,10 +112,9 @@ def columns_from_json(value: Any, *, rows: int, worlds: int) -> ChunkColumns:
         numbers = {name: np.array(list(map(float, value[name].split()))) for name in NUMBERS}
         texts = {name: list(map(int, value[name].split())) for name in _TEXTS}
         out = ChunkColumns(facts, numbers, value["status"], texts, list(map(str, value["words"])))
-        count = sum(1 for _ in out.rows())
-        if count != rows or len(facts) != worlds:
-            raise ValueError(f"there are {count} rows in {len(facts)} worlds")
-    except (ValueError, TypeError, LookupError, OverflowError, AttributeError) as cause:
+        if len(out.status) != rows or len(facts) != worlds or len(list(out.rows())) != rows:
+            raise ValueError(f"there are {len(out.status)} rows in {len(facts)} worlds")
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as cause:
         raise InvalidFileError(
             f"its columns are not of {rows} rows in {worlds} worlds, as its key has it: "
             f"{shown(str(cause))}"
@@ -141,14 +122,12 @@ def columns_from_json(value: Any, *, rows: int, worlds: int) -> ChunkColumns:
     return out
 
 
-def _stored_facts(
-    states: int, actions: int, horizon: int | None, discount: float, digest: str
-) -> WorldFacts:
+def _stored_facts(states: Any, actions: Any, horizon: Any, discount: Any, name: Any) -> WorldFacts:
     decisions = None if horizon is None else int(horizon)
-    return WorldFacts(int(states), int(actions), decisions, float(discount), digest)
+    return WorldFacts(int(states), int(actions), decisions, float(discount), str(name))
 
 
-# --- Summary --------------------------------------------------------------------------------------
+# --- Result ---------------------------------------------------------------------------------------
 # Intervals generalise to worlds that were not drawn: Student's t over worlds, none for a single
 # world. Rows that failed are counted and enter no mean; values without a certificate are lower
 # bounds and enter as such.
@@ -156,32 +135,25 @@ def _stored_facts(
 # From this number of worlds on, an interval needs no random draws: one more world at an end of the
 # range would not move the mean, and Student's t says nearly the same.
 _CROWD = 1000
+JSON_ROWS = 10_000  # longer tables are left out of JSON
+_NOTES_IN_TEXT, _NOTES_IN_JSON = 3, 100
+_FACTS = ("states", "actions", "horizon", "discount")
+_RESULTS = ("value", "upper_bound", "maximum", "fraction", "rationality", "bound_size")
 
 
 @dataclass(frozen=True)
 class SweepGroup:
-    """Means over worlds, for one policy and one utility.
-
-    Attributes:
-        policy, utility: names.
-        policy_arguments: of the policy.
-        value: MEG in nats.
-        fraction: share of the maximum.
-        measured: number of rows with a value.
-        open: number of these that are not certified.
-        failed: number of rows without a value.
-        at: the argument that these worlds share, and its value; None for all worlds.
-    """
+    """Means over worlds, for one policy and one utility."""
 
     policy: str
     utility: str
     policy_arguments: Mapping[str, Any]
-    value: Estimate
-    fraction: Estimate
-    measured: int
-    open: int
-    failed: int
-    at: tuple[str, Any] | None = None
+    value: Estimate  # MEG in nats
+    fraction: Estimate  # share of the maximum
+    measured: int  # number of rows with a value
+    not_certified: int  # number of these
+    failed: int  # number of rows without a value
+    at: tuple[str, Any] | None  # an argument that these worlds share; None for all worlds
 
     def value_in_words(self) -> str:
         """Return the mean in nats, with its interval in brackets if it has one."""
@@ -195,58 +167,30 @@ class SweepGroup:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON."""
-        return {
-            "policy": self.policy,
-            "utility": self.utility,
-            "value": self.value.to_json(),
-            "fraction": self.fraction.to_json(),
-            "measured": self.measured,
-            "not_certified": self.open,
-            "failed": self.failed,
-        }
-
-
-# --- Result ---------------------------------------------------------------------------------------
-JSON_ROWS = 10_000  # longer tables are left out of JSON
-_NOTES_IN_TEXT, _NOTES_IN_JSON = 3, 100
-_FACTS = ("states", "actions", "horizon", "discount")
-_RESULTS = ("value", "upper_bound", "maximum", "fraction", "rationality", "bound_size")
+        names = ("policy", "utility", "value", "fraction", "measured", "not_certified", "failed")
+        return {name: json_value(getattr(self, name)) for name in names}
 
 
 @dataclass(frozen=True)
 class SweepRow:
-    """A policy in a world, measured towards a utility.
+    """A policy in a world, measured towards a utility."""
 
-    Attributes:
-        world: name, unique among worlds with arguments.
-        policy: name.
-        utility: name; "unknown state" for the best of all utilities over states.
-        world_arguments, policy_arguments, utility_arguments: by name.
-        measured: the numbers and the method; NaN where the row failed.
-        facts: of the world; None where it could not be made.
-    """
-
-    world: str
+    world: str  # name, unique among worlds with arguments
     policy: str
-    utility: str
+    utility: str  # "unknown state" for the best of all utilities over states
     world_arguments: Mapping[str, Any]
     policy_arguments: Mapping[str, Any]
     utility_arguments: Mapping[str, Any]
-    measured: SweepValues
-    facts: WorldFacts | None
+    measured: SweepValues  # the numbers and the method; NaN where the row failed
+    facts: WorldFacts | None  # of the world; None where it could not be made
 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """MEG of policies × utilities × worlds.
-
-    Attributes:
-        plan: what was measured.
-        chunks: results, in the order of the rows.
-    """
+    """MEG of policies × utilities × worlds."""
 
     plan: SweepPlan
-    chunks: Sequence[ChunkColumns] = field(repr=False)
+    chunks: Sequence[ChunkColumns] = field(repr=False)  # results, in the order of the rows
 
     def __len__(self) -> int:
         return self.plan.rows
@@ -255,44 +199,33 @@ class Sweep:
     def rows(self) -> Iterator[SweepRow]:
         """Every row in order: all of the first world, policy by policy and utility by utility."""
         plan = self.plan
-        for chunk, columns in zip(plan.chunks, self.chunks, strict=True):
-            worlds, part = plan.part(chunk)
-            measured = columns.rows()
-            for world, facts in zip(worlds, columns.worlds, strict=True):
-                source, number = plan.place(world)
-                name, arguments = source.label(number), source.arguments(number)
-                for policy in plan.policies[part.start : part.stop]:
-                    for utility in plan.utilities:
-                        yield SweepRow(
-                            name,
-                            policy.label,
-                            utility.label,
-                            arguments,
-                            policy.arguments,
-                            utility.arguments,
-                            next(measured),
-                            facts,
-                        )
+        measured = chain.from_iterable(chunk.rows() for chunk in self.chunks)
+        for world in range(plan.worlds):
+            source, number = plan.place(world)
+            name, arguments = source.label(number), source.arguments(number)
+            for policy, utility in product(plan.policies, plan.utilities):
+                facts, values = next(measured)
+                labels = (name, policy.label, utility.label)
+                yield SweepRow(
+                    *labels, arguments, policy.arguments, utility.arguments, values, facts
+                )
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the table's columns; arguments are `world.NAME`, `policy.NAME`, ..."""
-        each = (
-            ("world", [source.arguments(0) for source in self.plan.sources]),
-            ("policy", [choice.arguments for choice in self.plan.policies]),
-            ("utility", [choice.arguments for choice in self.plan.utilities]),
-        )
+        each: dict[str, list[Mapping[str, Any]]] = {
+            "world": [source.arguments(0) for source in self.plan.sources],
+            "policy": [choice.arguments for choice in self.plan.policies],
+            "utility": [choice.arguments for choice in self.plan.utilities],
+        }
         arguments = dict.fromkeys(
-            f"{prefix}.{name}" for prefix, items in each for item in items for name in item
+            f"{prefix}.{name}" for prefix, items in each.items() for item in items for name in item
         )
-        names = ("row", "world", "policy", "utility", *arguments, *_FACTS, *_RESULTS)
+        names = ("row", *each, *arguments, *_FACTS, *_RESULTS)
         return (*names, "status", "method", "notes", "world_digest")
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield every row by the names of `columns`; None for a missing value.
-
-        Lists and other arguments that are no plain values are text.
-        """
+        """Yield every row by the names of `columns`; None if missing, lists and such as text."""
         blank: dict[str, Any] = dict.fromkeys(self.columns)
         for number, row in enumerate(self.rows):
             out = blank | {"row": number}
@@ -314,7 +247,7 @@ class Sweep:
         prefix, _, name = column.partition(".")
         if prefix == "world":
             made = [source for source in self.plan.sources if source.generator]
-            return [value for source in made for value in source.grid.axes.get(name, ())]
+            return [value for source in made for value in source.axes.get(name, ())]
         choices = {"policy": self.plan.policies, "utility": self.plan.utilities}.get(prefix, ())
         return [choice.arguments[name] for choice in choices if name in choice.arguments]
 
@@ -336,10 +269,7 @@ class Sweep:
         return self._grouped({None: slice(None)})
 
     def by_argument(self, name: str) -> list[SweepGroup]:
-        """Return a group for each policy, utility and value of an argument of the worlds.
-
-        Worlds without the argument are left out.
-        """
+        """Return a group for each policy, utility and value of an argument that worlds have."""
         worlds: dict[Any, list[int]] = {}
         for world in range(self.plan.worlds):
             source, number = self.plan.place(world)
@@ -348,10 +278,7 @@ class Sweep:
                 worlds.setdefault(arguments[name], []).append(world)
         return self._grouped({(name, value): worlds[value] for value in sorted(worlds)})
 
-    def _grouped(
-        self, worlds: Mapping[tuple[str, Any] | None, slice | list[int]]
-    ) -> list[SweepGroup]:
-        """Return the groups of each policy and utility, one for each set of worlds."""
+    def _grouped(self, worlds: Mapping[tuple[str, Any] | None, Any]) -> list[SweepGroup]:
         plan = self.plan
         shape = (plan.worlds, len(plan.policies), len(plan.utilities))
         value, maximum = self.values.reshape(shape), self._numbers("maximum").reshape(shape)
@@ -360,34 +287,29 @@ class Sweep:
         share = np.minimum(np.divide(value, maximum, out=np.zeros(shape), where=defined), 1.0)
         status = np.array(list(self._status)).reshape(shape)
         out = []
-        for p, policy in enumerate(plan.policies):
-            for u, utility in enumerate(plan.utilities):
-                for at, members in worlds.items():
-                    letters = status[members, p, u]
-                    has_value = letters != FAILED[0]
-                    mean = estimate(value[members, p, u][has_value])
-                    if mean.interval is not None:  # Student's t may go below 0, MEG does not
-                        low, high = mean.interval
-                        mean = replace(mean, interval=(max(low, 0.0), high))
-                    shares = share[members, p, u][has_value]
-                    group = SweepGroup(
-                        policy.label,
-                        utility.label,
-                        policy.arguments,
-                        mean,
-                        estimate(shares, bounds=(0.0, 1.0), paired=len(shares) > _CROWD),
-                        int(has_value.sum()),
-                        int((letters == OPEN[0]).sum()),
-                        int((~has_value).sum()),
-                        at,
-                    )
-                    out.append(group)
+        every = product(enumerate(plan.policies), enumerate(plan.utilities), worlds.items())
+        for (p, policy), (u, utility), (at, members) in every:
+            letters = status[members, p, u]
+            has_value = letters != FAILED[0]
+            mean = estimate(value[members, p, u][has_value])
+            if mean.interval is not None:  # Student's t may go below 0, MEG does not
+                low, high = mean.interval
+                mean = replace(mean, interval=(max(low, 0.0), high))
+            shares = share[members, p, u][has_value]
+            fraction = estimate(shares, bounds=(0.0, 1.0), paired=len(shares) > _CROWD)
+            counts = (
+                int(has_value.sum()),
+                int((letters == OPEN[0]).sum()),
+                int((~has_value).sum()),
+            )
+            names = (policy.label, utility.label, policy.arguments)
+            out.append(SweepGroup(*names, mean, fraction, *counts, at))
         return out
 
     @cached_property
     def counts(self) -> dict[str, int]:
         """Number of rows of each status, in the order of `STATUSES`."""
-        return {name: self._status.count(name[0]) for name in STATUSES}
+        return {name: self._status.count(letter) for letter, name in STATUSES.items()}
 
     def sentences(self, status: str) -> dict[str, int]:
         """Return the notes of rows with a status and their counts, the most frequent first."""
@@ -416,11 +338,7 @@ class Sweep:
         }
 
     def to_pandas(self) -> Any:
-        """Return `records` as a pandas data frame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return `records` as a pandas data frame."""
         return data_frame(list(self.records()))
 
     @property
@@ -453,27 +371,21 @@ class Sweep:
             out.append(f"{self.counts[FAILED]} of {len(self)} rows failed ({words}{more}).")
         return out
 
-    def _cells(self) -> tuple[Sequence[str], list[Sequence[str]]]:
-        """Heads and rows of a table of the summary."""
-        rows: list[Sequence[str]] = [
-            (
-                group.policy,
-                group.utility,
-                str(group.measured),
-                group.value_in_words(),
-                percent(group.fraction.value),
-                str(group.failed),
-            )
-            for group in self.summary
-        ]
-        return ("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed"), rows
+    def _cells(self) -> list[tuple[str, ...]]:
+        heads = ("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed")
+        rows: list[tuple[str, ...]] = [heads]
+        for group in self.summary:
+            names, value = (group.policy, group.utility), group.value_in_words()
+            share = percent(group.fraction.value)
+            rows.append((*names, str(group.measured), value, share, str(group.failed)))
+        return rows
 
     def _repr_html_(self) -> str:
-        return html_table(self.heading, *self._cells(), self.notes())
+        heads, *rows = self._cells()
+        return html_table(self.heading, heads, rows, self.notes())
 
     def __str__(self) -> str:
-        heads, rows = self._cells()
-        return "\n".join([text_table(self.heading, [heads, *rows]), *self.notes()])
+        return "\n".join([text_table(self.heading, self._cells()), *self.notes()])
 
 
 def _count(n: int, one: str, many: str) -> str:
@@ -482,10 +394,7 @@ def _count(n: int, one: str, many: str) -> str:
 
 # --- Table files ----------------------------------------------------------------------------------
 def write_csv(sweep: Sweep, path: str | Path) -> Path:
-    """Write the rows as CSV in UTF-8 and return the path.
-
-    Numbers have all their digits, infinities are "inf" and "-inf", and missing values are empty.
-    """
+    """Write the rows as CSV in UTF-8, with all digits, "inf", and nothing for missing values."""
     with replacing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         lines = csv.writer(text, lineterminator="\n")
@@ -501,10 +410,7 @@ _ROWS_IN_MEMORY = 20_000  # rows of a Parquet group
 
 
 def write_parquet(sweep: Sweep, path: str | Path) -> Path:
-    """Write the rows as Parquet and return the path.
-
-    A column of arguments has integers, floats or truth values where all of them are, else text.
-    """
+    """Write the rows as Parquet, a column of arguments in the type that all of them have."""
     arrow, parquet = require_parquet()
     schema = arrow.schema([(name, _type(arrow, sweep, name)) for name in sweep.columns])
     texts = [name for name in sweep.columns if schema.field(name).type == arrow.string()]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from inspect import Parameter, signature
 from math import isinf, prod
-from pathlib import Path
 from sys import float_info
 from typing import Any
 
@@ -35,6 +34,7 @@ SEED, WORLD, FILES, GENERATOR = "seed", "world", "files", "generator"
 MOST_WORLDS = 10_000_000
 
 
+# --- Arguments ------------------------------------------------------------------------------------
 def function_of(name: str, kind: str) -> Callable[..., Any]:
     """Run a file and return the function FILE.py:NAME, which should return a `kind`."""
     path, attribute = split_name(name) or ("", name)
@@ -51,7 +51,7 @@ def call(function: Callable[..., Any], name: str, /, *before: Any, **arguments: 
 
 
 def complete_arguments(
-    function: Callable[..., Any], name: str, arguments: Mapping[str, Any], where: str, seed: int
+    function: Callable[..., Any], name: str, arguments: Mapping[str, Any], seed: int
 ) -> dict[str, Any]:
     """Return the checked keyword arguments of a function, with the seed where it takes one."""
     out = dict(arguments)
@@ -63,96 +63,62 @@ def complete_arguments(
     known = [p.name for p in named]
     if SEED in known:
         out.setdefault(SEED, seed)
-    takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
+    if any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
+        known += out
     required = [p.name for p in named if p.default is Parameter.empty]
-    check_arguments(name, out, [*known, *out] if takes_any else known, where, required)
+    check_arguments(name, out, known, required)
     return out
 
 
 def check_arguments(
-    name: str,
-    arguments: Collection[str],
-    known: Sequence[str],
-    where: str,
-    required: Sequence[str] = (),
+    name: str, given: Collection[str], known: Sequence[str] = (), required: Sequence[str] = ()
 ) -> None:
-    """Raise for the first argument that is unknown or missing; `where` begins the message."""
-    for argument in arguments:
+    """Raise for the first argument that is unknown or missing."""
+    for argument in given:
         if argument not in known:
             hint = did_you_mean(argument, known, quoted=True) or ";"
             raise InvalidParameterError(
-                f"{where}: {name} has no argument {argument!r}{hint} expected "
-                f"{', '.join(known) or 'none'}"
+                f"{name} has no argument {argument!r}{hint} expected {', '.join(known) or 'none'}"
             )
     for argument in required:
-        if argument not in arguments:
+        if argument not in given:
             raise InvalidParameterError(
-                f"{where}: {name} needs the argument {argument!r}; its arguments are "
-                f"{', '.join(known)}"
+                f"{name} needs the argument {argument!r}; its arguments are {', '.join(known)}"
             )
 
 
-# --- Argument grids -------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class ArgumentGrid:
-    """Every combination of some arguments, the last one fastest; `seed` is always the last.
-
-    Attributes:
-        axes: name -> different values of the argument.
-    """
-
-    axes: Mapping[str, Sequence[Any]]
-
-    def __len__(self) -> int:
-        return prod(map(len, self.axes.values()))
-
-    def at(self, number: int) -> dict[str, Any]:
-        """Return the arguments of one combination, counted from 0."""
-        places = np.unravel_index(number, [len(values) for values in self.axes.values()])
-        items = zip(self.axes.items(), places, strict=True)
-        return {name: values[int(place)] for (name, values), place in items}
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return map(self.at, range(len(self)))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return lists as they are, ranges as {"from": ..., "count": ...}."""
-        return {
-            name: {"from": values.start, "count": len(values)}
-            if isinstance(values, range)
-            else list(values)
-            for name, values in self.axes.items()
-        }
+# The axes of a grid of arguments hold the different values of each, the last one fastest.
+Axes = dict[str, Sequence[Any]]
 
 
-def grid_of(arguments: Mapping[str, Any], where: str) -> ArgumentGrid:
+def axes_of(arguments: Mapping[str, Any]) -> Axes:
     """Parse a grid: each argument is a value, a list, or {"from": ..., "count": ...}."""
-    axes = {name: _axis(value, f"{where}: {name}") for name, value in arguments.items()}
+    axes = {name: _axis(name, value) for name, value in arguments.items()}
     if SEED in axes:
-        axes[SEED] = axes.pop(SEED)
+        axes[SEED] = axes.pop(SEED)  # always the last
     size = prod(map(len, axes.values()))
     if size > MOST_WORLDS:
         raise InvalidParameterError(
-            f"{where}: the arguments have {size} combinations, expected at most {MOST_WORLDS}"
+            f"the arguments have {size} combinations, expected at most {MOST_WORLDS}"
         )
-    return ArgumentGrid(axes)
+    return axes
 
 
-def _axis(value: Any, where: str) -> Sequence[Any]:
+def _axis(name: str, value: Any) -> Sequence[Any]:
     if isinstance(value, range) and value.step == 1:
         value = {"from": value.start, "count": len(value)}
     if isinstance(value, Mapping):
         if set(value) != {"from", "count"}:
             raise InvalidParameterError(
-                f"{where} is {shown(dict(value))}, expected a value, a list of values, or a range "
+                f"{name} is {shown(dict(value))}, expected a value, a list of values, or a range "
                 f"of whole numbers such as {{ from = 0, count = 100 }}"
             )
-        first = whole(value["from"], f"{where}, from", least=-MOST_SEED, most=MOST_SEED)
-        count = whole(value["count"], f"{where}, count", least=1, most=MOST_WORLDS)
+        first = whole(value["from"], f"{name}, from", least=-MOST_SEED, most=MOST_SEED)
+        count = whole(value["count"], f"{name}, count", least=1, most=MOST_WORLDS)
         return range(first, first + count)
     values = list(value) if isinstance(value, (list, tuple, range)) else [value]
     if not values:
-        raise InvalidParameterError(f"{where} is an empty list, expected at least one value")
+        raise InvalidParameterError(f"{name} is an empty list, expected at least one value")
     texts: set[str] = set()
     for item in values:
         try:  # arguments reach other processes as JSON
@@ -161,21 +127,16 @@ def _axis(value: Any, where: str) -> Sequence[Any]:
             text = "NaN"
         if text == "NaN":
             raise InvalidParameterError(
-                f"{where} is {shown(item)}, expected numbers, text, true or false, or lists of "
-                f"these"
+                f"{name} is {shown(item)}, expected numbers, text, true or false, or lists of these"
             )
         if text in texts:
-            raise InvalidParameterError(f"{where} has {text} twice; name each value once")
+            raise InvalidParameterError(f"{name} has {text} twice; name each value once")
         texts.add(text)
     return values
 
 
 def label(name: str, arguments: Mapping[str, Any]) -> str:
-    """Return a name with its arguments, as tables show it.
-
-    >>> print(label("maze", {"size": 7, "utility": "goal"}), label("optimal", {}))
-    maze(size=7, utility=goal) optimal
-    """
+    """Return a name with its arguments, as tables show it: "maze(size=7, utility=goal)"."""
     if not arguments:
         return name
     return f"{name}({', '.join(f'{key}={spelled(value)}' for key, value in arguments.items())})"
@@ -189,18 +150,13 @@ def spelled(value: Any) -> str:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number that a float can represent."""
+    """Return whether a value is a number that a float can represent."""
     if isinstance(value, int) and not isinstance(value, bool):
         return abs(value) <= float_info.max
     return isinstance(value, float)
 
 
 # --- Generators -----------------------------------------------------------------------------------
-def gymnasium(id: str, **options: Any) -> TabularMDP:  # the name that Gymnasium uses
-    """Return a Gymnasium environment's MDP; `options` go to `TabularMDP.from_gymnasium`."""
-    return TabularMDP.from_gymnasium(id, **options)
-
-
 def maze_world(
     size: int,
     complexity: float = 1.0,
@@ -236,13 +192,18 @@ def two_paths_world(
     return tabular_world(world, horizon=horizon, discount=discount, utility=utility).mdp
 
 
+def gymnasium_world(id: str, **options: Any) -> TabularMDP:  # the name that Gymnasium uses
+    """Return the MDP of a Gymnasium environment."""
+    return TabularMDP.from_gymnasium(id, **options)
+
+
 GENERATORS: dict[str, Callable[..., TabularMDP]] = {
     "cliff_world": cliff_world,
     "maze": maze_world,
     "key_door": partial(rooms_world, key_door),
     "key_no_door": partial(rooms_world, key_no_door),
     "two_paths": two_paths_world,
-    "gymnasium": gymnasium,
+    "gymnasium": gymnasium_world,
 }
 
 
@@ -253,90 +214,91 @@ SAMPLES = 64  # worlds of a generator that are made to estimate how many states 
 
 @dataclass(frozen=True)
 class WorldSource:
-    """Worlds by number: MDP files, or what a function returns for each of its arguments.
+    """Worlds by number: MDP files, or what a function returns for each of its arguments."""
 
-    Attributes:
-        generator: a name of `GENERATORS`, or FILE.py:NAME; None for files.
-        grid: arguments of the generator; of files, one axis "files" of paths.
-    """
-
-    generator: str | None
-    grid: ArgumentGrid
+    generator: str | None  # a name of `GENERATORS`, or FILE.py:NAME; None for files
+    axes: Axes  # of the generator's arguments; of files, one axis "files" of paths
 
     def __len__(self) -> int:
-        return len(self.grid)
+        return prod(map(len, self.axes.values()))
 
     @property
     def paths(self) -> Sequence[str]:
         """The MDP files."""
-        return () if self.generator else self.grid.axes[FILES]
+        return () if self.generator else self.axes[FILES]
 
     def label(self, number: int) -> str:
         """Return the name of a world in tables."""
         if self.generator is None:
             return self.paths[number]
-        return label(self.generator, self.grid.at(number))
+        return label(self.generator, self.arguments(number))
 
     def arguments(self, number: int) -> dict[str, Any]:
         """Return the arguments of a world: files have none."""
-        return self.grid.at(number) if self.generator else {}
+        if self.generator is None:
+            return {}
+        places = np.unravel_index(number, [len(values) for values in self.axes.values()])
+        items = zip(self.axes.items(), places, strict=True)
+        return {name: values[int(place)] for (name, values), place in items}
 
-    def fields(self, number: int) -> dict[str, Any]:
-        """Return the values of the {names} in the path of a policy."""
-        return self.grid.at(number) if self.generator else {WORLD: Path(self.paths[number]).stem}
+    @cached_property
+    def _function(self) -> Callable[..., TabularMDP]:
+        name = self.generator or ""
+        return GENERATORS.get(name) or function_of(name, WORLD)
 
-    def maker(self) -> Callable[[int], TabularMDP]:
-        """Return the function that makes the world of a number."""
-        name = self.generator
-        if name is None:
-            return lambda number: TabularMDP.from_npz(self.paths[number])
-        function = GENERATORS.get(name) or function_of(name, WORLD)
-
-        def make(number: int) -> TabularMDP:
-            # The table shows the arguments, so the message omits them and can be counted.
-            arguments = self.grid.at(number)
-            if name in GENERATORS:
-                try:
-                    return function(**arguments)
-                except (TypeError, ValueError, OverflowError) as cause:
-                    raise InvalidParameterError(str(cause)) from cause
-            world = call(function, name, **arguments)
-            if not isinstance(world, TabularMDP):
-                raise InvalidParameterError(
-                    f"{name} gives {shown(world)}, of type {type(world).__name__}, expected one "
-                    f"TabularMDP; a sweep calls it once for each combination of its arguments"
-                )
-            return world
-
-        return make
+    def make(self, number: int) -> TabularMDP:
+        """Return the world of a number."""
+        if self.generator is None:
+            return TabularMDP.from_npz(self.paths[number])
+        # The table shows the arguments, so the message omits them and can be counted.
+        arguments, function = self.arguments(number), self._function
+        if self.generator in GENERATORS:
+            try:
+                return function(**arguments)
+            except (TypeError, ValueError, OverflowError) as cause:
+                raise InvalidParameterError(str(cause)) from cause
+        world = call(function, self.generator, **arguments)
+        if not isinstance(world, TabularMDP):
+            raise InvalidParameterError(
+                f"{self.generator} gives {shown(world)}, of type {type(world).__name__}, expected "
+                f"one TabularMDP; a sweep calls it once for each combination of its arguments"
+            )
+        return world
 
     def states(self) -> list[int | None]:
-        """Return the number of states of each world, None where it is unknown.
-
-        Sizes of files are in their headers; those of generators are estimated from `SAMPLES`
-        worlds at most.
-        """
+        """Return the number of states of each world, None where unknown; a file's header has it."""
         if self.generator is None:
             return [states_in(path) for path in self.paths]
-        make = self.maker()
         if self.generator not in GENERATORS:
-            _check_repeatable(make, self.label(0))
+            self._check_repeatable()
         stride = -(-len(self) // SAMPLES)
         out: list[int | None] = []
         for number in range(0, len(self), stride):
             try:
-                size: int | None = make(number).n_states
+                size: int | None = self.make(number).n_states
             except Exception:  # the row of this world will have the message
                 size = None
             out += [size] * min(stride, len(self) - number)
         return out
 
+    def _check_repeatable(self) -> None:
+        name = self.label(0)
+        try:
+            first, second = world_digest(self.make(0)), world_digest(self.make(0))
+        except GoalmeterError as cause:
+            raise InvalidParameterError(f"the first world, {name}: {cause}") from cause
+        if first != second:
+            raise InvalidParameterError(
+                f"{name} gives another world when it is called again; a world is made wherever its "
+                f"rows are, so it has to depend on the arguments alone: draw from "
+                f"numpy.random.default_rng(seed), with seed an argument"
+            )
+
 
 def world_digest(world: TabularMDP) -> str:
     """Return the first 16 hexadecimal digits of the SHA-256 of a world's arrays and numbers."""
-    total = hashlib.sha256(
-        repr((world.n_states, world.n_actions, world.horizon, world.discount)).encode()
-    )
+    numbers = (world.n_states, world.n_actions, world.horizon, world.discount)
+    total = hashlib.sha256(repr(numbers).encode())
     for array in (*world.transition.to_successors(), world.reward, world.initial):
         total.update(repr(array.shape).encode())
         total.update(np.ascontiguousarray(array).tobytes())
@@ -345,36 +307,19 @@ def world_digest(world: TabularMDP) -> str:
 
 def states_in(path: str) -> int | None:
     """Read the number of states from the header of an MDP file's reward; None if impossible."""
-    read = {(1, 0): np.lib.format.read_array_header_1_0}
-    read[2, 0] = np.lib.format.read_array_header_2_0
+    head = np.lib.format
+    readers = {(1, 0): head.read_array_header_1_0, (2, 0): head.read_array_header_2_0}
     try:
-        with (
-            reading(path) as file,
-            zipfile.ZipFile(file) as archive,
-            archive.open(_REWARD) as member,
-        ):
-            return int(read[np.lib.format.read_magic(member)](member)[0][0])
+        with reading(path) as file, zipfile.ZipFile(file).open(_REWARD) as member:
+            return int(readers[head.read_magic(member)](member)[0][0])
     except Exception:  # reading all of the file will say what is wrong
         return None
 
 
 def may_be_world(path: str) -> bool:
-    """Whether a file has a reward, as MDP files do; True for an archive that cannot be read."""
+    """Return whether a file has a reward, as MDP files do; True if it cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive:
             return _REWARD in archive.namelist()
     except Exception:  # a damaged archive raises more than BadZipFile
         return True
-
-
-def _check_repeatable(make: Callable[[int], TabularMDP], name: str) -> None:
-    try:
-        first, second = make(0), make(0)
-    except GoalmeterError as cause:
-        raise InvalidParameterError(f"the first world, {name}: {cause}") from cause
-    if world_digest(first) != world_digest(second):
-        raise InvalidParameterError(
-            f"{name} gives another world when it is called again; a world is made wherever its "
-            f"rows are, so it has to depend on the arguments alone: draw from "
-            f"numpy.random.default_rng(seed), with seed an argument"
-        )
