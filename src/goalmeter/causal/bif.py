@@ -362,24 +362,12 @@ def read_bif(path: str | Path) -> NetworkParts:
 
 
 def parse_bif(text: str, *, source: object = "text") -> NetworkParts:
-    """Return what a text in BIF says of a network, as `read_bif`; messages name its source.
-
-    Example:
-        >>> coin = parse_bif(
-        ...     "variable Coin { type discrete [2] { heads, tails }; }"
-        ...     "probability ( Coin ) { table 0.3, 0.7; }"
-        ... )
-        >>> coin.domains["Coin"], coin.cpds["Coin"].tolist()
-        (('heads', 'tails'), [0.3, 0.7])
-    """
+    """Return what a text in BIF says of a network; messages name its source."""
     return Parser(text, Draft(source)).parts()
 
 
 def write_bif(network: CausalBayesianNetwork, path: str | Path) -> Path:
-    """Write a network as a BIF file, gzipped if the name ends in .gz; returns its path.
-
-    Numbers and booleans among the states become text.
-    """
+    """Write a network as a BIF file, gzipped if the name ends in .gz; states become text."""
     return write_text(path, bif_text(network))
 
 

@@ -7,7 +7,6 @@ import math
 import re
 import warnings
 import zlib
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -37,14 +36,10 @@ if TYPE_CHECKING:
 
 # Of the text of a file, unpacked; the largest network that pgmpy ships has 5.5 million.
 MAX_BYTES = 2**26
-# Of all tables of a file together: a quarter of a gigabyte of doubles.
-MAX_ENTRIES = 2**25
-# Arrays of NumPy 1 have at most 32 axes, and one of them is the variable's own.
-MAX_PARENTS = 31
+MAX_ENTRIES = 2**25  # of all tables of a file together: a quarter of a gigabyte of doubles
+MAX_PARENTS = 31  # arrays of NumPy 1 have 32 axes at most, and one of them is the variable's own
 ROW_TOLERANCE = 1e-3
-
-# What bnlearn and pgmpy write for a network without a name.
-NO_NAMES = frozenset({"unknown", "UNTITLED"})
+NO_NAMES = frozenset({"", "unknown", "UNTITLED"})  # of bnlearn and pgmpy for a network without one
 
 _GZIP = b"\x1f\x8b"
 _DIGITS = frozenset("0123456789+-.eE")
@@ -88,11 +83,7 @@ def read_text(path: str | Path) -> str:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write a text file in UTF-8, packed if its name ends in .gz, in a single step.
-
-    Raises:
-        InvalidFileError: the file cannot be written there.
-    """
+    """Write a text file in UTF-8, packed if its name ends in .gz, in a single step."""
     data = text.encode("utf-8")
     if Path(path).suffix == ".gz":
         data = gzip.compress(data, mtime=0)  # no time stamp: the same bytes for the same network
@@ -100,13 +91,12 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def numbers(words: Sequence[str]) -> list[float]:
-    """Return words as numbers."""
-    for word in [] if _DIGITS.issuperset("".join(words)) else words:
+    """Return words as numbers; the error has the first that is none."""
+    out = []
+    for word in words:
         # float() would also take nan, infinity, 1_000 and the digits of other scripts.
         if not _DIGITS.issuperset(word):
             raise ValueError(word)
-    out = []
-    for word in words:
         try:
             out.append(float(word))
         except ValueError:
@@ -115,16 +105,18 @@ def numbers(words: Sequence[str]) -> list[float]:
 
 
 def within_rounding(rows: FloatArray, complain: Callable[[int, str], GoalmeterError]) -> FloatArray:
-    """Return rows as distributions: those within `ROW_TOLERANCE` of 1 are divided by their sum.
-
-    Args:
-        rows: [rows, states].
-        complain: makes the error for a row (its number, what is wrong with it).
-    """
+    """Return rows as distributions: those within `ROW_TOLERANCE` of 1 are divided by their sum."""
     check_rows(rows, ROW_TOLERANCE, complain)
     sums = rows.sum(axis=1)
     # Sums that differ from 1 by rounding alone are left, so that files read back bit for bit.
     return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0)[:, None])
+
+
+def row_text(x: str, parents: Mapping[str, Sequence[object]], row: int) -> str:
+    """Return a row of a table in words: 'X' given A = a, B = b; parents come with their states."""
+    places = np.unravel_index(row, [len(states) for states in parents.values()]) if parents else ()
+    pairs = [f"{p} = {parents[p][i]}" for p, i in zip(parents, places, strict=True)]
+    return f"{x!r} given {', '.join(pairs)}" if pairs else repr(x)
 
 
 class NetworkParts(NamedTuple):
@@ -141,11 +133,7 @@ class NetworkParts(NamedTuple):
 
 
 class Draft:
-    """A network as a file declares it: variables first, then a table for each.
-
-    Args:
-        source: the name of the file, for messages.
-    """
+    """A network as a file (its `source`) declares it: variables first, then a table for each."""
 
     def __init__(self, source: object) -> None:
         self.source = source
@@ -172,8 +160,8 @@ class Draft:
                 f"expected each variable once; rename or remove one",
             )
         if len(set(states)) < len(states) or not states:
-            twice = [f"the state {s!r} twice" for s, n in Counter(states).items() if n > 1]
-            problem = twice[0] if twice else "no states"
+            twice = next((state for state in states if states.count(state) > 1), None)
+            problem = f"the state {twice!r} twice" if states else "no states"
             raise self.error(
                 line, f"the variable {x!r} has {problem}, expected one or more, all different"
             )
@@ -209,11 +197,7 @@ class Draft:
         return sizes
 
     def define(self, x: str, rows: FloatArray, line_of: Callable[[int], int]) -> None:
-        """Take up the table of a variable whose `shape` was computed.
-
-        `rows` holds [values of the parents (the last changes fastest), own size], `line_of` says in
-        which line a row stands.
-        """
+        """Take up the table of a variable whose `shape` was computed, [values of parents, size]."""
 
         def complain(row: int, problem: str) -> InvalidFileError:
             return self.error(line_of(row), f"the row of {self.context(x, row)} {problem}")
@@ -222,11 +206,8 @@ class Draft:
         self._cpds[x] = within_rounding(rows, complain).reshape(sizes)
 
     def context(self, x: str, row: int) -> str:
-        """Return a row of a table in words: 'X' given A = a, B = b."""
-        parents = self._parents[x]
-        places = np.unravel_index(row, [len(self.domains[p]) for p in parents]) if parents else ()
-        pairs = [f"{p} = {self.domains[p][i]}" for p, i in zip(parents, places, strict=True)]
-        return f"{x!r} given {', '.join(pairs)}" if pairs else repr(x)
+        """Return a row of a table in words."""
+        return row_text(x, {p: self.domains[p] for p in self._parents[x]}, row)
 
     def parts(self, name: str) -> NetworkParts:
         """Return what the file declares, when everything is taken up."""
@@ -242,8 +223,9 @@ class Draft:
                 f"{listed(missing)} {'has' if len(missing) == 1 else 'have'} no probabilities, "
                 f"expected a table for each variable",
             )
-        name = "" if name in NO_NAMES else name
-        return NetworkParts(self.domains, self._parents, self._cpds, name, self.source)
+        return NetworkParts(
+            self.domains, self._parents, self._cpds, "" if name in NO_NAMES else name, self.source
+        )
 
 
 # --- XMLBIF ---------------------------------------------------------------------------------------
@@ -257,12 +239,7 @@ _NOT_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def read_xmlbif(path: str | Path) -> NetworkParts:
-    """Read an XMLBIF file, gzipped or not, with pgmpy.
-
-    Raises:
-        InvalidFileError: pgmpy cannot read the file, or it does not describe a network.
-        MissingExtraError: pgmpy is not installed.
-    """
+    """Read an XMLBIF file, gzipped or not, with pgmpy."""
     text = read_text(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the packages that pgmpy imports
@@ -324,10 +301,8 @@ def _element(tag: str, name: str) -> str:
 
 
 def read_pgmpy(model: Any) -> NetworkParts:
-    """Return what a pgmpy `DiscreteBayesianNetwork` with a `TabularCPD` for each variable says.
-
-    Variables keep pgmpy's order; names that are no text (pgmpy allows numbers) become text.
-    """
+    """Return what a pgmpy `DiscreteBayesianNetwork` with a `TabularCPD` for each variable says."""
+    # Variables keep pgmpy's order; names that are no text (pgmpy allows numbers) become text.
     try:
         cpds = {node: model.get_cpds(node) for node in model.nodes()}
         # The states of each variable as each CPD lists them; NumPy's scalars come from data.
@@ -360,13 +335,10 @@ def read_pgmpy(model: Any) -> NetworkParts:
             values = values.take([named.index(state) for state in wanted], axis=axis)
         # Own states come first in pgmpy.
         table = np.moveaxis(values, 0, -1)
-        given = [(str(v), states[v][v]) for v in parents[node]]
+        given = {str(v): states[v][v] for v in parents[node]}
 
         def complain(row: int, problem: str, x: str = names[node], given: Any = given) -> Any:
-            places = np.unravel_index(row, [len(named) for _, named in given]) if given else ()
-            pairs = [f"{v} = {named[i]}" for (v, named), i in zip(given, places, strict=True)]
-            where = f" given {', '.join(pairs)}" if pairs else ""
-            return InvalidModelError(f"the CPD of {x!r}{where} {problem}")
+            return InvalidModelError(f"the CPD of {row_text(x, given, row)} {problem}")
 
         rows = within_rounding(table.reshape(-1, table.shape[-1]), complain)
         arrays[names[node]] = rows.reshape(table.shape)

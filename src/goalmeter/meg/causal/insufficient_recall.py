@@ -7,42 +7,31 @@ from typing import Any
 import numpy as np
 
 from goalmeter._names import listed
+from goalmeter._types import FloatArray
 from goalmeter.causal.diagram import Utility
 from goalmeter.meg.behaviour import reconciled
-from goalmeter.meg.causal.outcomes import JointOutcomes, Policies, joint_outcomes
+from goalmeter.meg.causal.outcomes import JointOutcomes, joint_outcomes
 from goalmeter.meg.causal.result import CausalMeg, DecisionQuery, goal_table, in_model
 from goalmeter.meg.causal.search import SearchResult, search_known
 from goalmeter.meg.causal.target_search import search_targets
 from goalmeter.meg.result import PESSIMISES
 
-TOLERANCE = 1e-6
-
 
 def search(
     table: JointOutcomes,
-    measured: Policies,
+    measured: FloatArray,
     *,
-    visits: Policies | None = None,
+    visits: FloatArray | None = None,
     restarts: int = 24,
     rng: np.random.Generator,
 ) -> SearchResult:
-    """Find the maximum entropy policies that predict a policy best.
+    """Find the maximum entropy policies that predict a policy [K] best, by default its own visits.
 
-    For the utility of the table or, if the table is one of targets, for the best of all utilities
-    over their joint states.
-
-    Args:
-        table: the joint outcomes of the decisions (`joint_outcomes`).
-        measured: the policy, [contexts, actions] for each decision.
-        visits: the frequency of each context and action, [contexts, actions] for each decision,
-            each with sum 1; default those of the policy in the table.
-        restarts: random starts of each round and of the final comparison, at least 1.
-        rng: of the starts; the same seed gives the same numbers.
+    For the utility of the table, or for the best of all utilities over the targets of the table.
     """
-    visits = [v / v.sum() for v in (table.visits(measured) if visits is None else visits)]
-    if table.targets is not None:
-        return search_targets(table, measured, visits, restarts, rng)
-    return search_known(table, measured, visits, restarts, rng)
+    frequencies = table.frequencies(table.visits(measured) if visits is None else visits)
+    find = search_known if table.targets is None else search_targets
+    return find(table, measured, frequencies, restarts, rng)
 
 
 def searched(query: DecisionQuery, *, restarts: int, rng: np.random.Generator | None) -> CausalMeg:
@@ -58,17 +47,13 @@ def searched(query: DecisionQuery, *, restarts: int, rng: np.random.Generator | 
 def fields_of(
     query: DecisionQuery,
     table: JointOutcomes,
-    visits: Policies,
-    measured: Policies,
+    visits: FloatArray,
+    measured: FloatArray,
     result: SearchResult,
 ) -> dict[str, Any]:
-    """Return the fields of a `CausalMeg`.
-
-    `visits` says how often each context and action comes about, `measured` is the policy that
-    predicts these best, [C, A] for each decision.
-    """
+    """Return the fields of a `CausalMeg`; `measured` is the policy that predicts visits best."""
     # The measured policy predicts itself best, so no model of any goal scores more.
-    ceiling = float(sum(share.sum() for share in table.shares(visits, measured)))
+    ceiling = float(table.evidence(visits, measured))
     shares = table.shares(visits, result.policies)
     by_decision = {d: float(s.sum()) for d, s in zip(query.recall.decisions, shares, strict=True)}
     notes = [
@@ -93,7 +78,7 @@ def fields_of(
         "target": query.name,
         "goal": goal,
         "method": f"numerical search for maximum entropy policies, {result.starts} random restarts",
-        "tolerance": TOLERANCE,
+        "tolerance": 1e-6,
         "by_step": np.array(list(by_decision.values())),
         "by_state": np.concatenate(shares),
         "notes": tuple(notes),

@@ -25,11 +25,8 @@ from goalmeter.meg.causal.outcomes import (
     MAX_UNKNOWNS,
     JointOutcomes,
     Linearised,
-    Policies,
     ascend,
-    implicit_gradient,
     safe_log,
-    score,
 )
 from goalmeter.meg.causal.search import (
     EQUAL,
@@ -37,7 +34,6 @@ from goalmeter.meg.causal.search import (
     PolicyCandidate,
     SearchResult,
     SearchTask,
-    column,
     near_measured,
     no_say,
     random_policies,
@@ -88,12 +84,17 @@ class _TargetSearch:
     """The search for the best of all utilities that are linear in features."""
 
     def __init__(
-        self, table: JointOutcomes, measured: Policies, visits: Policies, rng: np.random.Generator
+        self,
+        table: JointOutcomes,
+        measured: FloatArray,
+        visits: FloatArray,
+        rng: np.random.Generator,
     ) -> None:
         self.rng = rng
-        n = 2 * min(table.features.shape[1], table.n_rows) + 32
-        tries = stacked([random_policies(table, n, rng), near_measured(table, measured)])
-        expected = table.expected(tries)
+        n = 2 * min(table.features.shape[1], len(table.weight)) + 32
+        tries = random_policies(table, n, rng)
+        self.near = near_measured(table, measured)
+        expected = table.expected(np.concatenate([tries, self.near], axis=1))
         expected = expected - expected.mean(axis=1, keepdims=True)
         vectors, sizes, _ = np.linalg.svd(expected / np.sqrt(n), full_matrices=False)
         keep = sizes > max(_NULL_SHARE * sizes[0], 1e-14)
@@ -103,27 +104,24 @@ class _TargetSearch:
         if keep.any():
             features = features - 0.5 * (features.min(axis=0) + features.max(axis=0))
         self.table = table.with_features(features)
-        self.plain = SearchTask(self.table, np.zeros(table.n_rows), measured, visits)
+        self.plain = SearchTask(self.table, np.zeros(len(table.weight)), measured, visits)
 
     def family(self, y: FloatArray) -> tuple[Family, float]:
         """Return the utility G y in a unit of its own, and the b that stands for 1."""
         value = self.table.features @ y
         spread = float(np.ptp(value))
         unit = float(2.0 ** np.ceil(np.log2(spread))) if spread > 0 else 1.0
-        task = replace(self.plain, value=value / unit)
-        return Family(task, self.rng, 1.0, fixed=False), unit
+        return Family(replace(self.plain, value=value / unit), self.rng, 1.0), unit
 
-    def maximiser(self, y: FloatArray, starts: Policies) -> UtilityTrial:
-        """Return the best of ascents at y."""
+    def maximiser(self, y: FloatArray, start: PolicyCandidate) -> UtilityTrial:
+        """Return the end of an ascent at y."""
         family, b = self.family(y)
-        return UtilityTrial(y, family.maximise([b], [starts])[0].best[0])
+        return UtilityTrial(y, family.maximise([b], [stacked([start])])[0][0][0])
 
     def first_weights(self, n: int, most: int) -> list[FloatArray]:
-        """About `most` weights y [K] to begin with.
-
-        Those at which the measured policy is most nearly stationary; some joint states of the
-        targets alone, wanted or unwanted, and n random ones, each in several sizes.
-        """
+        """About `most` weights y [K] to begin with, n random ones among them."""
+        # Those at which the measured policy is most nearly stationary; some joint states of the
+        # targets alone, wanted or unwanted, and random ones, each in several sizes.
         inverse = np.linalg.pinv(self.basis)
         states = self.rng.permutation(inverse.shape[1])[:_INDICATORS]
         directions = [sign * inverse[:, t] for t in states for sign in (1.0, -1.0)]
@@ -143,16 +141,12 @@ class _TargetSearch:
 
         Weighted least squares in the logs of the policy; exact where it is soft-optimal.
         """
-        table, measured = self.table, self.plain.measured
-        mixed = [(1 - share) * p + share / a for p, a in zip(measured, table.actions, strict=True)]
-        at = Linearised(table, np.zeros(table.n_rows), 0.0, mixed)
+        table = self.table
+        mixed = (1 - share) * self.plain.measured + share / table.choices
+        at = Linearised(table, np.zeros(len(table.weight)), 0.0, mixed)
         # With no utility the answers are what is left to say of later decisions.
-        left = np.concatenate([safe_log(p).reshape(-1) for p in mixed]) - at.answers
-        frequency = [
-            (v.sum(axis=1, keepdims=True) * p).reshape(-1)
-            for v, p in zip(self.plain.visits, mixed, strict=True)
-        ]
-        weight = np.sqrt(np.concatenate(frequency))
+        left = safe_log(mixed) - at.answers
+        weight = np.sqrt(table.sums(self.plain.visits) * mixed)
         rows = weight[:, None] * at.centred(at.paid_features())
         wanted = weight * at.centred(left[:, None])[:, 0]
         return np.asarray(np.linalg.lstsq(rows, wanted, rcond=1e-8)[0])
@@ -161,19 +155,17 @@ class _TargetSearch:
         self, weights: Sequence[FloatArray], kinds: Sequence[UtilityTrial] = ()
     ) -> list[UtilityTrial]:
         """Return the maximisers of many utilities, the best predictors first."""
-        near = near_measured(self.table, self.plain.measured)
-        shared = stacked(
-            [random_policies(self.table, _FEW, self.rng), near, *(t.model.policies for t in kinds)]
-        )
-        n, batch, out = shared[0].shape[2], max(12, 2**18 // (12 * self.table.n_rows)), []
+        random = random_policies(self.table, _FEW, self.rng)
+        shared = stacked([trial.model for trial in kinds], random, self.near)
+        n, batch, out = shared.shape[1], max(12, 2**18 // (12 * len(self.table.weight))), []
         for begin in range(0, len(weights), batch):
             y = np.stack(weights[begin : begin + batch], axis=1)
             value = self.table.features @ y
             unit = np.maximum(np.ptp(value, axis=0), 1e-300)
             value, b = np.repeat(value / unit, n, axis=1), np.repeat(unit, n)
-            starts = [np.tile(p, (1, 1, y.shape[1])) for p in shared]
+            starts = np.tile(shared, (1, y.shape[1]))
             climbed, _ = ascend(self.table, value, b, starts, sweeps=150, tolerance=1e-7)
-            utility, entropy = score(self.table, value, climbed)
+            utility, entropy = self.table.score(value, climbed)
             objective = (b * utility + entropy).reshape(-1, n)
             evidence = self.plain.evidence(climbed)
             tie = _TIE + 1e-14 * unit[:, None]
@@ -181,11 +173,8 @@ class _TargetSearch:
             best = np.where(equal, evidence.reshape(-1, n), -np.inf).argmax(axis=1)
             for i, k in enumerate(best + n * np.arange(len(best))):
                 attained = float(utility[k]), float(entropy[k]), float(evidence[k])
-                out.append(
-                    UtilityTrial(
-                        y[:, i], PolicyCandidate(column(climbed, int(k)), unit[i], *attained)
-                    )
-                )
+                model = PolicyCandidate(climbed[:, k].copy(), unit[i], *attained)
+                out.append(UtilityTrial(y[:, i], model))
         return _ordered(out)
 
     def uphill(self, start: UtilityTrial) -> UtilityTrial:
@@ -203,15 +192,12 @@ class _TargetSearch:
             if trial.model.evidence > best.model.evidence:
                 best = trial
             family, b = self.family(trial.y)
-            task = family.task
+            at = Linearised(self.table, family.task.value, b, trial.model.policies)
             try:
-                gradient = implicit_gradient(
-                    task.table, task.value, b, trial.model.policies, task.visits
-                )
+                # The task's value is G y / b, so weights count b times as much.
+                slope = at.gradient(self.plain.visits) / b
             except np.linalg.LinAlgError:
                 return _LOST, np.zeros_like(z)
-            # The task's value is G y / b, so weights count b times as much.
-            slope = gradient / b
             if not np.isfinite(slope).all():
                 return _LOST, np.zeros_like(z)
             return -trial.model.evidence, -unit * slope
@@ -227,9 +213,8 @@ class _TargetSearch:
         for _ in range(8):
             ahead = min(done + length, 1.0)
             family, b = self.family(begin + ahead * (y - begin))
-            policies = stacked([now.model.policies])
-            (model,) = family.polished(b, policies, np.array([b]))
-            if self.plain.distance(model.policies, now.model.policies) > _LEAP:
+            (model,) = family.polished(b, stacked([now.model]), np.array([b]))
+            if self.plain.distance(model, now.model) > _LEAP:
                 length *= 0.5
                 continue
             now, done = UtilityTrial(begin + ahead * (y - begin), model), ahead
@@ -248,7 +233,7 @@ class _TargetSearch:
             ]
             before = parents[0].model.evidence
             pool = self.evaluated([trial.y for trial in parents] + children, parents)
-            parents = self.distinct(pool, _CLIMBS, _APART)
+            parents = self.distinct(pool)
             size *= 1.2 if parents[0].model.evidence > before + 1e-10 else 0.7
             if size < _SMALLEST_STEP:
                 break
@@ -258,22 +243,20 @@ class _TargetSearch:
         """Return how many fresh starts end as well as a trial; None if one ends better."""
         family, b = self.family(trial.y)
         mine = family.task.candidate(b, trial.model.policies)
-        (ends,) = family.maximise([b], [random_policies(self.table, n, self.rng)])
-        reached, fresh = family.objectives_of(b, [mine, ends.best[0]])
+        ((best, agreed),) = family.maximise([b], [random_policies(self.table, n, self.rng)])
+        reached, fresh = family.objectives_of(b, [mine, best[0]])
         if fresh > reached + family.slack(b) + _TIE:
             return None
-        return ends.agreed if fresh >= reached - _TIE else 0
+        return agreed if fresh >= reached - _TIE else 0
 
-    def distinct(self, trials: Sequence[UtilityTrial], n: int, least: float) -> list[UtilityTrial]:
-        """Return the first n that do not predict nearly the same as an earlier one."""
+    def distinct(self, trials: Sequence[UtilityTrial]) -> list[UtilityTrial]:
+        """Return the first few that do not predict nearly the same as an earlier one."""
         kept: list[UtilityTrial] = []
         for trial in trials:
-            distances = [
-                self.plain.distance(trial.model.policies, other.model.policies) for other in kept
-            ]
-            if min(distances, default=np.inf) > least:
+            distances = [self.plain.distance(trial.model, other.model) for other in kept]
+            if min(distances, default=np.inf) > _APART:
                 kept.append(trial)
-            if len(kept) == n:
+            if len(kept) == _CLIMBS:
                 break
         return kept
 
@@ -283,10 +266,10 @@ class _TargetSearch:
         wanted = table.expected(self.plain.measured)
         tries = random_policies(table, _FIRST_CUTS, self.rng)
         # Some deterministic policy is best for any utility, so these make good first cuts.
-        certain = [(p == p.max(axis=1, keepdims=True)).astype(np.float64) for p in tries]
-        cuts = list((wanted[:, None] - table.expected(certain)).T)
-        starts = stacked([tries, near_measured(table, self.plain.measured)])
-        starts = [p[..., -(n + 4) :] for p in starts]
+        certain = [p == p.max(axis=1, keepdims=True) for p in table.split(tries)]
+        sure = np.concatenate([p.reshape(-1, _FIRST_CUTS) for p in certain]).astype(np.float64)
+        cuts = list((wanted[:, None] - table.expected(sure)).T)
+        starts = np.concatenate([tries[:, -n:], self.near], axis=1)
         for _ in range(_CUTS):
             seen = np.array([cut for cut in cuts if np.abs(cut).max() > 1e-9])
             # The y, no part of it above 1, with the greatest least product with the cuts.
@@ -300,7 +283,7 @@ class _TargetSearch:
             if solution.x is None or solution.x[-1] <= 1e-9:
                 return None
             y = np.asarray(solution.x[:-1])
-            best = self.family(y)[0].maximise([np.inf], [starts])[0].best[0]
+            best = self.family(y)[0].maximise([np.inf], [starts])[0][0][0]
             cut = wanted - table.expected(best.policies)
             if best.evidence >= table.maximum - EQUAL or np.abs(cut).max() <= 1e-9:
                 return y
@@ -313,24 +296,24 @@ class _TargetSearch:
         It no longer moves what the model says of the measured policy, and the evidence needs it.
         """
         family, b = self.family(trial.y)
-        if sum(p.size for p in trial.model.policies) > MAX_UNKNOWNS:
+        if len(trial.model.policies) > MAX_UNKNOWNS:
             return None
         try:
-            at = Linearised(self.table, family.task.value, b, trial.model.policies)
-            moves = at.moves()
+            moves = Linearised(self.table, family.task.value, b, trial.model.policies).moves()
         except np.linalg.LinAlgError:
             return None
-        visits = np.concatenate([v.reshape(-1) for v in self.plain.visits])
-        _, sizes, directions = np.linalg.svd(np.sqrt(visits)[:, None] * moves, full_matrices=True)
+        weighted = np.sqrt(self.plain.visits)[:, None] * moves
+        _, sizes, directions = np.linalg.svd(weighted, full_matrices=True)
         still = np.ones(len(directions), dtype=bool)
         still[: len(sizes)] = sizes <= _STILL
         part = directions[still].T @ (directions[still] @ trial.y)
         if not np.abs(part).max(initial=0.0) > 0:
             return None
-        start, value = stacked([trial.model.policies]), trial.model.evidence - EQUAL
-        if self.maximiser(trial.y - 0.9 * part, start).model.evidence >= value:
+        least = trial.model.evidence - EQUAL
+        if self.maximiser(trial.y - 0.9 * part, trial.model).model.evidence >= least:
             return None
-        return part if self.maximiser(trial.y + part, start).model.evidence >= value else None
+        more = self.maximiser(trial.y + part, trial.model)
+        return part if more.model.evidence >= least else None
 
     def shown(self, y: FloatArray) -> tuple[FloatArray, float]:
         """Weights of the joint states from -1 to 1, NaN where there is no say, and their scale."""
@@ -356,8 +339,8 @@ class _TargetSearch:
 
 def search_targets(
     table: JointOutcomes,
-    measured: Policies,
-    visits: Policies,
+    measured: FloatArray,
+    visits: FloatArray,
     restarts: int,
     rng: np.random.Generator,
 ) -> SearchResult:
@@ -383,15 +366,15 @@ def search_targets(
         result = along(separating)
         if result.value >= ceiling - EQUAL:
             return result
-    most = max(_LEAST, _MOST // (12 * table.n_rows))
+    most = max(_LEAST, _MOST // (12 * len(table.weight)))
     first = targets.evaluated(targets.first_weights(restarts, most))
     supported: list[tuple[UtilityTrial, int]] = []
     ends: list[UtilityTrial] = []
     again, misled = 0, False
-    for start in targets.distinct(first, _CLIMBS, _APART):
-        end = targets.uphill(targets.maximiser(start.y, stacked([start.model.policies])))
+    for start in targets.distinct(first):
+        end = targets.uphill(targets.maximiser(start.y, start.model))
         # Climbs that end where earlier ones did are not worth their time.
-        distance = [targets.plain.distance(end.model.policies, e.model.policies) for e in ends]
+        distance = [targets.plain.distance(end.model, e.model) for e in ends]
         again += min(distance, default=np.inf) < _NEW
         if again >= 2:
             break
@@ -403,7 +386,7 @@ def search_targets(
             if end.model.evidence >= ceiling - EQUAL:
                 break
     if misled:
-        for trial in targets.evolved(targets.distinct(_ordered([*ends, *first]), _CLIMBS, _APART)):
+        for trial in targets.evolved(targets.distinct(_ordered([*ends, *first]))):
             agreed = targets.agreed(trial, restarts)
             if agreed is not None:
                 supported.append((trial, agreed))
