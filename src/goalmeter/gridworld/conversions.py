@@ -30,17 +30,11 @@ GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY = "goal", "key", "neutral"
 
 @dataclass(frozen=True, eq=False)
 class TabularWorld:
-    """MDP of a grid world, over the planner's states that can be reached; the goal absorbs.
-
-    Attributes:
-        world: the grid world.
-        mdp: S states, 4 actions, deterministic; the reward is collected at each state.
-        states: state of each index, the start first.
-    """
+    """MDP of a grid world, over the planner's states that can be reached; the goal absorbs."""
 
     world: GridWorld
-    mdp: TabularMDP
-    states: tuple[State, ...]
+    mdp: TabularMDP  # S states, 4 actions, deterministic; the reward is collected at each state
+    states: tuple[State, ...]  # state of each index, the start first
 
     def index(self, state: State) -> int:
         """The index of a state; raises ValueError for one that cannot be reached."""
@@ -56,15 +50,9 @@ def tabular_world(
 ) -> TabularWorld:
     """Return the MDP of a grid world.
 
-    Args:
-        world: any grid world.
-        horizon: number of decisions; None with a discount below 1 is infinite.
-        utility: "goal": 1 at each step in the goal; "key" or "neutral": 1 at each step with the
-            key or the neutral object; or a number for each cell, default 0.
-        discount: of rewards, in (0, 1].
-
-    Raises:
-        InvalidParameterError: an unknown word, a missing object, or a cell that is not open.
+    The utility is "goal": 1 at each step in the goal; "key" or "neutral": 1 at each step with the
+    key or the neutral object; or a number for each cell, default 0. Horizon and discount are those
+    of `TabularMDP`.
     """
     planned = plan(world)
     successors = planned.plans.successors[0]

@@ -58,10 +58,8 @@ def minigrid_grid(world: GridWorld, state: State) -> Grid:
 
 
 def encoded(world: GridWorld, state: State) -> NDArray[np.uint8]:
-    """Return the grid as MiniGrid's FullyObsWrapper encodes it, [columns, rows, 3].
-
-    The agent always faces right, so the encoding depends on the state alone.
-    """
+    """Return the grid as MiniGrid's FullyObsWrapper encodes it, [columns, rows, 3]."""
+    # The agent always faces right, so the encoding depends on the state alone.
     constants = require("minigrid.core.constants", extra="worlds", feature=_FEATURE)
     encoding: NDArray[np.uint8] = minigrid_grid(world, state).encode()
     agent = constants.OBJECT_TO_IDX["agent"], constants.COLOR_TO_IDX["red"], FACING_RIGHT
@@ -104,14 +102,8 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     A fixed world whose reward does not depend on the time has a transition table `P` and an
     `initial_state_distrib` as Gymnasium's small environments have them.
 
-    Args:
-        source: a world, or what draws one from a seed.
-        seed: names the grid of a source that draws; None draws one at each reset.
-        observation: "grid" or "state".
-        reward: "minigrid", "sparse" or "step".
-        max_steps: default 4 * rows * columns.
-        tile_size: pixels along the side of a cell.
-        render_mode: None or "rgb_array"; `gymnasium.make` shows a window for "human".
+    `source` is a world, or what draws one from a seed. `max_steps` is 4 * rows * columns by
+    default, `tile_size` is in pixels, and `render_mode` None or "rgb_array".
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
@@ -144,25 +136,22 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         for name, number in (("max_steps", steps), ("tile_size", tile_size)):
             if number < 1:
                 raise InvalidParameterError(f"{name} is {number}, expected at least 1")
-        self.render_mode = render_mode
-        self.max_steps = steps
+        self.render_mode, self.max_steps = render_mode, steps
         self._observation, self._reward, self._tile_size = observation, reward, tile_size
         self._running = False
+        self._enter(world)
+        spaces, (rows, columns) = gymnasium.spaces, world.shape
+        self.action_space = spaces.Discrete(len(ACTIONS))
         if observation == STATE:
             self._needs_fixed_world()
-        self._enter(world)
-        self.action_space = gymnasium.spaces.Discrete(len(ACTIONS))
-        spaces, (rows, columns) = gymnasium.spaces, world.shape
-        self.observation_space = (
-            spaces.Discrete(len(self._index))
-            if observation == STATE
-            else spaces.Dict(
+            self.observation_space = spaces.Discrete(len(self._index))
+        else:
+            self.observation_space = spaces.Dict(
                 image=spaces.Box(0, 255, (columns, rows, 3), np.uint8),
                 position=spaces.MultiDiscrete([rows, columns]),
                 has_key=spaces.Discrete(2),
                 door_open=spaces.Discrete(2),
             )
-        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -264,10 +253,9 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         return 1.0 if self._reward == SPARSE else 1 - 0.9 * self._steps / self.max_steps
 
     def _outcome(self, state: State, action: int) -> tuple[float, int, float, bool]:
-        after = self._plan.step(state, action)
-        arrived = after.cell == self.world.goal
-        over = state.cell == self.world.goal
-        return 1.0, self._index[after], 0.0 if over else self._rewarded(arrived), arrived
+        after, goal = self._plan.step(state, action), self.world.goal
+        reward = 0.0 if state.cell == goal else self._rewarded(after.cell == goal)
+        return 1.0, self._index[after], reward, after.cell == goal
 
     def _needs_fixed_world(self) -> None:
         if self._draw is not None:

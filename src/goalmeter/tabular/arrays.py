@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 
 SUM_TOLERANCE = 1e-9
-# Rows of a policy may come from a network, which computes in single precision.
-ROW_TOLERANCE = 1e-5
+ROW_TOLERANCE = 1e-5  # rows of a policy may come from a network, in single precision
 ROUNDING = 1e-14
 
 
@@ -48,14 +47,6 @@ def as_floats(value: ArrayLike, name: str, error: type[GoalmeterError]) -> Float
         raise error(f"{name} is not an array of numbers: {cause}") from cause
     check_finite(array, name, error)
     return array
-
-
-def as_array(value: Any, name: str) -> AnyArray:
-    """The value as an array of any type; raises if it is ragged."""
-    try:
-        return np.asarray(value)
-    except ValueError as cause:
-        raise InvalidModelError(f"{name} is not an array of numbers: {cause}") from cause
 
 
 def check_finite(array: AnyArray, name: str, error: type[GoalmeterError]) -> None:
@@ -101,14 +92,10 @@ def normalised_rows(rows: FloatArray) -> FloatArray:
 
 def as_initial(initial: ArrayLike | int, n_states: int) -> FloatArray:
     """A state, or a distribution over states, as a checked distribution [S]."""
-    array = as_array(initial, "initial")
-    if array.ndim == 0 and array.dtype.kind in "iu":
-        state = int(array)
+    if np.ndim(initial) == 0 and isinstance(state := np.asarray(initial).item(), int):
         if not 0 <= state < n_states:
             raise InvalidModelError(f"initial is state {state}, expected 0..{n_states - 1}")
-        mass = np.zeros(n_states)
-        mass[state] = 1.0
-        return read_only(mass)
+        return read_only(np.eye(1, n_states, state)[0])
     mass = as_floats(initial, "initial", InvalidModelError)
     if mass.shape != (n_states,):
         expected = f"a state (an integer) or a distribution of shape [{n_states}]"
@@ -176,13 +163,13 @@ def load_arrays(
         for name in required:
             if name not in names:
                 raise InvalidFileError(
-                    f"the array {name!r} is missing; the file holds {listing(names)}"
+                    f"the array {name!r} is missing; the file holds {', '.join(names) or 'none'}"
                 )
         for name in names:
             if name not in known:
                 raise InvalidFileError(
                     f"the array {name!r} is not part of this format, "
-                    f"whose names are {listing(known)}; rename it or leave it out"
+                    f"whose names are {', '.join(known)}; rename it or leave it out"
                 )
         return {name: _read(archive, name) for name in names}
 
@@ -195,11 +182,6 @@ def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> Path:
     with replacing(path) as file:
         np.savez(file, **plain)  # type: ignore[arg-type]
     return Path(path)
-
-
-def listing(names: Sequence[str]) -> str:
-    """Names as a message shows them."""
-    return ", ".join(names) if names else "no array"
 
 
 @contextmanager
@@ -299,24 +281,20 @@ def read_mdp(path: str | Path) -> dict[str, Any]:
         optional=("transition", "next_state", "probability", "horizon", "discount"),
     )
     with naming(path):
-        transition: AnyArray | tuple[AnyArray, AnyArray]
         # Either form is complete; a mixture leaves open which of them counts.
-        match sorted({"transition", "next_state", "probability"} & arrays.keys()):
-            case ["transition"]:
-                transition = arrays["transition"]
-            case ["next_state", "probability"]:
-                transition = (arrays["next_state"], arrays["probability"])
-            case forms:
-                raise InvalidFileError(
-                    f"the file holds {listing(forms)}, expected either transition [S, A, S], "
-                    f"or next_state and probability [S, A, K]"
-                )
+        forms = sorted({"transition", "next_state", "probability"} & arrays.keys())
+        if forms not in (["transition"], ["next_state", "probability"]):
+            raise InvalidFileError(
+                f"the file holds {', '.join(forms) or 'no array'}, expected either transition "
+                f"[S, A, S], or next_state and probability [S, A, K]"
+            )
         numbers = {name: arrays[name] for name in ("horizon", "discount") if name in arrays}
         for name, array in numbers.items():
             if array.ndim:
                 raise wrong_shape(name, array.shape, "a single number", InvalidFileError)
+        transition = tuple(arrays[name] for name in forms)
         return {
-            "transition": transition,
+            "transition": transition if len(forms) == 2 else transition[0],
             "reward": arrays["reward"],
             "initial": arrays["initial"],
             **{name: array.item() for name, array in numbers.items()},

@@ -25,10 +25,7 @@ MOST_STATES = BLOCK_STATES
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over the states of each of W worlds side by side, or of the only world.
-
-    With several worlds the batch axis of what comes in is 1, and of what comes out W.
-    """
+    """Sums over the states of each of W worlds side by side (B is 1), or of the only world."""
 
     n_worlds: int = 1
 
@@ -58,15 +55,9 @@ ONE_WORLD = Sums()
 
 
 def side_by_side(worlds: Sequence[TabularMDP]) -> TabularMDP:
-    """W worlds of S states each as one of W * S states, those of the first world first.
-
-    The worlds have the same numbers of states and actions, horizon and discount. The initial
-    distribution of the result adds up to W, and its reward is 0.
-    """
-    shape = (len(worlds), worlds[0].n_actions, worlds[0].n_states)
-    initial = np.concatenate([world.initial for world in worlds])
-    transition = Transition(_rows(worlds), initial.size, shape[1])
-    first = worlds[0]
+    """W worlds alike, of S states each, as one of W * S states, without reward."""
+    first, initial = worlds[0], np.concatenate([world.initial for world in worlds])
+    transition = Transition(_rows(worlds), initial.size, first.n_actions)
     return TabularMDP.branching(transition, initial, horizon=first.horizon, discount=first.discount)
 
 

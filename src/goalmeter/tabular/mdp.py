@@ -9,14 +9,13 @@ import itertools
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError, require, shown
-from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
+from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.arrays import (
-    as_array,
     as_floats,
     as_initial,
     naming,
@@ -36,23 +35,21 @@ if TYPE_CHECKING:
 # action a list of (probability, next state, reward, terminated). Two things differ from an MDP:
 # an episode ends, where an MDP goes on, and a reward may depend on the next state.
 
-# Attributes that environments keep their own time limit in.
-_LIMITS = ("max_steps", "max_episode_steps")
+_LIMITS = ("max_steps", "max_episode_steps")  # attributes with an environment's own time limit
 
 
 def _read_environment(env: Any, horizon: int | None, initial: Any) -> dict[str, Any]:
     """The arguments of `TabularMDP` for an environment, see `TabularMDP.from_gymnasium`."""
-    base = env.unwrapped
-    table = _read_table(base)
+    n_states, n_actions, table = _read_table(env.unwrapped)
     if initial is None:
-        initial = getattr(base, "initial_state_distrib", None)
+        initial = getattr(env.unwrapped, "initial_state_distrib", None)
     if initial is None:
         raise InvalidModelError(
             f"the environment does not tell where episodes start (it has no "
             f"env.unwrapped.initial_state_distrib); "
-            f"give initial=, a state or a distribution [{table.n_states}]"
+            f"give initial=, a state or a distribution [{n_states}]"
         )
-    start = as_initial(initial, table.n_states)
+    start = as_initial(initial, n_states)
     horizon = _time_limit(env) if horizon is None else horizon
     if horizon is None:
         raise InvalidParameterError(
@@ -60,12 +57,18 @@ def _read_environment(env: Any, horizon: int | None, initial: Any) -> dict[str, 
             "max_steps or max_episode_steps), expected a number of decisions; "
             "give horizon=H (or max_episode_steps=H to gymnasium.make)"
         )
-    n_states, n_actions, target = table.n_states, table.n_actions, table.next_state
     # An outcome of probability 0 is listed by some environments and ends no episode.
-    ends = table.terminated & (table.probability > 0)
-    absorbing = np.unique(target[ends])
+    possible, target = table.probability > 0, table.target
+    absorbing = np.unique(target[table.terminated & possible])
+    # States that an episode can be in without having terminated.
+    goes_on = ~table.terminated & possible
+    tails, heads = table.state[goes_on], target[goes_on]
+    visited, more = np.zeros(n_states, dtype=bool), start > 0
+    while (more != visited).any():
+        visited = more.copy()
+        more[heads[visited[tails]]] = True
     # A state that is also visited on the way cannot be made absorbing itself.
-    if _visited(table, start)[absorbing].any():
+    if visited[absorbing].any():
         absorbing = np.array([n_states])
         target = np.where(table.terminated, n_states, target)
         n_states += 1
@@ -101,21 +104,8 @@ def _time_limit(env: Any) -> int | None:
     return min(whole) if whole else None
 
 
-class _OutcomeList(NamedTuple):
-    """All outcomes that P lists, one after the other: arrays [M]."""
-
-    n_states: int
-    n_actions: int
-    state: IntArray
-    action: IntArray
-    slot: IntArray  # place in the list of its state and action
-    probability: FloatArray
-    next_state: IntArray
-    reward: FloatArray
-    terminated: BoolArray
-
-
-def _read_table(env: Any) -> _OutcomeList:
+def _read_table(env: Any) -> tuple[int, int, Any]:
+    """Return S, A and all outcomes that P lists, as a record array of their fields."""
     if not hasattr(env, "P"):
         raise InvalidModelError(
             "the environment does not expose its transition probabilities (it has no table "
@@ -154,7 +144,8 @@ def _read_table(env: Any) -> _OutcomeList:
                         f"expected 0..{n_states - 1}"
                     )
                 outcomes.append((state, action, slot, *numbers))
-    return _OutcomeList(n_states, n_actions, *map(np.array, zip(*outcomes, strict=True)))
+    names = "state, action, slot, probability, target, reward, terminated"
+    return n_states, n_actions, np.rec.fromrecords(outcomes, names=names)
 
 
 def _check_keys(level: Any, name: str, expected: str, size: int | None) -> None:
@@ -165,22 +156,8 @@ def _check_keys(level: Any, name: str, expected: str, size: int | None) -> None:
         raise InvalidModelError(f"{name} is indexed by {keys}, expected {expected}")
 
 
-def _visited(table: _OutcomeList, start: FloatArray) -> BoolArray:
-    """States that an episode can be in without having terminated: [S]."""
-    goes_on = ~table.terminated & (table.probability > 0)
-    tails, heads = table.state[goes_on], table.next_state[goes_on]
-    visited = start > 0
-    while True:
-        more = visited.copy()
-        more[heads[visited[tails]]] = True
-        if (more == visited).all():
-            return visited
-        visited = more
-
-
 # --- TabularMDP ---------------------------------------------------------------------------------
-# Measures keep a number for each state and decision, so a longer horizon could not be measured.
-MAX_HORIZON = 10_000_000
+MAX_HORIZON = 10_000_000  # measures keep a number for each state and decision
 
 
 class TabularMDP:
@@ -196,18 +173,9 @@ class TabularMDP:
       policies. Decision t then weighs g^t in the utility and in the evidence alike, which is
       what keeps both sums finite.
 
-    Args:
-        transition: P [S, A, S], or sparse successor lists (next_state [S, A, K] of integers,
-            probability [S, A, K]), or the `transition` of another MDP.
-        reward: [S] or [S, A], in reward units.
-        horizon: number of decisions, at least 1; None for the infinite discounted problem.
-        initial: a state, or a distribution over states [S].
-        discount: in (0, 1].
-
-    Raises:
-        InvalidModelError: shapes that do not fit, rows that do not sum to 1 within 1e-9,
-            negative probabilities, NaN or infinity.
-        InvalidParameterError: horizon or discount outside the ranges above.
+    `transition` is P [S, A, S], or sparse successor lists (next_state [S, A, K] of integers,
+    probability [S, A, K]), or the `transition` of another MDP; its rows sum to 1 within 1e-9.
+    `reward` is [S] or [S, A], in reward units, `initial` a state or a distribution over states [S].
 
     Source: "Measuring Goal-Directedness" (NeurIPS 2024), Definition 5.1.
 
@@ -236,7 +204,10 @@ class TabularMDP:
         discount: float = 1.0,
     ) -> None:
         if isinstance(transition, tuple) and len(transition) == 2:
-            next_state = as_array(transition[0], "next_state")
+            try:
+                next_state = np.asarray(transition[0])
+            except ValueError as cause:
+                raise InvalidModelError(f"next_state is not an array: {cause}") from cause
             probability = as_floats(transition[1], "probability", InvalidModelError)
             transition = Transition.from_successors(next_state, probability)
         elif not isinstance(transition, Transition):
@@ -277,13 +248,10 @@ class TabularMDP:
         """A process in which a decision may lead to several others at once, or to none.
 
         Values of everything that follows are added up, and occupancies are expected numbers of
-        decisions. Influence diagrams are such processes (`goalmeter.causal.contexts`), and so are
-        many worlds side by side (`goalmeter.tabular.batched`).
-
-        The transition has expected numbers of successors: all actions of a state, and all states
-        of a kind, lead to as many. `initial` [S] has those of first decisions in each state, and
-        the horizon is the number of decisions on the longest branch.
+        decisions: influence diagrams (`goalmeter.causal.contexts`), and many worlds side by side.
         """
+        # Successors are expected numbers: all actions of a state, and all states of a kind, lead to
+        # as many. `initial` has those of first decisions, `horizon` is that of the longest branch.
         # Around the constructor, whose checks want distributions.
         mdp = cls.__new__(cls)
         mdp._fill(transition, np.zeros(transition.n_states), initial, horizon, discount)
@@ -314,16 +282,14 @@ class TabularMDP:
         return 1 if self.horizon is None else self.horizon
 
     def active_states(self) -> FloatArray:
-        """1.0 for states whose actions lead to different distributions, else 0.0: [S].
-
-        A decision taken elsewhere (in an absorbing state, say) influences no utility over
-        states, so it carries no evidence and is not counted in a MEG's maximum.
-        """
-        active = self._active
-        if active is None:
+        """1.0 for states whose actions lead to different distributions, else 0.0: [S]."""
+        # A decision taken elsewhere (in an absorbing state, say) influences no utility over states,
+        # so it carries no evidence and is not counted in a MEG's maximum.
+        if self._active is None:
             active = read_only(self.transition.actions_differ().astype(np.float64))
             object.__setattr__(self, "_active", active)
-        return active
+        assert self._active is not None
+        return self._active
 
     def replace(self, **changes: Any) -> TabularMDP:
         """A copy with some of the constructor's arguments changed; shares what is not."""
@@ -336,12 +302,7 @@ class TabularMDP:
 
     @classmethod
     def from_npz(cls, path: str | Path) -> TabularMDP:
-        """Read an MDP file (format: `goalmeter.tabular.arrays`).
-
-        Raises:
-            InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
-            InvalidModelError, InvalidParameterError: the arrays are not a well-formed MDP.
-        """
+        """Read an MDP file (format: `goalmeter.tabular.arrays`)."""
         arguments = read_mdp(path)
         with naming(path):
             return cls(**arguments)
@@ -363,36 +324,15 @@ class TabularMDP:
 
         Such environments are FrozenLake, Taxi and CliffWalking, and any other whose unwrapped
         environment has `P[state][action]`, a list of (probability, next state, reward, terminated).
-        An outcome listed more than once counts as often as it is listed.
+        `env` is an environment, or an id for `gymnasium.make(env, **make_options)`. The horizon is
+        by default the environment's own time limit, the start its `initial_state_distrib`.
 
-        Rewards become their expectation given state and action, [S, A]. Every policy's expected
-        return is then that of the environment, but the variance of its return is not, unless the
-        reward never depends on the next state.
-
-        A state in which episodes terminate becomes absorbing, without reward. If such a state can
-        also be visited in another way (by a start there or by a transition that does not
-        terminate), one absorbing state is added behind the others instead, with index S, and every
-        terminating transition leads there.
-
-        Wrappers that change observations, rewards or actions are not seen; the time limit is.
-
-        Args:
-            env: an id (made with `gymnasium.make(env, **make_options)` and closed again), or an
-                environment (left open and as it is).
-            horizon: number of decisions; default the environment's own time limit: that of its
-                registration, of a `TimeLimit` around it, or its attribute `max_steps` or
-                `max_episode_steps`; where there are several, the one that ends an episode first.
-                For the infinite discounted problem use `.replace(horizon=None, discount=...)` on
-                the result.
-            initial: a state or a distribution over the table's states [S]; default the
-                environment's `initial_state_distrib`.
-            make_options: options of `gymnasium.make`, such as `is_slippery=False`.
-
-        Raises:
-            InvalidModelError: the environment has no transition table, the table is malformed or
-                does not describe all of the dynamics, or it names no initial distribution.
-            InvalidParameterError: an unknown id or option, or neither horizon nor time limit.
-            MissingExtraError: Gymnasium is not installed.
+        Rewards become their expectation given state and action, [S, A]: the expected return of a
+        policy is that of the environment, its variance only if the reward does not depend on the
+        next state. States in which episodes terminate become absorbing, without reward; if such a
+        state can also be visited in another way, an absorbing state is added behind the others, to
+        which every terminating transition leads. Wrappers that change observations, rewards or
+        actions are not seen; the time limit is.
         """
         gymnasium = require("gymnasium", extra="rl", feature="Reading a Gymnasium environment")
         if isinstance(env, str):
@@ -478,14 +418,7 @@ def cliff_world(goal_length: int = 1, *, horizon: int = 30) -> TabularMDP:
     up; the sum of both is clamped to the grid. The agent starts in state 0, the top left corner.
     Being in a goal square pays +10, in the cliff (the top row between start and goal) -10,
     anywhere else -1. The goal region of length k is the last k squares of the top row and the
-    first k of the right-hand column.
-
-    Args:
-        goal_length: k, from 1 (the corner alone) to 4.
-        horizon: number of decisions; the paper's tables fit 30.
-
-    Raises:
-        InvalidParameterError: goal_length outside 1..4.
+    first k of the right-hand column, k = 1 (the corner alone) to 4.
 
     Source: MEG paper (NeurIPS 2024), section 6 and appendix D; dynamics of the `seals` suite.
     Horizon and goal region are not in the paper and were recovered from its tables.
@@ -508,9 +441,8 @@ def cliff_world(goal_length: int = 1, *, horizon: int = 30) -> TabularMDP:
 def _cliff_transition() -> Transition:
     n_states = HEIGHT * WIDTH
     transition = np.zeros((n_states, len(MOVES), n_states))
-    for (row, column), (action, move) in itertools.product(
-        itertools.product(range(HEIGHT), range(WIDTH)), enumerate(MOVES)
-    ):
+    for row, column, action in np.ndindex(HEIGHT, WIDTH, len(MOVES)):
+        move = MOVES[action]
         to_column = min(max(column + move[1], 0), WIDTH - 1)
         for lift, probability in ((0, 1.0 - WIND), (1, WIND)):
             to_row = min(max(row + move[0] - lift, 0), HEIGHT - 1)

@@ -33,15 +33,13 @@ _MEND = (
 
 
 def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
-    """Raises if the trajectories of a log without `length` end in padding.
-
-    Padding is an end that repeats one pair that is no state or action of the MDP, or that the MDP
-    cannot move into, or ends that repeat one state so often that a whole log of that kind has a
-    chance below 1e-9 by the transition probabilities alone. The chance of one end is at most the
-    product of its probabilities to stay, whatever the policy; over N trajectories, minus the sum of
-    their logarithms is compared with the sum of N exponential variables (Fisher's method). A pair
-    that surely stays, as in an absorbing state, is no sign.
-    """
+    """Raises if the trajectories of a log without `length` end in padding."""
+    # Padding is an end that repeats one pair that is no state or action of the MDP, or that the MDP
+    # cannot move into, or ends that repeat one state so often that a whole log of that kind has a
+    # chance below 1e-9 by the transition probabilities alone. The chance of one end is at most the
+    # product of its probabilities to stay, whatever the policy; over N trajectories, minus the sum
+    # of their logarithms is compared with the sum of N exponential variables (Fisher's method). A
+    # pair that surely stays, as in an absorbing state, is no sign.
     if trajectories.length_given:
         return
     s, a = trajectories.states, trajectories.actions
@@ -96,21 +94,14 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Trajectories:
-    """N trajectories of states and actions; immutable.
+    """N trajectories of states and actions; immutable."""
 
-    Attributes:
-        states: [N, L] integers; what comes after a trajectory's `length` is not looked at.
-        actions: [N, L] integers.
-        length: [N] decisions that were logged of each trajectory; default all L. A trajectory
-            shorter than the horizon is one whose later decisions were not seen.
-        length_given: whether `length` was given; without it, a log that looks padded is refused
-            where it is used.
-    """
-
-    states: IntArray
-    actions: IntArray
+    states: IntArray  # [N, L]; what comes after a trajectory's `length` is not looked at
+    actions: IntArray  # [N, L]
+    # Decisions that were logged of each trajectory, [N]; all L by default. A trajectory shorter
+    # than the horizon is one whose later decisions were not seen.
     length: IntArray
-    length_given: bool
+    length_given: bool  # without it, a log that looks padded is refused where it is used
 
     def __init__(
         self, states: ArrayLike, actions: ArrayLike, length: ArrayLike | None = None
@@ -224,12 +215,8 @@ def sample_trajectories(
 ) -> Trajectories:
     """Draw trajectories of a policy.
 
-    Args:
-        mdp: the world.
-        policy: [S, A] or [H, S, A].
-        n: number of trajectories, at least 1.
-        rng: source of randomness.
-        steps: decisions in each; default the horizon, required for the infinite problem.
+    The policy is [S, A] or [H, S, A]; `n` trajectories have `steps` decisions each, by default the
+    horizon, which the infinite problem lacks.
     """
     major = check_policy(mdp, policy)
     steps = mdp.horizon if steps is None else steps
