@@ -225,10 +225,7 @@ class InfluenceDiagram:
         return diagram
 
     def _fill(
-        self,
-        network: CausalBayesianNetwork,
-        decisions: Sequence[str],
-        utilities: Mapping[str, Any],
+        self, network: CausalBayesianNetwork, decisions: Sequence[str], utilities: Mapping[str, Any]
     ) -> None:
         names = network.check_names(decisions, "decision")
         if len(set(names)) < len(names):

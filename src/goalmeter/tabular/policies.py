@@ -6,12 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalmeter._errors import (
-    InvalidParameterError,
-    InvalidPolicyError,
-    InvalidUtilityError,
-    shown,
-)
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError, shown
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.arrays import (
     ROW_TOLERANCE,

@@ -259,7 +259,7 @@ def _score(
         table = joint_outcomes(query.network, query.recall.decisions, query.goal)
         rng = np.random.default_rng(0) if rng is None else rng
         measured = table.policies(query.network)
-        return planned_evidence(table, measured, rationality, restarts=restarts, rng=rng)
+        return planned_evidence(table, measured, rationality, restarts, rng)
     # A known utility is a class of one weight, which is its rationality.
     utilities = linear_in(payments(query.process, query.goal)[..., None], query.name)
     weights = np.array([rationality])

@@ -20,6 +20,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from scipy.optimize import minimize_scalar
 
 from goalmeter._types import FloatArray
@@ -99,7 +100,7 @@ class SearchResult(NamedTuple):
     rank: int = 1
 
 
-def random_policies(table: JointOutcomes, n: int, rng: np.random.Generator) -> FloatArray:
+def random_policies(table: JointOutcomes, n: int, rng: Generator) -> FloatArray:
     """Starts [K, n]: logits of all sizes, from nearly uniform to nearly deterministic."""
     size = np.exp(rng.uniform(np.log(0.1), np.log(10.0), size=n))
     logits = size * rng.standard_normal((len(table.choices), n))
@@ -149,7 +150,7 @@ class Family:
     """
 
     def __init__(
-        self, task: SearchTask, rng: np.random.Generator, scale: float, *, fixed: bool = False
+        self, task: SearchTask, rng: Generator, scale: float, *, fixed: bool = False
     ) -> None:
         self.task, self.rng, self.scale, self.fixed = task, rng, scale, fixed
 
@@ -309,7 +310,8 @@ _JUMP = 1e-6  # jumps of expected utility below this, in the task's unit, are no
 _GRID = 1.0877 * 2.0 ** np.arange(-3, 13)
 _FAR = 2.0**60
 _FIRST_PASS = 2**18
-_GAP_NODES = 7
+# Places inside a gap, denser towards the ends, where the entropy bends most.
+_IN_GAP = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, 8) / 8)
 
 
 class Node(NamedTuple):
@@ -450,9 +452,12 @@ class FamilyCurve:
         None in a gap where its ends are the best.
         """
         family, task = self.family, self.family.task
-        self.sharpen(task.ceiling - EQUAL)
-        for _ in range(_CONFIRMATIONS):
+        for left in reversed(range(_CONFIRMATIONS + 1)):
+            self.refine()
+            self.sharpen(task.ceiling - EQUAL)
             node = self.best()
+            if left == 0:
+                break
             if family.fixed and node.at in (self.nodes[0].at, self.nodes[-1].at):
                 return None, 0
             fresh = random_policies(task.table, restarts, family.rng)
@@ -463,19 +468,7 @@ class FamilyCurve:
                 agree = max(others, default=-np.inf) >= reached - 10 * slack
                 return node.best[0], agreed if agree else 0
             self.put(node.at, best)
-            self.refine()
-            self.sharpen(task.ceiling - EQUAL)
-        return (None if family.fixed else self.best().best[0]), 0
-
-
-def curve_of_rationalities(family: Family, restarts: int) -> FamilyCurve:
-    """Return all rationalities of both signs, on a grid that random starts are tried on."""
-    curve = FamilyCurve(family)
-    columns = len(_GRID) * 2 * restarts * len(family.task.value)
-    grid = family.scale * _GRID[:: max(1, min(4, round(columns / _FIRST_PASS)))]
-    curve.add([-np.inf, *(-grid), 0.0, *grid, np.inf], restarts)
-    curve.refine()
-    return curve
+        return (None if family.fixed else node.best[0]), 0
 
 
 def gaps_of(curve: FamilyCurve) -> list[tuple[Node, Node]]:
@@ -495,27 +488,12 @@ def gaps_of(curve: FamilyCurve) -> list[tuple[Node, Node]]:
     ]
 
 
-def curve_of_gap(family: Family, low: Node, high: Node, restarts: int) -> FamilyCurve:
-    """Return the expected utilities inside a gap."""
-    slope = (low.best[-1].entropy - high.best[0].entropy) / (high.at - low.at)
-    curve = FamilyCurve(Family(family.task, family.rng, slope, fixed=True), [low, high])
-    # Denser towards the ends, where the entropy bends most.
-    shares = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, _GAP_NODES + 1) / (_GAP_NODES + 1))
-    curve.add(list(low.at + (high.at - low.at) * shares), restarts)
-    curve.refine()
-    return curve
-
-
 # --- Known utilities ------------------------------------------------------------------------------
 _NO_SAY = 1e-12  # decisions that can move less than this share of a utility do not influence it
 
 
 def search_known(
-    table: JointOutcomes,
-    measured: FloatArray,
-    visits: FloatArray,
-    restarts: int,
-    rng: np.random.Generator,
+    table: JointOutcomes, measured: FloatArray, visits: FloatArray, restarts: int, rng: Generator
 ) -> SearchResult:
     """Find the best model for the utility of the table, over all rationalities and gaps."""
     task, unit, origin = scaled_task(table, measured, visits)
@@ -535,13 +513,19 @@ def search_known(
         seen = prospects.mass.min(axis=1) > 0
         largest = max(largest, float((np.ptp(prospects.paid, axis=1) * seen).max()))
     family = Family(task, rng, float(2.0 ** -np.ceil(np.log2(largest))))
-    curve = curve_of_rationalities(family, restarts)
+    curve = FamilyCurve(family)
+    columns = len(_GRID) * 2 * restarts * len(task.value)
+    grid = family.scale * _GRID[:: max(1, min(4, round(columns / _FIRST_PASS)))]
+    curve.add([-np.inf, *(-grid), 0.0, *grid, np.inf], restarts)
     best, agreed = curve.confirmed(restarts)
     assert best is not None
     rationality, note = best.rationality / unit, "a rationality supports it"
     # No model predicts better than the measured policy itself.
     for low, high in gaps_of(curve) if best.evidence < task.ceiling - EQUAL else []:
-        found, agreeing = curve_of_gap(family, low, high, restarts).confirmed(restarts)
+        slope = (low.best[-1].entropy - high.best[0].entropy) / (high.at - low.at)
+        inside = FamilyCurve(Family(task, rng, slope, fixed=True), [low, high])
+        inside.add(list(low.at + (high.at - low.at) * _IN_GAP), restarts)
+        found, agreeing = inside.confirmed(restarts)
         if found is not None and found.evidence > best.evidence + EQUAL:
             best, agreed, rationality = found, agreeing, float("nan")
             ends = [unit * u + origin for u in (low.at, high.at)]
@@ -590,12 +574,7 @@ def no_say(table: JointOutcomes) -> SearchResult:
 
 
 def planned_evidence(
-    table: JointOutcomes,
-    measured: FloatArray,
-    rationality: float,
-    *,
-    restarts: int,
-    rng: np.random.Generator,
+    table: JointOutcomes, measured: FloatArray, rationality: float, restarts: int, rng: Generator
 ) -> float:
     """How well policies of a known utility at a rationality (1 / its units) predict one, nats."""
     visits = table.frequencies(table.visits(measured))

@@ -52,31 +52,14 @@ def from_table(
 ) -> TableMeg:
     """MEG of the policy behind observed outcomes; the model gives the world, not the policy.
 
-    Args:
-        model: a `CausalBayesianNetwork` or an `InfluenceDiagram`; its CPDs of the decisions are
-            not used.
-        decisions: the candidate decisions; a diagram has its own.
-        data: one row an independent outcome: a pandas or polars frame, {column: values}, or the
-            path of a CSV file. Columns: the decisions and what they observe; others are not
-            looked at.
-        targets: the variables that the utility may read (Definition 4.4); or
-        utility: a known utility, as in `causal_utility`; one of the two, unless the model is a
-            diagram with utilities of its own.
-        do: an intervention, {variable: state}, under which the outcomes were observed.
-        restarts: of the search, where one is needed: without sufficient recall.
-        confidence: nominal coverage of the interval, default 0.95.
-        resamples: bootstrap samples, default 2000.
-        folds: parts that rows are split into for the held-out value, default 5.
-        rng: source of randomness for resamples, folds and the search; default seed 0.
+    Each row of the data is an independent outcome: a pandas or polars frame, {column: values}, or
+    the path of a CSV file, with columns for the decisions and what they observe. The model's CPDs
+    of the decisions are not used. `restarts` are those of the search without sufficient recall;
+    `confidence` (0.95), `resamples` (2000), `folds` (5) and `rng` those of `from_trajectories`;
+    other arguments are as in `under_interventions`.
 
-    Returns:
-        A `TableMeg`: raw and corrected value, interval, test of rationality 0, held-out value.
-
-    Raises:
-        InvalidTrajectoryError: a missing column, a value that is no state, or a row that the
-            model cannot produce.
-        InvalidParameterError: decisions that influence nothing, or options out of range.
-        InvalidFileError: a CSV file that cannot be read.
+    The result has a raw and a corrected value, an interval, a test of rationality 0 and a held-out
+    value.
 
     Source: MEG paper (NeurIPS 2024), section 3 (expectations replaced by averages).
 
