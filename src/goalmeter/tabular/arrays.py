@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from goalmeter._errors import (
     InvalidPolicyError,
     InvalidUtilityError,
 )
-from goalmeter._files import check_sizes, listed, reading, replacing
+from goalmeter._files import check_sizes, reading, replacing
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ def naming(source: object) -> Iterator[None]:
         raise type(error)(f"{source}: {error}") from error
 
 
-def at(index: Sequence[object]) -> str:
+def at(index: Sequence[Any]) -> str:
     """The subscript that reaches an entry, as a user would type it."""
-    return f"[{', '.join(str(int(i)) for i in index)}]" if len(index) else ""  # type: ignore[call-overload]
+    return shape_text([int(i) for i in index]) if len(index) else ""
 
 
 def wrong_shape(
@@ -151,6 +151,7 @@ def read_only(array: AnyArray) -> AnyArray:
 # Readers of an array's head by the version of its format. Version 3 is for names of columns, which
 # numbers have none of.
 _HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_MEND = "write it with numpy.savez(path, name=array, ...)"
 
 
 def load_arrays(
@@ -159,19 +160,19 @@ def load_arrays(
     """Read the named arrays of an .npz file, all of them numerical."""
     known = [*required, *optional]
     with naming(path), _open_archive(Path(path)) as archive:
-        names = archive.files
+        entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
         for name in required:
-            if name not in names:
+            if name not in entries:
                 raise InvalidFileError(
-                    f"the array {name!r} is missing; the file holds {', '.join(names) or 'none'}"
+                    f"the array {name!r} is missing; the file holds {', '.join(entries) or 'none'}"
                 )
-        for name in names:
+        for name in entries:
             if name not in known:
                 raise InvalidFileError(
                     f"the array {name!r} is not part of this format, "
                     f"whose names are {', '.join(known)}; rename it or leave it out"
                 )
-        return {name: _read(archive, name) for name in names}
+        return {name: _read(archive, entry, name) for name, entry in entries.items()}
 
 
 def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> Path:
@@ -185,76 +186,60 @@ def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> Path:
 
 
 @contextmanager
-def _open_archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    mend = "write it with numpy.savez(path, name=array, ...)"
+def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
-        # Opened here, because numpy leaves a damaged archive open.
         file = reading(path)
     except FileNotFoundError as cause:
         raise InvalidFileError("there is no such file; check the path") from cause
     except OSError as cause:
         raise InvalidFileError(f"cannot be read: {cause.strerror or cause}") from cause
     with file:
-        # numpy would read a single array at once, however large its head says that it is.
         begins = file.read(len(np.lib.format.MAGIC_PREFIX))
-        file.seek(0)
         if begins == np.lib.format.MAGIC_PREFIX:
             raise InvalidFileError(
-                f"the file is a single array (.npy), expected an archive of named arrays; {mend}"
+                f"the file is a single array (.npy), expected an archive of named arrays; {_MEND}"
             )
         try:
-            entries = listed(file)
-            archive = np.load(file, allow_pickle=False)
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile) as cause:
-            # numpy's own message proposes to allow pickles, which is never the remedy here.
+            archive = zipfile.ZipFile(file)
+        # A damaged directory raises more than BadZipFile: struct.error, ValueError and others.
+        except Exception as cause:
             raise InvalidFileError(
-                f"the file is not an .npz archive, or a damaged one; {mend}"
+                f"the file is not an .npz archive, or a damaged one; {_MEND}"
             ) from cause
         with archive:
-            check_sizes(entries)
-            for entry in entries:
-                _check_head(archive.zip, entry)
+            check_sizes(archive.infolist())
             yield archive
 
 
-def _check_head(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
-    """Raises if the head of an array asks for more or fewer bytes than there are behind it."""
+def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> AnyArray:
+    """Return an array if it is numerical and its head asks for as many bytes as there are."""
     try:
         with archive.open(entry) as member:
             version = np.lib.format.read_magic(member)
-            shape, _, dtype = _HEADS[version](member) if version in _HEADS else ((), False, None)
-            there = entry.file_size - member.tell()
-    except Exception:  # it is no array, or its head is damaged: reading it says so
-        return
-    name = entry.filename.removesuffix(".npy")
-    if dtype is None:
-        raise InvalidFileError(
-            f"the array {name!r} has format {version}, expected that of numpy.savez with numbers"
-        )
-    wanted = math.prod(shape) * dtype.itemsize
-    if wanted != there and not dtype.hasobject:
-        raise InvalidFileError(
-            f"the array {name!r} is damaged and cannot be read (its shape {shape_text(shape)} "
-            f"takes {wanted:,} bytes, and there are {there:,}); write the file again"
-        )
-
-
-def _read(archive: np.lib.npyio.NpzFile, name: str) -> AnyArray:
-    try:
-        array = archive[name]
+            if version not in _HEADS:
+                raise InvalidFileError(
+                    f"the array {name!r} has format {version}, expected that of numpy.savez with "
+                    f"numbers"
+                )
+            shape, _, dtype = _HEADS[version](member)
+            if dtype.kind not in "biuf":
+                raise InvalidFileError(
+                    f"the array {name!r} holds {dtype.name} values, expected numbers (Python "
+                    f"objects are not read, because unpickling a file can run any code)"
+                )
+            wanted, there = math.prod(shape) * dtype.itemsize, entry.file_size - member.tell()
+            if wanted != there:
+                raise ValueError(
+                    f"its shape {shape_text(shape)} takes {wanted:,} bytes, and there are {there:,}"
+                )
+            member.seek(0)
+            return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
+    except InvalidFileError:
+        raise
     except Exception as cause:  # whatever the decoder stumbles over, the file is at fault
-        if "allow_pickle" in str(cause):
-            raise InvalidFileError(
-                f"the array {name!r} holds Python objects, expected numbers; it was not read, "
-                f"because unpickling a file can run any code; save it with a numerical dtype"
-            ) from cause
         raise InvalidFileError(
             f"the array {name!r} is damaged and cannot be read ({cause}); write the file again"
         ) from cause
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
-        kind = f"type {array.dtype}" if isinstance(array, np.ndarray) else "bytes that are no array"
-        raise InvalidFileError(f"the array {name!r} holds {kind}, expected numbers")
-    return array
 
 
 # --- Files --------------------------------------------------------------------------------------
@@ -320,9 +305,7 @@ def write_mdp(mdp: TabularMDP, path: str | Path) -> Path:
 
 def load_policy(path: str | Path) -> FloatArray:
     """Read a policy file: [S, A] or [H, S, A]. Whether it fits a world is checked on use."""
-    arrays = load_arrays(path, required=("policy",))
-    with naming(path):
-        return _checked_policy(arrays["policy"])
+    return _loaded(path, "policy", _checked_policy)
 
 
 def save_policy(policy: ArrayLike, path: str | Path) -> Path:
@@ -332,9 +315,7 @@ def save_policy(policy: ArrayLike, path: str | Path) -> Path:
 
 def load_features(path: str | Path) -> FloatArray:
     """Read a features file: [S, D], one row for each state."""
-    arrays = load_arrays(path, required=("features",))
-    with naming(path):
-        return _checked_features(arrays["features"])
+    return _loaded(path, "features", _checked_features)
 
 
 def save_features(features: ArrayLike, path: str | Path) -> Path:
@@ -344,9 +325,13 @@ def save_features(features: ArrayLike, path: str | Path) -> Path:
 
 def load_utility(path: str | Path) -> FloatArray:
     """Read a utility file: [S], [S, A], [H, S] or [H, S, A]. Whether it fits is checked on use."""
-    arrays = load_arrays(path, required=("utility",))
+    return _loaded(path, "utility", lambda u: as_floats(u, "utility", InvalidUtilityError))
+
+
+def _loaded(path: str | Path, name: str, check: Callable[[ArrayLike], FloatArray]) -> FloatArray:
+    arrays = load_arrays(path, required=(name,))
     with naming(path):
-        return as_floats(arrays["utility"], "utility", InvalidUtilityError)
+        return check(arrays[name])
 
 
 def _checked_policy(policy: ArrayLike) -> FloatArray:

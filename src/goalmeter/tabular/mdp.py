@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError, require, shown
+from goalmeter._names import listed
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.arrays import (
     as_floats,
@@ -124,12 +125,12 @@ def _read_table(env: Any) -> tuple[int, int, Any]:
         expected = "the actions 0, 1, ..., A-1, the same in every state"
         _check_keys(env.P[state], f"P[{state}]", expected, n_actions)
         for action in range(n_actions):
-            listed = env.P[state][action]
-            if not isinstance(listed, Sequence) or not listed:
+            some = env.P[state][action]
+            if not isinstance(some, Sequence) or not some:
                 raise InvalidModelError(
-                    f"P[{state}][{action}] is {listed!r}, expected a list of outcomes, at least one"
+                    f"P[{state}][{action}] is {some!r}, expected a list of outcomes, at least one"
                 )
-            for slot, outcome in enumerate(listed):
+            for slot, outcome in enumerate(some):
                 try:
                     probability, after, reward, terminated = outcome
                     numbers = (float(probability), int(after), float(reward), bool(terminated))
@@ -185,14 +186,11 @@ class TabularMDP:
         TabularMDP(2 states, 2 actions, 4 transitions, reward [S] in [0, 1], horizon 3)
     """
 
-    __slots__ = ("_active", "discount", "horizon", "initial", "reward", "transition")
-
     transition: Transition
     reward: FloatArray
     initial: FloatArray
     horizon: int | None
     discount: float
-    _active: FloatArray | None
 
     def __init__(
         self,
@@ -228,13 +226,27 @@ class TabularMDP:
         horizon: int | None,
         discount: float,
     ) -> None:
-        put = object.__setattr__
-        put(self, "transition", transition)
-        put(self, "reward", read_only(reward))
-        put(self, "initial", read_only(initial))
-        put(self, "horizon", _as_horizon(horizon))
-        put(self, "discount", _as_discount(discount, self.horizon))
-        put(self, "_active", None)
+        real = (int, float, np.integer, np.floating)
+        # NaN and infinity are no whole numbers: the remainder of both is NaN.
+        whole = isinstance(horizon, real) and not isinstance(horizon, bool) and horizon % 1 == 0
+        if horizon is not None and not (whole and 1 <= horizon <= MAX_HORIZON):
+            raise InvalidParameterError(
+                f"horizon is {shown(horizon)}, expected a whole number of decisions, from 1 to "
+                f"{MAX_HORIZON:g}; for more, take the infinite problem: discount < 1 and no horizon"
+            )
+        if not isinstance(discount, real) or not 0.0 < discount <= 1.0:
+            raise InvalidParameterError(
+                f"discount is {shown(discount)}, expected a number in (0, 1]"
+            )
+        if horizon is None and discount >= 1.0:
+            raise InvalidParameterError(
+                "horizon is missing and discount is 1, so the utility is an infinite sum; "
+                "give horizon=H for H decisions, or discount < 1 for the infinite discounted "
+                "problem"
+            )
+        self.__dict__.update(transition=transition, reward=read_only(reward))
+        self.__dict__.update(initial=read_only(initial), discount=float(discount))
+        self.__dict__.update(horizon=None if horizon is None else int(horizon))
 
     @classmethod
     def branching(
@@ -285,20 +297,14 @@ class TabularMDP:
         """1.0 for states whose actions lead to different distributions, else 0.0: [S]."""
         # A decision taken elsewhere (in an absorbing state, say) influences no utility over states,
         # so it carries no evidence and is not counted in a MEG's maximum.
-        if self._active is None:
-            active = read_only(self.transition.actions_differ().astype(np.float64))
-            object.__setattr__(self, "_active", active)
-        assert self._active is not None
-        return self._active
+        if "_active" not in vars(self):
+            vars(self)["_active"] = read_only(self.transition.actions_differ().astype(np.float64))
+        return np.asarray(vars(self)["_active"])
 
     def replace(self, **changes: Any) -> TabularMDP:
         """A copy with some of the constructor's arguments changed; shares what is not."""
-        known = ("transition", "reward", "horizon", "initial", "discount")
-        if unknown := [name for name in changes if name not in known]:
-            raise InvalidParameterError(
-                f"replace got {unknown[0]!r}, expected one of {', '.join(known)}"
-            )
-        return TabularMDP(**{**{name: getattr(self, name) for name in known}, **changes})
+        names = ("transition", "reward", "horizon", "initial", "discount")
+        return TabularMDP(**{**{name: getattr(self, name) for name in names}, **changes})
 
     @classmethod
     def from_npz(cls, path: str | Path) -> TabularMDP:
@@ -347,15 +353,10 @@ class TabularMDP:
                 return cls.from_gymnasium(made, horizon=horizon, initial=initial)
             finally:
                 made.close()
-        if not isinstance(env, gymnasium.Env):
+        if not isinstance(env, gymnasium.Env) or make_options:
             raise InvalidParameterError(
-                f"env is of type {type(env).__name__}, expected the id of a Gymnasium environment "
-                f"or an environment"
-            )
-        if make_options:
-            raise InvalidParameterError(
-                f"got {', '.join(make_options)} with an environment that is already made; "
-                f"give such options together with an id, or to gymnasium.make"
+                f"env is of type {type(env).__name__} with the options {listed(make_options)}, "
+                f"expected the id of a Gymnasium environment, or an environment without options"
             )
         with naming(env.spec.id if env.spec is not None else type(env.unwrapped).__name__):
             return cls(**_read_environment(env, horizon, initial))
@@ -372,35 +373,6 @@ class TabularMDP:
         if self.discount != 1.0:
             parts.append(f"discount {self.discount:g}")
         return f"TabularMDP({', '.join(parts)})"
-
-
-def _as_horizon(horizon: int | None) -> int | None:
-    if horizon is None:
-        return None
-    number = isinstance(horizon, (int, float, np.integer, np.floating))
-    # NaN and infinity are no whole numbers: the remainder of both is NaN.
-    if not number or isinstance(horizon, bool) or not (horizon % 1 == 0 and horizon >= 1):
-        raise InvalidParameterError(
-            f"horizon is {shown(horizon)}, expected a whole number of decisions, at least 1"
-        )
-    if horizon > MAX_HORIZON:
-        raise InvalidParameterError(
-            f"horizon is {shown(horizon)}, expected at most {MAX_HORIZON:g} decisions; for more, "
-            f"take the infinite problem: discount < 1 and no horizon"
-        )
-    return int(horizon)
-
-
-def _as_discount(discount: float, horizon: int | None) -> float:
-    number = isinstance(discount, (int, float, np.integer, np.floating))
-    if not number or not 0.0 < discount <= 1.0:
-        raise InvalidParameterError(f"discount is {shown(discount)}, expected a number in (0, 1]")
-    if horizon is None and discount >= 1.0:
-        raise InvalidParameterError(
-            "horizon is missing and discount is 1, so the utility is an infinite sum; "
-            "give horizon=H for H decisions, or discount < 1 for the infinite discounted problem"
-        )
-    return float(discount)
 
 
 # --- CliffWorld ---------------------------------------------------------------------------------

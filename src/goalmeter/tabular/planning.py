@@ -142,7 +142,6 @@ def with_derivatives(task: SoftProblem) -> Columns:
 
 
 def _policy_solver(task: SoftProblem, policy: FloatArray) -> StationarySolver:
-    """Solver of I - g P for a policy [A, S]."""
     return StationarySolver(task.mdp.transition.under(policy), task.mdp.discount)
 
 

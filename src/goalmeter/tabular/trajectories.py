@@ -24,8 +24,7 @@ from goalmeter.tabular.policies import check_policy
 # `length` says where each ends. Without `length`, padding shows as an end that repeats one state
 # and action and that the world would not have produced.
 
-# Ends that the dynamics repeat so rarely, over the whole log, are padding.
-_RARE = 1e-9
+_RARE = 1e-9  # ends that the dynamics repeat so rarely, over the whole log, are padding
 _MEND = (
     "give the number of decisions of each trajectory, length=[N] (in a file the array 'length'), "
     "so that what comes after is not looked at"
@@ -47,9 +46,8 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
     # Padding repeats one state and action: the decision from which on each trajectory does, [N].
     differs = (s != s[:, -1:]) | (a != a[:, -1:])
     first = np.where(differs.any(axis=1), steps - np.argmax(differs[:, ::-1], axis=1), 0)
-    rows = np.arange(n)
     state, action = s[:, -1], a[:, -1]
-    outside = (state < 0) | (state >= mdp.n_states) | (action < 0) | (action >= mdp.n_actions)
+    outside = ~_inside(mdp, state, action)
     if outside.any():
         i = int(np.argmax(outside))
         if first[i] > 0:
@@ -60,15 +58,14 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
             )
         return
     # What led into the constant end is judged as well: padding needs no possible move.
-    repeats = steps - 1 - first
-    before = np.maximum(first - 1, 0)
-    from_state, by_action = s[rows, before], a[rows, before]
-    inside = (from_state >= 0) & (from_state < mdp.n_states)
-    inside &= (by_action >= 0) & (by_action < mdp.n_actions)
+    before = np.arange(n), np.maximum(first - 1, 0)
+    from_state, by_action = s[before], a[before]
+    inside = _inside(mdp, from_state, by_action)
     entered = np.ones(n)
     entered[inside] = mdp.transition.probability(
         from_state[inside], by_action[inside], state[inside]
     )
+    repeats = steps - 1 - first
     strange = (first > 0) & (repeats > 0) & (entered <= 0)
     if strange.any():
         i = int(np.argmax(strange))
@@ -90,6 +87,11 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
             f"{first[i]} to its end, where the MDP stays with probability {stays[i]:.3g}; over the "
             f"whole log such ends have a chance of {chance:.1g}: it looks padded; {_MEND}"
         )
+
+
+def _inside(mdp: TabularMDP, states: IntArray, actions: IntArray) -> BoolArray:
+    known = (states >= 0) & (states < mdp.n_states)
+    return np.asarray(known & (actions >= 0) & (actions < mdp.n_actions))
 
 
 @dataclass(frozen=True, eq=False)
