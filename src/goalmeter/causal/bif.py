@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Sequence
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidFileError
+from goalmeter._names import listed, unknown_name
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.causal.formats import Draft, NetworkParts, numbers, read_text, write_text
+from goalmeter.causal.formats import (
+    NO_NAMES,
+    NetworkParts,
+    read_text,
+    row_text,
+    within_rounding,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from goalmeter.causal.network import CausalBayesianNetwork
 
+
+# Of all tables of a file together: a quarter of a gigabyte of doubles.
+MAX_ENTRIES = 2**25
+MAX_AXES = 32  # of arrays of NumPy 1; one of them is the variable's own
+_DIGITS = frozenset("0123456789+-.eE")
 
 # --- Parser ---------------------------------------------------------------------------------------
 # A // behind a colon is no comment, or the address in a property would eat its semicolon.
@@ -43,10 +58,9 @@ def quoted(name: str) -> str:
 class _Tokens:
     """The tokens of a text, taken one by one from left to right, and errors that name a line."""
 
-    def __init__(self, text: str, draft: Draft) -> None:
-        self.text = text
+    def __init__(self, text: str, source: object) -> None:
+        self.text, self.source = text, source  # the source is the file's name, for messages
         self.start = 0  # of the token taken last, as an offset in the text
-        self._draft = draft
         self._matches = _TOKEN.finditer(text)
         self._counted = 0, 1  # an offset, and the line that it lies in
 
@@ -73,7 +87,8 @@ class _Tokens:
 
     def error(self, message: str, start: int | None = None) -> InvalidFileError:
         """Return the error for an offset, or for the token taken last."""
-        return self._draft.error(self.line(self.start if start is None else start), message)
+        line = self.line(self.start if start is None else start)
+        return InvalidFileError(f"{self.source}, line {line}: {message}")
 
     def expected(self, wanted: str, token: str, start: int | None = None) -> InvalidFileError:
         """Return the error for a token that stands where something else is expected."""
@@ -126,9 +141,12 @@ class _Block:
 class Parser(_Tokens):
     """Reads the tokens of a text once, from left to right; variables first, then tables."""
 
-    def __init__(self, text: str, draft: Draft) -> None:
-        super().__init__(text, draft)
-        self._blocks: list[_Block] = []
+    def __init__(self, text: str, source: object) -> None:
+        super().__init__(text, source)
+        self._domains: dict[str, tuple[str, ...]] = {}
+        self._starts: dict[str, int] = {}  # offsets of the declarations
+        self._blocks: dict[str, _Block] = {}
+        self._entries = 0  # of all tables so far
 
     def parts(self) -> NetworkParts:
         """Return what the text says of a network."""
@@ -143,9 +161,22 @@ class Parser(_Tokens):
                     self._probability()
                 case _:
                     raise self.expected("network, variable or probability", token)
-        for block in self._blocks:
-            self._define(block)
-        return self._draft.parts(name)
+        if not self._domains:
+            raise InvalidFileError(
+                f"{self.source}: declares no variable, expected at least one; check that the file "
+                f"is complete, and that it is a Bayesian network"
+            )
+        parents = {x: block.parents for x, block in self._blocks.items()}
+        cpds = {x: self._table(block) for x, block in self._blocks.items()}
+        missing = [x for x in self._domains if x not in cpds]
+        if missing:
+            raise self.error(
+                f"{listed(missing)} {'has' if len(missing) == 1 else 'have'} no probabilities, "
+                f"expected a table for each variable",
+                self._starts[missing[0]],
+            )
+        name = "" if name in NO_NAMES else name
+        return NetworkParts(self._domains, parents, cpds, name, self.source)
 
     # --- Blocks -----------------------------------------------------------------------------------
     def _network(self) -> str:
@@ -182,7 +213,15 @@ class Parser(_Tokens):
                 raise self._in_block(f"the block of variable {x!r}", wanted, token, start)
         if states is None:
             raise self.error(f"variable {x!r} has no type, expected type discrete [ n ] {{ ... }};")
-        self._draft.declare(x, states, self.line(start))
+        if x in self._domains:
+            raise self.error(
+                f"the variable {x!r} is declared a second time (first in line "
+                f"{self.line(self._starts[x])}), expected each variable once; rename or remove one",
+                start,
+            )
+        if not states:
+            raise self.error(f"the variable {x!r} has no states, expected at least one", start)
+        self._domains[x], self._starts[x] = tuple(states), start
 
     def _states(self, x: str) -> list[str]:
         token = self.take()
@@ -222,7 +261,9 @@ class Parser(_Tokens):
             else:
                 wanted = 'table, default, a row "(...)" or "}"'
                 raise self._in_block(f"the block of probability {block.x!r}", wanted, token, start)
-        self._blocks.append(block)
+        if block.x in self._blocks:
+            raise self.error(f"{block.x!r} has a second table, expected one for each", start)
+        self._blocks[block.x] = block
 
     def _row(self, block: _Block, head: str) -> None:
         start = self.start
@@ -233,25 +274,48 @@ class Parser(_Tokens):
             if not token or token in PUNCTUATION:
                 raise self.expected(f'a probability of {block.x!r} or ";"', token)
             tokens.append(token)
-        try:
-            block.numbers.extend(numbers(tokens))
-        except ValueError as cause:
-            at = self.text.find(cause.args[0], behind)
-            raise self.expected(f"a probability of {block.x!r}", cause.args[0], at) from None
+        for word in tokens:
+            try:
+                # float() would also take nan, infinity, 1_000 and the digits of other scripts.
+                block.numbers.append(float(word if _DIGITS.issuperset(word) else "no number"))
+            except ValueError:
+                at = self.text.find(word, behind)
+                raise self.expected(f"a probability of {block.x!r}", word, at) from None
         block.rows.append(_Row(head, states, len(tokens), start))
 
     # --- Tables -----------------------------------------------------------------------------------
-    def _define(self, block: _Block) -> None:
-        """Work out the table of a block, when all variables are known."""
-        draft, x = self._draft, block.x
-        sizes = draft.shape(x, block.parents, self.line(block.start))
-        contexts = int(np.prod(sizes[:-1]))
+    def _table(self, block: _Block) -> FloatArray:
+        """Return the table of a block, [*sizes of parents, own size]."""
+        for name in (block.x, *block.parents):
+            if name not in self._domains:
+                role = "variable" if name == block.x else f"parent of {block.x!r}:"
+                raise self.error(str(unknown_name(name, list(self._domains), role)), block.start)
+        sizes = [len(self._domains[name]) for name in (*block.parents, block.x)]
+        # Added up before anything is allocated, since a line of text can ask for any size.
+        entries = prod(sizes)
+        self._entries += entries
+        if self._entries > MAX_ENTRIES or len(sizes) > MAX_AXES:
+            raise self.error(
+                f"the table of {block.x!r} has {entries:.3g} entries over {len(block.parents)} "
+                f"parents, which makes {self._entries:.3g} in the file, expected at most "
+                f"{MAX_ENTRIES:.3g} and {MAX_AXES - 1} parents a table; give it fewer parents, or "
+                f"them fewer states",
+                block.start,
+            )
+        contexts = prod(sizes[:-1])
         if any(row.head == "table" for row in block.rows):
             rows = self._full_table(block, contexts, sizes[-1])
             starts = np.full(contexts, block.rows[0].start)
         else:
             rows, starts = self._listed_rows(block, contexts, sizes)
-        draft.define(x, rows, lambda row: self.line(int(starts[row])))
+
+        def complain(row: int, problem: str) -> InvalidFileError:
+            return self.error(f"the row of {self._words(block, row)} {problem}", int(starts[row]))
+
+        return within_rounding(rows, complain).reshape(sizes)
+
+    def _words(self, block: _Block, row: int) -> str:
+        return row_text(block.x, {p: self._domains[p] for p in block.parents}, row)
 
     def _full_table(self, block: _Block, contexts: int, size: int) -> FloatArray:
         if len(block.rows) > 1:
@@ -269,11 +333,11 @@ class Parser(_Tokens):
         return np.array(block.numbers).reshape(size, contexts).T
 
     def _listed_rows(
-        self, block: _Block, contexts: int, sizes: tuple[int, ...]
+        self, block: _Block, contexts: int, sizes: Sequence[int]
     ) -> tuple[FloatArray, IntArray]:
         """Return rows [contexts, own size] and where each of them stands in the text."""
         x, parents, size = block.x, block.parents, sizes[-1]
-        places = [{s: i for i, s in enumerate(self._draft.domains[p])} for p in parents]
+        places = [{s: i for i, s in enumerate(self._domains[p])} for p in parents]
         rows = np.zeros((contexts, size))
         starts = np.full(contexts, -1)
         default: FloatArray | None = None
@@ -295,7 +359,7 @@ class Parser(_Tokens):
             context = self._context(block, row, places, sizes)
             if starts[context] >= 0:
                 raise self.error(
-                    f"the row of {self._draft.context(x, context)} is given a second time (first "
+                    f"the row of {self._words(block, context)} is given a second time (first "
                     f"in line {self.line(int(starts[context]))}), expected each row once",
                     row.start,
                 )
@@ -305,7 +369,7 @@ class Parser(_Tokens):
             rows[absent], starts[absent] = default, default_start
         elif absent.any():
             raise self.error(
-                f"the row of {self._draft.context(x, int(np.argmax(absent)))} is missing "
+                f"the row of {self._words(block, int(np.argmax(absent)))} is missing "
                 f"({int(absent.sum())} of {contexts} are), expected one for each value of the "
                 f"parents, or a default row",
                 block.start,
@@ -313,7 +377,7 @@ class Parser(_Tokens):
         return rows, starts
 
     def _context(
-        self, block: _Block, row: _Row, places: list[dict[str, int]], sizes: tuple[int, ...]
+        self, block: _Block, row: _Row, places: list[dict[str, int]], sizes: Sequence[int]
     ) -> int:
         """Return the number of a row among the values of the parents."""
         if len(row.states) != len(block.parents):
@@ -330,7 +394,7 @@ class Parser(_Tokens):
         ):
             if state not in place:
                 role = f"state of {parent!r} in a row of {block.x!r}:"
-                raise self._draft.unknown(self.line(row.start), state, list(place), role)
+                raise self.error(str(unknown_name(state, list(place), role)), row.start)
             context = context * size + place[state]
         return context
 
@@ -363,7 +427,7 @@ def read_bif(path: str | Path) -> NetworkParts:
 
 def parse_bif(text: str, *, source: object = "text") -> NetworkParts:
     """Return what a text in BIF says of a network; messages name its source."""
-    return Parser(text, Draft(source)).parts()
+    return Parser(text, source).parts()
 
 
 def write_bif(network: CausalBayesianNetwork, path: str | Path) -> Path:

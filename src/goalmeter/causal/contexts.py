@@ -207,14 +207,14 @@ def decision_process(
     assert recall.kind in ("single", "sufficient"), recall.kind
     nodes: list[DecisionNode] = []
     start = 0
-    for d in recall.decisions:
+    for name in recall.decisions:
         # With sufficient recall the decisions that influence one are a chain: it follows the last.
-        earlier = network.ancestors(d)
+        earlier = network.ancestors(name)
         last = next((e for e in reversed(nodes) if e.name in earlier), None)
         level, previous = (0, None) if last is None else (last.level + 1, last.name)
-        observed = network.parents(d)
+        observed = network.parents(name)
         states = slice(start, start + _joint_size(network, observed))
-        nodes.append(DecisionNode(d, observed, states, network.size(d), level, previous))
+        nodes.append(DecisionNode(name, observed, states, network.size(name), level, previous))
         start = states.stop
     n_actions = max(d.n_actions for d in nodes)
     initial, log_uniform = np.zeros(start), np.full((1, n_actions, start), -np.inf)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import math
 import re
 import warnings
 import zlib
@@ -16,7 +15,7 @@ import numpy as np
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidModelError, require
 from goalmeter._files import write_bytes
-from goalmeter._names import listed, unknown_name
+from goalmeter._names import listed
 from goalmeter._types import AnyArray, FloatArray
 from goalmeter.causal.graph import Value, check_rows
 from goalmeter.tabular.arrays import ROUNDING
@@ -26,23 +25,16 @@ if TYPE_CHECKING:
 
 
 # --- Model files ----------------------------------------------------------------------------------
-# A `Draft` collects what a file declares, piece by piece, and refuses what does not fit, naming the
-# line. Sizes are worked out before anything is allocated, so a short file cannot ask for a large
-# table.
-#
 # Rounded rows. Published networks give probabilities to a few decimals, so a row may miss 1: by up
 # to 3e-7 in the 24 networks that pgmpy ships, by more in files written by hand. A row that misses
 # by at most `ROW_TOLERANCE` is divided by its sum; a larger miss is an error of the file.
 
 # Of the text of a file, unpacked; the largest network that pgmpy ships has 5.5 million.
 MAX_BYTES = 2**26
-MAX_ENTRIES = 2**25  # of all tables of a file together: a quarter of a gigabyte of doubles
-MAX_PARENTS = 31  # arrays of NumPy 1 have 32 axes at most, and one of them is the variable's own
 ROW_TOLERANCE = 1e-3
 NO_NAMES = frozenset({"", "unknown", "UNTITLED"})  # of bnlearn and pgmpy for a network without one
 
 _GZIP = b"\x1f\x8b"
-_DIGITS = frozenset("0123456789+-.eE")
 
 
 def read_text(path: str | Path) -> str:
@@ -90,20 +82,6 @@ def write_text(path: str | Path, text: str) -> Path:
     return write_bytes(path, data)
 
 
-def numbers(words: Sequence[str]) -> list[float]:
-    """Return words as numbers; the error has the first that is none."""
-    out = []
-    for word in words:
-        # float() would also take nan, infinity, 1_000 and the digits of other scripts.
-        if not _DIGITS.issuperset(word):
-            raise ValueError(word)
-        try:
-            out.append(float(word))
-        except ValueError:
-            raise ValueError(word) from None
-    return out
-
-
 def within_rounding(rows: FloatArray, complain: Callable[[int, str], GoalmeterError]) -> FloatArray:
     """Return rows as distributions: those within `ROW_TOLERANCE` of 1 are divided by their sum."""
     check_rows(rows, ROW_TOLERANCE, complain)
@@ -115,7 +93,7 @@ def within_rounding(rows: FloatArray, complain: Callable[[int, str], GoalmeterEr
 def row_text(x: str, parents: Mapping[str, Sequence[object]], row: int) -> str:
     """Return a row of a table in words: 'X' given A = a, B = b; parents come with their states."""
     places = np.unravel_index(row, [len(states) for states in parents.values()]) if parents else ()
-    pairs = [f"{p} = {parents[p][i]}" for p, i in zip(parents, places, strict=True)]
+    pairs = [f"{p} = {parents[p][int(i)]}" for p, i in zip(parents, places, strict=True)]
     return f"{x!r} given {', '.join(pairs)}" if pairs else repr(x)
 
 
@@ -130,102 +108,6 @@ class NetworkParts(NamedTuple):
     cpds: Mapping[str, AnyArray]  # of each an array [*sizes of parents, own size]
     name: str = ""  # of the network; may be empty
     source: object = None  # what messages call the file; None if there is none
-
-
-class Draft:
-    """A network as a file (its `source`) declares it: variables first, then a table for each."""
-
-    def __init__(self, source: object) -> None:
-        self.source = source
-        self.domains: dict[str, tuple[str, ...]] = {}
-        self._lines: dict[str, int] = {}
-        self._parents: dict[str, tuple[str, ...]] = {}
-        self._cpds: dict[str, AnyArray] = {}
-        self._entries = 0
-
-    def error(self, line: int, message: str) -> InvalidFileError:
-        """Return the error for something in a line, counted from 1."""
-        return InvalidFileError(f"{self.source}, line {line}: {message}")
-
-    def unknown(self, line: int, name: str, known: Sequence[str], role: str) -> InvalidFileError:
-        """Return the error for a name that is not declared, with the nearest one that is."""
-        return self.error(line, str(unknown_name(name, known, role)))
-
-    def declare(self, x: str, states: Sequence[str], line: int) -> None:
-        """Take up a variable."""
-        if x in self.domains:
-            raise self.error(
-                line,
-                f"the variable {x!r} is declared a second time (first in line {self._lines[x]}), "
-                f"expected each variable once; rename or remove one",
-            )
-        if len(set(states)) < len(states) or not states:
-            twice = next((state for state in states if states.count(state) > 1), None)
-            problem = f"the state {twice!r} twice" if states else "no states"
-            raise self.error(
-                line, f"the variable {x!r} has {problem}, expected one or more, all different"
-            )
-        self.domains[x] = tuple(states)
-        self._lines[x] = line
-
-    def shape(self, x: str, parents: Sequence[str], line: int) -> tuple[int, ...]:
-        """Return the shape [*sizes of parents, own size] of a table, before it is allocated."""
-        for name in (x, *parents):
-            if name not in self.domains:
-                role = "variable" if name == x else f"parent of {x!r}:"
-                raise self.unknown(line, name, list(self.domains), role)
-        if x in self._parents:
-            raise self.error(line, f"{x!r} has a second table, expected one for each variable")
-        if len(set(parents)) < len(parents) or x in parents:
-            raise self.error(
-                line,
-                f"the parents of {x!r} are {', '.join(parents)}, expected each one once, and "
-                f"not {x!r} itself",
-            )
-        sizes = (*(len(self.domains[p]) for p in parents), len(self.domains[x]))
-        # Added up before anything is allocated, since a line of text can ask for any size.
-        entries = math.prod(sizes)
-        self._entries += entries
-        if self._entries > MAX_ENTRIES or len(parents) > MAX_PARENTS:
-            raise self.error(
-                line,
-                f"the table of {x!r} has {entries:.3g} entries over {len(parents)} parents, which "
-                f"makes {self._entries:.3g} in the file, expected at most {MAX_ENTRIES:.3g} and "
-                f"{MAX_PARENTS} parents a table; give it fewer parents, or them fewer states",
-            )
-        self._parents[x] = tuple(parents)
-        return sizes
-
-    def define(self, x: str, rows: FloatArray, line_of: Callable[[int], int]) -> None:
-        """Take up the table of a variable whose `shape` was computed, [values of parents, size]."""
-
-        def complain(row: int, problem: str) -> InvalidFileError:
-            return self.error(line_of(row), f"the row of {self.context(x, row)} {problem}")
-
-        sizes = (*(len(self.domains[p]) for p in self._parents[x]), rows.shape[1])
-        self._cpds[x] = within_rounding(rows, complain).reshape(sizes)
-
-    def context(self, x: str, row: int) -> str:
-        """Return a row of a table in words."""
-        return row_text(x, {p: self.domains[p] for p in self._parents[x]}, row)
-
-    def parts(self, name: str) -> NetworkParts:
-        """Return what the file declares, when everything is taken up."""
-        if not self.domains:
-            raise InvalidFileError(
-                f"{self.source}: declares no variable, expected at least one; check that the file "
-                f"is complete, and that it is a Bayesian network"
-            )
-        missing = [x for x in self.domains if x not in self._cpds]
-        if missing:
-            raise self.error(
-                self._lines[missing[0]],
-                f"{listed(missing)} {'has' if len(missing) == 1 else 'have'} no probabilities, "
-                f"expected a table for each variable",
-            )
-        return NetworkParts(
-            self.domains, self._parents, self._cpds, "" if name in NO_NAMES else name, self.source
-        )
 
 
 # --- XMLBIF ---------------------------------------------------------------------------------------

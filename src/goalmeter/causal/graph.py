@@ -89,7 +89,7 @@ def conditional(
 
     def error(row: int, problem: str) -> InvalidModelError:
         places = np.unravel_index(row, shape[:-1]) if parents else ()
-        values = [states[i] for (_, states), i in zip(parents, places, strict=True)]
+        values = [states[int(i)] for (_, states), i in zip(parents, places, strict=True)]
         return InvalidModelError(f"{where(values)} {problem}")
 
     if callable(cpd):

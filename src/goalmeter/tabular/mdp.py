@@ -146,7 +146,8 @@ def _read_table(env: Any) -> tuple[int, int, Any]:
                     )
                 outcomes.append((state, action, slot, *numbers))
     names = "state, action, slot, probability, target, reward, terminated"
-    return n_states, n_actions, np.rec.fromrecords(outcomes, names=names)
+    table = np.rec.fromrecords(outcomes, formats="i8, i8, i8, f8, i8, f8, ?", names=names)
+    return n_states, n_actions, table
 
 
 def _check_keys(level: Any, name: str, expected: str, size: int | None) -> None:

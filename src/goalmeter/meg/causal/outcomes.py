@@ -450,7 +450,8 @@ class Linearised:
 
     def moves(self) -> FloatArray:
         """d(logs of stationary policies) / d(weights of the features, times b), [K, D]."""
-        return self.centred(np.linalg.solve(self.matrix, self.centred(self.paid_features())))
+        moved = np.linalg.solve(self.matrix, self.centred(self.paid_features()))
+        return self.centred(np.asarray(moved))
 
     def bordered(self) -> FloatArray:
         """`matrix` with b as one more unknown and E[U] as one more equation, [K + 1, K + 1]."""
@@ -461,7 +462,7 @@ class Linearised:
         """How a function moves with the weights of features, [D], by its `slopes` in the logs."""
         # Solved backwards: one system for all weights, however many there are. Then the adjoint of
         # centring, and of the features that each context and action can expect.
-        part = np.linalg.solve(self.matrix.T, self._slopes(slopes))
+        part = np.asarray(np.linalg.solve(self.matrix.T, self._slopes(slopes)))
         part = part - self.policies * self.table.sums(part)
         share = np.divide(part, self.mass, out=np.zeros_like(part), where=self.mass > 0)
         out = np.zeros(self.table.features.shape[1])
