@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Sequence
 from itertools import product
 from math import prod
@@ -55,14 +54,36 @@ def quoted(name: str) -> str:
     return '"' + "".join(_ESCAPES.get(c, c) for c in name) + '"'
 
 
-class _Tokens:
-    """The tokens of a text, taken one by one from left to right, and errors that name a line."""
+class _Row(NamedTuple):
+    """One statement of a probability block."""
+
+    head: str  # "(", "table" or "default"
+    states: list[str]  # of the parents, if the head is "("
+    values: list[float]
+    start: int  # offset in the text
+
+
+class _Block(NamedTuple):
+    """A probability block as it stands in the file."""
+
+    start: int  # offset in the text
+    x: str
+    parents: list[str]
+    rows: list[_Row]
+
+
+class Parser:
+    """Reads the tokens of a text once, from left to right; errors name a line."""
 
     def __init__(self, text: str, source: object) -> None:
         self.text, self.source = text, source  # the source is the file's name, for messages
         self.start = 0  # of the token taken last, as an offset in the text
         self._matches = _TOKEN.finditer(text)
         self._counted = 0, 1  # an offset, and the line that it lies in
+        self._domains: dict[str, tuple[str, ...]] = {}
+        self._starts: dict[str, int] = {}  # offsets of the declarations
+        self._blocks: dict[str, _Block] = {}
+        self._entries = 0  # of all tables so far
 
     def take(self) -> str:
         """Return the next token as it is written; "" at the end of the text."""
@@ -118,36 +139,7 @@ class _Tokens:
             names.append(self.name(token, f'{role} or "{end}"'))
         return names
 
-
-class _Row(NamedTuple):
-    """One statement of a probability block; its numbers are the next ones of the block."""
-
-    head: str  # "(", "table" or "default"
-    states: list[str]  # of the parents, if the head is "("
-    size: int
-    start: int  # offset in the text
-
-
-class _Block:
-    """A probability block as it stands in the file."""
-
-    def __init__(self, start: int, names: list[str]) -> None:
-        self.start = start
-        self.x, self.parents = names[0], names[1:]
-        self.rows: list[_Row] = []
-        self.numbers = array("d")
-
-
-class Parser(_Tokens):
-    """Reads the tokens of a text once, from left to right; variables first, then tables."""
-
-    def __init__(self, text: str, source: object) -> None:
-        super().__init__(text, source)
-        self._domains: dict[str, tuple[str, ...]] = {}
-        self._starts: dict[str, int] = {}  # offsets of the declarations
-        self._blocks: dict[str, _Block] = {}
-        self._entries = 0  # of all tables so far
-
+    # --- Blocks -----------------------------------------------------------------------------------
     def parts(self) -> NetworkParts:
         """Return what the text says of a network."""
         name = ""
@@ -178,7 +170,6 @@ class Parser(_Tokens):
         name = "" if name in NO_NAMES else name
         return NetworkParts(self._domains, parents, cpds, name, self.source)
 
-    # --- Blocks -----------------------------------------------------------------------------------
     def _network(self) -> str:
         start = self.start
         name = " ".join(self.names("{", "the name of the network"))
@@ -251,7 +242,7 @@ class Parser(_Tokens):
             # The mark between a variable and its parents is missing in JavaBayes' files.
             names += [] if token == "|" else [self.name(token, '"|" or ")"')]
             names += self.names(")", f"a parent of {names[0]!r}")
-        block = _Block(start, names)
+        block = _Block(start, names[0], names[1:], [])
         self.punctuation("{", f"and the probabilities of {block.x!r}")
         while (token := self.take()) != "}":
             if token == "property":
@@ -268,20 +259,16 @@ class Parser(_Tokens):
     def _row(self, block: _Block, head: str) -> None:
         start = self.start
         states = self.names(")", "a state") if head == "(" else []
-        behind = self.start + 1
-        tokens: list[str] = []
+        values: list[float] = []
         while (token := self.take()) != ";":
             if not token or token in PUNCTUATION:
                 raise self.expected(f'a probability of {block.x!r} or ";"', token)
-            tokens.append(token)
-        for word in tokens:
             try:
                 # float() would also take nan, infinity, 1_000 and the digits of other scripts.
-                block.numbers.append(float(word if _DIGITS.issuperset(word) else "no number"))
+                values.append(float(token if _DIGITS.issuperset(token) else "no number"))
             except ValueError:
-                at = self.text.find(word, behind)
-                raise self.expected(f"a probability of {block.x!r}", word, at) from None
-        block.rows.append(_Row(head, states, len(tokens), start))
+                raise self.expected(f"a probability of {block.x!r}", token) from None
+        block.rows.append(_Row(head, states, values, start))
 
     # --- Tables -----------------------------------------------------------------------------------
     def _table(self, block: _Block) -> FloatArray:
@@ -318,43 +305,42 @@ class Parser(_Tokens):
         return row_text(block.x, {p: self._domains[p] for p in block.parents}, row)
 
     def _full_table(self, block: _Block, contexts: int, size: int) -> FloatArray:
-        if len(block.rows) > 1:
+        first, *others = block.rows
+        if others:
             raise self.error(
                 f"the probabilities of {block.x!r} mix table with other rows, expected a table "
                 f"alone, or a row for each value of the parents",
-                block.rows[1].start,
+                others[0].start,
             )
-        if len(block.numbers) != contexts * size:
+        if len(first.values) != contexts * size:
             raise self.error(
-                f"the table of {block.x!r} has {len(block.numbers)} numbers, expected "
+                f"the table of {block.x!r} has {len(first.values)} numbers, expected "
                 f"{contexts * size}: {size} states for each of {contexts} values of its parents",
-                block.rows[0].start,
+                first.start,
             )
-        return np.array(block.numbers).reshape(size, contexts).T
+        return np.array(first.values).reshape(size, contexts).T
 
     def _listed_rows(
         self, block: _Block, contexts: int, sizes: Sequence[int]
     ) -> tuple[FloatArray, IntArray]:
         """Return rows [contexts, own size] and where each of them stands in the text."""
-        x, parents, size = block.x, block.parents, sizes[-1]
-        places = [{s: i for i, s in enumerate(self._domains[p])} for p in parents]
+        x, size = block.x, sizes[-1]
+        places = [{s: i for i, s in enumerate(self._domains[p])} for p in block.parents]
         rows = np.zeros((contexts, size))
         starts = np.full(contexts, -1)
-        default: FloatArray | None = None
-        flat = np.array(block.numbers)
-        end = 0
+        default: _Row | None = None
         for row in block.rows:
-            if row.size != size:
+            if len(row.values) != size:
                 raise self.error(
-                    f"a row of {x!r} has {row.size} numbers, expected {size}, one for each state",
+                    f"a row of {x!r} has {len(row.values)} numbers, expected {size}, one for each "
+                    f"state",
                     row.start,
                 )
-            values, end = flat[end : end + size], end + size
             # The default fills what no row lists, wherever it stands in the block.
             if row.head == "default":
                 if default is not None:
                     raise self.error(f"{x!r} has a second default row, expected one", row.start)
-                default, default_start = values, row.start
+                default = row
                 continue
             context = self._context(block, row, places, sizes)
             if starts[context] >= 0:
@@ -363,10 +349,10 @@ class Parser(_Tokens):
                     f"in line {self.line(int(starts[context]))}), expected each row once",
                     row.start,
                 )
-            rows[context], starts[context] = values, row.start
+            rows[context], starts[context] = row.values, row.start
         absent = starts < 0
         if default is not None:
-            rows[absent], starts[absent] = default, default_start
+            rows[absent], starts[absent] = default.values, default.start
         elif absent.any():
             raise self.error(
                 f"the row of {self._words(block, int(np.argmax(absent)))} is missing "

@@ -156,30 +156,12 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
 class InfluenceDiagram:
     """A causal influence diagram: chance, decision and utility nodes.
 
-    Args:
-        domains: the states of each chance and decision variable.
-        parents: their direct causes; those of a decision are what it observes.
-        cpds: of each chance variable, as in `CausalBayesianNetwork`.
-        decisions: which variables are decisions.
-        utilities: {name: (variables, array or function of their values)}; their sum is the
-            utility function. Utility nodes have no children.
-        policy: the CPD of each decision; a decision that is left out chooses uniformly.
-        name: what the model is called in tables and pictures.
+    Domains, parents and CPDs are those of `CausalBayesianNetwork`, of chance variables and
+    decisions; the parents of a decision are what it observes, its CPD is in `policy`, by default
+    uniform. `utilities` has {name: (variables, array or function of their values)}, whose sum is
+    the utility function; utility nodes have no children.
 
     Source: MEG paper (NeurIPS 2024), Definition 2.2.
-
-    Example: the mouse as a diagram, whose policy goes for the cheese with probability 0.8.
-        >>> side = ["left", "right"]
-        >>> mouse = InfluenceDiagram(
-        ...     {"S": side, "D": side},
-        ...     {"D": ["S"]},
-        ...     {"S": [0.5, 0.5]},
-        ...     decisions=["D"],
-        ...     utilities={"U": (["S", "D"], lambda s, d: 1 if s == d else -1)},
-        ...     policy={"D": [[0.8, 0.2], [0.2, 0.8]]},
-        ... )
-        >>> round(mouse.expected_utility(), 3)
-        0.6
     """
 
     network: CausalBayesianNetwork  # that diagram and policy make
@@ -333,11 +315,6 @@ def unroll(mdp: TabularMDP, policy: ArrayLike | None = None) -> InfluenceDiagram
     by default.
 
     Source: MEG paper (NeurIPS 2024), Definition 5.1.
-
-    Example:
-        >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=2)
-        >>> unroll(mdp)
-        InfluenceDiagram(4 variables, decisions D1, D2, utilities U1, U2)
     """
     if mdp.horizon is None:
         raise InvalidParameterError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import log, prod
 from typing import NamedTuple
@@ -100,44 +101,30 @@ def cost_of(
     scopes: Scopes, order: Sequence[str], sizes: Mapping[str, int], keep: Sequence[str]
 ) -> EliminationPlan:
     """Return what an order costs, by going through it without the numbers."""
-    buckets = _Buckets(scopes)
+    left = {i: set(scope) for i, scope in enumerate(scopes)}
+    holding: dict[str, set[int]] = {}  # the numbers of the factors that hold each variable
+    for i, scope in left.items():
+        for x in scope:
+            holding.setdefault(x, set()).add(i)
     stored = product = 1
     table: frozenset[str] = frozenset()
-    for x in order:
-        joined = buckets.join(x)
+    for number, x in enumerate(order, start=len(scopes)):
+        # Multiply what holds x and sum x out.
+        taken = holding.pop(x, set())
+        joined = {x}.union(*(left.pop(i) for i in taken))
+        left[number] = joined - {x}
+        for v in left[number]:
+            holding[v] -= taken
+            holding[v].add(number)
         entries = prod(sizes[v] for v in joined)
         if entries > product:
             product, table = entries, frozenset(joined)
         stored = max(stored, entries // sizes[x])
-    last = set(keep).union(*buckets.scopes.values())
+    last = set(keep).union(*left.values())
     entries = prod(sizes[v] for v in last)
     if entries > product:
         product, table = entries, frozenset(last)
     return EliminationPlan(list(order), max(stored, entries), product, table)
-
-
-class _Buckets:
-    """Scopes of factors, by number, with the numbers of those that hold each variable."""
-
-    def __init__(self, scopes: Scopes) -> None:
-        self.scopes = {i: set(scope) for i, scope in enumerate(scopes)}
-        self._holding: dict[str, set[int]] = {}
-        for i, scope in self.scopes.items():
-            for x in scope:
-                self._holding.setdefault(x, set()).add(i)
-        self._next = len(self.scopes)
-
-    def join(self, x: str) -> set[str]:
-        """Multiply what holds x and sum x out; the variables of the product, x included."""
-        taken = self._holding.pop(x, set())
-        product = {x}.union(*(self.scopes.pop(i) for i in taken))
-        summed = product - {x}
-        self.scopes[self._next] = summed
-        for v in summed:
-            self._holding[v] -= taken
-            self._holding[v].add(self._next)
-        self._next += 1
-        return product
 
 
 def _free(scopes: Scopes, keep: Sequence[str]) -> list[str]:
@@ -156,24 +143,17 @@ def contraction_order(scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[s
     kept = frozenset(number[v] for v in keep)
     # Every size is at least 2 to the heuristic, so that a constant still leaves its edges.
     weights = {i: max(sizes[x], 2) for x, i in number.items()}
-    holders = dict.fromkeys(number.values(), 0)
-    for s in sets:
-        for v in s:
-            holders[v] += 1
+    holders = Counter(v for s in sets for v in s)
     alive: dict[int, frozenset[int]] = dict(enumerate(sets))
     order: list[str] = []
     for step, pair in enumerate(ssa_greedy_optimize(sets, kept, weights)):
         taken = [alive.pop(i) for i in pair]
         product = frozenset().union(*taken)
-        for s in taken:
-            for v in s:
-                holders[v] -= 1
+        holders.subtract(v for s in taken for v in s)
         gone = sorted(v for v in product if not holders[v] and v not in kept)
         order += [names[v] for v in gone]
-        summed = product.difference(gone)
-        for v in summed:
-            holders[v] += 1
-        alive[len(sets) + step] = summed
+        alive[len(sets) + step] = product.difference(gone)
+        holders.update(alive[len(sets) + step])
     # A product of one factor is never contracted with another.
     return [*order, *(x for x in _free(scopes, keep) if x not in set(order))]
 

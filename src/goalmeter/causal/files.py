@@ -54,7 +54,24 @@ def load_model(path: str | Path) -> CausalBayesianNetwork:
 
 def load_utility(path: str | Path, network: CausalBayesianNetwork) -> Utility:
     """Read a utility file, whatever its extension, and check it against a model."""
-    factors = _parsed(path, read_text(path))
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """An object without a name that comes twice, which Python's reader would accept."""
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            raise InvalidFileError(f"{path}: an object has the names {listed(names)}, each once")
+        return dict(pairs)
+
+    try:
+        factors = json.loads(read_text(path), object_pairs_hook=once)
+    except InvalidFileError:
+        raise
+    except (ValueError, RecursionError) as cause:
+        place = f" in line {cause.lineno}" if isinstance(cause, json.JSONDecodeError) else ""
+        raise InvalidFileError(
+            f"{path}: cannot be read as JSON{place} ({cause}), expected a list of factors, each "
+            f"{_SHAPE}"
+        ) from cause
     if not isinstance(factors, list) or not factors:
         raise InvalidFileError(f"{path}: expected a list of one or more factors, each {_SHAPE}")
     made: list[Any] = []
@@ -84,24 +101,3 @@ def parse_do(texts: Iterable[str], network: CausalBayesianNetwork) -> dict[str, 
             raise InvalidParameterError(f"{x!r} is set twice, expected each variable once")
         out[x] = network.domain(x)[network.index(x, state)]
     return out
-
-
-def _parsed(path: str | Path, text: str) -> Any:
-    """The value of a JSON text; no name twice in an object, which Python's reader would accept."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in pairs]
-        if len(set(names)) < len(names):
-            raise InvalidFileError(f"{path}: an object has the names {listed(names)}, each once")
-        return dict(pairs)
-
-    try:
-        return json.loads(text, object_pairs_hook=once)
-    except InvalidFileError:
-        raise
-    except (ValueError, RecursionError) as cause:
-        place = f" in line {cause.lineno}" if isinstance(cause, json.JSONDecodeError) else ""
-        raise InvalidFileError(
-            f"{path}: cannot be read as JSON{place} ({cause}), expected a list of factors, each "
-            f"{_SHAPE}"
-        ) from cause

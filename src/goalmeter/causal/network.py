@@ -39,35 +39,12 @@ if TYPE_CHECKING:
 class CausalBayesianNetwork:
     """A causal Bayesian network over variables with finite, named domains.
 
-    Args:
-        domains: the states of each variable; variables are shown in this order.
-        parents: the direct causes of each variable; roots may be left out.
-        cpds: of each variable an array [*sizes of its parents in order, own size] with rows
-            that sum to 1 within 1e-9, or a function of the parents' values (in order) that
-            returns a value of the variable, a {value: probability}, or a row of probabilities.
-        name: what the model is called in tables and pictures.
-
-    Attributes:
-        variables: names, in the order given.
-        order: names, causes before effects.
+    `domains` has the states of each variable, in the order in which variables are shown, and
+    `parents` the direct causes; roots may be left out. A CPD is an array [*sizes of parents in
+    order, own size] with rows that sum to 1 within 1e-9, or a function of the parents' values that
+    returns a value of the variable, a {value: probability}, or a row of probabilities.
 
     Source: MEG paper (NeurIPS 2024), Definition 2.1.
-
-    Example: the mouse that goes for the cheese with probability 0.8 (the paper's Example 1).
-        >>> side = ["left", "right"]
-        >>> mouse = CausalBayesianNetwork(
-        ...     {"S": side, "D": side, "T": ["cheese", "none"]},
-        ...     {"D": ["S"], "T": ["S", "D"]},
-        ...     {
-        ...         "S": [0.5, 0.5],
-        ...         "D": [[0.8, 0.2], [0.2, 0.8]],
-        ...         "T": lambda s, d: "cheese" if s == d else "none",
-        ...     },
-        ... )
-        >>> mouse.marginal("T").round(2)
-        array([0.8, 0.2])
-        >>> mouse.do(D="left").marginal("S", "T").tolist()
-        [[0.5, 0.0], [0.0, 0.5]]
     """
 
     def __init__(
@@ -115,10 +92,9 @@ class CausalBayesianNetwork:
         self.__dict__.update(name=name, variables=tuple(domains), order=order)
         self.__dict__.update(_domains=domains, _parents=parents, _cpds={**known, **made})
 
-    # Declared here for type checkers.
-    name: str
+    name: str  # what the model is called in tables and pictures
     variables: tuple[str, ...]
-    order: tuple[str, ...]
+    order: tuple[str, ...]  # the variables, causes before effects
     _domains: dict[str, tuple[Value, ...]]
     _parents: dict[str, tuple[str, ...]]
     _cpds: dict[str, FloatArray]

@@ -115,16 +115,6 @@ def maze(
     is a perfect maze, 0 an empty room. The same seed gives the same grid on every machine and
     version. `distance` holds the least and greatest length of the shortest path, `detour` of its
     difference to the Manhattan distance.
-
-    Example: the same seed, the same grid.
-        >>> print(maze(7, 1.0, seed=0).world)
-        #######
-        #A__G_#
-        #_###_#
-        #_#_#_#
-        #_#_#_#
-        #_#___#
-        #######
     """
     bounds = (("distance", distance), ("detour", detour))
     wishes = {name: ends for name, ends in bounds if ends is not None}

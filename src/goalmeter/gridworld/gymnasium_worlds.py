@@ -80,30 +80,25 @@ _SEEDS = 2**31  # of drawn grids
 class WorldEnv(gymnasium.Env[Any, Any]):
     """A grid world, one episode from its start to its goal.
 
-    Actions: 0 LEFT, 1 RIGHT, 2 UP, 3 DOWN, as everywhere in goalmeter. Into a wall, or into the
-    door without the key, the agent stays and the step counts. The key, or the neutral object, is
-    taken by entering its cell, the door is gone once an agent with the key stands beside it.
+    Actions: 0 LEFT, 1 RIGHT, 2 UP, 3 DOWN, as everywhere in goalmeter; the rules are those of
+    `GridWorld`, and a step into a wall counts.
 
     Observations: "grid" is a dictionary of `image`, MiniGrid's encoding of the whole grid [columns,
     rows, 3] as FullyObsWrapper has it, agent always facing right; `position`, row and column;
-    `has_key`, which a neutral object leaves 0; `door_open`. It determines world and state. "state"
-    is the index of the state in `gridworld.tabular_world(world).states`; it needs one fixed world.
+    `has_key`, which a neutral object leaves 0; `door_open`. "state" is the index of the state in
+    `gridworld.tabular_world(world).states`; it needs one fixed world.
 
     Rewards: "minigrid" gives 1 - 0.9 * steps / max_steps at the goal; "sparse" 1 at the goal;
-    "step" -1 at each step. An episode terminates at the goal and is truncated at max_steps.
+    "step" -1 at each step. An episode terminates at the goal and is truncated at max_steps, by
+    default 4 * rows * columns.
 
     Worlds: fixed (a seed or a world was given), or drawn at each reset. Then `reset(seed=s)` gives
     the grid that s names, the same as `make(..., seed=s)`, and each `reset()` after it a new one
-    that s determines. `world` is the present one.
+    that s determines. A fixed world whose reward does not depend on the time has a transition table
+    `P` and an `initial_state_distrib` as Gymnasium's small environments have them.
 
     Information at each step: `state`, that index; `optimal_actions`, those that lead one step
     closer to the goal; `distance`, the steps that are left, -1 if there is no way.
-
-    A fixed world whose reward does not depend on the time has a transition table `P` and an
-    `initial_state_distrib` as Gymnasium's small environments have them.
-
-    `source` is a world, or what draws one from a seed. `max_steps` is 4 * rows * columns by
-    default, `tile_size` is in pixels, and `render_mode` None or "rgb_array".
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]

@@ -1,11 +1,9 @@
 """Shortest plans in the space of (cell, has the key, door open), for many worlds at once.
 
-A world with a key has more states than cells: what is the shortest way depends on whether the key
-was picked up and whether the door is open. There are three layers of cells: without the key, with
-the key and the door still shut, and with the door open; a world without a door has no third one,
-one without a key only the first. A neutral object has the layers of a key without a door: before it
-was picked up and after. Distances are steps to the goal; an action is optimal if it leads one step
-closer.
+A world with a key has up to three layers of cells: without the key, with the key and the door still
+shut, and with the door open; without a door there is no third one, without a key only the first. A
+neutral object has the layers of a key without a door. Distances are steps to the goal; an action is
+optimal if it leads one step closer.
 
 Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 Agents", sections 3 and 4.3; its own evaluation plans over cells alone, which is wrong where a door

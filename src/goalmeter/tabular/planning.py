@@ -298,12 +298,6 @@ def optimal_policy(mdp: TabularMDP, *, utility: ArrayLike | None = None) -> Floa
     The utility, [S], [S, A], [H, S] or [H, S, A], is the MDP's reward by default. The policy is
     [H, S, A] (best actions depend on the decisions left), or [S, A] for the infinite discounted
     problem.
-
-    Example:
-        >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=2)
-        >>> optimal_policy(mdp)[0]
-        array([[0., 1.],
-               [1., 0.]])
     """
     rewards, _ = rewards_of(mdp, utility).normalised()
     best = plan(problem(mdp, rewards, np.array([np.inf]))).greedy_policy()
@@ -411,13 +405,6 @@ def occupancy(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
     1 / (1 - g).
 
     Cost: O(H * transitions) time, O(H * S) memory.
-
-    Example:
-        >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=3)
-        >>> occupancy(mdp, [[0.5, 0.5], [1, 0]])
-        array([[1.  , 0.  ],
-               [0.5 , 0.5 ],
-               [0.25, 0.75]])
     """
     states = state_occupancy(mdp, check_policy(mdp, policy)[..., None])[..., 0]
     return states[0] if mdp.horizon is None else states
@@ -458,11 +445,6 @@ def expected_return(
     [H, S, A], is the MDP's reward by default.
 
     Cost: O(H * transitions) time, O(S) memory.
-
-    Example: one decision between a reward of 0 and one of 2, by a fair coin.
-        >>> mdp = TabularMDP([[[1], [1]]], [[0, 2]], horizon=1)
-        >>> expected_return(mdp, [[0.5, 0.5]])
-        Return(mean=1.0, variance=1.0)
     """
     major = check_policy(mdp, policy)
     # The discount is applied step by step below, for the finite horizon too.

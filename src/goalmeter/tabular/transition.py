@@ -158,15 +158,9 @@ class Transition:
         n_states, n_actions, _ = array.shape
         check_finite(array, "transition", InvalidModelError)
         check_distributions(array, "transition", InvalidModelError)
-        small = array.size <= DENSE_ENTRIES
-        pieces = []
-        for a, b in block_bounds(n_states):
-            # A copy, never a view of the caller's array.
-            rows = normalised_rows(array[a:b]).transpose(1, 0, 2).reshape(-1, n_states)
-            pieces.append(np.ascontiguousarray(rows) if small else sp.csr_matrix(rows))
-        join = np.concatenate if small else partial(sp.vstack, format="csr")
-        matrix = pieces[0] if len(pieces) == 1 else join(pieces)
-        return cls(matrix, n_states, n_actions)
+        # A copy, never a view of the caller's array.
+        rows = normalised_rows(array).reshape(-1, n_states)
+        return cls.from_rows(rows, n_states, n_actions)
 
     @classmethod
     def from_successors(cls, next_state: AnyArray, probability: FloatArray) -> Transition:

@@ -368,49 +368,35 @@ def search_targets(
             return result
     most = max(_LEAST, _MOST // (12 * len(table.weight)))
     first = targets.evaluated(targets.first_weights(restarts, most))
-    supported: list[tuple[UtilityTrial, int]] = []
-    ends: list[UtilityTrial] = []
-    again, misled = 0, False
+    tried: list[tuple[UtilityTrial, int | None]] = []
+    again = 0
     for start in targets.distinct(first):
         end = targets.uphill(targets.maximiser(start.y, start.model))
         # Climbs that end where earlier ones did are not worth their time.
-        distance = [targets.plain.distance(end.model, e.model) for e in ends]
+        distance = [targets.plain.distance(end.model, other.model) for other, _ in tried]
         again += min(distance, default=np.inf) < _NEW
         if again >= 2:
             break
-        ends.append(end)
-        agreed = targets.agreed(end, restarts)
-        misled = misled or agreed is None
-        if agreed is not None:
-            supported.append((end, agreed))
-            if end.model.evidence >= ceiling - EQUAL:
-                break
-    if misled:
-        for trial in targets.evolved(targets.distinct(_ordered([*ends, *first]))):
-            agreed = targets.agreed(trial, restarts)
-            if agreed is not None:
-                supported.append((trial, agreed))
+        tried.append((end, targets.agreed(end, restarts)))
+        if tried[-1][1] is not None and end.model.evidence >= ceiling - EQUAL:
+            break
+    ends = _ordered([*(end for end, _ in tried), *first])
+    if any(agreed is None for _, agreed in tried):
+        for trial in targets.evolved(targets.distinct(ends)):
+            tried.append((trial, targets.agreed(trial, restarts)))
     results = []
+    supported = [(trial, agreed) for trial, agreed in tried if agreed is not None]
     if supported:
         trial, agreed = max(supported, key=lambda pair: pair[0].model.evidence)
-        model = trial.model
-        found = SearchResult(
-            value=model.evidence,
-            rationality=1.0,
-            utility=0.0,
-            entropy=model.entropy,
-            policies=model.policies,
-            agreed=agreed,
-            starts=restarts,
-            note="supported by a utility of finite size",
-        )
-        part = targets.endless_part(trial)
-        if part is None:
-            results.append(targets.result(trial.y, found))
-        else:
-            found = found._replace(rationality=np.inf, note=_ENDLESS)
-            results.append(targets.result(trial.y, found)._replace(weights=targets.shown(part)[0]))
-    results.append(along(_ordered([*ends, *first])[0].y, min(restarts, _FEW)))
+        model, part = trial.model, targets.endless_part(trial)
+        finite = (model.evidence, 1.0, 0.0, model.entropy, model.policies)
+        note = "supported by a utility of finite size"
+        found = targets.result(trial.y, SearchResult(*finite, agreed, restarts, note))
+        if part is not None:
+            weights = targets.shown(part)[0]
+            found = found._replace(rationality=np.inf, note=_ENDLESS, weights=weights)
+        results.append(found)
+    results.append(along(ends[0].y, min(restarts, _FEW)))
     # An infinite rationality is preferred, then a finite one, then a gap.
     top = max(result.value for result in results) - EQUAL
     best = [result for result in results if result.value >= top]

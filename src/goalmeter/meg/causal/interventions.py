@@ -2,14 +2,10 @@
 
 MEG is measured on the agent's own distribution, where a goal that merely correlates with the true
 one predicts just as well. Under an intervention that separates them only the true one goes on
-predicting. For each intervention do(X = x) there are three numbers:
-
-* MEG of the unchanged policy in the changed world: the best goal one could name there;
-* the evidence of the original goal, its utility and rationality as they were fitted in the
-  original world, planned and scored in the changed one;
-* the same with the rationality fitted anew.
-
-The gap between the first two is what the original goal fails to explain under the shift.
+predicting. So for each intervention do(X = x) there are three numbers: MEG of the unchanged policy
+in the changed world, the best goal one could name there; the evidence of the original goal, its
+utility and rationality as they were fitted in the original world; and the same with the rationality
+fitted anew. The gap between the first two is what the original goal fails to explain.
 
 Source: the extension that the MEG paper (NeurIPS 2024) names as future work in section 7
 ("Distributional shifts") and appendix A ("Interventional distributions").
@@ -37,8 +33,7 @@ from goalmeter.meg.soft_model import SoftModel
 from goalmeter.report.numbers import nats, nats_of_search, number, percent
 from goalmeter.report.tables import data_frame, html_table
 
-# Actions that give up no more than this of a diverging utility are optimal for it.
-_TIE = 1e-8
+_TIE = 1e-8  # actions that give up no more of a diverging utility are optimal for it
 _IN_A_GAP = (
     "the original goal explains the original world in a gap, at an expected utility that no "
     "rationality attains, so it says nothing of what is done in other worlds: its evidence here "
@@ -158,18 +153,6 @@ def under_interventions(
     for each {variable: state} of the `interventions`. The goal is any utility over `targets`
     (Definition 4.4), a known `utility`, or the diagram's own. Other arguments are those of
     `goalmeter.meg.targets`.
-
-    Example: in training the bell rings where the cheese is, and the mouse follows the cheese. A
-    goal about the bell explains that as well; when the bell is moved it no longer does.
-        >>> from goalmeter.demo.mouse import bell
-        >>> for goal in ("T", "R"):
-        ...     print(under_interventions(bell("S"), ["D"], [{"B": "left"}], targets=[goal]))
-        D towards some utility over T, nats
-          as it is      MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000
-          do(B = left)  MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000
-        D towards some utility over R, nats
-          as it is      MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000
-          do(B = left)  MEG 0.0000, original goal −0.2231 (refitted 0.0000), gap 0.2231
     """
     if isinstance(interventions, (Mapping, str)) or not isinstance(interventions, Iterable):
         raise InvalidParameterError(

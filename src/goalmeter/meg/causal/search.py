@@ -533,17 +533,10 @@ def search_known(
                 f"the best model's expected utility is in a gap, {ends[0]:.6g} to {ends[1]:.6g}, "
                 f"that no rationality attains"
             )
-    value = max(best.evidence, 0.0)
-    return SearchResult(
-        value=value,
-        rationality=rationality if value > 0.0 else 0.0,
-        utility=unit * best.utility + origin,
-        entropy=best.entropy,
-        policies=best.policies,
-        agreed=agreed,
-        starts=restarts,
-        note=note,
-    )
+    value, utility = max(best.evidence, 0.0), unit * best.utility + origin
+    rationality = rationality if value > 0.0 else 0.0
+    found = (value, rationality, utility, best.entropy, best.policies)
+    return SearchResult(*found, agreed, restarts, note)
 
 
 def scaled_task(
@@ -559,18 +552,9 @@ def scaled_task(
 
 def no_say(table: JointOutcomes) -> SearchResult:
     """Return the result where decisions have no say: the uniform model."""
-    uniform = 1.0 / table.choices
-    return SearchResult(
-        value=0.0,
-        rationality=0.0,
-        utility=float(table.expected(uniform)[0]),
-        entropy=table.maximum,
-        policies=uniform,
-        agreed=0,
-        starts=0,
-        note="the decisions have no say in the utility",
-        rank=0,
-    )
+    uniform, note = 1.0 / table.choices, "the decisions have no say in the utility"
+    utility = float(table.expected(uniform)[0])
+    return SearchResult(0.0, 0.0, utility, table.maximum, uniform, 0, 0, note, rank=0)
 
 
 def planned_evidence(

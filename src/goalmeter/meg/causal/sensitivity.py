@@ -31,6 +31,10 @@ from goalmeter.report.tables import data_frame, html_table
 
 MAX_SETS = 20_000  # more sets take too long to be what was meant
 _SETS_IN_A_CELL = 2  # sets that are written out in a cell
+# Fields of a row that are those of its result.
+_MEASURED = (
+    *("targets", "value", "upper_bound", "maximum", "fraction", "rationality", "goal", "recall"),
+)
 
 
 def set_text(names: Sequence[str]) -> str:
@@ -145,16 +149,6 @@ def sensitivity(
     those of `goalmeter.meg.targets`.
 
     Source: MEG paper (NeurIPS 2024), section 7 ("Choice of variables"), Theorem 4.1.
-
-    Example: the mouse's own position does not matter to it, the cheese does.
-        >>> from goalmeter.demo.mouse import example_1
-        >>> print(sensitivity(example_1(0.8), ["D"]))
-        MEG of D towards ...
-          T     0.192745 nats, 27.8% of 0.693147  ≤ {S, M}
-          S, M  0.192745 nats, 27.8% of 0.693147
-          S, T  0.192745 nats, 27.8% of 0.693147  ≤ {S, M}
-          M, T  0.192745 nats, 27.8% of 0.693147  ≤ {S, M}
-          M     0.000000 nats, 0.0% of 0.693147
     """
     query = ask(model, decisions, do)
     network = query.network
@@ -192,18 +186,9 @@ def sensitivity(
             restarts=restarts,
             rng=np.random.default_rng(seed),
         )
-        rows[names] = SensitivityRow(
-            targets=names,
-            value=result.value,
-            upper_bound=result.upper_bound,
-            maximum=result.maximum,
-            fraction=result.fraction,
-            rationality=result.rationality,
-            goal=result.goal,
-            recall=result.recall,
-            at_most=above[names],
-            note="; ".join(result.notes),
-        )
+        measured = {name: getattr(result, name) for name in _MEASURED}
+        note = "; ".join(result.notes)
+        rows[names] = SensitivityRow(**measured, at_most=above[names], note=note)
     # Values that differ by less than they are certified to are equal: small sets come first.
     ordered = sorted(rows.values(), key=lambda row: -round(row.value / tolerance))
     return Sensitivity(query.decisions, query.do, tuple(ordered))
