@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from goalmeter._types import ArrayLike
 from goalmeter.causal.elimination import Factor
 from goalmeter.causal.graph import Mechanism, Value
 from goalmeter.causal.network import CausalBayesianNetwork
-from goalmeter.tabular.arrays import as_floats, read_only, shape_text
+from goalmeter.tabular.arrays import Immutable, as_floats, read_only, shape_text
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import check_policy, rewards_of, uniform_policy
 
@@ -153,7 +153,7 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
 
 
 # --- Diagram --------------------------------------------------------------------------------------
-class InfluenceDiagram:
+class InfluenceDiagram(Immutable):
     """A causal influence diagram: chance, decision and utility nodes.
 
     Domains, parents and CPDs are those of `CausalBayesianNetwork`, of chance variables and
@@ -164,6 +164,7 @@ class InfluenceDiagram:
     Source: MEG paper (NeurIPS 2024), Definition 2.2.
     """
 
+    _copies = "with_policy(...) or do(...)"
     network: CausalBayesianNetwork  # that diagram and policy make
     decisions: tuple[str, ...]  # names, in the order given
     utilities: dict[str, Factor]
@@ -221,12 +222,6 @@ class InfluenceDiagram:
                 )
         made = {name: utility_of(network, [form]).factors[0] for name, form in utilities.items()}
         self.__dict__.update(network=network, decisions=names, utilities=made)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(
-            f"an InfluenceDiagram is immutable, so {name!r} cannot be set; make a changed copy "
-            f"with with_policy(...) or do(...)"
-        )
 
     def __repr__(self) -> str:
         return (

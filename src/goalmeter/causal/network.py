@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,12 +31,13 @@ from goalmeter.causal.graph import (
     conditional,
     reached,
 )
+from goalmeter.tabular.arrays import Immutable
 
 if TYPE_CHECKING:
     from goalmeter.report.diagram import Kind
 
 
-class CausalBayesianNetwork:
+class CausalBayesianNetwork(Immutable):
     """A causal Bayesian network over variables with finite, named domains.
 
     `domains` has the states of each variable, in the order in which variables are shown, and
@@ -92,21 +93,13 @@ class CausalBayesianNetwork:
         self.__dict__.update(name=name, variables=tuple(domains), order=order)
         self.__dict__.update(_domains=domains, _parents=parents, _cpds={**known, **made})
 
+    _copies = "do(...) or with_mechanism(...)"
     name: str  # what the model is called in tables and pictures
     variables: tuple[str, ...]
     order: tuple[str, ...]  # the variables, causes before effects
     _domains: dict[str, tuple[Value, ...]]
     _parents: dict[str, tuple[str, ...]]
     _cpds: dict[str, FloatArray]
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(
-            f"a CausalBayesianNetwork is immutable, so {name!r} cannot be set; make a changed "
-            f"copy with do(...) or with_mechanism(...)"
-        )
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a CausalBayesianNetwork is not pickled; write it with to_bif(path)")
 
     def __repr__(self) -> str:
         arrows = len(self.edges())

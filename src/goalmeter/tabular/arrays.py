@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -23,10 +23,6 @@ from goalmeter._errors import (
 )
 from goalmeter._files import check_sizes, reading, replacing
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
-
-if TYPE_CHECKING:
-    from goalmeter.tabular.mdp import TabularMDP
-
 
 SUM_TOLERANCE = 1e-9
 ROW_TOLERANCE = 1e-5  # rows of a policy may come from a network, in single precision
@@ -143,6 +139,21 @@ def read_only(array: AnyArray) -> AnyArray:
     return array
 
 
+class Immutable:
+    """A class whose attributes are set once, in its `__dict__`; `_copies` says how to change it."""
+
+    _copies = "replace(...)"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(
+            f"a {type(self).__name__} is immutable, so {name!r} cannot be set; make a changed copy "
+            f"with {self._copies}"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} is not pickled; write it to a file")
+
+
 # --- Archives -----------------------------------------------------------------------------------
 # Only numbers are read: unpickling an array of Python objects would run the file's code. The sizes
 # in the archive's directory are checked against a limit and against the heads of the arrays before
@@ -253,54 +264,6 @@ def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> AnyArr
 #     policy    policy [S, A] or [H, S, A]
 #     features  features [S, D]
 #     utility   utility [S], [S, A], [H, S] or [H, S, A]
-
-# Larger worlds are always written as successor lists: a dense array [S, A, S] is not even made.
-DENSE_FILE_ENTRIES = 1_000_000
-
-
-def read_mdp(path: str | Path) -> dict[str, Any]:
-    """The arguments of `TabularMDP` that an MDP file holds."""
-    arrays = load_arrays(
-        path,
-        required=("reward", "initial"),
-        optional=("transition", "next_state", "probability", "horizon", "discount"),
-    )
-    with naming(path):
-        # Either form is complete; a mixture leaves open which of them counts.
-        forms = sorted({"transition", "next_state", "probability"} & arrays.keys())
-        if forms not in (["transition"], ["next_state", "probability"]):
-            raise InvalidFileError(
-                f"the file holds {', '.join(forms) or 'no array'}, expected either transition "
-                f"[S, A, S], or next_state and probability [S, A, K]"
-            )
-        numbers = {name: arrays[name] for name in ("horizon", "discount") if name in arrays}
-        for name, array in numbers.items():
-            if array.ndim:
-                raise wrong_shape(name, array.shape, "a single number", InvalidFileError)
-        transition = tuple(arrays[name] for name in forms)
-        return {
-            "transition": transition if len(forms) == 2 else transition[0],
-            "reward": arrays["reward"],
-            "initial": arrays["initial"],
-            **{name: array.item() for name, array in numbers.items()},
-        }
-
-
-def write_mdp(mdp: TabularMDP, path: str | Path) -> Path:
-    """Write an MDP file, dense or as successor lists, whichever is smaller; returns its path."""
-    arrays: dict[str, ArrayLike] = {"reward": mdp.reward, "initial": mdp.initial}
-    next_state, probability = mdp.transition.to_successors()
-    dense_entries = mdp.n_states * mdp.n_actions * mdp.n_states
-    # A listed successor takes an index and a probability, twice the room of a dense entry.
-    if dense_entries > DENSE_FILE_ENTRIES or 2 * probability.size < dense_entries:
-        arrays |= {"next_state": next_state, "probability": probability}
-    else:
-        arrays["transition"] = mdp.transition.to_dense()
-    if mdp.horizon is not None:
-        arrays["horizon"] = mdp.horizon
-    if mdp.discount != 1.0:
-        arrays["discount"] = mdp.discount
-    return save_arrays(path, arrays)
 
 
 def load_policy(path: str | Path) -> FloatArray:

@@ -39,26 +39,19 @@ TIE_SHARE = 1e-12
 
 
 class SoftProblem(NamedTuple):
-    """B soft planning problems on one MDP.
-
-    `rationality` [B] is non-negative (signs are in the rewards); `log_reference` [T, A, S] is
-    None for the uniform policy; -inf in it forbids an action. `tie` [B or 1] is the absolute
-    difference in value below which two actions are tied at the first decision; at later ones
-    it shrinks with the discount of a finite horizon. A single problem whose states are those of
-    many worlds may have one rationality, [1, S, 1], and one tie, [S, 1], for each.
-    """
+    """B soft planning problems on one MDP."""
 
     mdp: TabularMDP
     rewards: Rewards
-    rationality: FloatArray
-    log_reference: FloatArray | None
+    rationality: FloatArray  # [B], non-negative: signs are in the rewards; [1, S, 1] of many worlds
+    log_reference: FloatArray | None  # [T, A, S]; -inf forbids an action; None for uniform
+    # Absolute difference in value below which two actions are tied at the first decision, [B or 1],
+    # or [S, 1] of many worlds; at later ones it shrinks with the discount of a finite horizon.
     tie: FloatArray
 
     def weight(self, step: int) -> float:
-        """What a unit of reward at a decision is worth at the first one.
-
-        Kept above underflow, so that late actions still differ where only their order counts.
-        """
+        """What a unit of reward at a decision is worth at the first one."""
+        # Kept above underflow, so that late actions still differ where only their order counts.
         return max(self.rewards.discount**step, 1e-300)
 
 
@@ -116,11 +109,10 @@ def backup(
     expected: FloatArray,
     decay: float = 1.0,
 ) -> Backup:
-    """Back up one block of states at decision `step` from the values one step later.
+    """Back up one block of states at decision `step` from the values `after` it.
 
-    `after` are the values after the decision and `expected` the expected next value of each of
-    their columns, [A, n, columns], which is overwritten. `decay` is their weight: the infinite
-    problem's discount; a finite problem's is in `task.rewards`.
+    The expected next value of each column, [A, n, columns], is overwritten. `decay` is its weight:
+    the infinite problem's discount; a finite problem's is in `task.rewards`.
     """
     mdp, rewards = task.mdp, task.rewards
     width, batch = after.hard.shape[-1], after.soft.shape[-1]

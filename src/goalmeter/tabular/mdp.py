@@ -9,20 +9,27 @@ import itertools
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidModelError, InvalidParameterError, require, shown
+from goalmeter._errors import (
+    InvalidFileError,
+    InvalidModelError,
+    InvalidParameterError,
+    require,
+    shown,
+)
 from goalmeter._names import listed
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.arrays import (
+    Immutable,
     as_floats,
     as_initial,
+    load_arrays,
     naming,
-    read_mdp,
     read_only,
-    write_mdp,
+    save_arrays,
     wrong_shape,
 )
 from goalmeter.tabular.transition import Transition
@@ -160,9 +167,10 @@ def _check_keys(level: Any, name: str, expected: str, size: int | None) -> None:
 
 # --- TabularMDP ---------------------------------------------------------------------------------
 MAX_HORIZON = 10_000_000  # measures keep a number for each state and decision
+DENSE_FILE_ENTRIES = 1_000_000  # larger worlds are written as successor lists, never made dense
 
 
-class TabularMDP:
+class TabularMDP(Immutable):
     """A finite Markov decision process with rewards on states or on state-action pairs.
 
     The agent makes decisions t = 0, 1, ... in states s_t and collects the reward of s_t (and
@@ -270,15 +278,6 @@ class TabularMDP:
         mdp._fill(transition, np.zeros(transition.n_states), initial, horizon, discount)
         return mdp
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(
-            f"a TabularMDP is immutable, so {name!r} cannot be set; "
-            f"make a changed copy with mdp.replace({name}=...)"
-        )
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a TabularMDP is not pickled; write it with mdp.to_npz(path)")
-
     @property
     def n_states(self) -> int:
         """Number of states, S."""
@@ -310,13 +309,43 @@ class TabularMDP:
     @classmethod
     def from_npz(cls, path: str | Path) -> TabularMDP:
         """Read an MDP file (format: `goalmeter.tabular.arrays`)."""
-        arguments = read_mdp(path)
+        optional = ("transition", "next_state", "probability", "horizon", "discount")
+        arrays = load_arrays(path, required=("reward", "initial"), optional=optional)
         with naming(path):
-            return cls(**arguments)
+            # Either form is complete; a mixture leaves open which of them counts.
+            forms = sorted({"transition", "next_state", "probability"} & arrays.keys())
+            if forms not in (["transition"], ["next_state", "probability"]):
+                raise InvalidFileError(
+                    f"the file holds {', '.join(forms) or 'no array'}, expected either transition "
+                    f"[S, A, S], or next_state and probability [S, A, K]"
+                )
+            numbers = {name: arrays[name] for name in ("horizon", "discount") if name in arrays}
+            for name, array in numbers.items():
+                if array.ndim:
+                    raise wrong_shape(name, array.shape, "a single number", InvalidFileError)
+            transition = tuple(arrays[name] for name in forms)
+            return cls(
+                transition if len(transition) == 2 else transition[0],
+                arrays["reward"],
+                initial=arrays["initial"],
+                **{name: array.item() for name, array in numbers.items()},
+            )
 
     def to_npz(self, path: str | Path) -> Path:
         """Write an MDP file (format: `goalmeter.tabular.arrays`); returns its path."""
-        return write_mdp(self, path)
+        arrays: dict[str, ArrayLike] = {"reward": self.reward, "initial": self.initial}
+        next_state, probability = self.transition.to_successors()
+        dense_entries = self.n_states * self.n_actions * self.n_states
+        # A listed successor takes an index and a probability, twice the room of a dense entry.
+        if dense_entries > DENSE_FILE_ENTRIES or 2 * probability.size < dense_entries:
+            arrays |= {"next_state": next_state, "probability": probability}
+        else:
+            arrays["transition"] = self.transition.to_dense()
+        if self.horizon is not None:
+            arrays["horizon"] = self.horizon
+        if self.discount != 1.0:
+            arrays["discount"] = self.discount
+        return save_arrays(path, arrays)
 
     @classmethod
     def from_gymnasium(
