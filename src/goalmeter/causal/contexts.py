@@ -20,12 +20,9 @@ from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.transition import Transition
 
 # --- Recall ---------------------------------------------------------------------------------------
-# DecisionNode D relies on decision D' if the best policy of D may depend on the policy of D': if a
-# cause of D' alone, a dummy parent, is not d-separated from the utility that D can influence,
-# given D and what D observes. If no decisions rely on each other in a circle (sufficient recall),
-# the decisions can be planned one after the other. MDPs have sufficient recall, and so has every
-# agent that remembers what it saw and did; an agent that forgets, or a team whose members do not
-# see each other, has not.
+# A decision D relies on D' if a cause of D' alone, a dummy parent, is not d-separated from the
+# utility that D can influence, given D and what D observes. If no decisions rely on each other in a
+# circle (sufficient recall), they can be planned one after the other.
 #
 # Source: Koller and Milch, Multi-agent influence diagrams (2003), s-reachability; Lauritzen and
 # Nilsson, Representing and solving decision problems with limited information (2001). That soft
@@ -75,16 +72,11 @@ def recall_of(
 
 
 # --- Contexts -------------------------------------------------------------------------------------
-# The states of the process are the contexts of the decisions, the joint values of what each
-# decision observes. With sufficient recall
-#
-# * each decision follows at most one other, so that the decisions form a forest;
-# * P(context of a next decision | decision, context) is the same whatever the policies are;
-# * each factor of the utility is paid by the last decision that influences it.
-#
-# So everything that policies and utilities are tried out on is worked out once, by elimination, and
-# what remains is an MDP whose decisions may lead to several next ones at once: the planner and the
-# measures of MDPs do the rest. A derivation is in docs/mathematics.md.
+# The states of the process are the contexts of the decisions, the joint values of what they see.
+# With sufficient recall each decision follows at most one other, P(context of the next | decision,
+# context) is the same whatever the policies are, and each factor of the utility is paid by the last
+# decision that influences it (docs/mathematics.md). So all of it is worked out once, by
+# elimination, and what remains is an MDP whose decisions may lead to several next ones at once.
 
 _ROUNDING = 1e-13  # differences below this share of the largest number are rounding
 _WEIGHT = "\0weight"  # the name of the axis of weights in a table of features

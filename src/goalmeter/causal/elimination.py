@@ -67,10 +67,8 @@ def _einsum(factors: Sequence[Factor], out: tuple[str, ...]) -> Factor:
 
 # --- Ordering -------------------------------------------------------------------------------------
 # opt_einsum's greedy contraction is fast and mostly good. Where the tables it leads to are large,
-# three orders of the graphical-model literature are tried as well: each wins on some networks by
-# orders of magnitude, and trying them costs milliseconds.
-#
-# All of them work on whole numbers, so that ties fall the same way in every process.
+# three orders of the graphical-model literature are tried as well. All of them work on whole
+# numbers, so that ties fall the same way in every process.
 #
 # Source: Kjaerulff, Triangulation of graphs (1990): minimum weight, and minimum fill by size.
 
@@ -214,10 +212,8 @@ def _one_by_one(
 
 
 # --- Elimination ----------------------------------------------------------------------------------
-# Only the CPDs that a query depends on take part (`separation`). Variables are summed out in the
-# best order found (`ordering`); `prepare` finds one order for many queries. Products that a query
-# forms on the way are kept under the names of what went into them, so the next query that needs
-# them finds them. Sizes are worked out before anything is allocated.
+# Only the CPDs that a query depends on take part. Products that a query forms on the way are kept
+# under the names of what went into them. Sizes are worked out before anything is allocated.
 #
 # Source: Zhang and Poole, A simple approach to Bayesian network computations (1994); Dechter,
 # Bucket elimination (1999).

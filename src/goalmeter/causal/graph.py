@@ -16,10 +16,9 @@ from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.arrays import as_floats, check_finite, normalised_rows, read_only, shape_text
 
 # --- Separation -----------------------------------------------------------------------------------
-# The Bayes ball: it starts at the targets, bounces through the graph as the given variables let
-# it, and marks what it meets. Variables that it leaves at the bottom are d-connected with the
-# targets; variables that it leaves at the top have CPDs that the conditional distribution depends
-# on.
+# The Bayes ball bounces from the targets through the graph as the given variables let it. Variables
+# that it leaves at the bottom are d-connected with the targets; the conditional distribution
+# depends on the CPDs of those that it leaves at the top.
 #
 # Source: Shachter, Bayes-Ball: The Rational Pastime (UAI 1998), section 3.
 

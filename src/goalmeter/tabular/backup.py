@@ -6,18 +6,11 @@ value. With the gap  G(s, a) = max_a' Q*(s, a') - Q*(s, a) >= 0  of each action,
     h(s)        = log sum_a reference(a | s) exp(-b G(s, a) + E[h(s')])
     log pi(a|s) = log reference(a | s) - b G(s, a) + E[h(s')] - h(s)
 
-h lies between -(decisions left) * log(A) (for a uniform reference) and 0 whatever b is, so nothing
-overflows, and nothing is lost when b is tiny. At b = infinity the penalty b * G is 0 on optimal
-actions and infinite on the others, which is the exact limit of the soft policy: optimal actions
-weighted by exp(E[h(s')]), not uniform. A negative rationality is the positive one for the negated
-utility.
-
-Derivatives in b travel in the same pass: with L = -dh/db the expected total gap of the
-soft policy (its regret) and C = d2h/db2,
+so nothing overflows, nothing is lost when b is tiny, and at b = infinity optimal actions are
+weighted by exp(E[h(s')]). A negative rationality is the positive one for the negated utility. With
+L = -dh/db the expected total gap of the soft policy (its regret) and C = d2h/db2,
 
     L = E_pi[G + E[L']]      C = E_pi[E[C']] + Var_{a ~ pi}(G + E[L'])
-
-so C counts only the variance that the agent's own choices cause, not the environment's.
 
 Source: MEG paper (NeurIPS 2024), Definition 5.2, Theorem 5.1, with the limit corrected.
 """

@@ -1,12 +1,8 @@
 """Decisions without sufficient recall: the best of all utilities over targets, and results.
 
-All utilities over the joint states of targets are linear in their weights: U = G y. Most of what
-one can add to such a utility changes no policy, and what does may do so on very different scales.
-Both are taken out with the expected features of random policies. Many utilities are tried, the
-evidence is followed uphill from the best (its gradient is that of the implicit function theorem)
-and the branches found are compared with fresh starts; the best directions are then searched as
-known utilities of any size, infinite ones and gaps included. A deterministic policy is predicted
-with certainty by every utility that is best for it alone; a linear programme looks for one.
+All utilities over the joint states of targets are linear in their weights, U = G y, of which only
+what changes policies is kept. Many are tried, the evidence is followed uphill from the best, and
+the best directions are searched as known utilities of any size. See docs/mathematics.md.
 
 Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4.
 """

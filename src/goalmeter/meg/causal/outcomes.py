@@ -23,11 +23,9 @@ from goalmeter.causal.elimination import Factor, sum_of_product
 from goalmeter.causal.network import CausalBayesianNetwork
 
 # --- Outcomes -------------------------------------------------------------------------------------
-# Without sufficient recall there is no order in which decisions can be planned, so the search
-# works on their joint outcomes: for each joint value x of all families (a decision and what it
-# observes) the weight w(x) that the world gives it, and what is then expected of the utility.
-# Under policies pi its probability is w(x) * prod_i pi_i(d_i | pa_i); neither w nor the expected
-# utility depends on the policies.
+# The search works on the joint outcomes of the decisions: for each joint value x of all families (a
+# decision and what it observes) the weight w(x) that the world gives it, and what is then expected
+# of the utility. Under policies pi its probability is w(x) * prod_i pi_i(d_i | pa_i).
 
 # Joint values of all families; the search passes over them many thousand times.
 MAX_ROWS = 2**17
@@ -236,19 +234,15 @@ def joint_outcomes(
 
 
 # --- Ascent ---------------------------------------------------------------------------------------
-# With the policies of the others fixed, b E[U] + H is concave in the policy of decision i and its
-# maximum is the softmax
+# With the policies of the others fixed, the best policy of decision i is the softmax
 #
 #     pi_i(d | c)  proportional to  exp( b E[U | c, d] + sum_{later j} E[-log pi_j | c, d] ),
 #
-# where only decisions j whose contexts D_i influences can differ with d. A step therefore never
-# decreases the objective. It is written as b times the gap to the best action, so it is exact for
-# every b: at infinity the best actions share the probability, weighted by the entropy that they
-# leave to the others. A negative b is a positive one for -U.
+# written as b times the gap to the best action, so that it is exact for every b: at infinity the
+# best actions share the probability, weighted by the entropy that they leave to the others.
 #
 # With a fixed E[U] = u, H is maximised by the augmented Lagrangian H + m (E[U] - u) - (r / 2)
-# (E[U] - u)^2. Its step is the same softmax at the b that satisfies b = m - r (E[U] - u), and m
-# becomes b after each sweep.
+# (E[U] - u)^2. Its step is the same softmax at the b with b = m - r (E[U] - u), which m becomes.
 #
 # Source: MEG paper (NeurIPS 2024), Definition 3.1; Hestenes and Powell (1969), multipliers.
 
@@ -378,11 +372,9 @@ def _multiplier(
 
 
 # --- Stationary points ----------------------------------------------------------------------------
-# At a stationary point of b E[U] + H each policy is the best answer to the others: log pi =
-# A(log pi), up to a constant in each context. Ascent approaches it at a linear rate; Newton's
-# method on the same equations finishes in a few steps, and their derivative says how the policies
-# move with the utility (the implicit function theorem). With a fixed E[U] = u, b is one more
-# unknown. K is the number of contexts and actions of all decisions together.
+# Policies that are best answers to each other, log pi = A(log pi) up to a constant in each context:
+# Newton's method finishes what ascent has begun, and the derivative of the equations says how the
+# policies move with the utility. With a fixed E[U] = u, b is one more unknown.
 
 # Equations of more unknowns than this are not formed; ascent alone has to do.
 MAX_UNKNOWNS = 600

@@ -1,12 +1,9 @@
 """Search for the maximum entropy policies that predict a policy best, without sufficient recall.
 
-E[U] is then multilinear in the policies, b E[U] + H is not concave in them, and maximum entropy
-policies are found by exact block ascent from many starts. A policy that is only a *local* maximum
-of the entropy at its expected utility is none, and may predict the measured policy better than the
-true one: in the extreme, it is the measured policy itself. So candidates with the same rationality,
-or the same expected utility, compete by objective first; the evidence decides among equals; and the
-result is compared with fresh random starts. Its value is a lower bound of MEG provided that the
-optima that were found are global.
+A policy that is only a *local* maximum of the entropy at its expected utility is none, and may
+predict the measured policy better than the true one. So candidates with the same rationality, or
+the same expected utility, compete by objective first; the evidence decides among equals; and the
+result is compared with fresh random starts. See docs/mathematics.md.
 
 Source: MEG paper (NeurIPS 2024), Definitions 3.1, 3.2 and 4.2 to 4.4.
 """
@@ -121,10 +118,8 @@ def stacked(candidates: Sequence[PolicyCandidate], *starts: FloatArray) -> Float
 
 
 # --- Maximisers -----------------------------------------------------------------------------------
-# Maximum entropy policies come in families with one parameter: the rationality b, or the expected
-# utility u. What maximises b E[U] + H has the most entropy at its expected utility. The converse
-# fails where the greatest entropy, as a function of u, is not concave: there is a gap of expected
-# utilities that no b attains, and the entropy is maximised at each fixed u.
+# Maximum entropy policies come in families by rationality b or, in gaps of expected utilities that
+# no b attains because the greatest entropy at u is not concave there, by expected utility u.
 
 _SWEEPS, _MORE_SWEEPS, _FIXED_SWEEPS, _FEW_SWEEPS = 80, 400, 320, 6
 # Probabilities that move by less in a sweep are left to Newton's method; by less than the second
@@ -296,9 +291,8 @@ def _distinct(policies: FloatArray, order: Sequence[int]) -> list[int]:
 
 
 # --- Curves ---------------------------------------------------------------------------------------
-# A family is followed along its parameter. It may jump, where one branch of maximisers overtakes
-# another, and its evidence jumps too. So values are inserted between neighbours that differ, until
-# they are linked or the jump is located.
+# A family jumps where one branch of maximisers overtakes another. So values are inserted between
+# neighbours that differ, until they are linked or the jump is located.
 
 # Neighbours whose best policies differ by less, in decisions of the measured policy, are linked.
 _LINKED = 0.12
@@ -535,8 +529,8 @@ def search_known(
             )
     value, utility = max(best.evidence, 0.0), unit * best.utility + origin
     rationality = rationality if value > 0.0 else 0.0
-    found = (value, rationality, utility, best.entropy, best.policies)
-    return SearchResult(*found, agreed, restarts, note)
+    attained = (value, rationality, utility, best.entropy, best.policies)
+    return SearchResult(*attained, agreed, restarts, note)
 
 
 def scaled_task(

@@ -1,10 +1,7 @@
 """Sensitivity of goal-directedness to the choice of targets.
 
-MEG depends on the variables that it is measured with respect to. The table answers by trying them
-all. Two facts of the graph save work and make the table readable:
-
-* if the decisions are d-separated from T given S, then MEG_T <= MEG_S (Theorem 4.1);
-* if S is a part of T, then MEG_S <= MEG_T, so with the first both are equal.
+Two facts of the graph save work and make the table readable: if the decisions are d-separated from
+T given S, then MEG_T <= MEG_S (Theorem 4.1); if S is a part of T, then MEG_S <= MEG_T.
 
 Source: MEG paper (NeurIPS 2024), Definition 4.4, Theorem 4.1, section 7.
 """

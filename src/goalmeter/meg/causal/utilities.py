@@ -38,17 +38,11 @@ if TYPE_CHECKING:
 
 
 # --- Coordinates of linear classes ----------------------------------------------------------------
-# Most of what one can add to a utility over targets changes no policy: a constant, a constant for
-# each value of something out of reach, anything about outcomes that never come about. And what
-# does change policies may do so on very different scales, where a decision has a small part in a
-# large world. Both are taken out beforehand: with psi [rows, D] the derivative of the uniform
-# policy's log-probabilities in the weights, psi = W diag(s) V^T, the class is fitted in the
-# coordinates s V^T of its weights. Their number is the rank of what the decisions can do, often far
-# below the number of outcomes.
-#
-# Large classes are fitted in their own weights: there features are probabilities of outcomes,
-# which `goalmeter.meg.visit_matching` can count, and zeros mark what never occurs. Only
-# what is shown of them is projected on the range of V.
+# Most of what one can add to a utility over targets changes no policy, and what does may do so on
+# very different scales. Both are taken out beforehand: with psi = W diag(s) V^T the derivative of
+# the uniform policy's log-probabilities in the weights, [rows, D], the class is fitted in the
+# coordinates s V^T of its weights. Large classes are fitted in their own weights, where features
+# are probabilities of outcomes, which `goalmeter.meg.visit_matching` can count.
 
 _NULL_SHARE = 1e-12  # singular values below this share of the largest are rounding
 # Multiplications that the singular values of a class may take; larger ones are fitted as they are.
