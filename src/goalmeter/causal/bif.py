@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from goalmeter.causal.network import CausalBayesianNetwork
 
 
-# Of all tables of a file together: a quarter of a gigabyte of doubles.
-MAX_ENTRIES = 2**25
+MAX_ENTRIES = 2**25  # of all tables of a file together: a quarter of a gigabyte of doubles
 MAX_AXES = 32  # of arrays of NumPy 1; one of them is the variable's own
 _DIGITS = frozenset("0123456789+-.eE")
 

@@ -264,10 +264,7 @@ class InfluenceDiagram(Immutable):
         return diagram.utility.expected(diagram.network)
 
     def svg(self, *, targets: Sequence[str] = (), name: str = "diagram") -> str:
-        """Return a picture as an <svg> element: decisions square, utilities diamond, chance round.
-
-        Targets are framed twice; ids begin with the picture's `name`, unique on the page.
-        """
+        """A picture as an <svg> element: decisions square, utilities diamond, chance round."""
         from goalmeter.report.diagram import svg_text
 
         return svg_text(*self._graph(), targets=self.network.check_names(targets), name=name)

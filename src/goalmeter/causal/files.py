@@ -35,10 +35,7 @@ MODEL_FORMATS: dict[str, Callable[[str | Path], NetworkParts]] = {
 
 
 def load_model(path: str | Path) -> CausalBayesianNetwork:
-    """Read a network, in the format that the file's name tells: one of `MODEL_FORMATS`, or .gz.
-
-    The name "asia" is the example network that comes with the package.
-    """
+    """Read a network, in the format that the file's name tells; "asia" comes with the package."""
     if str(path) == EXAMPLE and not Path(path).exists():
         path = Path(__file__).with_name(f"{EXAMPLE}.bif")
     name = Path(path).name.lower().removesuffix(".gz")

@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 
 
 # --- Model files ----------------------------------------------------------------------------------
-# Rounded rows. Published networks give probabilities to a few decimals, so a row may miss 1: by up
-# to 3e-7 in the 24 networks that pgmpy ships, by more in files written by hand. A row that misses
-# by at most `ROW_TOLERANCE` is divided by its sum; a larger miss is an error of the file.
+# Published networks give probabilities to a few decimals. A row that misses 1 by at most
+# `ROW_TOLERANCE` is divided by its sum; a larger miss is an error of the file.
 
-# Of the text of a file, unpacked; the largest network that pgmpy ships has 5.5 million.
-MAX_BYTES = 2**26
+MAX_BYTES = 2**26  # of a file, unpacked; the largest network that pgmpy ships has 5.5 million
 ROW_TOLERANCE = 1e-3
 NO_NAMES = frozenset({"", "unknown", "UNTITLED"})  # of bnlearn and pgmpy for a network without one
 
@@ -178,8 +176,7 @@ def _element(tag: str, name: str) -> str:
 
 # --- Pgmpy models ---------------------------------------------------------------------------------
 # A model is read by what it offers, so reading one does not import pgmpy; making one does. States
-# and their types stay as they are. pgmpy takes columns that miss 1 by up to 0.01; here the rule of
-# files holds (`model_files`): up to 1e-3 they are divided by their sum, more is refused.
+# and their types stay as they are; the rule of files holds for columns that miss 1.
 
 
 def read_pgmpy(model: Any) -> NetworkParts:

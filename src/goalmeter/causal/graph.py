@@ -61,8 +61,7 @@ Value = str | int | float | bool
 Mechanism = ArrayLike | Callable[..., Any]
 
 SUM_TOLERANCE = 1e-9
-# Entries of one CPD: half a gigabyte of doubles.
-MAX_ENTRIES = 2**26
+MAX_ENTRIES = 2**26  # of one CPD: half a gigabyte of doubles
 
 
 def conditional(

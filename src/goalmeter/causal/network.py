@@ -180,11 +180,9 @@ class CausalBayesianNetwork(Immutable):
     def is_d_separated(
         self, xs: Iterable[str], ys: Iterable[str], given: Iterable[str] = ()
     ) -> bool:
-        """Return whether the graph implies that xs and ys are independent given a set of variables.
+        """Return whether the graph implies that xs and ys are independent given other variables.
 
-        Variables in `given` are known, so they never count as connected.
-
-        Source: Pearl, Causality (2009), section 1.2.3.
+        Source: Pearl, Causality (2009), section 1.2.3. Given variables never count as connected.
         """
         known = frozenset(self.check_names(given))
         left = frozenset(self.check_names(xs)) - known
@@ -231,10 +229,7 @@ class CausalBayesianNetwork(Immutable):
     def do(
         self, values: Mapping[str, object] | None = None, /, **named: object
     ) -> CausalBayesianNetwork:
-        """Intervene by truncated factorisation: X has no causes any more and is x for certain.
-
-        Source: MEG paper (NeurIPS 2024), Definition 2.1 (truncated factorisation).
-        """
+        """Intervene by truncated factorisation: X has no causes any more and is x for certain."""
         wanted = {**(values or {}), **named}
         self.check_names(wanted, "do: variable")
         points = {x: np.eye(self.size(x))[self.index(x, value)] for x, value in wanted.items()}

@@ -103,7 +103,6 @@ def _reward(
 
 
 # Source: the paper's appendix on prompts, with the layout of its code.
-
 MEANINGS = {
     AGENT: "agent",
     WALL: "wall",

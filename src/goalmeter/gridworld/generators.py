@@ -14,8 +14,7 @@ from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, BoolArray, IntArray
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 
-# A seed has to give the same grid on any machine and version. Python guarantees that of
-# `Random(seed).random()` only, and NumPy of no distribution.
+# Python guarantees the same draws on any machine for `Random(seed).random()` only, NumPy for none.
 
 T = TypeVar("T")
 

@@ -101,10 +101,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     closer to the goal; `distance`, the steps that are left, -1 if there is no way.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
-        "render_modes": ["rgb_array"],
-        "render_fps": 10,
-    }
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}  # type: ignore[misc]
 
     def __init__(
         self,
@@ -301,10 +298,7 @@ class KeyNoDoorEnv(KeyDoorEnv):
 
 
 class TwoPathKeyEnv(WorldEnv):
-    """`goalmeter/TwoPathKey-v0`: two equal ways, see `gridworld.two_paths`.
-
-    Without `key` it is the control, the same grid without the key.
-    """
+    """`goalmeter/TwoPathKey-v0`: two equal ways (`gridworld.two_paths`), or the control."""
 
     def __init__(self, *, key: bool = True, **options: Any) -> None:
         super().__init__(partial(_two_paths, key), **options)

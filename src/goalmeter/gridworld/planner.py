@@ -146,7 +146,6 @@ def plan(world: GridWorld) -> Plan:
 
 def plans(worlds: Sequence[GridWorld]) -> Plans:
     """The shortest ways in some worlds of one shape."""
-    # Arrays of worlds can be stacked only where states have the same numbers.
     shapes = {world.shape for world in worlds}
     if len(shapes) != 1:
         raise InvalidParameterError(
@@ -157,9 +156,7 @@ def plans(worlds: Sequence[GridWorld]) -> Plans:
     return Plans(tuple(worlds), successors, _distances(successors, goals))
 
 
-# As many as the largest suite of the paper has worlds, 1,500: each is asked for when its tasks are
-# made, walked through and measured.
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=2048)  # the largest suite of the paper has 1,500 worlds
 def planned(world: GridWorld) -> Plan:
     """The plan of a world; those that were asked for lately are remembered."""
     return plan(world)

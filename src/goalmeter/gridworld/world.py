@@ -166,16 +166,12 @@ class GridWorld:
             place: Cell | None = getattr(self, name)
             if place is None:
                 continue
-            wrong = ""
-            if not (0 <= place.row < rows and 0 <= place.column < columns):
-                wrong = f"outside the {rows} x {columns} grid"
-            elif walls[place]:
-                wrong = "where there is a wall"
-            elif place in seen:
-                wrong = f"where the {seen[place]} is"
-            if wrong:
+            outside = not (0 <= place.row < rows and 0 <= place.column < columns)
+            if outside or walls[place] or place in seen:
+                taken = f"where the {seen.get(place, 'wall')} is"
                 raise InvalidParameterError(
-                    f"{name} is at row {place.row}, column {place.column}, {wrong}"
+                    f"{name} is at row {place.row}, column {place.column}, "
+                    f"{f'outside the {rows} x {columns} grid' if outside else taken}"
                 )
             seen[place] = name
         if self.neutral is not None and (self.key is not None or self.door is not None):
@@ -189,8 +185,7 @@ class GridWorld:
 
 # --- Transforms -----------------------------------------------------------------------------------
 # The first three are isometries: distances and optimal actions stay the same once the actions are
-# relabelled. Exchanging start and goal keeps only the length of the shortest path, so a difference
-# in accuracy need not be the agent's. The paper (section 4.2) counts all four as equally difficult.
+# relabelled. Exchanging start and goal keeps only the length of the shortest path.
 
 Placed = Callable[[Cell, tuple[int, int]], Cell]
 
@@ -211,10 +206,6 @@ class Transform:
     def action(self, action: int) -> int:
         """The action of the transformed world that does what this one does in the original."""
         return self.actions[action]
-
-    def original_action(self, action: int) -> int:
-        """The action of the original that does what this one does in the transformed world."""
-        return self.actions.index(action)
 
     def __call__(self, world: GridWorld) -> GridWorld:
         """The world in the new frame."""
@@ -253,8 +244,7 @@ TRANSFORMS: dict[str, Transform] = {t.name: t for t in (REFLECT, ROTATE, TRANSPO
 # --- Contents -------------------------------------------------------------------------------------
 # Two seeds can draw the same maze, so grids are held out by content: walls and goal, up to
 # rotations and reflections, whatever the key, door and start. Empty rooms and mazes of size 5 have
-# too few contents (3 rooms of size 5, 15 of size 11, at most 7 mazes), so there the start counts
-# too; a walk from such a start can pass through cells whose pair with the goal was taught.
+# too few contents, so there the start counts too.
 
 HELD_OUT_ONE_IN = 4
 _FEW_CONTENTS_SIZE = 5  # up to this size the start counts
