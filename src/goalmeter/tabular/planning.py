@@ -107,38 +107,35 @@ class StationarySolver:
         return self.solve(right, transpose=transpose)
 
 
-def fixed_point(task: SoftProblem) -> Columns:
-    """V* [S, B or 1] and h [S, B] of every problem."""
+def fixed_point(task: SoftProblem, *, derivatives: bool = False) -> Columns:
+    """V* [S, B or 1] and h [S, B] of every problem, and if wanted the derivatives L and C of h."""
     width, batch = task.rewards.array.shape[-1], task.rationality.shape[0]
     # A scan over rationalities of both signs has two utilities, repeated: each is solved once.
     solved: dict[bytes, FloatArray] = {}
-    hard = []
+    values = []
     for single in (_one_problem(task, i) for i in range(width)):
         utility = single.rewards.array.tobytes() + single.tie.tobytes()
         if utility not in solved:
             solved[utility] = _hard_values(single)
-        hard.append(solved[utility])
-    soft = [_soft_values(_one_problem(task, i), hard[min(i, width - 1)]) for i in range(batch)]
-    return Columns(np.concatenate(hard, axis=1), np.concatenate(soft, axis=1), None, None)
-
-
-def with_derivatives(task: SoftProblem) -> Columns:
-    """V*, h, and the derivatives L and C [S, B] of h, at the fixed point."""
-    fixed = fixed_point(task)
-    loss, spread = np.zeros_like(fixed.soft), np.zeros_like(fixed.soft)
-    for i in range(task.rationality.shape[0]):
-        single, zero = _one_problem(task, i), np.zeros((task.mdp.n_states, 1))
-        hard = fixed.hard[:, i % fixed.hard.shape[1]][:, None]
-        at = Columns(hard, fixed.soft[:, i : i + 1], zero, zero)
-        backup = backup_all(single, 0, at, single.mdp.discount)
-        assert backup.loss is not None
-        solver = _policy_solver(single, backup.policy[..., 0])
-        loss[:, i : i + 1] = solver.solve(backup.loss)
+        values.append(solved[utility])
+    each = [_one_problem(task, i) for i in range(batch)]
+    softs = [_soft_values(single, values[i % width]) for i, single in enumerate(each)]
+    hard, soft = np.concatenate(values, axis=1), np.concatenate(softs, axis=1)
+    if not derivatives:
+        return Columns(hard, soft, None, None)
+    loss, spread = np.zeros_like(soft), np.zeros_like(soft)
+    for i, single in enumerate(each):
+        zero, discount = np.zeros((task.mdp.n_states, 1)), single.mdp.discount
+        at = Columns(values[i % width], softs[i], zero, zero)
+        done = backup_all(single, 0, at, discount)
+        assert done.loss is not None
+        solver = _policy_solver(single, done.policy[..., 0])
+        loss[:, i : i + 1] = solver.solve(done.loss)
         # The spread counts the variance of the gaps to come, so it needs the finished losses.
-        backup = backup_all(single, 0, at._replace(loss=loss[:, i : i + 1]), single.mdp.discount)
-        assert backup.spread is not None
-        spread[:, i : i + 1] = solver.solve(backup.spread)
-    return Columns(fixed.hard, fixed.soft, loss, spread)
+        done = backup_all(single, 0, at._replace(loss=loss[:, i : i + 1]), discount)
+        assert done.spread is not None
+        spread[:, i : i + 1] = solver.solve(done.spread)
+    return Columns(hard, soft, loss, spread)
 
 
 def _policy_solver(task: SoftProblem, policy: FloatArray) -> StationarySolver:
@@ -361,7 +358,7 @@ def backward(task: SoftProblem, visit: Visit | None = None, *, derivatives: bool
     """
     mdp = task.mdp
     if mdp.horizon is None:
-        after = with_derivatives(task) if derivatives else fixed_point(task)
+        after = fixed_point(task, derivatives=derivatives)
         if visit is not None:
             _sweep(task, 0, after, None, visit, mdp.discount)
         return after

@@ -367,26 +367,19 @@ class Transition:
 
     def to_dense(self) -> FloatArray:
         """P as [S, A, S]; for small worlds and for tests."""
-        out = np.empty((self.n_states, self.n_actions, self.n_states))
-        for block in self.blocks:
-            full = block.matrix if isinstance(block.matrix, np.ndarray) else block.matrix.toarray()
-            rows = full.reshape(self.n_actions, block.size, self.n_states)
-            out[block.states] = rows.transpose(1, 0, 2)
-        return out
+        dense = self.by_action().toarray().reshape(self.n_actions, self.n_states, self.n_states)
+        return np.ascontiguousarray(dense.transpose(1, 0, 2))
 
     def to_successors(self) -> tuple[AnyArray, FloatArray]:
         """Successor lists (next_state, probability), each [S, A, K], padded with zeros."""
-        compressed = [block.compressed for block in self.blocks]
-        width = max(int(np.diff(m.indptr).max()) for m in compressed)
-        next_state = np.zeros((self.n_states, self.n_actions, width), dtype=np.int64)
-        probability = np.zeros((self.n_states, self.n_actions, width))
-        for block, m in zip(self.blocks, compressed, strict=True):
-            length = np.diff(m.indptr)
-            slot = np.arange(m.nnz) - np.repeat(m.indptr[:-1], length)
-            action, state = np.divmod(np.repeat(np.arange(m.shape[0]), length), block.size)
-            state += block.start
-            next_state[state, action, slot] = m.indices
-            probability[state, action, slot] = m.data
+        rows = self.by_action()
+        length = np.diff(rows.indptr)
+        slot = np.arange(rows.nnz) - np.repeat(rows.indptr[:-1], length)
+        action, state = np.divmod(np.repeat(np.arange(len(length)), length), self.n_states)
+        shape = (self.n_states, self.n_actions, int(length.max()))
+        next_state, probability = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        next_state[state, action, slot] = rows.indices
+        probability[state, action, slot] = rows.data
         return next_state, probability
 
 
