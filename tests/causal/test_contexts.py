@@ -14,12 +14,7 @@ from oracles import random_diagrams as diagrams
 
 from goalmeter._types import FloatArray
 from goalmeter.causal import CausalBayesianNetwork
-from goalmeter.causal.contexts import (
-    DecisionProcess,
-    decision_process,
-    neutral_network,
-    recall_of,
-)
+from goalmeter.causal.contexts import DecisionProcess, decision_process, neutral_network, recall_of
 
 SOLVABLE = [
     (family, seed, policy)

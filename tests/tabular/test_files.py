@@ -22,11 +22,7 @@ from goalmeter._errors import (
 )
 from goalmeter.tabular import TabularMDP
 from goalmeter.tabular import arrays as files
-from goalmeter.tabular.trajectories import (
-    Trajectories,
-    load_trajectories,
-    save_trajectories,
-)
+from goalmeter.tabular.trajectories import Trajectories, load_trajectories, save_trajectories
 
 GOOD: dict[str, Any] = {
     "transition": [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]],

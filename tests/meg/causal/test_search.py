@@ -9,25 +9,14 @@ import pytest
 from causal.models import network_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from meg.causal.searches import (
-    LOG2,
-    entropy,
-    grid_entropy,
-    known,
-    searched,
-    seeds,
-    several,
-    team,
-)
+from meg.causal.searches import LOG2, entropy, grid_entropy, known, searched, seeds, several, team
 from oracles import random_diagrams as diagrams
 
 from goalmeter import meg
 from goalmeter.causal import utility_of
 from goalmeter.causal.contexts import recall_of
 from goalmeter.meg.causal.insufficient_recall import search
-from goalmeter.meg.causal.outcomes import (
-    joint_outcomes,
-)
+from goalmeter.meg.causal.outcomes import joint_outcomes
 
 
 def test_a_team_that_mostly_matches() -> None:
