@@ -168,10 +168,11 @@ class Transition:
 
         Entries with probability 0 are padding: their `next_state` only has to be a state.
         """
-        if next_state.ndim != 3 or next_state.shape != probability.shape:
+        if next_state.ndim != 3 or next_state.shape != probability.shape or not next_state.size:
             raise InvalidModelError(
                 f"next_state has shape {shape_text(next_state.shape)} and probability "
-                f"{shape_text(probability.shape)}, expected the same shape [S, A, K]"
+                f"{shape_text(probability.shape)}, expected the same shape [S, A, K], at least one "
+                f"state, action and successor"
             )
         if next_state.dtype.kind not in "iu":
             raise InvalidModelError(
@@ -179,11 +180,6 @@ class Transition:
                 f"it holds the index of each successor state"
             )
         n_states, n_actions, width = next_state.shape
-        if next_state.size == 0:
-            raise InvalidModelError(
-                f"next_state has shape {shape_text(next_state.shape)}, expected at least one "
-                f"state, action and successor"
-            )
         # Two passes without a temporary array; which entry is wrong is sought only if one is.
         if next_state.min() < 0 or next_state.max() >= n_states:
             bad = (next_state < 0) | (next_state >= n_states)

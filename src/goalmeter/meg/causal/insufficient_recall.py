@@ -35,7 +35,6 @@ from goalmeter.meg.causal.search import (
     Family,
     PolicyCandidate,
     SearchResult,
-    SearchTask,
     near_measured,
     no_say,
     random_policies,
@@ -104,14 +103,14 @@ class _TargetSearch:
         if keep.any():
             features = features - 0.5 * (features.min(axis=0) + features.max(axis=0))
         self.table = table.with_features(features)
-        self.plain = SearchTask(self.table, np.zeros(len(table.weight)), measured, visits)
+        self.plain = Family(self.table, np.zeros(len(table.weight)), measured, visits, rng)
 
     def family(self, y: FloatArray) -> tuple[Family, float]:
         """Return the utility G y in a unit of its own, and the b that stands for 1."""
         value = self.table.features @ y
         spread = float(np.ptp(value))
         unit = float(2.0 ** np.ceil(np.log2(spread))) if spread > 0 else 1.0
-        return Family(replace(self.plain, value=value / unit), self.rng, 1.0), unit
+        return replace(self.plain, value=value / unit), unit
 
     def maximiser(self, y: FloatArray, start: PolicyCandidate) -> UtilityTrial:
         """Return the end of an ascent at y."""
@@ -192,9 +191,9 @@ class _TargetSearch:
             if trial.model.evidence > best.model.evidence:
                 best = trial
             family, b = self.family(trial.y)
-            at = Linearised(self.table, family.task.value, b, trial.model.policies)
+            at = Linearised(self.table, family.value, b, trial.model.policies)
             try:
-                # The task's value is G y / b, so weights count b times as much.
+                # The family's value is G y / b, so weights count b times as much.
                 slope = at.gradient(self.plain.visits) / b
             except np.linalg.LinAlgError:
                 return _LOST, np.zeros_like(z)
@@ -242,7 +241,7 @@ class _TargetSearch:
     def agreed(self, trial: UtilityTrial, n: int) -> int | None:
         """Return how many fresh starts end as well as a trial; None if one ends better."""
         family, b = self.family(trial.y)
-        mine = family.task.candidate(b, trial.model.policies)
+        mine = family.candidate(b, trial.model.policies)
         ((best, agreed),) = family.maximise([b], [random_policies(self.table, n, self.rng)])
         reached, fresh = family.objectives_of(b, [mine, best[0]])
         if fresh > reached + family.slack(b) + _TIE:
@@ -299,7 +298,7 @@ class _TargetSearch:
         if len(trial.model.policies) > MAX_UNKNOWNS:
             return None
         try:
-            moves = Linearised(self.table, family.task.value, b, trial.model.policies).moves()
+            moves = Linearised(self.table, family.value, b, trial.model.policies).moves()
         except np.linalg.LinAlgError:
             return None
         weighted = np.sqrt(self.plain.visits)[:, None] * moves

@@ -88,17 +88,14 @@ class JointOutcomes:
         """Return the CPDs of the decisions, [K]."""
         return np.concatenate([network.cpd(d).reshape(-1) for d in self.decisions])
 
-    def total(self, decision: int, values: FloatArray) -> FloatArray:
-        """Numbers of each row, [R(, B)], added up by context and action, [C * A(, B)]."""
-        return np.asarray(self._adders[decision] @ values)
-
     def totals(self, values: Sequence[FloatArray]) -> FloatArray:
-        """Return the totals of numbers of each row, [R(, B)] for each decision: [K(, B)]."""
-        return np.concatenate([self.total(i, rows) for i, rows in enumerate(values)])
+        """Return numbers of each row, [R(, B)] for each decision, added up: [K(, B)]."""
+        pairs = zip(self.adders, values, strict=True)
+        return np.concatenate([np.asarray(adder @ rows) for adder, rows in pairs])
 
     @cached_property
-    def _adders(self) -> list[Any]:
-        """For each decision the matrix that adds rows up, [C * A, R]."""
+    def adders(self) -> list[Any]:
+        """For each decision the matrix that adds rows up by context and action, [C * A, R]."""
         out: list[Any] = []
         for at, place in zip(self.slices, self.place, strict=True):
             where = (np.ones(len(place)), (place - at.start, np.arange(len(place))))
@@ -268,17 +265,17 @@ def prospects_of(
     table: JointOutcomes, utility: FloatArray, policies: FloatArray, i: int
 ) -> Prospects:
     """Return what decision `i` faces; utility [R, 1] or [R, B], policies [K, B]."""
-    shape = (table.contexts[i], table.actions[i], -1)
+    adder, shape = table.adders[i], (table.contexts[i], table.actions[i], -1)
     chance = table.probability(policies, without=i)
-    mass = table.total(i, chance).reshape(shape)
+    mass = np.asarray(adder @ chance).reshape(shape)
     # Sums over a context become expectations in it; a context without mass keeps its zeros.
     known = np.where(mass > 0, mass, 1.0)
-    paid = table.total(i, chance * utility).reshape(shape) / known
+    paid = np.asarray(adder @ (chance * utility)).reshape(shape) / known
     spare = np.zeros_like(paid)
     if table.later[i]:
         surprise = -safe_log(policies)
         surprises = sum(surprise[table.place[j]] for j in table.later[i])
-        spare = table.total(i, chance * surprises).reshape(shape) / known
+        spare = np.asarray(adder @ (chance * surprises)).reshape(shape) / known
     return Prospects(mass, paid, spare)
 
 

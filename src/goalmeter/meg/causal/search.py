@@ -40,42 +40,10 @@ class PolicyCandidate(NamedTuple):
     """Policies that maximise an objective, as far as the search can tell."""
 
     policies: FloatArray  # [K]
-    rationality: float  # b at which they are stationary; in the task's unit
-    utility: float  # E[U], in the task's unit
+    rationality: float  # b at which they are stationary; in the family's unit
+    utility: float  # E[U], in the family's unit
     entropy: float  # H, nats
     evidence: float  # nats
-
-
-@dataclass(frozen=True, eq=False)
-class SearchTask:
-    """A utility in a unit in which it varies by about 1, and the policy to be predicted."""
-
-    table: JointOutcomes
-    value: FloatArray  # the utility of each row, [R]
-    measured: FloatArray  # the policy, [K]
-    visits: FloatArray  # the frequency of each context and action, [K]
-
-    def evidence(self, policies: FloatArray) -> FloatArray:
-        """Evidence for models [K(, B)], nats, [] or [B]."""
-        return self.table.evidence(self.visits, policies)
-
-    @property
-    def ceiling(self) -> float:
-        """The evidence of the measured policy for itself, nats: no model has more."""
-        return float(self.evidence(self.measured))
-
-    def distance(self, first: PolicyCandidate, second: PolicyCandidate) -> float:
-        """Return the difference of two models where the measured policy goes, in decisions."""
-        visits = self.table.split(self.visits)
-        moves = self.table.split(np.abs(first.policies - second.policies))
-        pairs = zip(visits, moves, strict=True)
-        return sum(float(seen.sum(axis=1) @ moved.sum(axis=1)) / 2 for seen, moved in pairs)
-
-    def candidate(self, b: float, policies: FloatArray) -> PolicyCandidate:
-        """Return policies [K] with what they attain."""
-        utility, entropy = self.table.score(self.value[:, None], policies[:, None])
-        attained = float(utility[0]), float(entropy[0]), float(self.evidence(policies))
-        return PolicyCandidate(policies, b, *attained)
 
 
 class SearchResult(NamedTuple):
@@ -138,16 +106,39 @@ _BATCH = 2**21  # numbers in one pass over a batch of ascents
 Maximisers = tuple[list[PolicyCandidate], int]
 
 
+@dataclass(frozen=True, eq=False)
 class Family:
-    """Maximum entropy policies of a task by rationality, or in a gap by expected utility.
+    """Maximum entropy policies for a utility by rationality, or in a gap by expected utility."""
 
-    `scale` is a typical rationality; in a gap, the initial multiplier.
-    """
+    table: JointOutcomes
+    value: FloatArray  # the utility of each row, [R], in a unit in which it varies by about 1
+    measured: FloatArray  # the policy to be predicted, [K]
+    visits: FloatArray  # the frequency of each context and action, [K]
+    rng: Generator
+    scale: float = 1.0  # a typical rationality; in a gap, the initial multiplier
+    fixed: bool = False  # whether the parameter is the expected utility
 
-    def __init__(
-        self, task: SearchTask, rng: Generator, scale: float, *, fixed: bool = False
-    ) -> None:
-        self.task, self.rng, self.scale, self.fixed = task, rng, scale, fixed
+    def evidence(self, policies: FloatArray) -> FloatArray:
+        """Evidence for models [K(, B)], nats, [] or [B]."""
+        return self.table.evidence(self.visits, policies)
+
+    @property
+    def ceiling(self) -> float:
+        """The evidence of the measured policy for itself, nats: no model has more."""
+        return float(self.evidence(self.measured))
+
+    def distance(self, first: PolicyCandidate, second: PolicyCandidate) -> float:
+        """Return the difference of two models where the measured policy goes, in decisions."""
+        visits = self.table.split(self.visits)
+        moves = self.table.split(np.abs(first.policies - second.policies))
+        pairs = zip(visits, moves, strict=True)
+        return sum(float(seen.sum(axis=1) @ moved.sum(axis=1)) / 2 for seen, moved in pairs)
+
+    def candidate(self, b: float, policies: FloatArray) -> PolicyCandidate:
+        """Return policies [K] with what they attain."""
+        utility, entropy = self.table.score(self.value[:, None], policies[:, None])
+        attained = float(utility[0]), float(entropy[0]), float(self.evidence(policies))
+        return PolicyCandidate(policies, b, *attained)
 
     def slack(self, at: float) -> float:
         """Nats within which objectives are equal; b E[U] of a large b has few decimals."""
@@ -184,7 +175,7 @@ class Family:
         ends = np.cumsum([s.shape[1] for s in starts])
         owner = np.repeat(np.asarray(at, dtype=np.float64), np.diff(ends, prepend=0))
         policies, b = np.concatenate(starts, axis=1), np.zeros(len(owner))
-        batch = max(1, _BATCH // len(self.task.value))
+        batch = max(1, _BATCH // len(self.value))
         for begin in range(0, len(owner), batch):
             part = slice(begin, begin + batch)
             policies[:, part], b[part] = self._ascended(owner[part], policies[:, part])
@@ -196,14 +187,14 @@ class Family:
     def _ascended(
         self, at: FloatArray, policies: FloatArray, sweeps: int = _SWEEPS, tolerance: float = _NEAR
     ) -> tuple[FloatArray, FloatArray]:
-        table, value = self.task.table, self.task.value[:, None]
+        table, value = self.table, self.value[:, None]
         if not self.fixed:
             return ascend(table, value, at, policies, sweeps=sweeps, tolerance=tolerance)
         b = np.full(len(at), self.scale)
         return ascend(table, value, b, policies, sweeps=_FIXED_SWEEPS, tolerance=1e-5, fixed=at)
 
     def _compared(self, at: float, climbed: FloatArray, b: FloatArray) -> Maximisers:
-        utility, entropy = self.task.table.score(self.task.value[:, None], climbed)
+        utility, entropy = self.table.score(self.value[:, None], climbed)
         close = _CLOSE
         if self.fixed:
             # What a rough end would have, were it to move along its multiplier to u.
@@ -212,7 +203,7 @@ class Family:
         rough = self.objectives(at, utility, entropy)
         if not np.isfinite(rough.max()):
             return [], 0
-        evidence = self.task.evidence(climbed)
+        evidence = self.evidence(climbed)
         order = [int(i) for i in np.flatnonzero(rough >= rough.max() - close)]
         # Among equals the best predictors go first, so that none of them is left out.
         digits = 4 if self.fixed else 6
@@ -234,21 +225,21 @@ class Family:
             more, _ = self._ascended(start, slow, _MORE_SWEEPS, _SETTLED)
             for k, i in enumerate(left):
                 climbed = more[:, k].copy()
-                found[i] = self._exact(at, climbed, at) or self.task.candidate(at, climbed)
+                found[i] = self._exact(at, climbed, at) or self.candidate(at, climbed)
         return [exact for exact in found if exact is not None]
 
     def _exact(self, at: float, policies: FloatArray, b: float) -> PolicyCandidate | None:
         """Return the result of Newton's method; None if it fails or goes downhill, to a saddle."""
         if not np.isfinite(b):
             return None
-        task, fixed = self.task, at if self.fixed else None
-        point, b, residual = finish(task.table, task.value, b, policies, fixed)
+        fixed = at if self.fixed else None
+        point, b, residual = finish(self.table, self.value, b, policies, fixed)
         if residual > (_EXACT if self.fixed else _SETTLED):
             return None
-        end = task.candidate(b, point)
+        end = self.candidate(b, point)
         if self.fixed:
             return end
-        before, after = self.objectives_of(at, [task.candidate(at, policies), end])
+        before, after = self.objectives_of(at, [self.candidate(at, policies), end])
         return end if after >= before - self.slack(at) else None
 
     def follow(self, at: float, nearby: Sequence[PolicyCandidate]) -> list[PolicyCandidate]:
@@ -264,7 +255,7 @@ class Family:
 
     def starts(self, at: Sequence[float], n: int) -> list[FloatArray]:
         """For each parameter, starts near the measured policy and n random ones, [K, starts]."""
-        table, measured = self.task.table, self.task.measured
+        table, measured = self.table, self.measured
         out = [[near_measured(table, measured)] for _ in at]
         for own in out if n else []:
             own.append(random_policies(table, n, self.rng))
@@ -274,7 +265,7 @@ class Family:
             b = np.asarray(at)
             size = np.where(np.isfinite(b) & (b != 0), b, 1.0)
             taken = np.sum([measured[place] for place in table.place], axis=0)
-            value = self.task.value[:, None] + _LEAN * taken[:, None] / size
+            value = self.value[:, None] + _LEAN * taken[:, None] / size
             uniform = np.repeat(1.0 / table.choices[:, None], len(b), axis=1)
             lean, _ = ascend(table, value, size, uniform, sweeps=_SWEEPS // 2, tolerance=_NEAR)
             out = [[lean[:, [i]], *own] for i, own in enumerate(out)]
@@ -298,7 +289,7 @@ def _distinct(policies: FloatArray, order: Sequence[int]) -> list[int]:
 _LINKED = 0.12
 _ROUNDS, _NODES, _PEAKS, _CONFIRMATIONS = 24, 240, 3, 6
 _HOPE = 0.3  # nats by which the evidence of a node is at most improved between its neighbours
-_JUMP = 1e-6  # jumps of expected utility below this, in the task's unit, are not gaps
+_JUMP = 1e-6  # jumps of expected utility below this, in the family's unit, are not gaps
 # Rationalities in 1 / (largest difference that a decision makes). In games with round numbers
 # branches meet at round numbers, where nothing converges: those are avoided.
 _GRID = 1.0877 * 2.0 ** np.arange(-3, 13)
@@ -349,7 +340,7 @@ class FamilyCurve:
 
     def linked(self, left: Node, right: Node) -> bool:
         """Return whether some maximisers of two nodes are nearly the same."""
-        distance = self.family.task.distance
+        distance = self.family.distance
         return any(distance(p, q) <= _LINKED for p in left.best for q in right.best)
 
     def refine(self) -> None:
@@ -407,7 +398,7 @@ class FamilyCurve:
         near = self.nodes[max(i - 1, 0) : i + 2]
         warm: list[PolicyCandidate] = []  # one of each branch; the node's own first
         for c in (c for node in (self.nodes[i], *near) for c in node.best[:3]):
-            distances = [self.family.task.distance(c, w) for w in warm]
+            distances = [self.family.distance(c, w) for w in warm]
             if min(distances, default=np.inf) > 2 * _LINKED:
                 warm.append(c)
         best, scale = self.nodes[i], self.family.scale
@@ -445,16 +436,16 @@ class FamilyCurve:
 
         None in a gap where its ends are the best.
         """
-        family, task = self.family, self.family.task
+        family = self.family
         for left in reversed(range(_CONFIRMATIONS + 1)):
             self.refine()
-            self.sharpen(task.ceiling - EQUAL)
+            self.sharpen(family.ceiling - EQUAL)
             node = self.best()
             if left == 0:
                 break
             if family.fixed and node.at in (self.nodes[0].at, self.nodes[-1].at):
                 return None, 0
-            fresh = random_policies(task.table, restarts, family.rng)
+            fresh = random_policies(family.table, restarts, family.rng)
             ((best, agreed),) = family.maximise([node.at], [fresh])
             slack = family.slack(node.at)
             reached, *others = family.objectives_of(node.at, [node.best[0], *best])
@@ -490,34 +481,34 @@ def search_known(
     table: JointOutcomes, measured: FloatArray, visits: FloatArray, restarts: int, rng: Generator
 ) -> SearchResult:
     """Find the best model for the utility of the table, over all rationalities and gaps."""
-    task, unit, origin = scaled_task(table, measured, visits)
+    family, unit, origin = scaled_family(table, measured, visits, rng)
     if unit == 0.0:
         return no_say(table)
     tries = random_policies(table, 32, rng)
     starts = np.concatenate([tries, near_measured(table, measured)], axis=1)
-    most, least = Family(task, rng, 1.0).maximise([np.inf, -np.inf], [starts, starts])
+    most, least = family.maximise([np.inf, -np.inf], [starts, starts])
     say = most[0][0].utility - least[0][0].utility
     if say <= _NO_SAY:
         return no_say(table)
     factor = 2.0 ** np.ceil(np.log2(say))
-    task, unit = replace(task, value=task.value / factor), float(unit * factor)
+    value, unit = family.value / factor, float(unit * factor)
     largest = 0.0  # the largest difference that a decision makes
     for i in range(len(table.decisions)):
-        prospects = prospects_of(table, task.value[:, None], tries, i)
+        prospects = prospects_of(table, value[:, None], tries, i)
         seen = prospects.mass.min(axis=1) > 0
         largest = max(largest, float((np.ptp(prospects.paid, axis=1) * seen).max()))
-    family = Family(task, rng, float(2.0 ** -np.ceil(np.log2(largest))))
+    family = replace(family, value=value, scale=float(2.0 ** -np.ceil(np.log2(largest))))
     curve = FamilyCurve(family)
-    columns = len(_GRID) * 2 * restarts * len(task.value)
+    columns = len(_GRID) * 2 * restarts * len(value)
     grid = family.scale * _GRID[:: max(1, min(4, round(columns / _FIRST_PASS)))]
     curve.add([-np.inf, *(-grid), 0.0, *grid, np.inf], restarts)
     best, agreed = curve.confirmed(restarts)
     assert best is not None
     rationality, note = best.rationality / unit, "a rationality supports it"
     # No model predicts better than the measured policy itself.
-    for low, high in gaps_of(curve) if best.evidence < task.ceiling - EQUAL else []:
+    for low, high in gaps_of(curve) if best.evidence < family.ceiling - EQUAL else []:
         slope = (low.best[-1].entropy - high.best[0].entropy) / (high.at - low.at)
-        inside = FamilyCurve(Family(task, rng, slope, fixed=True), [low, high])
+        inside = FamilyCurve(replace(family, scale=slope, fixed=True), [low, high])
         inside.add(list(low.at + (high.at - low.at) * _IN_GAP), restarts)
         found, agreeing = inside.confirmed(restarts)
         if found is not None and found.evidence > best.evidence + EQUAL:
@@ -527,21 +518,21 @@ def search_known(
                 f"the best model's expected utility is in a gap, {ends[0]:.6g} to {ends[1]:.6g}, "
                 f"that no rationality attains"
             )
-    value, utility = max(best.evidence, 0.0), unit * best.utility + origin
-    rationality = rationality if value > 0.0 else 0.0
-    attained = (value, rationality, utility, best.entropy, best.policies)
+    evidence, utility = max(best.evidence, 0.0), unit * best.utility + origin
+    rationality = rationality if evidence > 0.0 else 0.0
+    attained = (evidence, rationality, utility, best.entropy, best.policies)
     return SearchResult(*attained, agreed, restarts, note)
 
 
-def scaled_task(
-    table: JointOutcomes, measured: FloatArray, visits: FloatArray
-) -> tuple[SearchTask, float, float]:
-    """The task of a table's utility, its unit (0 for a constant utility) and its origin."""
+def scaled_family(
+    table: JointOutcomes, measured: FloatArray, visits: FloatArray, rng: Generator
+) -> tuple[Family, float, float]:
+    """The family of a table's utility, its unit (0 for a constant utility) and its origin."""
     # Units are powers of two, so that a change of the utility's unit by one changes no digit.
     utility = table.features[:, 0]
     origin, spread = 0.5 * float(utility.min() + utility.max()), float(np.ptp(utility))
     unit = float(2.0 ** np.ceil(np.log2(spread))) if spread > 0 else 0.0
-    return SearchTask(table, (utility - origin) / (unit or 1.0), measured, visits), unit, origin
+    return Family(table, (utility - origin) / (unit or 1.0), measured, visits, rng), unit, origin
 
 
 def no_say(table: JointOutcomes) -> SearchResult:
@@ -556,11 +547,11 @@ def planned_evidence(
 ) -> float:
     """How well policies of a known utility at a rationality (1 / its units) predict one, nats."""
     visits = table.frequencies(table.visits(measured))
-    task, unit, _ = scaled_task(table, measured, visits)
+    family, unit, _ = scaled_family(table, measured, visits, rng)
     if rationality == 0.0 or unit == 0.0:
         return 0.0
     # Of equally good plans the best predictor counts.
     random = random_policies(table, 2 * restarts, rng)
     starts = np.concatenate([random, near_measured(table, measured)], axis=1)
-    ((best, _),) = Family(task, rng, 1.0).maximise([rationality * unit], [starts])
+    ((best, _),) = family.maximise([rationality * unit], [starts])
     return best[0].evidence
