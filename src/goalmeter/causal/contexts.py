@@ -117,11 +117,9 @@ class DecisionProcess:
         return out
 
     def payoff(self, values: Sequence[FloatArray], *, centred: bool = False) -> FloatArray:
-        """Return what each decision can expect of the factors that it influences last, [S, A, D].
-
-        `values` are numbers [*sizes of its variables, D] for each scope; `centred` takes out of
-        each factor what its decision gets of it in any case.
-        """
+        """What each decision can expect of the factors that it influences last, [S, A, D]."""
+        # `values` are numbers [*sizes of its variables, D] for each scope; `centred` takes out of
+        # each factor what its decision gets of it in any case.
         out = self._room(values[0].shape[-1])
         for scope, table in zip(self.scopes, values, strict=True):
             for d, family, kernel in self._payers(scope):
@@ -135,10 +133,7 @@ class DecisionProcess:
         return self._padded(out)
 
     def indicators(self) -> FloatArray:
-        """Return the chance of each joint value of the only scope, as its last decision sees it.
-
-        [S, A, D] with D the joint states of the scope, the first variable slowest.
-        """
+        """Return the chance of each joint value of the only scope, [S, A, D], the first slowest."""
         (scope,) = self.scopes
         out = self._room(prod(self.neutral.size(x) for x in scope))
         for d, family, kernel in self._payers(scope):

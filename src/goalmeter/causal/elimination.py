@@ -253,10 +253,7 @@ class Elimination:
         self._common = {x: i for i, x in enumerate(plan.order)}
 
     def conditional(self, xs: Sequence[str], given: Sequence[str]) -> FloatArray:
-        """P(xs | given), [*sizes of given, *sizes of xs]; rows of impossible values are 0.
-
-        A value is known to be impossible only where the query depends on what rules it out.
-        """
+        """P(xs | given), [*sizes of given, *sizes of xs]; rows of impossible values may be 0."""
         # CPDs that cannot matter are left out: most of a large network, for most queries.
         needed = bayes_ball(self._parents, self._children, xs, given).requisite
         joint = self._sum(self._sorted(needed), {}, (*given, *xs))

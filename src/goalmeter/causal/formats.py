@@ -96,10 +96,7 @@ def row_text(x: str, parents: Mapping[str, Sequence[object]], row: int) -> str:
 
 
 class NetworkParts(NamedTuple):
-    """What a network is made from; `CausalBayesianNetwork.of` makes and checks it.
-
-    Readers return this and not the network, so that the network can use them.
-    """
+    """What a network is made from; `CausalBayesianNetwork.of` makes and checks it."""
 
     domains: Mapping[str, Sequence[Value]]  # the states of each variable
     parents: Mapping[str, Sequence[str]]  # the direct causes of each

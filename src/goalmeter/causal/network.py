@@ -180,10 +180,8 @@ class CausalBayesianNetwork(Immutable):
     def is_d_separated(
         self, xs: Iterable[str], ys: Iterable[str], given: Iterable[str] = ()
     ) -> bool:
-        """Return whether the graph implies that xs and ys are independent given other variables.
-
-        Source: Pearl, Causality (2009), section 1.2.3. Given variables never count as connected.
-        """
+        """Return whether the graph implies that xs and ys are independent given other variables."""
+        # Source: Pearl, Causality (2009), section 1.2.3. Given variables never count as connected.
         known = frozenset(self.check_names(given))
         left = frozenset(self.check_names(xs)) - known
         right = frozenset(self.check_names(ys)) - known
@@ -197,10 +195,7 @@ class CausalBayesianNetwork(Immutable):
         observed: Iterable[str] = (),
         name: str = "diagram",
     ) -> str:
-        """A picture as an <svg> element: decisions square, targets doubly framed, observed grey.
-
-        The picture's ids begin with its `name`, which is unique on the page.
-        """
+        """A picture as an <svg> element: decisions square, targets doubly framed, observed grey."""
         from goalmeter.report.diagram import svg_text
 
         framed, grey = self.check_names(targets, "target"), self.check_names(observed)

@@ -266,14 +266,11 @@ class TabularMDP(Immutable):
         horizon: int | None,
         discount: float = 1.0,
     ) -> TabularMDP:
-        """A process in which a decision may lead to several others at once, or to none.
-
-        Values of everything that follows are added up, and occupancies are expected numbers of
-        decisions: influence diagrams (`goalmeter.causal.contexts`), and many worlds side by side.
-        """
-        # Successors are expected numbers: all actions of a state, and all states of a kind, lead to
-        # as many. `initial` has those of first decisions, `horizon` is that of the longest branch.
-        # Around the constructor, whose checks want distributions.
+        """A process in which a decision may lead to several others at once, or to none."""
+        # Influence diagrams (`goalmeter.causal.contexts`), and many worlds side by side. Successors
+        # are expected numbers: all actions of a state, and all states of a kind, lead to as many.
+        # `initial` has those of first decisions, `horizon` is that of the longest branch. This goes
+        # around the constructor, whose checks want distributions.
         mdp = cls.__new__(cls)
         mdp._fill(transition, np.zeros(transition.n_states), initial, horizon, discount)
         return mdp

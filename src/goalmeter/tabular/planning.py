@@ -195,11 +195,10 @@ def _soft_values(task: SoftProblem, hard: FloatArray) -> FloatArray:
 
 
 # --- Planning -----------------------------------------------------------------------------------
-# A run of so many decisions collects so much that the share of it below which actions are tied is a
+# In a run of so many decisions the share of what is collected below which actions are tied is a
 # millionth of a reward and more: only then can it hide what is more than rounding.
 _LONG_RUN = 1e6
-# Values of the infinite problem are right to so many units of rounding of what a run can collect.
-_NOISE_SHARE = 64 * float(np.finfo(np.float64).eps)
+_NOISE_SHARE = 64 * float(np.finfo(np.float64).eps)  # to which values of the infinite problem hold
 
 # Called for every block of every step, the last step first: visit(step, block, backup); blocks of a
 # step may come from several threads.
@@ -290,11 +289,9 @@ def optimal_policy(mdp: TabularMDP, *, utility: ArrayLike | None = None) -> Floa
     """Return a deterministic optimal policy, ties to the lowest action index.
 
     Two actions are tied if their values differ by at most 1e-12 of the largest utility that a run
-    could collect, where utilities are counted from their median.
-
-    The utility, [S], [S, A], [H, S] or [H, S, A], is the MDP's reward by default. The policy is
-    [H, S, A] (best actions depend on the decisions left), or [S, A] for the infinite discounted
-    problem.
+    could collect, where utilities are counted from their median. The utility, [S], [S, A], [H, S]
+    or [H, S, A], is the MDP's reward by default. The policy is [H, S, A] (best actions depend on
+    the decisions left), or [S, A] for the infinite discounted problem.
     """
     rewards, _ = rewards_of(mdp, utility).normalised()
     best = plan(problem(mdp, rewards, np.array([np.inf]))).greedy_policy()
@@ -352,10 +349,7 @@ def plan(task: SoftProblem, visit: Visit | None = None) -> SoftPlan:
 
 
 def backward(task: SoftProblem, visit: Visit | None = None, *, derivatives: bool = True) -> Columns:
-    """Values, and if wanted their derivatives, at the first decision; nothing is stored per step.
-
-    For the infinite problem there is one step to visit, at the fixed point.
-    """
+    """Values, and if wanted their derivatives, at the first decision, or at the fixed point."""
     mdp = task.mdp
     if mdp.horizon is None:
         after = fixed_point(task, derivatives=derivatives)

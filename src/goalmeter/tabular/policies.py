@@ -25,14 +25,12 @@ _LEAST_RANGE = 1e-290  # below this digits are lost, and the rationality may be 
 
 @dataclass(frozen=True)
 class Rewards:
-    """Utilities of B problems at each decision: array [T, A or 1, S, B], discount per step.
+    """Utilities of B problems at each decision."""
 
-    T is 1 for a utility that does not depend on time; the action axis is 1 for a utility
-    over states, B is 1 where all problems share one utility.
-    """
-
+    # [T, A or 1, S, B]: T is 1 for a utility that does not depend on time, the action axis for a
+    # utility over states, B where all problems share one utility.
     array: FloatArray
-    discount: float
+    discount: float  # per step
 
     def at(self, step: int, states: slice) -> FloatArray:
         """Reward of decision `step` (from 0), not discounted: [A or 1, n, B]."""

@@ -109,13 +109,11 @@ class Trajectories:
         self, states: ArrayLike, actions: ArrayLike, length: ArrayLike | None = None
     ) -> None:
         s, a = _integers(states, "states", 2), _integers(actions, "actions", 2)
-        if s.shape != a.shape:
+        if s.shape != a.shape or s.size == 0:
             raise InvalidTrajectoryError(
                 f"states has shape {shape_text(s.shape)} and actions {shape_text(a.shape)}, "
-                f"expected the same [N, L]: one action for each state"
+                f"expected the same [N, L], at least one decision: one action for each state"
             )
-        if s.size == 0:
-            raise wrong_shape("states", s.shape, "at least one decision", InvalidTrajectoryError)
         full = np.full(len(s), s.shape[1]) if length is None else length
         n = _integers(full, "length", 1)
         if n.shape != (len(s),):

@@ -164,10 +164,7 @@ class Transition:
 
     @classmethod
     def from_successors(cls, next_state: AnyArray, probability: FloatArray) -> Transition:
-        """From successor lists [S, A, K], checked; repeated successors are added up.
-
-        Entries with probability 0 are padding: their `next_state` only has to be a state.
-        """
+        """From successor lists [S, A, K], checked; repeated ones are added up, 0 is padding."""
         if next_state.ndim != 3 or next_state.shape != probability.shape or not next_state.size:
             raise InvalidModelError(
                 f"next_state has shape {shape_text(next_state.shape)} and probability "
@@ -236,11 +233,8 @@ class Transition:
     def map_expected(
         self, columns: Sequence[FloatArray], work: Callable[[Block, FloatArray], _R]
     ) -> list[_R]:
-        """Do `work` for every block, given its expected next values [A, n, k of all columns].
-
-        Columns are values [S, k] after the decision. What `work` is given is its own to change, and
-        lasts until it returns.
-        """
+        """Do `work` for every block, given its expected next values [A, n, k of all columns]."""
+        # What `work` is given is its own to change, and lasts until it returns.
         large = sum(c.nbytes for c in columns) > GATHER_BYTES
         if large and all(c.shape[1] == 1 for c in columns):
             return self._map_by_column(columns, work)

@@ -136,10 +136,8 @@ class _TargetSearch:
         return [y for y in out if np.isfinite(y).all() and np.abs(y).max(initial=0.0) > 0]
 
     def fitted_weights(self, share: float) -> FloatArray:
-        """The weights y [K] at which the measured policy, mixed with uniform, is most stationary.
-
-        Weighted least squares in the logs of the policy; exact where it is soft-optimal.
-        """
+        """The weights y [K] at which the measured policy, mixed a little, is most stationary."""
+        # Weighted least squares in the logs of the policy; exact where it is soft-optimal.
         table = self.table
         mixed = (1 - share) * self.plain.measured + share / table.choices
         at = Linearised(table, np.zeros(len(table.weight)), 0.0, mixed)
@@ -290,10 +288,8 @@ class _TargetSearch:
         return None
 
     def endless_part(self, trial: UtilityTrial) -> FloatArray | None:
-        """Return the part of the weights [K] that could be of any larger size, if there is one.
-
-        It no longer moves what the model says of the measured policy, and the evidence needs it.
-        """
+        """Return the part of the weights [K] that could be of any larger size, if there is one."""
+        # It no longer moves what the model says of the measured policy, and the evidence needs it.
         family, b = self.family(trial.y)
         if len(trial.model.policies) > MAX_UNKNOWNS:
             return None
@@ -411,10 +407,7 @@ def search(
     restarts: int = 24,
     rng: Generator,
 ) -> SearchResult:
-    """Find the maximum entropy policies that predict a policy [K] best, by default its own visits.
-
-    For the utility of the table, or for the best of all utilities over the targets of the table.
-    """
+    """Find the maximum entropy policies that predict a policy [K] best, by default its visits."""
     frequencies = table.frequencies(table.visits(measured) if visits is None else visits)
     find = search_known if table.targets is None else search_targets
     return find(table, measured, frequencies, restarts, rng)

@@ -197,12 +197,9 @@ def _of_one_utility(
     restarts: int,
     rng: np.random.Generator | None,
 ) -> list[InterventionRow]:
-    """Return rows of a goal that is carried through all worlds as a utility with its rationality.
-
-    It is a known utility, or the one that a search found without sufficient recall. Where decisions
-    rely on each other, what an agent with that goal would do is searched for, like the goal itself;
-    elsewhere, also where an intervention has cut the circle, it is planned.
-    """
+    """Return rows of a goal that is carried along as a utility with its rationality."""
+    # It is a known utility, or the one that a search found without sufficient recall. Where an
+    # intervention has cut the circle, what an agent with that goal would do is planned.
     rows: list[InterventionRow] = []
     goal, rationality = worlds[0].goal, 0.0
     for world in worlds:

@@ -35,12 +35,10 @@ _DENSE = 2**12  # entries up to which a matrix product is cheaper than finding o
 
 @dataclass(frozen=True, eq=False)
 class JointOutcomes:
-    """The joint outcomes of decisions; R of them are possible.
+    """The joint outcomes of decisions; R of them are possible."""
 
-    Policies are one array [K] or [K, B]: K are the contexts and actions of all decisions together,
-    decision by decision, and B policies are worked on side by side.
-    """
-
+    # Policies are one array [K] or [K, B]: K are the contexts and actions of all decisions, decision
+    # by decision, and B policies are worked on side by side.
     decisions: tuple[str, ...]  # names, causes first
     contexts: tuple[int, ...]  # how many contexts each has, in the order of its CPD's rows
     actions: tuple[int, ...]  # the size of each domain
@@ -484,10 +482,8 @@ def finish(
     policies: FloatArray,
     fixed: float | None = None,
 ) -> tuple[FloatArray, float, float]:
-    """Newton's method from policies that are nearly stationary, at b or at a fixed E[U].
-
-    The best point on the way, perhaps the initial one: its policies, its b, how far it is off.
-    """
+    """Newton's method from policies that are nearly stationary, at b or at a fixed E[U]."""
+    # The best point on the way, perhaps the initial one: its policies, its b, how far it is off.
     best = policies, rationality, np.inf
     if len(policies) > MAX_UNKNOWNS:
         return best

@@ -190,24 +190,17 @@ class CausalMeg(MegResult):
 
     `by_step` and `by_state` are shares of the value by level of the decision process and by
     context; `by_decision` is what to read.
-
-    Attributes:
-        decisions: the candidate decisions.
-        targets: the variables that the utility reads.
-        do: the intervention under which the policy was measured.
-        recall: what the graph says: "none" (no decision influences the utility), "single" (one
-            does), "sufficient" or "insufficient" recall.
-        circle: for insufficient recall, decisions that rely on each other in a circle.
-        by_decision: share of the value of each decision, nats.
-        goal: the maximising utility as a table; None for a known utility.
     """
 
-    decisions: tuple[str, ...]
-    targets: tuple[str, ...]
-    do: dict[str, object]
+    decisions: tuple[str, ...]  # the candidate decisions
+    targets: tuple[str, ...]  # the variables that the utility reads
+    do: dict[str, object]  # the intervention under which the policy was measured
+    # What the graph says: "none" (no decision influences the utility), "single" (one does),
+    # "sufficient" or "insufficient" recall.
     recall: str
-    circle: tuple[str, ...]
-    by_decision: dict[str, float]
+    circle: tuple[str, ...]  # of insufficient recall: decisions that rely on each other in a circle
+    by_decision: dict[str, float]  # share of the value of each decision, nats
+    # The maximising utility as a table; None for a known utility.
     goal: Goal | None = field(repr=False, default=None)
 
     def to_json(self) -> dict[str, Any]:

@@ -432,10 +432,7 @@ class FamilyCurve:
         return best
 
     def confirmed(self, restarts: int) -> tuple[PolicyCandidate | None, int]:
-        """Return the best candidate that fresh random starts do not improve on, and how many agree.
-
-        None in a gap where its ends are the best.
-        """
+        """Return the best candidate, unless an end of a gap, and how many fresh starts agree."""
         family = self.family
         for left in reversed(range(_CONFIRMATIONS + 1)):
             self.refine()

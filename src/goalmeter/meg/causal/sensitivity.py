@@ -213,11 +213,9 @@ def _sets(query: DecisionQuery, candidates: Sequence[str], up_to: int) -> list[N
 def _separations(
     query: DecisionQuery, sets: Sequence[Names]
 ) -> tuple[dict[Names, Names], dict[Names, tuple[Names, ...]]]:
-    """What d-separation says about sets, the smallest first, D being the decisions.
-
-    The smaller set within a set that separates D from the rest of it, where there is one; and the
-    smallest other sets that separate D from a set and do not contain it.
-    """
+    """What d-separation says about sets, the smallest first, D being the decisions."""
+    # The smaller set within a set that separates D from the rest of it, where there is one; and the
+    # smallest other sets that separate D from a set and do not contain it.
     network = query.network
     # Sets of variables are whole numbers, a bit a variable: there may be many pairs of sets.
     bit = {x: 1 << i for i, x in enumerate(network.variables)}
