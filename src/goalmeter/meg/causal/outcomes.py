@@ -37,8 +37,8 @@ _DENSE = 2**12  # entries up to which a matrix product is cheaper than finding o
 class JointOutcomes:
     """The joint outcomes of decisions; R of them are possible."""
 
-    # Policies are one array [K] or [K, B]: K are the contexts and actions of all decisions, decision
-    # by decision, and B policies are worked on side by side.
+    # Policies are one array [K] or [K, B]: K are the contexts and actions of all decisions, B are
+    # policies that are worked on side by side.
     decisions: tuple[str, ...]  # names, causes first
     contexts: tuple[int, ...]  # how many contexts each has, in the order of its CPD's rows
     actions: tuple[int, ...]  # the size of each domain
