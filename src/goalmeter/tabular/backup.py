@@ -103,7 +103,7 @@ def backup(
     decay: float = 1.0,
 ) -> Backup:
     """Back up one block of states at decision `step` from the values `after` it."""
-    # The expected next value of each column, [A, n, columns], is overwritten. `decay`, its weight, is
+    # The expected next value of each column, [A, n, columns], is used up. `decay` is its weight:
     # the infinite problem's discount; a finite problem's is in `task.rewards`.
     mdp, rewards = task.mdp, task.rewards
     width, batch = after.hard.shape[-1], after.soft.shape[-1]
