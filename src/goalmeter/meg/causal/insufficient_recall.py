@@ -29,7 +29,7 @@ from goalmeter.meg.causal.outcomes import (
     joint_outcomes,
     safe_log,
 )
-from goalmeter.meg.causal.result import CausalMeg, DecisionQuery, goal_table, in_model
+from goalmeter.meg.causal.result import CausalMeg, DecisionQuery, in_model
 from goalmeter.meg.causal.search import (
     EQUAL,
     Family,
@@ -102,7 +102,7 @@ class _TargetSearch:
         features = table.features @ self.basis
         if keep.any():
             features = features - 0.5 * (features.min(axis=0) + features.max(axis=0))
-        self.table = table.with_features(features)
+        self.table = replace(table, features=features, targets=None)
         self.plain = Family(self.table, np.zeros(len(table.weight)), measured, visits, rng)
 
     def family(self, y: FloatArray) -> tuple[Family, float]:
@@ -346,7 +346,7 @@ def search_targets(
         return indifferent._replace(note="no model predicts better than the uniform one")
 
     def along(y: FloatArray, starts: int = restarts) -> SearchResult:
-        direction = targets.table.with_features((targets.table.features @ y)[:, None])
+        direction = replace(targets.table, features=(targets.table.features @ y)[:, None])
         return targets.result(y, search_known(direction, measured, visits, starts, rng))
 
     if k == 1:
@@ -447,7 +447,7 @@ def fields_of(
     goal = None
     if not isinstance(query.goal, Utility):
         assert result.weights is not None
-        goal = goal_table(query.network, query.targets, result.weights)
+        goal = query.goal_of(result.weights)
     return {
         "value": result.value,
         "upper_bound": reconciled(ceiling, result.value, table.maximum),

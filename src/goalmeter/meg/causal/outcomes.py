@@ -6,7 +6,7 @@ Policies are found by block-coordinate ascent on b E[U] + H and finished by Newt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
@@ -55,10 +55,6 @@ class JointOutcomes:
     def maximum(self) -> float:
         """Sum of log|dom D|, nats: no policy has more entropy, and no model more evidence."""
         return float(np.log(self.actions).sum())
-
-    def with_features(self, features: FloatArray) -> JointOutcomes:
-        """The table with other features, [R, D]; they stand for no joint states of targets."""
-        return replace(self, features=features, targets=None)
 
     @cached_property
     def choices(self) -> FloatArray:

@@ -73,6 +73,11 @@ class DecisionQuery:
         neutral = self.neutral or neutral_network(self.network, self.decisions)
         return decision_process(self.network, self.recall, self.scopes, neutral)
 
+    def goal_of(self, values: FloatArray) -> Goal:
+        """Return the `Goal` of a number for each joint state of the targets, the first slowest."""
+        domains = tuple(self.network.domain(x) for x in self.targets)
+        return Goal(self.targets, domains, values.reshape([len(states) for states in domains]))
+
     def towards(self, targets: Any = None, utility: Any = None) -> DecisionQuery:
         """Return the question with checked targets, a utility, or the diagram's own utility."""
         if targets is not None and utility is not None:
@@ -297,9 +302,3 @@ def no_influence(query: DecisionQuery) -> CausalMeg:
         ),
         **in_model(query, {}),
     )
-
-
-def goal_table(network: CausalBayesianNetwork, variables: Names, values: FloatArray) -> Goal:
-    """Return the `Goal` of a number for each joint state of its variables, the first slowest."""
-    domains = tuple(network.domain(x) for x in variables)
-    return Goal(variables, domains, values.reshape([len(states) for states in domains]))

@@ -16,15 +16,7 @@ from goalmeter.causal.contexts import DecisionProcess
 from goalmeter.causal.diagram import Utility
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.meg.behaviour import LinearClass
-from goalmeter.meg.causal.result import (
-    DecisionQuery,
-    Do,
-    Model,
-    TableMeg,
-    ask,
-    goal_table,
-    in_model,
-)
+from goalmeter.meg.causal.result import DecisionQuery, Do, Model, TableMeg, ask, in_model
 from goalmeter.meg.causal.utilities import payments, span_of
 from goalmeter.meg.likelihood import TrajectoryGroup
 from goalmeter.meg.result import FLOORED, TrajectoryMeg
@@ -99,7 +91,7 @@ def from_table(
     fields |= {"utility": None} | in_model(query, shares)
     if span is not None:
         shown, scale = span.shown(span.weights(weights))
-        fields["goal"] = goal_table(query.network, query.targets, shown)
+        fields["goal"] = query.goal_of(shown)
         if np.isfinite(estimated.rationality):
             fields["rationality"] = scale
         if query.recall.kind == "single":

@@ -22,7 +22,6 @@ from goalmeter.meg.causal.result import (
     Do,
     Model,
     ask,
-    goal_table,
     in_process,
     no_influence,
 )
@@ -262,7 +261,7 @@ class ClassFit:
 
     def towards_targets(self) -> CausalMeg:
         """Return the fit as a result of the model, where features are those of `target_fit`."""
-        goal = goal_table(self.query.network, self.query.targets, self.shown)
+        goal = self.query.goal_of(self.shown)
         return in_process(self.query, self.optimum, rationality=self.rationality, goal=goal)
 
 
@@ -394,7 +393,7 @@ def _best_of_restarts(bound: ClassFit, climbed: Sequence[FloatArray]) -> CausalM
         upper_bound=reconciled(bound.optimum.upper_bound, best.value, best.maximum),
         rationality=best.rationality * scale if scale else 0.0,
         method=f"Algorithm 2, the best of {len(values)} seeded restarts",
-        goal=goal_table(query.network, query.targets, shown),
+        goal=query.goal_of(shown),
         notes=(
             "a lower bound: the problem is not convex; the upper bound is the certified one of "
             "all utilities over the targets",
