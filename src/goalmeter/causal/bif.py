@@ -398,7 +398,7 @@ class Parser:
 # `table` over several variables lists them in the order of the head, the last changing fastest, and
 # the `|` may be missing, as JavaBayes writes it. Properties are read over. States are text.
 #
-# Rows that miss 1 by rounding are divided by their sum (`model_files`). Probabilities are written
+# Rows that miss 1 by rounding are divided by their sum (`formats`). Probabilities are written
 # with all their digits, so a network that is written and read again is the same to the last bit.
 #
 # Source: Cozman, The Interchange Format for Bayesian Networks, version 0.15 (1998); bnlearn 5.0,

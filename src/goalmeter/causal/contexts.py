@@ -108,6 +108,7 @@ class DecisionProcess:
     log_uniform: FloatArray
     # The network with every decision uniform, which queries are put to.
     neutral: CausalBayesianNetwork
+    below: dict[str, frozenset[str]]  # each decision with everything that it influences
 
     def policy(self) -> FloatArray:
         """Return the policy of the model, [S, A]."""
@@ -160,7 +161,7 @@ class DecisionProcess:
     ) -> Iterator[tuple[DecisionNode, tuple[str, ...], Factor]]:
         """Yield the last decision that influences a factor, its family, and P(rest | family)."""
         for d in reversed(self.decisions):
-            if not (self.network.descendants(d.name) | {d.name}).isdisjoint(scope):
+            if not self.below[d.name].isdisjoint(scope):
                 family = (*d.observed, d.name)
                 unseen = tuple(x for x in scope if x not in family)
                 chances = self.neutral.elimination.conditional(unseen, family)
@@ -207,19 +208,21 @@ def decision_process(
     initial, log_uniform = np.zeros(start), np.full((1, n_actions, start), -np.inf)
     counts = [d.states.stop - d.states.start for d in nodes]
     blocks: list[list[Any]] = [[None] * len(nodes) for _ in nodes]
+    place = {d.name: i for i, d in enumerate(nodes)}
     for i, d in enumerate(nodes):
         log_uniform[0, : d.n_actions, d.states] = -np.log(d.n_actions)
         blocks[i][i] = sp.csr_matrix((counts[i] * n_actions, counts[i]))
         # A first decision of a branch meets its contexts with certainty; the others are led to.
         if d.previous is None:
             initial[d.states] = neutral.elimination.conditional(d.observed, ()).reshape(-1)
-        for k, before in enumerate(nodes):
-            if before.name == d.previous:
-                blocks[k][i] = _moves(neutral, before, d, n_actions)
+        else:
+            k = place[d.previous]
+            blocks[k][i] = _moves(neutral, nodes[k], d, n_actions)
     transition = Transition.from_rows(sp.bmat(blocks, format="csr"), start, n_actions)
     mdp = TabularMDP.branching(transition, initial, horizon=1 + max(d.level for d in nodes))
     fixed = tuple(tuple(scope) for scope in scopes)
-    return DecisionProcess(network, fixed, tuple(nodes), mdp, log_uniform, neutral)
+    below = {d.name: network.descendants(d.name) | {d.name} for d in nodes}
+    return DecisionProcess(network, fixed, tuple(nodes), mdp, log_uniform, neutral, below)
 
 
 def _moves(
