@@ -88,11 +88,12 @@ def normalised_rows(rows: FloatArray) -> FloatArray:
 
 def as_initial(initial: ArrayLike | int, n_states: int) -> FloatArray:
     """A state, or a distribution over states, as a checked distribution [S]."""
-    if np.ndim(initial) == 0 and isinstance(state := np.asarray(initial).item(), int):
+    mass = as_floats(initial, "initial", InvalidModelError)
+    if mass.ndim == 0 and np.asarray(initial).dtype.kind in "iu":
+        state = int(mass)
         if not 0 <= state < n_states:
             raise InvalidModelError(f"initial is state {state}, expected 0..{n_states - 1}")
         return read_only(np.eye(1, n_states, state)[0])
-    mass = as_floats(initial, "initial", InvalidModelError)
     if mass.shape != (n_states,):
         expected = f"a state (an integer) or a distribution of shape [{n_states}]"
         raise wrong_shape("initial", mass.shape, expected, InvalidModelError)
