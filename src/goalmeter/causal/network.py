@@ -234,7 +234,8 @@ class CausalBayesianNetwork(Immutable):
         self, x: str, cpd: Mechanism, parents: Sequence[str] | None = None
     ) -> CausalBayesianNetwork:
         """The network with another CPD for one variable, and other parents if they are given."""
-        return self._changed({x: (cpd, self.parents(x) if parents is None else tuple(parents))})
+        self.check_names([x])
+        return self._changed({x: (cpd, self._parents[x] if parents is None else tuple(parents))})
 
     def with_mechanisms(self, cpds: Mapping[str, Mechanism]) -> CausalBayesianNetwork:
         """Return the network with other CPDs for several variables, parents as they are."""
