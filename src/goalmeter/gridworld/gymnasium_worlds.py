@@ -1,10 +1,4 @@
-"""Grid worlds as Gymnasium environments, drawn by MiniGrid.
-
-    env = gymnasium.make("goalmeter/Maze-v0", size=9, complexity=0.8, seed=0)
-
-`goalmeter._gymnasium_ids` defines the ids and registers them; importing this module does so too, as
-in `gymnasium.make("goalmeter.gridworld.gymnasium_worlds:goalmeter/Maze-v0")`.
-"""
+"""Grid worlds as Gymnasium environments, drawn by MiniGrid; importing this registers their ids."""
 
 from __future__ import annotations
 

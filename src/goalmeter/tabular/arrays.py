@@ -1,7 +1,4 @@
-"""Validate numerical arrays, and load and save them as .npz files.
-
-Worlds, policies and features are plain arrays under documented names.
-"""
+"""Validate numerical arrays, and load and save them as .npz files."""
 
 from __future__ import annotations
 
@@ -156,9 +153,8 @@ class Immutable:
 
 
 # --- Archives -----------------------------------------------------------------------------------
-# Only numbers are read: unpickling an array of Python objects would run the file's code. The sizes
-# in the archive's directory are checked against a limit and against the heads of the arrays before
-# anything is unpacked, because numpy allocates what a head asks for.
+# Only numbers are read: unpickling an array of Python objects would run the file's code. Sizes are
+# checked before anything is unpacked, because numpy allocates what the head of an array asks for.
 
 # Readers of an array's head by the version of its format. Version 3 is for names of columns, which
 # numbers have none of.

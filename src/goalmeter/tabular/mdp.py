@@ -1,7 +1,4 @@
-"""`TabularMDP`: a finite Markov decision process, validated once and immutable afterwards.
-
-Worlds are given as arrays, as a Gymnasium transition table, or as CliffWorld.
-"""
+"""Finite Markov decision processes, from arrays, from a Gymnasium table, and CliffWorld."""
 
 from __future__ import annotations
 

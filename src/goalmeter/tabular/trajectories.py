@@ -35,10 +35,8 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
     """Raises if the trajectories of a log without `length` end in padding."""
     # Padding is an end that repeats one pair that is no state or action of the MDP, or that the MDP
     # cannot move into, or ends that repeat one state so often that a whole log of that kind has a
-    # chance below 1e-9 by the transition probabilities alone. The chance of one end is at most the
-    # product of its probabilities to stay, whatever the policy; over N trajectories, minus the sum
-    # of their logarithms is compared with the sum of N exponential variables (Fisher's method). A
-    # pair that surely stays, as in an absorbing state, is no sign.
+    # chance below 1e-9: that of one end is at most the product of its probabilities to stay, and
+    # minus the sum of their logarithms is compared with N exponential variables (Fisher's method).
     if trajectories.length_given:
         return
     s, a = trajectories.states, trajectories.actions

@@ -82,14 +82,12 @@ def _pool(threads: int, process: int) -> ThreadPoolExecutor:
 
 # --- Transition ---------------------------------------------------------------------------------
 # Rows of P[s, a, :] are kept in one matrix, compressed unless the world is small, in blocks of
-# states; within a block the rows are action-major. A block's intermediate arrays then stay in
-# cache, and blocks can be worked on by several threads: each row belongs to one block and is
-# computed in one order, so that the result does not depend on their number.
+# states, action-major within a block. Its arrays then stay in cache, and blocks can be worked on by
+# several threads: each row is computed in one order, so results do not depend on their number.
 
 BLOCK_STATES = 8_192  # intermediates [A, BLOCK_STATES] of a few doubles fit a core's cache
-# Successors may lie anywhere, so a product reads its value columns in random order. Columns that
-# are larger than this together evict each other from the last-level cache, which makes a read
-# five times as slow; they are then multiplied one at a time.
+# A product reads its value columns in random order. Columns that are larger than this together
+# evict each other from the last-level cache; they are then multiplied one at a time.
 GATHER_BYTES = 2**23
 WAVE_STATES = 2**17  # states whose products of one column at a time are kept, and then used up
 DENSE_ENTRIES = 32_768  # a dense product is faster while the matrix fits the first-level caches
@@ -132,9 +130,8 @@ class Transition:
         # Read-only, and with them every view that is handed out.
         for array in [matrix] if isinstance(matrix, np.ndarray) else [matrix.data, matrix.indices]:
             read_only(array)
-        # glibc returns freed memory to the system beyond a threshold, and getting it back costs two
-        # thirds of a pass over 10^4 states. The threshold is twice the largest array freed so far;
-        # one of 16 MiB, which is never touched, raises it far enough.
+        # glibc returns freed memory to the system beyond twice the largest array freed so far, and
+        # getting it back is slow; one of 16 MiB, which is never touched, raises the threshold.
         np.empty(2**21)
         self.blocks = tuple(
             Block(a, b, some_rows(matrix, a * n_actions, b * n_actions))

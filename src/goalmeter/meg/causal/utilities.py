@@ -95,9 +95,8 @@ def span_of(process: DecisionProcess, features: FloatArray, name: str) -> Utilit
         return UtilitySpan(plain, right[keep].T, plain)
     # Where nothing the decisions do makes a difference, one idle coordinate keeps the shapes.
     basis = right[keep].T / sizes[keep] if keep.any() else np.zeros((d, 1))
-    # What no choice can change is taken out first, which small differences would drown in. What a
-    # first decision expects in a context whatever it does is no effect of a choice; for a later
-    # decision that holds only for a constant.
+    # What no choice can change is taken out first, or small differences would drown in it: of a
+    # first decision what it expects in a context, of a later one only a constant.
     centred = features.copy()
     for node in process.decisions:
         expected = centred[node.states, : node.n_actions]
@@ -159,8 +158,8 @@ def measure(
 
 def payments(process: DecisionProcess, utility: Utility) -> FloatArray:
     """Return what each decision can expect of a utility, [S, A], in units of the utility."""
-    # A constant that a decision gets whatever it does and sees changes nothing, and would only cost
-    # digits: it is taken out of each factor on its own, which may be of very different sizes.
+    # A constant that a decision gets whatever it does would only cost digits: it is taken out of
+    # each factor on its own, which may be of very different sizes.
     values = [factor.values[..., None] for factor in utility.factors]
     return process.payoff(values, centred=True)[..., 0]
 
