@@ -181,8 +181,6 @@ def joint_outcomes(
         """Return those of some variables that no decision sees or is, and P(them | families)."""
         unseen = tuple(x for x in names if x not in joint)
         check(prod(sizes[x] for x in (*joint, *unseen)), MAX_ENTRIES)
-        if not unseen:
-            return unseen, np.ones([sizes[x] for x in joint])
         return unseen, neutral.elimination.conditional(unseen, joint)
 
     if isinstance(goal, Utility):

@@ -256,9 +256,8 @@ class Family:
     def starts(self, at: Sequence[float], n: int) -> list[FloatArray]:
         """For each parameter, starts near the measured policy and n random ones, [K, starts]."""
         table, measured = self.table, self.measured
-        out = [[near_measured(table, measured)] for _ in at]
-        for own in out if n else []:
-            own.append(random_policies(table, n, self.rng))
+        near = near_measured(table, measured)
+        out = [[near, random_policies(table, n, self.rng)] if n else [near] for _ in at]
         if not self.fixed:
             # Where several policies are equally good, a little additional utility for what the
             # measured policy does decides between them.

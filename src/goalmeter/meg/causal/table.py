@@ -103,16 +103,16 @@ def from_table(
 def _rows(process: DecisionProcess, network: CausalBayesianNetwork, data: Any) -> Trajectories:
     """Return the table as contexts and actions of each decision, checked against the model."""
     columns = _columns(network, [x for d in process.decisions for x in (*d.observed, d.name)], data)
-    actions = [columns[d.name] for d in process.decisions]
-    states = [d.states.start + _places(network, d.observed, columns) for d in process.decisions]
+    states = {
+        d.name: d.states.start + _places(network, d.observed, columns) for d in process.decisions
+    }
     # Refuse rows in which a decision sees what it cannot see after what was done before it.
-    place = {d.name: i for i, d in enumerate(process.decisions)}
-    for i, d in enumerate(process.decisions):
+    for d in process.decisions:
         if d.previous is None:
-            chance = process.mdp.initial[states[i]]
+            chance = process.mdp.initial[states[d.name]]
         else:
-            k = place[d.previous]
-            chance = process.mdp.transition.probability(states[k], actions[k], states[i])
+            before = states[d.previous], columns[d.previous]
+            chance = process.mdp.transition.probability(*before, states[d.name])
         if (chance <= 0).any():
             row = int(np.argmax(chance <= 0))
             seen = ", ".join(f"{x} = {network.domain(x)[columns[x][row]]}" for x in d.observed)
@@ -121,7 +121,8 @@ def _rows(process: DecisionProcess, network: CausalBayesianNetwork, data: Any) -
                 f"model{f' after what was done at {d.previous!r}' if d.previous else ''}; mend the "
                 f"row, or the model's CPDs"
             )
-    return Trajectories(np.stack(states, axis=1), np.stack(actions, axis=1))
+    actions = [columns[name] for name in states]
+    return Trajectories(np.stack(list(states.values()), axis=1), np.stack(actions, axis=1))
 
 
 def _places(
@@ -149,19 +150,17 @@ class _ObservedRows:
     def __init__(self, table: JointOutcomes, places: IntArray) -> None:
         self.table, self.places = table, places
         self.visits = np.bincount(places.ravel(), minlength=len(table.choices)) / len(places)
+        # The conditional frequencies, [K]; uniform where nothing was seen.
+        total = table.sums(self.visits)
+        seen = np.where(total > 0, self.visits, 1.0)
+        self.policies = np.asarray(seen / np.where(total > 0, total, table.choices))
 
     def fit(self, restarts: int, rng: np.random.Generator) -> SearchResult:
         """Search for the best model of the rows."""
         # Only here, because the search brings SciPy's optimisers along.
         from goalmeter.meg.causal.insufficient_recall import search
 
-        return search(self.table, self.policies(), visits=self.visits, restarts=restarts, rng=rng)
-
-    def policies(self) -> FloatArray:
-        """The conditional frequencies, [K]; uniform where nothing was seen."""
-        total = self.table.sums(self.visits)
-        seen = np.where(total > 0, self.visits, 1.0)
-        return np.asarray(seen / np.where(total > 0, total, self.table.choices))
+        return search(self.table, self.policies, visits=self.visits, restarts=restarts, rng=rng)
 
     def evidence(self, model: FloatArray, *, mix: float = 0.0) -> FloatArray:
         """sum_i log(model_i / uniform) of each row, nats: [N]; of a model mixed with uniform."""
@@ -193,7 +192,7 @@ def _searched(
     table = joint_outcomes(query.network, query.recall.decisions, query.goal)
     seen = _observed_rows(table, query.network, data)
     result = seen.fit(restarts, rng)
-    fields = fields_of(query, table, seen.visits, seen.policies(), result)
+    fields = fields_of(query, table, seen.visits, seen.policies, result)
     # With e_i the evidence of row i for the model found and k fitted coordinates, the maximised
     # average exceeds the truth by k / (2 n) to first order: the well-specified case of what
     # `from_trajectories` takes off.
