@@ -57,11 +57,7 @@ def test_a_file_by_hand() -> None:
 
 
 # Nodes, arrows and free parameters, counted once by regular expressions over the files' lines.
-SHIPPED = {
-    "alarm": (37, 46, 509),
-    "sachs": (11, 17, 178),
-    "water": (32, 66, 10083),
-}
+SHIPPED = {"alarm": (37, 46, 509), "sachs": (11, 17, 178), "water": (32, 66, 10083)}
 
 
 @pytest.mark.parametrize("name", SHIPPED)

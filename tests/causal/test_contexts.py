@@ -14,7 +14,7 @@ from oracles import random_diagrams as diagrams
 
 from goalmeter._types import FloatArray
 from goalmeter.causal import CausalBayesianNetwork
-from goalmeter.causal.contexts import DecisionProcess, decision_process
+from goalmeter.causal.contexts import DecisionProcess, decision_process, neutral_network, recall_of
 
 SOLVABLE = [
     (family, seed, policy)
@@ -25,7 +25,12 @@ SOLVABLE = [
 
 
 def process_of(model: oracle.Model) -> DecisionProcess:
-    return decision_process(network_of(model), model.decisions, diagrams.groups_of(model))
+    return solved(network_of(model), model.decisions, diagrams.groups_of(model))
+
+
+def solved(network: CausalBayesianNetwork, decisions: Any, scopes: Any) -> DecisionProcess:
+    recall = recall_of(network, decisions, scopes)
+    return decision_process(network, recall, scopes, neutral_network(network, decisions))
 
 
 def mass_of(process: DecisionProcess, policy: FloatArray) -> FloatArray:
@@ -65,11 +70,11 @@ def two_steps() -> CausalBayesianNetwork:
 
 
 def test_two_steps_by_hand() -> None:
-    process = decision_process(two_steps(), ["D", "E"], [["T"]])
+    process = solved(two_steps(), ["D", "E"], [["T"]])
     first, second = process.decisions
     assert (first.name, first.observed, first.states) == ("D", ("S",), slice(0, 2))
     assert (second.name, second.observed, second.states) == ("E", ("X",), slice(2, 4))
-    assert (first.following, second.following) == (("E",), ())
+    assert (first.previous, second.previous) == (None, "D")
     assert (first.level, second.level) == (0, 1)
     assert (process.mdp.n_states, process.mdp.n_actions, process.mdp.horizon) == (4, 3, 2)
     assert process.mdp.initial.tolist() == [0.25, 0.75, 0, 0]
@@ -86,7 +91,6 @@ def test_two_steps_by_hand() -> None:
     paid = process.payoff([np.array([0.0, 1.0, 10.0, 100.0])[:, None]])[..., 0]
     assert paid.tolist() == [[0, 0, 0], [0, 0, 0], [0, 1, 10], [1, 10, 100]]
     assert process.indicators()[3].tolist() == [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
-    assert process.contexts(second) == [(0,), (1,)]
 
 
 # --- The enumerated joint -------------------------------------------------------------------------

@@ -13,10 +13,7 @@ from oracles import causal_model as oracle
 
 from goalmeter._errors import InvalidModelError
 from goalmeter.causal import CausalBayesianNetwork, elimination
-from goalmeter.causal.elimination import (
-    Factor,
-    sum_of_product,
-)
+from goalmeter.causal.elimination import Factor, sum_of_product
 
 
 def chain_of(n: int, stay: float = 0.9) -> CausalBayesianNetwork:

@@ -80,7 +80,7 @@ T = {"variables": ["T"], "values": [1, -1]}
         ('[{"variables": ["T"], "values": [NaN, 1]}]', "expected a finite number"),
         ('[{"values": [1, 2], "values": [2, 1]}]', "the names values, values, each once"),
         ([T, 3], "u.json, factor 2: expected {"),
-        ([{"variables": ["T"]}], "u.json, factor 1: a factor of the utility has the keys"),
+        ([{"variables": ["T"]}], "u.json, factor 1: a factor of the utility is"),
         ([T | {"variables": ["t"]}], "variable 't' does not exist, expected one of S, D, T; did"),
         ([T | {"variables": ["T", "T"], "values": [[1, 2], [3, 4]]}], "reads T, T, expected each"),
         ([T | {"values": [1]}], "the utility over T has shape"),

@@ -12,11 +12,7 @@ from hypothesis import given
 from oracles import causal_model as oracle
 from oracles.random_diagrams import random_policy
 
-from goalmeter._errors import (
-    InvalidModelError,
-    InvalidParameterError,
-    InvalidUtilityError,
-)
+from goalmeter._errors import InvalidModelError, InvalidParameterError, InvalidUtilityError
 from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram, utility_of
 
 NETWORK = CausalBayesianNetwork(

@@ -44,7 +44,7 @@ def test_a_world_is_its_picture() -> None:
     [
         (lambda: GridWorld([[1, 1], [1, 1]], (0, 0), (1, 1)), "walls have shape (2, 2)"),
         (lambda: GridWorld.from_text(["####", "#AG_", "####"]), "the border of a grid is wall"),
-        (lambda: GridWorld.from_text(PICTURE).with_(key=(1, 3)), "column 3, where there is a wall"),
+        (lambda: GridWorld.from_text(PICTURE).with_(key=(1, 3)), "column 3, where the wall is"),
         (lambda: GridWorld.from_text(PICTURE).with_(goal=(1, 9)), "outside the 4 x 6 grid"),
         (lambda: GridWorld.from_text(PICTURE).with_(goal=(1, 1)), "column 1, where the start is"),
         (lambda: GridWorld.from_text(PICTURE).with_(key=None), "there is a door but no key"),

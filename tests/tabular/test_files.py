@@ -22,11 +22,7 @@ from goalmeter._errors import (
 )
 from goalmeter.tabular import TabularMDP
 from goalmeter.tabular import arrays as files
-from goalmeter.tabular.trajectories import (
-    Trajectories,
-    load_trajectories,
-    save_trajectories,
-)
+from goalmeter.tabular.trajectories import Trajectories, load_trajectories, save_trajectories
 
 GOOD: dict[str, Any] = {
     "transition": [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]],
@@ -181,5 +177,5 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
         TabularMDP.from_npz(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("policy", b"no array at all")
-    with pytest.raises(InvalidFileError, match="'policy' holds bytes that are no array"):
+    with pytest.raises(InvalidFileError, match="'policy' is damaged and cannot be read"):
         files.load_policy(path)

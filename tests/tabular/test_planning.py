@@ -12,10 +12,7 @@ from oracles.soft_policy import soft_policy, soft_policy_discounted
 from tabular.worlds import World, few, random_world, worlds
 
 import goalmeter as gm
-from goalmeter._errors import (
-    GoalmeterError,
-    InvalidParameterError,
-)
+from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.tabular import (
     TabularMDP,

@@ -3,10 +3,4 @@
 from goalmeter.causal.diagram import InfluenceDiagram, Utility, unroll, utility_of
 from goalmeter.causal.network import CausalBayesianNetwork
 
-__all__ = [
-    "CausalBayesianNetwork",
-    "InfluenceDiagram",
-    "Utility",
-    "unroll",
-    "utility_of",
-]
+__all__ = ["CausalBayesianNetwork", "InfluenceDiagram", "Utility", "unroll", "utility_of"]

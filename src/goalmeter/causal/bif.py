@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import re
-from array import array
+from collections.abc import Sequence
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidFileError
+from goalmeter._names import listed, unknown_name
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.causal.formats import Draft, NetworkParts, numbers, read_text, write_text
+from goalmeter.causal.formats import (
+    NO_NAMES,
+    NetworkParts,
+    read_text,
+    row_text,
+    within_rounding,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from goalmeter.causal.network import CausalBayesianNetwork
 
+
+MAX_ENTRIES = 2**25  # of all tables of a file together: a quarter of a gigabyte of doubles
+MAX_AXES = 32  # of arrays of NumPy 1; one of them is the variable's own
+_DIGITS = frozenset("0123456789+-.eE")
 
 # --- Parser ---------------------------------------------------------------------------------------
 # A // behind a colon is no comment, or the address in a property would eat its semicolon.
@@ -40,15 +53,36 @@ def quoted(name: str) -> str:
     return '"' + "".join(_ESCAPES.get(c, c) for c in name) + '"'
 
 
-class _Tokens:
-    """The tokens of a text, taken one by one from left to right, and errors that name a line."""
+class _Row(NamedTuple):
+    """One statement of a probability block."""
 
-    def __init__(self, text: str, draft: Draft) -> None:
-        self.text = text
+    head: str  # "(", "table" or "default"
+    states: list[str]  # of the parents, if the head is "("
+    values: list[float]
+    start: int  # offset in the text
+
+
+class _Block(NamedTuple):
+    """A probability block as it stands in the file."""
+
+    start: int  # offset in the text
+    x: str
+    parents: list[str]
+    rows: list[_Row]
+
+
+class Parser:
+    """Reads the tokens of a text once, from left to right; errors name a line."""
+
+    def __init__(self, text: str, source: object) -> None:
+        self.text, self.source = text, source  # the source is the file's name, for messages
         self.start = 0  # of the token taken last, as an offset in the text
-        self._draft = draft
         self._matches = _TOKEN.finditer(text)
         self._counted = 0, 1  # an offset, and the line that it lies in
+        self._domains: dict[str, tuple[str, ...]] = {}
+        self._starts: dict[str, int] = {}  # offsets of the declarations
+        self._blocks: dict[str, _Block] = {}
+        self._entries = 0  # of all tables so far
 
     def take(self) -> str:
         """Return the next token as it is written; "" at the end of the text."""
@@ -73,7 +107,8 @@ class _Tokens:
 
     def error(self, message: str, start: int | None = None) -> InvalidFileError:
         """Return the error for an offset, or for the token taken last."""
-        return self._draft.error(self.line(self.start if start is None else start), message)
+        line = self.line(self.start if start is None else start)
+        return InvalidFileError(f"{self.source}, line {line}: {message}")
 
     def expected(self, wanted: str, token: str, start: int | None = None) -> InvalidFileError:
         """Return the error for a token that stands where something else is expected."""
@@ -103,33 +138,7 @@ class _Tokens:
             names.append(self.name(token, f'{role} or "{end}"'))
         return names
 
-
-class _Row(NamedTuple):
-    """One statement of a probability block; its numbers are the next ones of the block."""
-
-    head: str  # "(", "table" or "default"
-    states: list[str]  # of the parents, if the head is "("
-    size: int
-    start: int  # offset in the text
-
-
-class _Block:
-    """A probability block as it stands in the file."""
-
-    def __init__(self, start: int, names: list[str]) -> None:
-        self.start = start
-        self.x, self.parents = names[0], names[1:]
-        self.rows: list[_Row] = []
-        self.numbers = array("d")
-
-
-class Parser(_Tokens):
-    """Reads the tokens of a text once, from left to right; variables first, then tables."""
-
-    def __init__(self, text: str, draft: Draft) -> None:
-        super().__init__(text, draft)
-        self._blocks: list[_Block] = []
-
+    # --- Blocks -----------------------------------------------------------------------------------
     def parts(self) -> NetworkParts:
         """Return what the text says of a network."""
         name = ""
@@ -143,11 +152,23 @@ class Parser(_Tokens):
                     self._probability()
                 case _:
                     raise self.expected("network, variable or probability", token)
-        for block in self._blocks:
-            self._define(block)
-        return self._draft.parts(name)
+        if not self._domains:
+            raise InvalidFileError(
+                f"{self.source}: declares no variable, expected at least one; check that the file "
+                f"is complete, and that it is a Bayesian network"
+            )
+        parents = {x: block.parents for x, block in self._blocks.items()}
+        cpds = {x: self._table(block) for x, block in self._blocks.items()}
+        missing = [x for x in self._domains if x not in cpds]
+        if missing:
+            raise self.error(
+                f"{listed(missing)} {'has' if len(missing) == 1 else 'have'} no probabilities, "
+                f"expected a table for each variable",
+                self._starts[missing[0]],
+            )
+        name = "" if name in NO_NAMES else name
+        return NetworkParts(self._domains, parents, cpds, name, self.source)
 
-    # --- Blocks -----------------------------------------------------------------------------------
     def _network(self) -> str:
         start = self.start
         name = " ".join(self.names("{", "the name of the network"))
@@ -182,7 +203,15 @@ class Parser(_Tokens):
                 raise self._in_block(f"the block of variable {x!r}", wanted, token, start)
         if states is None:
             raise self.error(f"variable {x!r} has no type, expected type discrete [ n ] {{ ... }};")
-        self._draft.declare(x, states, self.line(start))
+        if x in self._domains:
+            raise self.error(
+                f"the variable {x!r} is declared a second time (first in line "
+                f"{self.line(self._starts[x])}), expected each variable once; rename or remove one",
+                start,
+            )
+        if not states:
+            raise self.error(f"the variable {x!r} has no states, expected at least one", start)
+        self._domains[x], self._starts[x] = tuple(states), start
 
     def _states(self, x: str) -> list[str]:
         token = self.take()
@@ -212,7 +241,7 @@ class Parser(_Tokens):
             # The mark between a variable and its parents is missing in JavaBayes' files.
             names += [] if token == "|" else [self.name(token, '"|" or ")"')]
             names += self.names(")", f"a parent of {names[0]!r}")
-        block = _Block(start, names)
+        block = _Block(start, names[0], names[1:], [])
         self.punctuation("{", f"and the probabilities of {block.x!r}")
         while (token := self.take()) != "}":
             if token == "property":
@@ -222,90 +251,110 @@ class Parser(_Tokens):
             else:
                 wanted = 'table, default, a row "(...)" or "}"'
                 raise self._in_block(f"the block of probability {block.x!r}", wanted, token, start)
-        self._blocks.append(block)
+        if block.x in self._blocks:
+            raise self.error(f"{block.x!r} has a second table, expected one for each", start)
+        self._blocks[block.x] = block
 
     def _row(self, block: _Block, head: str) -> None:
         start = self.start
         states = self.names(")", "a state") if head == "(" else []
-        behind = self.start + 1
-        tokens: list[str] = []
+        values: list[float] = []
         while (token := self.take()) != ";":
             if not token or token in PUNCTUATION:
                 raise self.expected(f'a probability of {block.x!r} or ";"', token)
-            tokens.append(token)
-        try:
-            block.numbers.extend(numbers(tokens))
-        except ValueError as cause:
-            at = self.text.find(cause.args[0], behind)
-            raise self.expected(f"a probability of {block.x!r}", cause.args[0], at) from None
-        block.rows.append(_Row(head, states, len(tokens), start))
+            try:
+                # float() would also take nan, infinity, 1_000 and the digits of other scripts.
+                values.append(float(token if _DIGITS.issuperset(token) else "no number"))
+            except ValueError:
+                raise self.expected(f"a probability of {block.x!r}", token) from None
+        block.rows.append(_Row(head, states, values, start))
 
     # --- Tables -----------------------------------------------------------------------------------
-    def _define(self, block: _Block) -> None:
-        """Work out the table of a block, when all variables are known."""
-        draft, x = self._draft, block.x
-        sizes = draft.shape(x, block.parents, self.line(block.start))
-        contexts = int(np.prod(sizes[:-1]))
+    def _table(self, block: _Block) -> FloatArray:
+        """Return the table of a block, [*sizes of parents, own size]."""
+        for name in (block.x, *block.parents):
+            if name not in self._domains:
+                role = "variable" if name == block.x else f"parent of {block.x!r}:"
+                raise self.error(str(unknown_name(name, list(self._domains), role)), block.start)
+        sizes = [len(self._domains[name]) for name in (*block.parents, block.x)]
+        # Added up before anything is allocated, since a line of text can ask for any size.
+        entries = prod(sizes)
+        self._entries += entries
+        if self._entries > MAX_ENTRIES or len(sizes) > MAX_AXES:
+            raise self.error(
+                f"the table of {block.x!r} has {entries:.3g} entries over {len(block.parents)} "
+                f"parents, which makes {self._entries:.3g} in the file, expected at most "
+                f"{MAX_ENTRIES:.3g} and {MAX_AXES - 1} parents a table; give it fewer parents, or "
+                f"them fewer states",
+                block.start,
+            )
+        contexts = prod(sizes[:-1])
         if any(row.head == "table" for row in block.rows):
             rows = self._full_table(block, contexts, sizes[-1])
             starts = np.full(contexts, block.rows[0].start)
         else:
             rows, starts = self._listed_rows(block, contexts, sizes)
-        draft.define(x, rows, lambda row: self.line(int(starts[row])))
+
+        def complain(row: int, problem: str) -> InvalidFileError:
+            return self.error(f"the row of {self._words(block, row)} {problem}", int(starts[row]))
+
+        return within_rounding(rows, complain).reshape(sizes)
+
+    def _words(self, block: _Block, row: int) -> str:
+        return row_text(block.x, {p: self._domains[p] for p in block.parents}, row)
 
     def _full_table(self, block: _Block, contexts: int, size: int) -> FloatArray:
-        if len(block.rows) > 1:
+        first, *others = block.rows
+        if others:
             raise self.error(
                 f"the probabilities of {block.x!r} mix table with other rows, expected a table "
                 f"alone, or a row for each value of the parents",
-                block.rows[1].start,
+                others[0].start,
             )
-        if len(block.numbers) != contexts * size:
+        if len(first.values) != contexts * size:
             raise self.error(
-                f"the table of {block.x!r} has {len(block.numbers)} numbers, expected "
+                f"the table of {block.x!r} has {len(first.values)} numbers, expected "
                 f"{contexts * size}: {size} states for each of {contexts} values of its parents",
-                block.rows[0].start,
+                first.start,
             )
-        return np.array(block.numbers).reshape(size, contexts).T
+        return np.array(first.values).reshape(size, contexts).T
 
     def _listed_rows(
-        self, block: _Block, contexts: int, sizes: tuple[int, ...]
+        self, block: _Block, contexts: int, sizes: Sequence[int]
     ) -> tuple[FloatArray, IntArray]:
         """Return rows [contexts, own size] and where each of them stands in the text."""
-        x, parents, size = block.x, block.parents, sizes[-1]
-        places = [{s: i for i, s in enumerate(self._draft.domains[p])} for p in parents]
+        x, size = block.x, sizes[-1]
+        places = [{s: i for i, s in enumerate(self._domains[p])} for p in block.parents]
         rows = np.zeros((contexts, size))
         starts = np.full(contexts, -1)
-        default: FloatArray | None = None
-        flat = np.array(block.numbers)
-        end = 0
+        default: _Row | None = None
         for row in block.rows:
-            if row.size != size:
+            if len(row.values) != size:
                 raise self.error(
-                    f"a row of {x!r} has {row.size} numbers, expected {size}, one for each state",
+                    f"a row of {x!r} has {len(row.values)} numbers, expected {size}, one for each "
+                    f"state",
                     row.start,
                 )
-            values, end = flat[end : end + size], end + size
             # The default fills what no row lists, wherever it stands in the block.
             if row.head == "default":
                 if default is not None:
                     raise self.error(f"{x!r} has a second default row, expected one", row.start)
-                default, default_start = values, row.start
+                default = row
                 continue
             context = self._context(block, row, places, sizes)
             if starts[context] >= 0:
                 raise self.error(
-                    f"the row of {self._draft.context(x, context)} is given a second time (first "
+                    f"the row of {self._words(block, context)} is given a second time (first "
                     f"in line {self.line(int(starts[context]))}), expected each row once",
                     row.start,
                 )
-            rows[context], starts[context] = values, row.start
+            rows[context], starts[context] = row.values, row.start
         absent = starts < 0
         if default is not None:
-            rows[absent], starts[absent] = default, default_start
+            rows[absent], starts[absent] = default.values, default.start
         elif absent.any():
             raise self.error(
-                f"the row of {self._draft.context(x, int(np.argmax(absent)))} is missing "
+                f"the row of {self._words(block, int(np.argmax(absent)))} is missing "
                 f"({int(absent.sum())} of {contexts} are), expected one for each value of the "
                 f"parents, or a default row",
                 block.start,
@@ -313,7 +362,7 @@ class Parser(_Tokens):
         return rows, starts
 
     def _context(
-        self, block: _Block, row: _Row, places: list[dict[str, int]], sizes: tuple[int, ...]
+        self, block: _Block, row: _Row, places: list[dict[str, int]], sizes: Sequence[int]
     ) -> int:
         """Return the number of a row among the values of the parents."""
         if len(row.states) != len(block.parents):
@@ -330,7 +379,7 @@ class Parser(_Tokens):
         ):
             if state not in place:
                 role = f"state of {parent!r} in a row of {block.x!r}:"
-                raise self._draft.unknown(self.line(row.start), state, list(place), role)
+                raise self.error(str(unknown_name(state, list(place), role)), row.start)
             context = context * size + place[state]
         return context
 
@@ -349,7 +398,7 @@ class Parser(_Tokens):
 # `table` over several variables lists them in the order of the head, the last changing fastest, and
 # the `|` may be missing, as JavaBayes writes it. Properties are read over. States are text.
 #
-# Rows that miss 1 by rounding are divided by their sum (`model_files`). Probabilities are written
+# Rows that miss 1 by rounding are divided by their sum (`formats`). Probabilities are written
 # with all their digits, so a network that is written and read again is the same to the last bit.
 #
 # Source: Cozman, The Interchange Format for Bayesian Networks, version 0.15 (1998); bnlearn 5.0,
@@ -362,24 +411,12 @@ def read_bif(path: str | Path) -> NetworkParts:
 
 
 def parse_bif(text: str, *, source: object = "text") -> NetworkParts:
-    """Return what a text in BIF says of a network, as `read_bif`; messages name its source.
-
-    Example:
-        >>> coin = parse_bif(
-        ...     "variable Coin { type discrete [2] { heads, tails }; }"
-        ...     "probability ( Coin ) { table 0.3, 0.7; }"
-        ... )
-        >>> coin.domains["Coin"], coin.cpds["Coin"].tolist()
-        (('heads', 'tails'), [0.3, 0.7])
-    """
-    return Parser(text, Draft(source)).parts()
+    """Return what a text in BIF says of a network; messages name its source."""
+    return Parser(text, source).parts()
 
 
 def write_bif(network: CausalBayesianNetwork, path: str | Path) -> Path:
-    """Write a network as a BIF file, gzipped if the name ends in .gz; returns its path.
-
-    Numbers and booleans among the states become text.
-    """
+    """Write a network as a BIF file, gzipped if the name ends in .gz; states become text."""
     return write_text(path, bif_text(network))
 
 

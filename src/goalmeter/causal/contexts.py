@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from itertools import product
 from math import prod
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,18 +15,14 @@ from goalmeter._errors import InvalidModelError
 from goalmeter._names import listed
 from goalmeter._types import FloatArray
 from goalmeter.causal.elimination import MAX_ENTRIES, Factor, sum_of_product
-from goalmeter.causal.graph import Value, bayes_ball
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.transition import Transition
 
 # --- Recall ---------------------------------------------------------------------------------------
-# DecisionNode D relies on decision D' if the best policy of D may depend on the policy of D': if a
-# cause of D' alone, a dummy parent, is not d-separated from the utility that D can influence,
-# given D and what D observes. If no decisions rely on each other in a circle (sufficient recall),
-# the decisions can be planned one after the other. MDPs have sufficient recall, and so has every
-# agent that remembers what it saw and did; an agent that forgets, or a team whose members do not
-# see each other, has not.
+# A decision D relies on D' if a cause of D' alone, a dummy parent, is not d-separated from the
+# utility that D can influence, given D and what D observes. If no decisions rely on each other in a
+# circle (sufficient recall), they can be planned one after the other.
 #
 # Source: Koller and Milch, Multi-agent influence diagrams (2003), s-reachability; Lauritzen and
 # Nilsson, Representing and solving decision problems with limited information (2001). That soft
@@ -51,24 +46,19 @@ class Recall(NamedTuple):
 def recall_of(
     network: CausalBayesianNetwork, decisions: Sequence[str], scopes: Sequence[Sequence[str]]
 ) -> Recall:
-    """Read off the graph how decisions can be planned.
-
-    `scopes` are the variables that each additive factor of the utility reads.
-    """
+    """Read off the graph how decisions can be planned; `scopes` are what each factor reads."""
     below = {d: network.descendants(d) | {d} for d in decisions}
     acting = tuple(
         d
         for d in sorted(decisions, key=network.order.index)
         if any(below[d].intersection(scope) for scope in scopes)
     )
-    parents = {x: network.parents(x) for x in network.variables}
-    children = {x: network.children(x) for x in network.variables}
     reliance: dict[str, tuple[str, ...]] = {}
     for d in acting:
         # A factor that the decision cannot influence is a constant to it, whatever others do.
         influenced = {x for scope in scopes if below[d].intersection(scope) for x in scope}
         # A decision whose policy the query may depend on is one that this decision relies on.
-        ball = bayes_ball(parents, children, influenced, (d, *parents[d]))
+        ball = network.ball(influenced, (d, *network.parents(d)))
         reliance[d] = tuple(e for e in acting if e != d and e in ball.requisite)
     if len(acting) < 2:
         return Recall("single" if acting else "none", acting, reliance, ())
@@ -82,22 +72,14 @@ def recall_of(
 
 
 # --- Contexts -------------------------------------------------------------------------------------
-# The states of the process are the contexts of the decisions, the joint values of what each
-# decision
-# observes. With sufficient recall (`goalmeter.causal.contexts`)
-#
-# * each decision follows at most one other, so that the decisions form a forest;
-# * P(context of a next decision | decision, context) is the same whatever the policies are;
-# * each factor of the utility is paid by the last decision that influences it.
-#
-# So everything that policies and utilities are tried out on is worked out once, by elimination, and
-# what remains is an MDP whose decisions may lead to several next ones at once: the planner and the
-# measures of MDPs do the rest. A derivation is in docs/mathematics.md.
+# The states of the process are the contexts of the decisions, the joint values of what they see.
+# With sufficient recall each decision follows at most one other, P(context of the next | decision,
+# context) is the same whatever the policies are, and each factor of the utility is paid by the last
+# decision that influences it (docs/mathematics.md). So all of it is worked out once, by
+# elimination, and what remains is an MDP whose decisions may lead to several next ones at once.
 
-# Differences below this share of the largest number are rounding.
-_ROUNDING = 1e-13
-# The name of the axis of weights in a table of features.
-_WEIGHT = "\0weight"
+_ROUNDING = 1e-13  # differences below this share of the largest number are rounding
+_WEIGHT = "\0weight"  # the name of the axis of weights in a table of features
 
 
 @dataclass(frozen=True)
@@ -109,7 +91,7 @@ class DecisionNode:
     states: slice  # the process's states that are its contexts, in the order of its CPD's rows
     n_actions: int  # size of its domain
     level: int  # how many decisions come before it on its branch
-    following: tuple[str, ...]  # the decisions whose contexts it leads to
+    previous: str | None  # the decision that leads to its contexts, if there is one
 
 
 @dataclass(frozen=True)
@@ -135,54 +117,33 @@ class DecisionProcess:
             out[d.states, : d.n_actions] = self.network.cpd(d.name).reshape(-1, d.n_actions)
         return out
 
-    def contexts(self, decision: DecisionNode) -> list[tuple[Value, ...]]:
-        """Return the observed values of each context of a decision, in the order of its states."""
-        return list(product(*(self.network.domain(x) for x in decision.observed)))
-
     def payoff(self, values: Sequence[FloatArray], *, centred: bool = False) -> FloatArray:
-        """Return what each decision can expect of the factors that it is the last to influence.
-
-        Args:
-            values: for each scope, numbers [*sizes of its variables, D].
-            centred: whether to take out of each factor what its decision gets of it in any case.
-
-        Returns:
-            [S, A, D], in units of the values.
-        """
-        width = values[0].shape[-1]
-        out = self._room(width)
+        """What each decision can expect of the factors that it influences last, [S, A, D]."""
+        # `values` are numbers [*sizes of its variables, D] for each scope; `centred` takes out of
+        # each factor what its decision gets of it in any case.
+        out = self._room(values[0].shape[-1])
         for scope, table in zip(self.scopes, values, strict=True):
-            payer = self._payer(scope)
-            if payer is not None:
-                expected = self._expected(payer, Factor((*scope, _WEIGHT), table))
+            for d, family, kernel in self._payers(scope):
+                order = (*family, _WEIGHT)
+                product = sum_of_product([kernel, Factor((*scope, _WEIGHT), table)], order)
+                expected = product.arranged(order).reshape(-1, d.n_actions, out.shape[-1])
                 if centred:
                     low, high = expected.min(axis=(0, 1)), expected.max(axis=(0, 1))
                     expected = expected - (0.5 * low + 0.5 * high)
-                self._add(out, payer, expected)
+                out[d.states, : d.n_actions] += expected
         return self._padded(out)
 
     def indicators(self) -> FloatArray:
-        """Return the chance of each joint value of a single scope, as its last decision sees it.
-
-        Returns:
-            [S, A, D] with D the joint states of the scope, the first variable slowest.
-        """
+        """Return the chance of each joint value of the only scope, [S, A, D], the first slowest."""
         (scope,) = self.scopes
-        network = self.neutral
-        sizes = [network.size(x) for x in scope]
-        out = self._room(int(np.prod(sizes, dtype=float)))
-        payer = self._payer(scope)
-        if payer is not None:
-            family = (*payer.observed, payer.name)
-            unseen = tuple(x for x in scope if x not in family)
-            check_size([network.size(x) for x in (*family, *scope)], (*family, *scope))
-            parts = [Factor((*family, *unseen), network.elimination.conditional(unseen, family))]
+        out = self._room(prod(self.neutral.size(x) for x in scope))
+        for d, family, kernel in self._payers(scope):
             # Targets that the decision sees itself: certain, and equal to what it sees.
             seen = {x: f"\0{x}" for x in scope if x in family}
-            parts += [Factor((x, new), np.eye(network.size(x))) for x, new in seen.items()]
+            same = [Factor((x, new), np.eye(self.neutral.size(x))) for x, new in seen.items()]
             order = (*family, *(seen.get(x, x) for x in scope))
-            table = sum_of_product(parts, order).arranged(order)
-            self._add(out, payer, table.reshape(-1, payer.n_actions, out.shape[-1]))
+            table = sum_of_product([kernel, *same], order).arranged(order)
+            out[d.states, : d.n_actions] += table.reshape(-1, d.n_actions, out.shape[-1])
         return self._padded(out)
 
     def _room(self, width: int) -> FloatArray:
@@ -195,26 +156,17 @@ class DecisionProcess:
             )
         return np.zeros((self.mdp.n_states, self.mdp.n_actions, width))
 
-    def _payer(self, scope: tuple[str, ...]) -> DecisionNode | None:
-        """Return the last decision that influences a factor, or None."""
-        last = None
-        for d in self.decisions:
+    def _payers(
+        self, scope: tuple[str, ...]
+    ) -> Iterator[tuple[DecisionNode, tuple[str, ...], Factor]]:
+        """Yield the last decision that influences a factor, its family, and P(rest | family)."""
+        for d in reversed(self.decisions):
             if not self.below[d.name].isdisjoint(scope):
-                last = d
-        return last
-
-    def _expected(self, payer: DecisionNode, factor: Factor) -> FloatArray:
-        """E[factor | context, action] of one decision: [contexts, actions, D]."""
-        family = (*payer.observed, payer.name)
-        unseen = tuple(x for x in factor.variables if x not in family and x != _WEIGHT)
-        kernel = Factor((*family, *unseen), self.neutral.elimination.conditional(unseen, family))
-        order = (*family, _WEIGHT)
-        table = sum_of_product([kernel, factor], order).arranged(order)
-        return table.reshape(-1, payer.n_actions, factor.values.shape[-1])
-
-    @staticmethod
-    def _add(out: FloatArray, payer: DecisionNode, table: FloatArray) -> None:
-        out[payer.states, : payer.n_actions] += table
+                family = (*d.observed, d.name)
+                unseen = tuple(x for x in scope if x not in family)
+                chances = self.neutral.elimination.conditional(unseen, family)
+                yield d, family, Factor((*family, *unseen), chances)
+                return
 
     def _padded(self, out: FloatArray) -> FloatArray:
         """Actions that a decision lacks, or that differ by rounding, get what its first one has."""
@@ -235,123 +187,76 @@ def neutral_network(
 
 def decision_process(
     network: CausalBayesianNetwork,
-    decisions: Sequence[str],
+    recall: Recall,
     scopes: Sequence[Sequence[str]],
-    neutral: CausalBayesianNetwork | None = None,
-    recall: Recall | None = None,
+    neutral: CausalBayesianNetwork,
 ) -> DecisionProcess:
-    """Work out the process; needs at least one decision that influences the utility.
-
-    Args:
-        network: the model, with a policy for each decision.
-        decisions: the decisions, with sufficient recall (or one alone) for these scopes.
-        scopes: the variables that each additive factor of the utility reads.
-        neutral: `neutral_network` of the same, whose eliminations are then shared.
-        recall: `recall_of` the same, if it is known already.
-    """
-    recall = recall_of(network, decisions, scopes) if recall is None else recall
+    """Work out the process of a network, with its `recall_of` scopes and its `neutral_network`."""
     assert recall.kind in ("single", "sufficient"), recall.kind
-    neutral = neutral_network(network, decisions) if neutral is None else neutral
-    before = _forest(network, recall.decisions)
-    nodes = _nodes(network, recall.decisions, before)
-    n_states, n_actions = nodes[-1].states.stop, max(d.n_actions for d in nodes)
-    initial = np.zeros(n_states)
-    by_name = {d.name: d for d in nodes}
-    rows: list[FloatArray] = []
-    for d in nodes:
-        # A first decision of a branch meets its contexts with certainty; the others are led to.
-        if before[d.name] is None:
-            start = neutral.elimination.conditional(d.observed, ())
-            initial[d.states] = start.reshape(-1)
-        rows.append(_moves(neutral, d, [by_name[x] for x in d.following], n_actions, n_states))
-    log_uniform = np.full((1, n_actions, n_states), -np.inf)
-    for d in nodes:
+    nodes: list[DecisionNode] = []
+    start = 0
+    for name in recall.decisions:
+        # With sufficient recall the decisions that influence one are a chain: it follows the last.
+        earlier = network.ancestors(name)
+        last = next((e for e in reversed(nodes) if e.name in earlier), None)
+        level, previous = (0, None) if last is None else (last.level + 1, last.name)
+        observed = network.parents(name)
+        states = slice(start, start + _joint_size(network, observed))
+        nodes.append(DecisionNode(name, observed, states, network.size(name), level, previous))
+        start = states.stop
+    n_actions = max(d.n_actions for d in nodes)
+    initial, log_uniform = np.zeros(start), np.full((1, n_actions, start), -np.inf)
+    counts = [d.states.stop - d.states.start for d in nodes]
+    blocks: list[list[Any]] = [[None] * len(nodes) for _ in nodes]
+    place = {d.name: i for i, d in enumerate(nodes)}
+    for i, d in enumerate(nodes):
         log_uniform[0, : d.n_actions, d.states] = -np.log(d.n_actions)
-    transition = Transition.from_rows(sp.vstack(rows, format="csr"), n_states, n_actions)
+        blocks[i][i] = sp.csr_matrix((counts[i] * n_actions, counts[i]))
+        # A first decision of a branch meets its contexts with certainty; the others are led to.
+        if d.previous is None:
+            initial[d.states] = neutral.elimination.conditional(d.observed, ()).reshape(-1)
+        else:
+            k = place[d.previous]
+            blocks[k][i] = _moves(neutral, nodes[k], d, n_actions)
+    transition = Transition.from_rows(sp.bmat(blocks, format="csr"), start, n_actions)
     mdp = TabularMDP.branching(transition, initial, horizon=1 + max(d.level for d in nodes))
     fixed = tuple(tuple(scope) for scope in scopes)
     below = {d.name: network.descendants(d.name) | {d.name} for d in nodes}
     return DecisionProcess(network, fixed, tuple(nodes), mdp, log_uniform, neutral, below)
 
 
-def _forest(network: CausalBayesianNetwork, decisions: Sequence[str]) -> dict[str, str | None]:
-    """The decision that each one follows: the last of those that influence it, if there are any."""
-    # With sufficient recall the decisions that influence one are a chain, so the last is one.
-    before: dict[str, str | None] = {}
-    for i, d in enumerate(decisions):
-        earlier = network.ancestors(d)
-        before[d] = next((e for e in reversed(decisions[:i]) if e in earlier), None)
-    return before
-
-
-def _nodes(
-    network: CausalBayesianNetwork, decisions: Sequence[str], before: dict[str, str | None]
-) -> list[DecisionNode]:
-    """Return the decisions with their places among the states of the process."""
-    nodes: list[DecisionNode] = []
-    levels: dict[str, int] = {}
-    start = 0
-    for d in decisions:
-        previous = before[d]
-        levels[d] = 0 if previous is None else levels[previous] + 1
-        observed = network.parents(d)
-        contexts = check_size([network.size(x) for x in observed], observed)
-        following = tuple(x for x in decisions if before[x] == d)
-        states = slice(start, start + contexts)
-        nodes.append(DecisionNode(d, observed, states, network.size(d), levels[d], following))
-        start += contexts
-    return nodes
-
-
 def _moves(
-    neutral: CausalBayesianNetwork,
-    decision: DecisionNode,
-    following: Sequence[DecisionNode],
-    n_actions: int,
-    n_states: int,
+    neutral: CausalBayesianNetwork, decision: DecisionNode, after: DecisionNode, n_actions: int
 ) -> sp.csr_matrix:
-    """Where a decision leads: rows [contexts * A, S], context-major."""
-    contexts = decision.states.stop - decision.states.start
-    width = decision.n_actions
+    """Where a decision leads: [contexts * A, contexts of the next one], context-major."""
+    family = (*decision.observed, decision.name)
+    # A context may hold variables that the earlier decision sees, too.
+    unseen = tuple(x for x in after.observed if x not in family)
+    _joint_size(neutral, (*family, *unseen))
+    kernel = neutral.elimination.conditional(unseen, family)
+    used = np.nonzero(kernel)
+    place = dict(zip((*family, *unseen), used, strict=True))
+    sizes = {x: neutral.size(x) for x in place}
+    row = np.ravel_multi_index(tuple(place[x] for x in family), [sizes[x] for x in family])
+    column = np.zeros_like(row)
+    for x in after.observed:
+        column = column * sizes[x] + place[x]
+    contexts, width = decision.states.stop - decision.states.start, decision.n_actions
+    # Where elimination knows a context to be impossible it leads nowhere; what it is worth is
+    # never asked, but sums of rows must be alike for constants to stay constants.
+    lost = np.setdiff1d(np.arange(contexts * width), row)
+    chance = np.concatenate([kernel[used], np.ones(len(lost))])
+    where = (np.concatenate([row, lost]), np.concatenate([column, np.zeros_like(lost)]))
+    shape = (contexts * width, after.states.stop - after.states.start)
     # Actions that the decision lacks repeat its first one.
     repeat = np.r_[np.arange(width), np.zeros(n_actions - width, dtype=int)]
-    pieces = [sp.csr_matrix((contexts * n_actions, n_states))]
-    family = (*decision.observed, decision.name)
-    for after in following:
-        # A context may hold variables that the earlier decision sees, too.
-        unseen = tuple(x for x in after.observed if x not in family)
-        sizes = [neutral.size(x) for x in (*family, *unseen)]
-        check_size(sizes, (*family, *unseen))
-        kernel = neutral.elimination.conditional(unseen, family)
-        grid = np.indices(kernel.shape).reshape(kernel.ndim, -1)
-        place = dict(zip((*family, *unseen), grid, strict=True))
-        row, column = np.zeros((2, kernel.size), dtype=int)
-        for x in decision.observed:
-            row = row * neutral.size(x) + place[x]
-        for x in after.observed:
-            column = column * neutral.size(x) + place[x]
-        flat = kernel.reshape(-1)
-        used = flat > 0
-        entries = (flat[used], (row[used] * width + place[decision.name][used], column[used]))
-        size = (contexts * width, after.states.stop - after.states.start)
-        block = sp.csr_matrix(entries, shape=size)
-        # Where elimination knows a context to be impossible it leads nowhere; what it is worth is
-        # never asked, but sums of rows must be alike for constants to stay constants.
-        impossible = np.flatnonzero(np.diff(block.indptr) == 0)
-        if impossible.size:
-            ones = np.ones(impossible.size)
-            block = block + sp.csr_matrix(
-                (ones, (impossible, np.zeros(impossible.size, dtype=int))), shape=block.shape
-            )
-        full = block[(np.arange(contexts)[:, None] * width + repeat).reshape(-1)].tocoo()
-        moved = (full.data, (full.row, full.col + after.states.start))
-        pieces.append(sp.csr_matrix(moved, shape=(contexts * n_actions, n_states)))
-    return sum(pieces[1:], pieces[0])
+    rows = (np.arange(contexts)[:, None] * width + repeat).reshape(-1)
+    return sp.csr_matrix((chance, where), shape=shape)[rows]
 
 
-def check_size(sizes: Sequence[int], names: Sequence[str]) -> int:
-    """Return the number of joint states of variables."""
-    entries = prod(sizes)
+def _joint_size(network: CausalBayesianNetwork, names: Sequence[str]) -> int:
+    """Return the number of joint states of variables, unless it is too large."""
+    entries = prod(network.size(x) for x in names)
     if entries > MAX_ENTRIES:
         raise InvalidModelError(
             f"the joint states of {listed(names)} ({len(names)} variables) number {entries:.3g}, "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from goalmeter._errors import (
     InvalidUtilityError,
 )
 from goalmeter._names import listed, unknown_name
-from goalmeter._types import ArrayLike, FloatArray
+from goalmeter._types import ArrayLike
 from goalmeter.causal.elimination import Factor
 from goalmeter.causal.graph import Mechanism, Value
 from goalmeter.causal.network import CausalBayesianNetwork
-from goalmeter.tabular.arrays import as_floats, read_only, shape_text
+from goalmeter.tabular.arrays import Immutable, as_floats, read_only, shape_text
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import check_policy, rewards_of, uniform_policy
 
@@ -29,20 +29,12 @@ if TYPE_CHECKING:
 
 
 # --- Utility --------------------------------------------------------------------------------------
-# Larger numbers overflow when they are added up.
-_LARGEST = 1e300
+_LARGEST = 1e300  # larger numbers overflow when they are added up
 
 
 @dataclass(frozen=True)
 class Utility:
-    """A utility in units of its own: the sum of its factors, [*sizes of their variables] each.
-
-    Example: made by `utility_of` from what users write.
-        >>> side = ["left", "right"]
-        >>> network = CausalBayesianNetwork({"T": side}, {}, {"T": [0.5, 0.5]})
-        >>> utility_of(network, {"T": {"left": 1, "right": -1}}).factors[0].values
-        array([ 1., -1.])
-    """
+    """A utility in units of its own: the sum of its factors, [*sizes of their variables] each."""
 
     factors: tuple[Factor, ...]
 
@@ -64,13 +56,10 @@ class Utility:
 def utility_of(network: CausalBayesianNetwork, utility: Any) -> Utility:
     """A utility from any of the forms that users write, checked against a network.
 
-    Args:
-        network: the model whose variables it is about.
-        utility: a `Utility`; a mapping {variable: {state: number}}, or with several variables
-            {(variables): array or function of their values}, its entries added up; a pair
-            (variables, array or function); a mapping {"variables": [...], "values": nested
-            lists in the order of the model's states}; or a list of pairs and such mappings,
-            added up.
+    That is a `Utility`; a mapping {variable: {state: number}}, or with several variables
+    {(variables): array or function of their values}, its entries added up; a pair (variables, array
+    or function); a mapping {"variables": [...], "values": nested lists in the order of the model's
+    states}; or a list of pairs and such mappings, added up.
     """
     factors = tuple(_factor(network, *pair) for pair in _pairs(utility))
     if not factors:
@@ -93,12 +82,7 @@ def _pairs(utility: Any) -> list[tuple[Any, Any]]:
         )
     out = []
     for part in utility:
-        if isinstance(part, Mapping):
-            if set(part) != {"variables", "values"}:
-                raise InvalidUtilityError(
-                    f"a factor of the utility has the keys {listed(map(repr, part)) or 'none'}, "
-                    f"expected 'variables' and 'values'"
-                )
+        if isinstance(part, Mapping) and set(part) == {"variables", "values"}:
             out.append((part["variables"], part["values"]))
         elif _is_pair(part) or isinstance(part, Factor):
             out.append((part[0], part[1]))
@@ -130,11 +114,21 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
     if len(set(names)) < len(names):
         raise InvalidUtilityError(f"a utility factor reads {listed(names)}, expected each once")
     shape = tuple(network.size(x) for x in names)
+    domains = [network.domain(x) for x in names]
     if isinstance(values, Mapping) and len(names) == 1:
-        values = _by_state(network, names[0], values)
+        try:
+            given = {network.index(names[0], state): number for state, number in values.items()}
+        except ValueError as error:
+            raise InvalidUtilityError(f"utility: {error}") from None
+        missing = [state for i, state in enumerate(domains[0]) if i not in given]
+        if missing:
+            raise InvalidUtilityError(
+                f"the utility of {names[0]!r} leaves out {listed(missing)}, expected a number for "
+                f"each state"
+            )
+        values = [given[i] for i in range(shape[0])]
     elif callable(values):
         try:
-            domains = [network.domain(x) for x in names]
             values = np.array([values(*states) for states in product(*domains)], dtype=object)
         except TypeError as error:
             raise InvalidUtilityError(
@@ -158,61 +152,21 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
     return Factor(names, read_only(np.array(array)))
 
 
-def _by_state(network: CausalBayesianNetwork, x: str, table: Mapping[Any, Any]) -> list[Any]:
-    """Return the number of each state of a variable, in the model's order."""
-    states = network.domain(x)
-    values: list[Any] = [None] * len(states)
-    for state, number in table.items():
-        try:
-            values[network.index(x, state)] = number
-        except ValueError as error:
-            raise InvalidUtilityError(f"utility: {error}") from None
-    missing = [state for state, number in zip(states, values, strict=True) if number is None]
-    if missing:
-        raise InvalidUtilityError(
-            f"the utility of {x!r} leaves out {listed(missing)}, expected a number for each state"
-        )
-    return values
-
-
 # --- Diagram --------------------------------------------------------------------------------------
-class InfluenceDiagram:
+class InfluenceDiagram(Immutable):
     """A causal influence diagram: chance, decision and utility nodes.
 
-    Args:
-        domains: the states of each chance and decision variable.
-        parents: their direct causes; those of a decision are what it observes.
-        cpds: of each chance variable, as in `CausalBayesianNetwork`.
-        decisions: which variables are decisions.
-        utilities: {name: (variables, array or function of their values)}; their sum is the
-            utility function. Utility nodes have no children.
-        policy: the CPD of each decision; a decision that is left out chooses uniformly.
-        name: what the model is called in tables and pictures.
-
-    Attributes:
-        network: the causal Bayesian network that diagram and policy make.
-        decisions: names, in the order given.
-        utilities: name -> factor.
-        utility: the sum of the utilities.
+    Domains, parents and CPDs are those of `CausalBayesianNetwork`, of chance variables and
+    decisions; the parents of a decision are what it observes, its CPD is in `policy`, by default
+    uniform. `utilities` has {name: (variables, array or function of their values)}, whose sum is
+    the utility function; utility nodes have no children.
 
     Source: MEG paper (NeurIPS 2024), Definition 2.2.
-
-    Example: the mouse as a diagram, whose policy goes for the cheese with probability 0.8.
-        >>> side = ["left", "right"]
-        >>> mouse = InfluenceDiagram(
-        ...     {"S": side, "D": side},
-        ...     {"D": ["S"]},
-        ...     {"S": [0.5, 0.5]},
-        ...     decisions=["D"],
-        ...     utilities={"U": (["S", "D"], lambda s, d: 1 if s == d else -1)},
-        ...     policy={"D": [[0.8, 0.2], [0.2, 0.8]]},
-        ... )
-        >>> round(mouse.expected_utility(), 3)
-        0.6
     """
 
-    network: CausalBayesianNetwork
-    decisions: tuple[str, ...]
+    _copies = "with_policy(...) or do(...)"
+    network: CausalBayesianNetwork  # that diagram and policy make
+    decisions: tuple[str, ...]  # names, in the order given
     utilities: dict[str, Factor]
 
     def __init__(
@@ -233,13 +187,12 @@ class InfluenceDiagram:
                     f"the decision {x!r} has a CPD among cpds, expected it in policy"
                 )
         _check_policy(policies, decisions)
-
-        # A policy that is given goes before the uniform one.
-        filled = {x: _uniform(len(domains[x])) for x in decisions if x in domains}
-        network = CausalBayesianNetwork(
-            domains, parents, {**cpds, **{**filled, **policies}}, name=name
-        )
-        _fill(self, network, decisions, utilities)
+        for x in decisions:
+            if x in domains:
+                uniform = np.full(len(domains[x]), 1.0 / len(domains[x]))
+                policies.setdefault(x, lambda *_, row=uniform: row)
+        network = CausalBayesianNetwork(domains, parents, {**cpds, **policies}, name=name)
+        self._fill(network, decisions, utilities)
 
     @classmethod
     def of(
@@ -251,14 +204,24 @@ class InfluenceDiagram:
     ) -> InfluenceDiagram:
         """Return a diagram from a network, whose CPDs of the decisions become the policy."""
         diagram = cls.__new__(cls)
-        _fill(diagram, network, decisions, utilities)
+        diagram._fill(network, decisions, utilities)
         return diagram
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(
-            f"an InfluenceDiagram is immutable, so {name!r} cannot be set; make a changed copy "
-            f"with with_policy(...) or do(...)"
-        )
+    def _fill(
+        self, network: CausalBayesianNetwork, decisions: Sequence[str], utilities: Mapping[str, Any]
+    ) -> None:
+        names = network.check_names(decisions, "decision")
+        if len(set(names)) < len(names):
+            raise InvalidModelError(f"decisions are {listed(names)}, expected each one once")
+        for name in utilities:
+            if name in network.variables:
+                raise InvalidModelError(
+                    f"the utility {name!r} has the name of a variable, expected another; a utility "
+                    f"node is not among domains and cpds, but {{{name!r}: (variables, array or "
+                    f"function of their values)}} in utilities"
+                )
+        made = {name: utility_of(network, [form]).factors[0] for name, form in utilities.items()}
+        self.__dict__.update(network=network, decisions=names, utilities=made)
 
     def __repr__(self) -> str:
         return (
@@ -291,10 +254,9 @@ class InfluenceDiagram:
         self, values: Mapping[str, object] | None = None, /, **named: object
     ) -> InfluenceDiagram:
         """Set variables by intervention; a decision that is set is a decision no longer."""
-        network = self.network.do({**(values or {}), **named})
-        # A variable that is set by intervention is not a choice.
-        left = [x for x in self.decisions if x not in {**(values or {}), **named}]
-        return self.of(network, decisions=left, utilities=self.utilities)
+        wanted = {**(values or {}), **named}
+        left = [x for x in self.decisions if x not in wanted]
+        return self.of(self.network.do(wanted), decisions=left, utilities=self.utilities)
 
     def expected_utility(self, policy: Mapping[str, Mechanism] | None = None) -> float:
         """Expected utility under the diagram's policy or another one, in units of the utilities."""
@@ -302,12 +264,7 @@ class InfluenceDiagram:
         return diagram.utility.expected(diagram.network)
 
     def svg(self, *, targets: Sequence[str] = (), name: str = "diagram") -> str:
-        """Return a picture as an <svg> element: decisions square, utilities diamond, chance round.
-
-        Args:
-            targets: variables to frame twice.
-            name: unique on the page; the picture's ids begin with it.
-        """
+        """A picture as an <svg> element: decisions square, utilities diamond, chance round."""
         from goalmeter.report.diagram import svg_text
 
         return svg_text(*self._graph(), targets=self.network.check_names(targets), name=name)
@@ -321,40 +278,13 @@ class InfluenceDiagram:
 
     def _graph(self) -> tuple[list[tuple[str, Kind]], list[tuple[str, str]]]:
         """Nodes with their kinds, and arrows, utilities last."""
-        nodes: list[tuple[str, Kind]] = [
-            (x, "decision" if x in self.decisions else "chance") for x in self.network.variables
-        ]
+        nodes = self.network.nodes(self.decisions)
         nodes += [(name, "utility") for name in self.utilities]
         paid = [(x, name) for name, f in self.utilities.items() for x in f.variables]
         return nodes, [*self.network.edges(), *paid]
 
     def _repr_svg_(self) -> str:
         return self.svg()
-
-
-def _uniform(size: int) -> Callable[..., FloatArray]:
-    """Return a mechanism that takes no notice of what it is given."""
-    return lambda *_: np.full(size, 1.0 / size)
-
-
-def _fill(
-    diagram: InfluenceDiagram,
-    network: CausalBayesianNetwork,
-    decisions: Sequence[str],
-    utilities: Mapping[str, Any],
-) -> None:
-    names = network.check_names(decisions, "decision")
-    if len(set(names)) < len(names):
-        raise InvalidModelError(f"decisions are {listed(names)}, expected each one once")
-    for name in utilities:
-        if name in network.variables:
-            raise InvalidModelError(
-                f"the utility {name!r} has the name of a variable, expected another; a utility "
-                f"node is not among domains and cpds, but {{{name!r}: (variables, array or "
-                f"function of their values)}} in utilities"
-            )
-    made = {name: utility_of(network, [form]).factors[0] for name, form in utilities.items()}
-    diagram.__dict__.update(network=network, decisions=names, utilities=made)
 
 
 def _check_policy(policy: Mapping[str, object], decisions: Sequence[str]) -> None:
@@ -366,27 +296,17 @@ def _check_policy(policy: Mapping[str, object], decisions: Sequence[str]) -> Non
 
 
 # --- Unroll ---------------------------------------------------------------------------------------
-# Entries of the transition tables, of which the diagram holds one a step.
-MAX_ENTRIES = 2**24
+MAX_ENTRIES = 2**24  # of the transition tables, of which the diagram holds one a step
 
 
 def unroll(mdp: TabularMDP, policy: ArrayLike | None = None) -> InfluenceDiagram:
     """The influence diagram of an MDP with a finite horizon.
 
-    Args:
-        mdp: the world.
-        policy: [S, A] or [H, S, A]; default uniform.
-
-    Returns:
-        A diagram with variables S1, D1, S2, ..., DH, whose states are numbers from 0, and a
-        utility node Ut for each decision: the reward, discounted to the first.
+    It has variables S1, D1, S2, ..., DH, whose states are numbers from 0, and a utility node Ut for
+    each decision: the reward, discounted to the first. The policy, [S, A] or [H, S, A], is uniform
+    by default.
 
     Source: MEG paper (NeurIPS 2024), Definition 5.1.
-
-    Example:
-        >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=2)
-        >>> unroll(mdp)
-        InfluenceDiagram(4 variables, decisions D1, D2, utilities U1, U2)
     """
     if mdp.horizon is None:
         raise InvalidParameterError(
@@ -417,8 +337,8 @@ def unroll(mdp: TabularMDP, policy: ArrayLike | None = None) -> InfluenceDiagram
         # A policy that is the same at every step comes as one step.
         policies[decision] = chosen[min(t, len(chosen) - 1)].T
         paid = mdp.discount**t * rewards.at(t, slice(None))[..., 0]
-        paid_at = ([state], paid[0]) if len(paid) == 1 else ([state, decision], paid.T)
-        utilities[f"U{t + 1}"] = paid_at
+        on_actions = len(paid) > 1
+        utilities[f"U{t + 1}"] = ([state, decision], paid.T) if on_actions else ([state], paid[0])
     return InfluenceDiagram(
         domains, parents, cpds, decisions=list(policies), utilities=utilities, policy=policies
     )

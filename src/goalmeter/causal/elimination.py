@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import log, prod
 from typing import NamedTuple
@@ -11,11 +12,10 @@ import numpy as np
 from goalmeter._errors import InvalidModelError
 from goalmeter._names import listed
 from goalmeter._types import FloatArray
-from goalmeter.causal.graph import bayes_ball
+from goalmeter.causal.graph import bayes_ball, reached
 
 # --- Factors --------------------------------------------------------------------------------------
-# Entries of the largest table that is stored: half a gigabyte of doubles.
-MAX_ENTRIES = 2**26
+MAX_ENTRIES = 2**26  # of the largest table that is stored: half a gigabyte of doubles
 
 
 class Factor(NamedTuple):
@@ -37,28 +37,21 @@ class Factor(NamedTuple):
         return Factor(free, np.asarray(self.values[where]))
 
 
-def sum_of_product(
-    factors: Sequence[Factor], keep: Sequence[str], limit: int = MAX_ENTRIES
-) -> Factor:
-    """Return the product of one or more factors, summed over every variable that is not in `keep`.
-
-    Multiplied two at a time, the smallest first; what no other factor needs is summed out at
-    once. Cost: the entries of the largest product on the way. Where that is more than `limit`
-    entries, all factors are multiplied at once, which takes longer but stores nothing.
-    """
+def sum_of_product(factors: Sequence[Factor], keep: Sequence[str]) -> Factor:
+    """Return the product of one or more factors, summed over all variables but those to keep."""
+    # Multiplied two at a time, the smallest first; what no other factor needs is summed out at
+    # once. A product that is too large to store is summed in one call, which takes longer.
     left = sorted(factors, key=lambda factor: factor.values.size)
     wanted = set(keep)
     sizes = {v: n for f in factors for v, n in zip(f.variables, f.values.shape, strict=True)}
-    if len(left) > 2 and prod(sizes.values()) > limit:
+    if len(left) > 2 and prod(sizes.values()) > MAX_ENTRIES:
         return _einsum(left, tuple(v for v in sizes if v in wanted))
-    while True:
-        first = left.pop(0)
-        if not left:
-            break
-        second = left.pop(0)
+    first, *left = left
+    while left:
+        second, *left = left
         needed = wanted.union(*(f.variables for f in left))
         both = dict.fromkeys(first.variables + second.variables)
-        left.insert(0, _einsum([first, second], tuple(v for v in both if v in needed)))
+        first = _einsum([first, second], tuple(v for v in both if v in needed))
     return _einsum([first], tuple(v for v in first.variables if v in wanted))
 
 
@@ -74,10 +67,10 @@ def _einsum(factors: Sequence[Factor], out: tuple[str, ...]) -> Factor:
 
 # --- Ordering -------------------------------------------------------------------------------------
 # opt_einsum's greedy contraction is fast and mostly good. Where the tables it leads to are large,
-# three orders of the graphical-model literature are tried as well: each wins on some networks by
-# orders of magnitude, and trying them costs milliseconds.
+# three orders of the graphical-model literature are tried as well. All of them work on whole
+# numbers, so that ties fall the same way in every process.
 #
-# All of them work on whole numbers, so that ties fall the same way in every process.
+# Source: Kjaerulff, Triangulation of graphs (1990): minimum weight, and minimum fill by size.
 
 Scopes = Sequence[tuple[str, ...]]
 
@@ -91,64 +84,45 @@ class EliminationPlan(NamedTuple):
     table: frozenset[str]  # the variables of that product
 
 
-def best_plan(
-    scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[str], small: int
-) -> EliminationPlan:
-    """The best order found; more are tried only while tables have more than `small` entries."""
-    best: EliminationPlan | None = None
+def best_plan(scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[str]) -> EliminationPlan:
+    """Return the best order found; more are tried only while tables are not small."""
+    plans = []
     for find in (contraction_order, backward_order, smallest_table_order, least_fill_order):
-        plan = cost_of(scopes, find(scopes, sizes, keep), sizes, keep)
-        if best is None or plan.product < best.product:
-            best = plan
+        plans.append(cost_of(scopes, find(scopes, sizes, keep), sizes, keep))
         # Finding a better order would take longer than summing with this one.
-        if best.product <= small:
+        if plans[-1].product <= _SMALL_ENTRIES:
             break
-    assert best is not None
-    return best
+    return min(plans, key=lambda plan: plan.product)
 
 
 def cost_of(
     scopes: Scopes, order: Sequence[str], sizes: Mapping[str, int], keep: Sequence[str]
 ) -> EliminationPlan:
     """Return what an order costs, by going through it without the numbers."""
-    buckets = _Buckets(scopes)
+    left = {i: set(scope) for i, scope in enumerate(scopes)}
+    holding: dict[str, set[int]] = {}  # the numbers of the factors that hold each variable
+    for i, scope in left.items():
+        for x in scope:
+            holding.setdefault(x, set()).add(i)
     stored = product = 1
     table: frozenset[str] = frozenset()
-    for x in order:
-        joined = buckets.join(x)
+    for number, x in enumerate(order, start=len(scopes)):
+        # Multiply what holds x and sum x out.
+        taken = holding.pop(x, set())
+        joined = {x}.union(*(left.pop(i) for i in taken))
+        left[number] = joined - {x}
+        for v in left[number]:
+            holding[v] -= taken
+            holding[v].add(number)
         entries = prod(sizes[v] for v in joined)
         if entries > product:
             product, table = entries, frozenset(joined)
         stored = max(stored, entries // sizes[x])
-    last = set(keep).union(*buckets.scopes.values())
+    last = set(keep).union(*left.values())
     entries = prod(sizes[v] for v in last)
     if entries > product:
         product, table = entries, frozenset(last)
     return EliminationPlan(list(order), max(stored, entries), product, table)
-
-
-class _Buckets:
-    """Scopes of factors, by number, with the numbers of those that hold each variable."""
-
-    def __init__(self, scopes: Scopes) -> None:
-        self.scopes = {i: set(scope) for i, scope in enumerate(scopes)}
-        self._holding: dict[str, set[int]] = {}
-        for i, scope in self.scopes.items():
-            for x in scope:
-                self._holding.setdefault(x, set()).add(i)
-        self._next = len(self.scopes)
-
-    def join(self, x: str) -> set[str]:
-        """Multiply what holds x and sum x out; the variables of the product, x included."""
-        taken = self._holding.pop(x, set())
-        product = {x}.union(*(self.scopes.pop(i) for i in taken))
-        summed = product - {x}
-        self.scopes[self._next] = summed
-        for v in summed:
-            self._holding[v] -= taken
-            self._holding[v].add(self._next)
-        self._next += 1
-        return product
 
 
 def _free(scopes: Scopes, keep: Sequence[str]) -> list[str]:
@@ -167,34 +141,25 @@ def contraction_order(scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[s
     kept = frozenset(number[v] for v in keep)
     # Every size is at least 2 to the heuristic, so that a constant still leaves its edges.
     weights = {i: max(sizes[x], 2) for x, i in number.items()}
-    holders = dict.fromkeys(number.values(), 0)
-    for s in sets:
-        for v in s:
-            holders[v] += 1
+    holders = Counter(v for s in sets for v in s)
     alive: dict[int, frozenset[int]] = dict(enumerate(sets))
     order: list[str] = []
     for step, pair in enumerate(ssa_greedy_optimize(sets, kept, weights)):
         taken = [alive.pop(i) for i in pair]
         product = frozenset().union(*taken)
-        for s in taken:
-            for v in s:
-                holders[v] -= 1
+        holders.subtract(v for s in taken for v in s)
         gone = sorted(v for v in product if not holders[v] and v not in kept)
         order += [names[v] for v in gone]
-        summed = product.difference(gone)
-        for v in summed:
-            holders[v] += 1
-        alive[len(sets) + step] = summed
+        alive[len(sets) + step] = product.difference(gone)
+        holders.update(alive[len(sets) + step])
     # A product of one factor is never contracted with another.
     return [*order, *(x for x in _free(scopes, keep) if x not in set(order))]
 
 
 def backward_order(scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[str]) -> list[str]:
-    """Causes first, a sweep along the arrows: what long, narrow processes want.
-
-    Scopes come in the order of their own variables, effects after causes; one whose own variable
-    is observed ends in a cause, which came before.
-    """
+    """Causes first, a sweep along the arrows: what long, narrow processes want."""
+    # Scopes come in the order of their own variables, effects after causes; one whose own variable
+    # is observed ends in a cause, which came before.
     kept = set(keep)
     return list(dict.fromkeys(s[-1] for s in scopes if s and s[-1] not in kept))
 
@@ -202,22 +167,12 @@ def backward_order(scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[str]
 def smallest_table_order(
     scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[str]
 ) -> list[str]:
-    """At each turn the variable whose product is the smallest table.
-
-    Source: Kjaerulff, Triangulation of graphs (1990): minimum weight.
-    """
-
-    def weight(x: str, near: dict[str, set[str]]) -> float:
-        return sum(log(sizes[v]) for v in near[x])
-
-    return _one_by_one(scopes, keep, weight)
+    """At each turn the variable whose product is the smallest table (minimum weight)."""
+    return _one_by_one(scopes, keep, lambda x, near: sum(log(sizes[v]) for v in near[x]))
 
 
 def least_fill_order(scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[str]) -> list[str]:
-    """At each turn the variable whose product brings the fewest new pairs together, by size.
-
-    Source: Kjaerulff, Triangulation of graphs (1990): minimum fill, weighted.
-    """
+    """At each turn the variable that brings the fewest new pairs together (minimum fill)."""
 
     def fill(x: str, near: dict[str, set[str]]) -> float:
         around = [v for v in near[x] if v != x]
@@ -257,34 +212,22 @@ def _one_by_one(
 
 
 # --- Elimination ----------------------------------------------------------------------------------
-# Only the CPDs that a query depends on take part (`separation`). Variables are summed out in the
-# best order found (`ordering`); `prepare` finds one order for many queries. Products that a query
-# forms on the way are kept under the names of what went into them, so the next query that needs
-# them finds them. Sizes are worked out before anything is allocated.
+# Only the CPDs that a query depends on take part. Products that a query forms on the way are kept
+# under the names of what went into them. Sizes are worked out before anything is allocated.
 #
 # Source: Zhang and Poole, A simple approach to Bayesian network computations (1994); Dechter,
 # Bucket elimination (1999).
 
-# Entries of the largest product that is summed, which takes seconds.
-MAX_PRODUCT = 2**31
-# An order that makes no product larger than this is not worth improving on.
-_SMALL_ENTRIES = 2**14
-# Entries of all tables that are kept for later queries.
-_KEPT_ENTRIES = 2**25
+MAX_PRODUCT = 2**31  # entries of the largest product that is summed, which takes seconds
+_SMALL_ENTRIES = 2**14  # an order that makes no larger product is not worth improving on
+_KEPT_ENTRIES = 2**25  # of all tables that are kept for later queries
 
-
-class _Keyed(NamedTuple):
-    """A factor and the number of what it was made from."""
-
-    key: int
-    factor: Factor
+# The number of what a factor was made from, and the factor.
+_Keyed = tuple[int, Factor]
 
 
 class Elimination:
-    """Answers queries about the product of a network's CPDs, [*sizes of parents, own size] each.
-
-    Nothing is computed before the first query; variables come causes first.
-    """
+    """Answers queries about the product of a network's CPDs; variables come causes first."""
 
     def __init__(
         self,
@@ -305,85 +248,64 @@ class Elimination:
 
     def prepare(self, xs: Iterable[str]) -> None:
         """Expect many queries about some of these variables: find one order that suits them all."""
-        needed = self._sorted(self._ancestral(xs))
-        scopes = [self._factors[x].variables for x in needed]
-        plan = best_plan(scopes, self._sizes, (), _SMALL_ENTRIES)
+        scopes = [self._factors[x].variables for x in self._ancestral(xs)]
+        plan = best_plan(scopes, self._sizes, ())
         self._common = {x: i for i, x in enumerate(plan.order)}
 
     def conditional(self, xs: Sequence[str], given: Sequence[str]) -> FloatArray:
-        """P(xs | given), [*sizes of given, *sizes of xs]; rows of impossible values are 0.
-
-        A value is known to be impossible only where the query depends on what rules it out.
-
-        Args:
-            xs: variables, none of them in `given`.
-            given: variables to condition on.
-        """
+        """P(xs | given), [*sizes of given, *sizes of xs]; rows of impossible values may be 0."""
         # CPDs that cannot matter are left out: most of a large network, for most queries.
         needed = bayes_ball(self._parents, self._children, xs, given).requisite
-        order = (*given, *xs)
-        joint = self._sum(needed, {}, order).values
-        n_given = len(given)
-        total = joint.sum(axis=tuple(range(n_given, joint.ndim)), keepdims=True)
+        joint = self._sum(self._sorted(needed), {}, (*given, *xs))
+        total = joint.sum(axis=tuple(range(len(given), joint.ndim)), keepdims=True)
         return np.asarray(np.divide(joint, total, out=np.zeros_like(joint), where=total > 0))
 
     def weights(self, xs: Sequence[str], evidence: Mapping[str, int]) -> FloatArray:
         """P(xs, evidence), [*sizes of xs]; evidence maps variables to indices of their states."""
-        fixed = dict(evidence)
-        needed = self._ancestral([*xs, *fixed])
-        return self._sum(needed, fixed, tuple(xs)).values
+        return self._sum(self._ancestral([*xs, *evidence]), dict(evidence), xs)
 
-    def _ancestral(self, xs: Iterable[str]) -> frozenset[str]:
-        above: set[str] = set()
-        ahead = list(xs)
-        while ahead:
-            x = ahead.pop()
-            if x not in above:
-                above.add(x)
-                ahead += self._parents[x]
-        return frozenset(above)
+    def _ancestral(self, xs: Iterable[str]) -> list[str]:
+        """Return variables with everything that influences them."""
+        return self._sorted(reached(xs, self._parents).union(xs))
 
     def _sorted(self, xs: Iterable[str]) -> list[str]:
         return sorted(xs, key=self._place.__getitem__)
 
-    def _sum(self, needed: frozenset[str], evidence: dict[str, int], keep: Sequence[str]) -> Factor:
+    def _sum(
+        self, needed: Sequence[str], evidence: dict[str, int], keep: Sequence[str]
+    ) -> FloatArray:
         """Return the product of CPDs summed over all but `keep`, with axes in that order."""
-        factors = []
-        for x in self._sorted(needed):
-            key = (x, *((v, evidence[v]) for v in (*self._parents[x], x) if v in evidence))
-            factors.append(_Keyed(self._key(key), self._factors[x].at(evidence)))
-        scopes = [keyed.factor.variables for keyed in factors]
+        factors: list[_Keyed] = []
+        for x in needed:
+            name = (x, *((v, evidence[v]) for v in (*self._parents[x], x) if v in evidence))
+            factors.append((self._key(name), self._factors[x].at(evidence)))
+        order = self._plan([factor.variables for _, factor in factors], keep).order
         left = dict(enumerate(factors))
         holding: dict[str, list[int]] = {}
-        for i, keyed in left.items():
-            for v in keyed.factor.variables:
+        for i, (_, factor) in left.items():
+            for v in factor.variables:
                 holding.setdefault(v, []).append(i)
         # Bucket elimination: what holds x is multiplied, x is summed out, and the product goes
         # back.
-        for x in self._plan(scopes, keep).order:
-            bucket = [left.pop(i) for i in holding.pop(x) if i in left]
-            made = self._without(x, bucket)
-            number = len(factors)
-            factors.append(made)
-            left[number] = made
-            for v in made.factor.variables:
+        for number, x in enumerate(order, start=len(factors)):
+            left[number] = self._without(x, [left.pop(i) for i in holding.pop(x) if i in left])
+            for v in left[number][1].variables:
                 holding[v].append(number)
         # Variables that nothing depends on: a constant factor gives them their axis.
-        last = [keyed.factor for keyed in left.values()]
+        last = [factor for _, factor in left.values()]
         absent = set(keep).difference(*(factor.variables for factor in last))
         last += [Factor((v,), np.ones(self._sizes[v])) for v in keep if v in absent]
-        product = sum_of_product(last or [Factor((), np.ones(()))], keep)
-        return Factor(tuple(keep), product.arranged(keep))
+        return sum_of_product(last or [Factor((), np.ones(()))], keep).arranged(keep)
 
     def _key(self, name: object) -> int:
         return self._keys.setdefault(name, len(self._keys))
 
     def _without(self, x: str, bucket: list[_Keyed]) -> _Keyed:
         """Return the product of a bucket summed over x, from memory if it was made before."""
-        key = self._key((x, frozenset(keyed.key for keyed in bucket)))
+        key = self._key((x, frozenset(key for key, _ in bucket)))
         summed = self._kept.get(key)
         if summed is None:
-            factors = [keyed.factor for keyed in bucket]
+            factors = [factor for _, factor in bucket]
             keep = dict.fromkeys(v for f in factors for v in f.variables if v != x)
             summed = sum_of_product(factors, tuple(keep))
             self._kept_entries += summed.values.size
@@ -392,14 +314,18 @@ class Elimination:
                 self._kept.clear()
                 self._kept_entries = summed.values.size
             self._kept[key] = summed
-        return _Keyed(key, summed)
+        return key, summed
 
-    def _plan(self, scopes: Sequence[tuple[str, ...]], keep: Sequence[str]) -> EliminationPlan:
+    def _plan(self, scopes: Scopes, keep: Sequence[str]) -> EliminationPlan:
         """Return an order to sum variables out in, whose tables fit."""
-        plan = self._prepared(scopes, keep)
+        plan = None
+        free = set().union(*scopes).difference(keep)
+        if free <= self._common.keys():
+            order = sorted(free, key=self._common.__getitem__)
+            plan = cost_of(scopes, order, self._sizes, keep)
         # The common order is free; a search of its own pays only for large tables.
         if plan is None or plan.product > _SMALL_ENTRIES:
-            fresh = best_plan(scopes, self._sizes, keep, _SMALL_ENTRIES)
+            fresh = best_plan(scopes, self._sizes, keep)
             plan = fresh if plan is None or fresh.product < plan.product else plan
         if plan.stored > MAX_ENTRIES or plan.product > MAX_PRODUCT:
             raise InvalidModelError(
@@ -410,13 +336,3 @@ class Elimination:
                 f"with do, or ask about fewer targets at a time"
             )
         return plan
-
-    def _prepared(
-        self, scopes: Sequence[tuple[str, ...]], keep: Sequence[str]
-    ) -> EliminationPlan | None:
-        """Return the common order's part in this query; None if it does not have all variables."""
-        free = set().union(*scopes).difference(keep)
-        if not free <= self._common.keys():
-            return None
-        order = sorted(free, key=self._common.__getitem__)
-        return cost_of(scopes, order, self._sizes, keep)

@@ -11,7 +11,7 @@ Every error names the file and the place in it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,7 @@ MODEL_FORMATS: dict[str, Callable[[str | Path], NetworkParts]] = {
 
 
 def load_model(path: str | Path) -> CausalBayesianNetwork:
-    """Read a network, in the format that the file's name tells: one of `MODEL_FORMATS`, or .gz.
-
-    The name "asia" is the example network that comes with the package.
-    """
+    """Read a network, in the format that the file's name tells; "asia" comes with the package."""
     if str(path) == EXAMPLE and not Path(path).exists():
         path = Path(__file__).with_name(f"{EXAMPLE}.bif")
     name = Path(path).name.lower().removesuffix(".gz")
@@ -53,17 +50,25 @@ def load_model(path: str | Path) -> CausalBayesianNetwork:
 
 
 def load_utility(path: str | Path, network: CausalBayesianNetwork) -> Utility:
-    """Read a utility file, and check it against a model.
+    """Read a utility file, whatever its extension, and check it against a model."""
 
-    Args:
-        path: the .json file; its extension does not matter.
-        network: the model whose variables it is about.
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """An object without a name that comes twice, which Python's reader would accept."""
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            raise InvalidFileError(f"{path}: an object has the names {listed(names)}, each once")
+        return dict(pairs)
 
-    Raises:
-        InvalidFileError: the file is missing, not JSON, or not a list of factors.
-        InvalidUtilityError: a factor that does not fit the model.
-    """
-    factors = _parsed(path, read_text(path))
+    try:
+        factors = json.loads(read_text(path), object_pairs_hook=once)
+    except InvalidFileError:
+        raise
+    except (ValueError, RecursionError) as cause:
+        place = f" in line {cause.lineno}" if isinstance(cause, json.JSONDecodeError) else ""
+        raise InvalidFileError(
+            f"{path}: cannot be read as JSON{place} ({cause}), expected a list of factors, each "
+            f"{_SHAPE}"
+        ) from cause
     if not isinstance(factors, list) or not factors:
         raise InvalidFileError(f"{path}: expected a list of one or more factors, each {_SHAPE}")
     made: list[Any] = []
@@ -76,52 +81,20 @@ def load_utility(path: str | Path, network: CausalBayesianNetwork) -> Utility:
 
 
 def parse_do(texts: Iterable[str], network: CausalBayesianNetwork) -> dict[str, Value]:
-    """Return an intervention from texts such as "X=x": {variable: state}.
-
-    A name or a state may hold a = itself; the text is cut where a variable of the model ends.
-
-    Example:
-        >>> side = ["left", "right"]
-        >>> cheese = CausalBayesianNetwork({"S": side}, {}, {"S": [0.5, 0.5]})
-        >>> parse_do(["S=left"], cheese)
-        {'S': 'left'}
-    """
+    """Return an intervention from texts such as "X=x": {variable: state}."""
     out: dict[str, Value] = {}
     for text in texts:
-        x, state = _cut(text, network.variables)
+        places = [i for i, c in enumerate(text) if c == "="]
+        if not places:
+            raise InvalidParameterError(
+                f"{text!r} has no '=', expected VARIABLE=STATE, such as "
+                f"{network.variables[0]}=STATE"
+            )
+        # A name or a state may hold a = itself; the text is cut where a variable ends.
+        pairs = [(text[:i].strip(), text[i + 1 :].strip()) for i in places]
+        x, state = next((pair for pair in pairs if pair[0] in network.variables), pairs[0])
         network.check_names([x])
         if x in out:
             raise InvalidParameterError(f"{x!r} is set twice, expected each variable once")
         out[x] = network.domain(x)[network.index(x, state)]
     return out
-
-
-def _cut(text: str, variables: Sequence[str]) -> tuple[str, str]:
-    places = [i for i, c in enumerate(text) if c == "="]
-    if not places:
-        raise InvalidParameterError(
-            f"{text!r} has no '=', expected VARIABLE=STATE, such as {variables[0]}=STATE"
-        )
-    pairs = [(text[:i].strip(), text[i + 1 :].strip()) for i in places]
-    return next((pair for pair in pairs if pair[0] in variables), pairs[0])
-
-
-def _parsed(path: str | Path, text: str) -> Any:
-    """The value of a JSON text; no name twice in an object, which Python's reader would accept."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in pairs]
-        if len(set(names)) < len(names):
-            raise InvalidFileError(f"{path}: an object has the names {listed(names)}, each once")
-        return dict(pairs)
-
-    try:
-        return json.loads(text, object_pairs_hook=once)
-    except InvalidFileError:
-        raise
-    except (ValueError, RecursionError) as cause:
-        place = f" in line {cause.lineno}" if isinstance(cause, json.JSONDecodeError) else ""
-        raise InvalidFileError(
-            f"{path}: cannot be read as JSON{place} ({cause}), expected a list of factors, each "
-            f"{_SHAPE}"
-        ) from cause

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import math
 import re
 import warnings
 import zlib
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -17,7 +15,7 @@ import numpy as np
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidModelError, require
 from goalmeter._files import write_bytes
-from goalmeter._names import listed, unknown_name
+from goalmeter._names import listed
 from goalmeter._types import AnyArray, FloatArray
 from goalmeter.causal.graph import Value, check_rows
 from goalmeter.tabular.arrays import ROUNDING
@@ -27,27 +25,14 @@ if TYPE_CHECKING:
 
 
 # --- Model files ----------------------------------------------------------------------------------
-# A `Draft` collects what a file declares, piece by piece, and refuses what does not fit, naming the
-# line. Sizes are worked out before anything is allocated, so a short file cannot ask for a large
-# table.
-#
-# Rounded rows. Published networks give probabilities to a few decimals, so a row may miss 1: by up
-# to 3e-7 in the 24 networks that pgmpy ships, by more in files written by hand. A row that misses
-# by at most `ROW_TOLERANCE` is divided by its sum; a larger miss is an error of the file.
+# Published networks give probabilities to a few decimals. A row that misses 1 by at most
+# `ROW_TOLERANCE` is divided by its sum; a larger miss is an error of the file.
 
-# Of the text of a file, unpacked; the largest network that pgmpy ships has 5.5 million.
-MAX_BYTES = 2**26
-# Of all tables of a file together: a quarter of a gigabyte of doubles.
-MAX_ENTRIES = 2**25
-# Arrays of NumPy 1 have at most 32 axes, and one of them is the variable's own.
-MAX_PARENTS = 31
+MAX_BYTES = 2**26  # of a file, unpacked; the largest network that pgmpy ships has 5.5 million
 ROW_TOLERANCE = 1e-3
-
-# What bnlearn and pgmpy write for a network without a name.
-NO_NAMES = frozenset({"unknown", "UNTITLED"})
+NO_NAMES = frozenset({"", "unknown", "UNTITLED"})  # of bnlearn and pgmpy for a network without one
 
 _GZIP = b"\x1f\x8b"
-_DIGITS = frozenset("0123456789+-.eE")
 
 
 def read_text(path: str | Path) -> str:
@@ -88,162 +73,36 @@ def read_text(path: str | Path) -> str:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write a text file in UTF-8, packed if its name ends in .gz, in a single step.
-
-    Raises:
-        InvalidFileError: the file cannot be written there.
-    """
+    """Write a text file in UTF-8, packed if its name ends in .gz, in a single step."""
     data = text.encode("utf-8")
     if Path(path).suffix == ".gz":
         data = gzip.compress(data, mtime=0)  # no time stamp: the same bytes for the same network
     return write_bytes(path, data)
 
 
-def numbers(words: Sequence[str]) -> list[float]:
-    """Return words as numbers."""
-    for word in [] if _DIGITS.issuperset("".join(words)) else words:
-        # float() would also take nan, infinity, 1_000 and the digits of other scripts.
-        if not _DIGITS.issuperset(word):
-            raise ValueError(word)
-    out = []
-    for word in words:
-        try:
-            out.append(float(word))
-        except ValueError:
-            raise ValueError(word) from None
-    return out
-
-
 def within_rounding(rows: FloatArray, complain: Callable[[int, str], GoalmeterError]) -> FloatArray:
-    """Return rows as distributions: those within `ROW_TOLERANCE` of 1 are divided by their sum.
-
-    Args:
-        rows: [rows, states].
-        complain: makes the error for a row (its number, what is wrong with it).
-    """
+    """Return rows as distributions: those within `ROW_TOLERANCE` of 1 are divided by their sum."""
     check_rows(rows, ROW_TOLERANCE, complain)
     sums = rows.sum(axis=1)
     # Sums that differ from 1 by rounding alone are left, so that files read back bit for bit.
     return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0)[:, None])
 
 
-class NetworkParts(NamedTuple):
-    """What a network is made from; `CausalBayesianNetwork.of` makes and checks it.
+def row_text(x: str, parents: Mapping[str, Sequence[object]], row: int) -> str:
+    """Return a row of a table in words: 'X' given A = a, B = b; parents come with their states."""
+    places = np.unravel_index(row, [len(states) for states in parents.values()]) if parents else ()
+    pairs = [f"{p} = {parents[p][int(i)]}" for p, i in zip(parents, places, strict=True)]
+    return f"{x!r} given {', '.join(pairs)}" if pairs else repr(x)
 
-    Readers return this and not the network, so that the network can use them.
-    """
+
+class NetworkParts(NamedTuple):
+    """What a network is made from; `CausalBayesianNetwork.of` makes and checks it."""
 
     domains: Mapping[str, Sequence[Value]]  # the states of each variable
     parents: Mapping[str, Sequence[str]]  # the direct causes of each
     cpds: Mapping[str, AnyArray]  # of each an array [*sizes of parents, own size]
     name: str = ""  # of the network; may be empty
     source: object = None  # what messages call the file; None if there is none
-
-
-class Draft:
-    """A network as a file declares it: variables first, then a table for each.
-
-    Args:
-        source: the name of the file, for messages.
-    """
-
-    def __init__(self, source: object) -> None:
-        self.source = source
-        self.domains: dict[str, tuple[str, ...]] = {}
-        self._lines: dict[str, int] = {}
-        self._parents: dict[str, tuple[str, ...]] = {}
-        self._cpds: dict[str, AnyArray] = {}
-        self._entries = 0
-
-    def error(self, line: int, message: str) -> InvalidFileError:
-        """Return the error for something in a line, counted from 1."""
-        return InvalidFileError(f"{self.source}, line {line}: {message}")
-
-    def unknown(self, line: int, name: str, known: Sequence[str], role: str) -> InvalidFileError:
-        """Return the error for a name that is not declared, with the nearest one that is."""
-        return self.error(line, str(unknown_name(name, known, role)))
-
-    def declare(self, x: str, states: Sequence[str], line: int) -> None:
-        """Take up a variable."""
-        if x in self.domains:
-            raise self.error(
-                line,
-                f"the variable {x!r} is declared a second time (first in line {self._lines[x]}), "
-                f"expected each variable once; rename or remove one",
-            )
-        if len(set(states)) < len(states) or not states:
-            twice = [f"the state {s!r} twice" for s, n in Counter(states).items() if n > 1]
-            problem = twice[0] if twice else "no states"
-            raise self.error(
-                line, f"the variable {x!r} has {problem}, expected one or more, all different"
-            )
-        self.domains[x] = tuple(states)
-        self._lines[x] = line
-
-    def shape(self, x: str, parents: Sequence[str], line: int) -> tuple[int, ...]:
-        """Return the shape [*sizes of parents, own size] of a table, before it is allocated."""
-        for name in (x, *parents):
-            if name not in self.domains:
-                role = "variable" if name == x else f"parent of {x!r}:"
-                raise self.unknown(line, name, list(self.domains), role)
-        if x in self._parents:
-            raise self.error(line, f"{x!r} has a second table, expected one for each variable")
-        if len(set(parents)) < len(parents) or x in parents:
-            raise self.error(
-                line,
-                f"the parents of {x!r} are {', '.join(parents)}, expected each one once, and "
-                f"not {x!r} itself",
-            )
-        sizes = (*(len(self.domains[p]) for p in parents), len(self.domains[x]))
-        # Added up before anything is allocated, since a line of text can ask for any size.
-        entries = math.prod(sizes)
-        self._entries += entries
-        if self._entries > MAX_ENTRIES or len(parents) > MAX_PARENTS:
-            raise self.error(
-                line,
-                f"the table of {x!r} has {entries:.3g} entries over {len(parents)} parents, which "
-                f"makes {self._entries:.3g} in the file, expected at most {MAX_ENTRIES:.3g} and "
-                f"{MAX_PARENTS} parents a table; give it fewer parents, or them fewer states",
-            )
-        self._parents[x] = tuple(parents)
-        return sizes
-
-    def define(self, x: str, rows: FloatArray, line_of: Callable[[int], int]) -> None:
-        """Take up the table of a variable whose `shape` was computed.
-
-        `rows` holds [values of the parents (the last changes fastest), own size], `line_of` says in
-        which line a row stands.
-        """
-
-        def complain(row: int, problem: str) -> InvalidFileError:
-            return self.error(line_of(row), f"the row of {self.context(x, row)} {problem}")
-
-        sizes = (*(len(self.domains[p]) for p in self._parents[x]), rows.shape[1])
-        self._cpds[x] = within_rounding(rows, complain).reshape(sizes)
-
-    def context(self, x: str, row: int) -> str:
-        """Return a row of a table in words: 'X' given A = a, B = b."""
-        parents = self._parents[x]
-        places = np.unravel_index(row, [len(self.domains[p]) for p in parents]) if parents else ()
-        pairs = [f"{p} = {self.domains[p][i]}" for p, i in zip(parents, places, strict=True)]
-        return f"{x!r} given {', '.join(pairs)}" if pairs else repr(x)
-
-    def parts(self, name: str) -> NetworkParts:
-        """Return what the file declares, when everything is taken up."""
-        if not self.domains:
-            raise InvalidFileError(
-                f"{self.source}: declares no variable, expected at least one; check that the file "
-                f"is complete, and that it is a Bayesian network"
-            )
-        missing = [x for x in self.domains if x not in self._cpds]
-        if missing:
-            raise self.error(
-                self._lines[missing[0]],
-                f"{listed(missing)} {'has' if len(missing) == 1 else 'have'} no probabilities, "
-                f"expected a table for each variable",
-            )
-        name = "" if name in NO_NAMES else name
-        return NetworkParts(self.domains, self._parents, self._cpds, name, self.source)
 
 
 # --- XMLBIF ---------------------------------------------------------------------------------------
@@ -257,12 +116,7 @@ _NOT_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def read_xmlbif(path: str | Path) -> NetworkParts:
-    """Read an XMLBIF file, gzipped or not, with pgmpy.
-
-    Raises:
-        InvalidFileError: pgmpy cannot read the file, or it does not describe a network.
-        MissingExtraError: pgmpy is not installed.
-    """
+    """Read an XMLBIF file, gzipped or not, with pgmpy."""
     text = read_text(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the packages that pgmpy imports
@@ -319,15 +173,12 @@ def _element(tag: str, name: str) -> str:
 
 # --- Pgmpy models ---------------------------------------------------------------------------------
 # A model is read by what it offers, so reading one does not import pgmpy; making one does. States
-# and their types stay as they are. pgmpy takes columns that miss 1 by up to 0.01; here the rule of
-# files holds (`model_files`): up to 1e-3 they are divided by their sum, more is refused.
+# and their types stay as they are; the rule of files holds for columns that miss 1.
 
 
 def read_pgmpy(model: Any) -> NetworkParts:
-    """Return what a pgmpy `DiscreteBayesianNetwork` with a `TabularCPD` for each variable says.
-
-    Variables keep pgmpy's order; names that are no text (pgmpy allows numbers) become text.
-    """
+    """Return what a pgmpy `DiscreteBayesianNetwork` with a `TabularCPD` for each variable says."""
+    # Variables keep pgmpy's order; names that are no text (pgmpy allows numbers) become text.
     try:
         cpds = {node: model.get_cpds(node) for node in model.nodes()}
         # The states of each variable as each CPD lists them; NumPy's scalars come from data.
@@ -360,13 +211,10 @@ def read_pgmpy(model: Any) -> NetworkParts:
             values = values.take([named.index(state) for state in wanted], axis=axis)
         # Own states come first in pgmpy.
         table = np.moveaxis(values, 0, -1)
-        given = [(str(v), states[v][v]) for v in parents[node]]
+        given = {str(v): states[v][v] for v in parents[node]}
 
         def complain(row: int, problem: str, x: str = names[node], given: Any = given) -> Any:
-            places = np.unravel_index(row, [len(named) for _, named in given]) if given else ()
-            pairs = [f"{v} = {named[i]}" for (v, named), i in zip(given, places, strict=True)]
-            where = f" given {', '.join(pairs)}" if pairs else ""
-            return InvalidModelError(f"the CPD of {x!r}{where} {problem}")
+            return InvalidModelError(f"the CPD of {row_text(x, given, row)} {problem}")
 
         rows = within_rounding(table.reshape(-1, table.shape[-1]), complain)
         arrays[names[node]] = rows.reshape(table.shape)

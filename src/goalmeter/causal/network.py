@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,48 +21,31 @@ from goalmeter.causal.bif import read_bif, write_bif
 from goalmeter.causal.elimination import Elimination
 from goalmeter.causal.formats import NetworkParts, read_pgmpy, read_xmlbif, to_pgmpy, write_xmlbif
 from goalmeter.causal.graph import (
-    CausalGraph,
+    Ball,
     Mechanism,
     Value,
+    bayes_ball,
     causes_first,
     check_domain,
     checked_parents,
     conditional,
+    reached,
 )
+from goalmeter.tabular.arrays import Immutable
+
+if TYPE_CHECKING:
+    from goalmeter.report.diagram import Kind
 
 
-class CausalBayesianNetwork(CausalGraph):
+class CausalBayesianNetwork(Immutable):
     """A causal Bayesian network over variables with finite, named domains.
 
-    Args:
-        domains: the states of each variable; variables are shown in this order.
-        parents: the direct causes of each variable; roots may be left out.
-        cpds: of each variable an array [*sizes of its parents in order, own size] with rows
-            that sum to 1 within 1e-9, or a function of the parents' values (in order) that
-            returns a value of the variable, a {value: probability}, or a row of probabilities.
-        name: what the model is called in tables and pictures.
-
-    Attributes:
-        variables: names, in the order given.
-        order: names, causes before effects.
+    `domains` has the states of each variable, in the order in which variables are shown, and
+    `parents` the direct causes; roots may be left out. A CPD is an array [*sizes of parents in
+    order, own size] with rows that sum to 1 within 1e-9, or a function of the parents' values that
+    returns a value of the variable, a {value: probability}, or a row of probabilities.
 
     Source: MEG paper (NeurIPS 2024), Definition 2.1.
-
-    Example: the mouse that goes for the cheese with probability 0.8 (the paper's Example 1).
-        >>> side = ["left", "right"]
-        >>> mouse = CausalBayesianNetwork(
-        ...     {"S": side, "D": side, "T": ["cheese", "none"]},
-        ...     {"D": ["S"], "T": ["S", "D"]},
-        ...     {
-        ...         "S": [0.5, 0.5],
-        ...         "D": [[0.8, 0.2], [0.2, 0.8]],
-        ...         "T": lambda s, d: "cheese" if s == d else "none",
-        ...     },
-        ... )
-        >>> mouse.marginal("T").round(2)
-        array([0.8, 0.2])
-        >>> mouse.do(D="left").marginal("S", "T").tolist()
-        [[0.5, 0.0], [0.0, 0.5]]
     """
 
     def __init__(
@@ -73,22 +56,17 @@ class CausalBayesianNetwork(CausalGraph):
         *,
         name: str = "",
     ) -> None:
-        put = self.__dict__.__setitem__
         if not domains:
             raise InvalidModelError("the model has no variables, expected at least one")
         for variable in domains:
             if not isinstance(variable, str) or not variable.strip():
                 raise InvalidModelError(f"a variable is named {variable!r}, expected a text")
-        put("name", str(name))
-        put("variables", tuple(domains))
-        put("_domains", {x: check_domain(x, states) for x, states in domains.items()})
+        states = {x: check_domain(x, values) for x, values in domains.items()}
         causes = {x: checked_parents(x, parents.get(x, ()), domains) for x in domains}
-        put("_parents", causes)
         for x in [*parents, *cpds]:
             if x not in domains:
                 where = "parents" if x in parents else "cpds"
-                raise unknown_name(x, self.variables, f"{where}: variable", InvalidModelError)
-        put("order", causes_first(self._parents))
+                raise unknown_name(x, tuple(domains), f"{where}: variable", InvalidModelError)
         missing = [x for x in domains if x not in cpds]
         if missing:
             raise InvalidModelError(
@@ -96,45 +74,157 @@ class CausalBayesianNetwork(CausalGraph):
                 f"for each variable; a decision whose policy is not known belongs in an "
                 f"InfluenceDiagram"
             )
-        put("_cpds", {x: self._array(x, cpds[x]) for x in domains})
+        self._fill(str(name), states, causes, {}, {x: cpds[x] for x in domains})
 
-    def _array(self, x: str, cpd: Mechanism) -> FloatArray:
-        causes = [(p, self._domains[p]) for p in self._parents[x]]
-        return conditional(x, self._domains[x], causes, cpd)
+    def _fill(
+        self,
+        name: str,
+        domains: dict[str, tuple[Value, ...]],
+        parents: dict[str, tuple[str, ...]],
+        known: dict[str, FloatArray],
+        cpds: Mapping[str, Mechanism],
+    ) -> None:
+        """Set what nothing changes afterwards; `cpds` are checked, `known` ones are not."""
+        order = causes_first(parents)
+        made = {
+            x: conditional(x, domains[x], [(p, domains[p]) for p in parents[x]], cpd)
+            for x, cpd in cpds.items()
+        }
+        self.__dict__.update(name=name, variables=tuple(domains), order=order)
+        self.__dict__.update(_domains=domains, _parents=parents, _cpds={**known, **made})
 
-    # Set once in __init__; declared here for type checkers.
-    name: str
+    _copies = "do(...) or with_mechanism(...)"
+    name: str  # what the model is called in tables and pictures
+    variables: tuple[str, ...]
+    order: tuple[str, ...]  # the variables, causes before effects
+    _domains: dict[str, tuple[Value, ...]]
+    _parents: dict[str, tuple[str, ...]]
     _cpds: dict[str, FloatArray]
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(
-            f"a CausalBayesianNetwork is immutable, so {name!r} cannot be set; make a changed "
-            f"copy with do(...) or with_mechanism(...)"
-        )
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a CausalBayesianNetwork is not pickled; write it with to_bif(path)")
 
     def __repr__(self) -> str:
         arrows = len(self.edges())
         title = f"{self.name}: " if self.name else ""
         return f"CausalBayesianNetwork({title}{len(self.variables)} variables, {arrows} arrows)"
 
+    # --- Graph ------------------------------------------------------------------------------------
+    def check_names(self, names: Iterable[str], noun: str = "variable") -> tuple[str, ...]:
+        """Return names of variables as a tuple."""
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            example = f" such as [{names!r}]" if isinstance(names, str) else ""
+            raise InvalidParameterError(f"{noun}s are {names!r}, expected a list of names{example}")
+        out = tuple(names)
+        for x in out:
+            if not isinstance(x, str) or x not in self._domains:
+                raise unknown_name(x, self.variables, noun)
+        return out
+
+    def _of(self, table: Mapping[str, Any], x: str) -> Any:
+        """Return what a table has for a variable."""
+        if x not in self._domains:
+            raise unknown_name(x, self.variables, "variable")
+        return table[x]
+
+    def domain(self, x: str) -> tuple[Value, ...]:
+        """Return the states of a variable."""
+        return tuple(self._of(self._domains, x))
+
+    def size(self, x: str) -> int:
+        """Return how many states a variable has."""
+        return len(self._of(self._domains, x))
+
+    def index(self, x: str, value: object) -> int:
+        """Return the position of a state in a variable's domain; text may stand for a number."""
+        states = self.domain(x)
+        value = value.item() if isinstance(value, np.generic) else value
+        for i, state in enumerate(states):
+            # True == 1 in Python, but these are different states.
+            if state == value and isinstance(state, bool) == isinstance(value, bool):
+                return i
+        # Files and command lines hold text only.
+        texts = [str(state) for state in states]
+        if str(value) in texts:
+            return texts.index(str(value))
+        raise unknown_name(value, states, f"state of {x!r}:")
+
+    def parents(self, x: str) -> tuple[str, ...]:
+        """Return the direct causes of a variable, in the order of its CPD's axes."""
+        return tuple(self._of(self._parents, x))
+
+    def children(self, x: str) -> tuple[str, ...]:
+        """Return the direct effects of a variable."""
+        return tuple(self._of(self._children, x))
+
+    @cached_property
+    def _children(self) -> dict[str, tuple[str, ...]]:
+        out: dict[str, list[str]] = {x: [] for x in self.variables}
+        for cause, x in self.edges():
+            out[cause].append(x)
+        return {x: tuple(below) for x, below in out.items()}
+
+    def edges(self) -> list[tuple[str, str]]:
+        """(cause, effect) of every arrow."""
+        return [(parent, x) for x in self.variables for parent in self._parents[x]]
+
+    def ancestors(self, *xs: str) -> frozenset[str]:
+        """Return everything that influences some of the variables."""
+        return reached(self.check_names(xs), self._parents)
+
+    def descendants(self, *xs: str) -> frozenset[str]:
+        """Return everything that some of the variables influence."""
+        return reached(self.check_names(xs), self._children)
+
+    def ball(self, targets: Iterable[str], given: Iterable[str]) -> Ball:
+        """Return what a query P(targets | given) is about."""
+        return bayes_ball(self._parents, self._children, targets, given)
+
+    def is_d_separated(
+        self, xs: Iterable[str], ys: Iterable[str], given: Iterable[str] = ()
+    ) -> bool:
+        """Return whether the graph implies that xs and ys are independent given other variables."""
+        # Source: Pearl, Causality (2009), section 1.2.3. Given variables never count as connected.
+        known = frozenset(self.check_names(given))
+        left = frozenset(self.check_names(xs)) - known
+        right = frozenset(self.check_names(ys)) - known
+        return not self.ball(left, known).connected & right
+
+    def svg(
+        self,
+        *,
+        decisions: Iterable[str] = (),
+        targets: Iterable[str] = (),
+        observed: Iterable[str] = (),
+        name: str = "diagram",
+    ) -> str:
+        """A picture as an <svg> element: decisions square, targets doubly framed, observed grey."""
+        from goalmeter.report.diagram import svg_text
+
+        framed, grey = self.check_names(targets, "target"), self.check_names(observed)
+        nodes = self.nodes(decisions)
+        return svg_text(nodes, self.edges(), targets=framed, observed=grey, name=name)
+
+    def text(self, *, decisions: Iterable[str] = ()) -> str:
+        """Return a line for each variable: [decision] or (chance), its states, its causes."""
+        from goalmeter.report.diagram import text_form
+
+        return text_form(self.nodes(decisions), self.edges(), self._domains)
+
+    def nodes(self, decisions: Iterable[str]) -> list[tuple[str, Kind]]:
+        """Return the variables with their kinds."""
+        chosen = self.check_names(decisions, "decision")
+        return [(x, "decision" if x in chosen else "chance") for x in self.variables]
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    # --- Probabilities ----------------------------------------------------------------------------
     def cpd(self, x: str) -> FloatArray:
         """P(x | parents), [*sizes of parents, own size], read-only."""
-        return self._cpds[self._known(x)]
+        return np.asarray(self._of(self._cpds, x))
 
     def do(
         self, values: Mapping[str, object] | None = None, /, **named: object
     ) -> CausalBayesianNetwork:
-        """Intervene by truncated factorisation: X has no causes any more and is x for certain.
-
-        Args:
-            values: the state of each variable to set; or
-            named: the same as keywords.
-
-        Source: MEG paper (NeurIPS 2024), Definition 2.1 (truncated factorisation).
-        """
+        """Intervene by truncated factorisation: X has no causes any more and is x for certain."""
         wanted = {**(values or {}), **named}
         self.check_names(wanted, "do: variable")
         points = {x: np.eye(self.size(x))[self.index(x, value)] for x, value in wanted.items()}
@@ -144,8 +234,8 @@ class CausalBayesianNetwork(CausalGraph):
         self, x: str, cpd: Mechanism, parents: Sequence[str] | None = None
     ) -> CausalBayesianNetwork:
         """The network with another CPD for one variable, and other parents if they are given."""
-        causes = self._parents[self._known(x)] if parents is None else tuple(parents)
-        return self._changed({x: (cpd, causes)})
+        self.check_names([x])
+        return self._changed({x: (cpd, self._parents[x] if parents is None else tuple(parents))})
 
     def with_mechanisms(self, cpds: Mapping[str, Mechanism]) -> CausalBayesianNetwork:
         """Return the network with other CPDs for several variables, parents as they are."""
@@ -154,19 +244,10 @@ class CausalBayesianNetwork(CausalGraph):
 
     def _changed(self, changes: Mapping[str, tuple[Any, tuple[str, ...]]]) -> CausalBayesianNetwork:
         """Return a copy with other CPDs and parents for some variables; only these are checked."""
+        made = {x: checked_parents(x, causes, self._domains) for x, (_, causes) in changes.items()}
+        cpds = {x: cpd for x, (cpd, _) in changes.items()}
         changed = type(self).__new__(type(self))
-        put = changed.__dict__.__setitem__
-        put("name", self.name)
-        put("variables", self.variables)
-        put("_domains", self._domains)
-        put("_parents", dict(self._parents))
-        for x, (_, causes) in changes.items():
-            changed._parents[x] = checked_parents(x, causes, self._domains)
-        same = changed._parents == self._parents
-        put("order", self.order if same else causes_first(changed._parents))
-        put("_cpds", dict(self._cpds))
-        for x, (cpd, _) in changes.items():
-            changed._cpds[x] = changed._array(x, cpd)
+        changed._fill(self.name, self._domains, {**self._parents, **made}, self._cpds, cpds)
         return changed
 
     @cached_property
@@ -175,12 +256,7 @@ class CausalBayesianNetwork(CausalGraph):
         return Elimination(self.order, self._parents, self._children, self._cpds)
 
     def marginal(self, *xs: str, given: Mapping[str, object] | None = None) -> FloatArray:
-        """P(xs | given), [*sizes of xs], by variable elimination.
-
-        Args:
-            xs: variables, each once.
-            given: observed states of other variables.
-        """
+        """P(xs | given states of other variables), [*sizes of xs], by variable elimination."""
         names = self.check_names(xs)
         evidence = {x: self.index(x, value) for x, value in (given or {}).items()}
         if not names or len({*names, *evidence}) < len(names) + len(evidence):
@@ -198,12 +274,7 @@ class CausalBayesianNetwork(CausalGraph):
         return np.asarray(weights / total)
 
     def sample(self, n: int, rng: np.random.Generator) -> dict[str, list[Value]]:
-        """Draw n independent joint outcomes: a list of n states for each variable.
-
-        Args:
-            n: how many, at least 1.
-            rng: the source of randomness.
-        """
+        """Draw n independent joint outcomes: a list of n states for each variable."""
         if not isinstance(n, int) or n < 1:
             raise InvalidParameterError(f"n is {n!r}, expected a whole number of at least 1")
         drawn: dict[str, Any] = {}
@@ -217,12 +288,7 @@ class CausalBayesianNetwork(CausalGraph):
 
     @classmethod
     def of(cls, parts: NetworkParts) -> CausalBayesianNetwork:
-        """Return the network that a file or another library's model describes.
-
-        Raises:
-            InvalidFileError: the parts came from a file and do not make a network.
-            InvalidModelError: the same of parts that came from elsewhere.
-        """
+        """Return the network that a file or another library's model describes."""
         domains, parents, cpds, name, source = parts
         try:
             return cls(domains, parents, cpds, name=name)
@@ -255,9 +321,5 @@ class CausalBayesianNetwork(CausalGraph):
         return cls.of(read_pgmpy(model))
 
     def to_pgmpy(self) -> Any:
-        """Return the same network as a pgmpy `DiscreteBayesianNetwork`.
-
-        Raises:
-            MissingExtraError: pgmpy is not installed.
-        """
+        """Return the same network as a pgmpy `DiscreteBayesianNetwork`."""
         return to_pgmpy(self)

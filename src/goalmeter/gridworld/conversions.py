@@ -10,7 +10,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.gridworld.planner import DOOR_OPEN, WITHOUT_KEY, State, plan
+from goalmeter.gridworld.planner import State, plan
 from goalmeter.gridworld.world import (
     ACTIONS,
     AGENT,
@@ -30,17 +30,11 @@ GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY = "goal", "key", "neutral"
 
 @dataclass(frozen=True, eq=False)
 class TabularWorld:
-    """MDP of a grid world, over the planner's states that can be reached; the goal absorbs.
-
-    Attributes:
-        world: the grid world.
-        mdp: S states, 4 actions, deterministic; the reward is collected at each state.
-        states: state of each index, the start first.
-    """
+    """MDP of a grid world, over the planner's states that can be reached; the goal absorbs."""
 
     world: GridWorld
-    mdp: TabularMDP
-    states: tuple[State, ...]
+    mdp: TabularMDP  # S states, 4 actions, deterministic; the reward is collected at each state
+    states: tuple[State, ...]  # state of each index, the start first
 
     def index(self, state: State) -> int:
         """The index of a state; raises ValueError for one that cannot be reached."""
@@ -56,15 +50,9 @@ def tabular_world(
 ) -> TabularWorld:
     """Return the MDP of a grid world.
 
-    Args:
-        world: any grid world.
-        horizon: number of decisions; None with a discount below 1 is infinite.
-        utility: "goal": 1 at each step in the goal; "key" or "neutral": 1 at each step with the
-            key or the neutral object; or a number for each cell, default 0.
-        discount: of rewards, in (0, 1].
-
-    Raises:
-        InvalidParameterError: an unknown word, a missing object, or a cell that is not open.
+    The utility is "goal": 1 at each step in the goal; "key" or "neutral": 1 at each step with the
+    key or the neutral object; or a number for each cell, default 0. Horizon and discount are those
+    of `TabularMDP`.
     """
     planned = plan(world)
     successors = planned.plans.successors[0]
@@ -115,7 +103,6 @@ def _reward(
 
 
 # Source: the paper's appendix on prompts, with the layout of its code.
-
 MEANINGS = {
     AGENT: "agent",
     WALL: "wall",
@@ -130,11 +117,10 @@ MEANINGS = {
 def symbols_at(world: GridWorld, state: State) -> list[list[str]]:
     """Return one character per cell in a state, with the agent over what it stands on."""
     symbols = world.symbols()
-    symbols[world.start.row][world.start.column] = EMPTY
-    if world.thing is not None and state.layer != WITHOUT_KEY:
-        symbols[world.thing.row][world.thing.column] = EMPTY
-    if world.door is not None and state.layer == DOOR_OPEN:
-        symbols[world.door.row][world.door.column] = EMPTY
+    taken, opened = world.thing if state.has_key else None, world.door if state.door_open else None
+    for place in (world.start, taken, opened):
+        if place is not None:
+            symbols[place.row][place.column] = EMPTY
     symbols[state.cell.row][state.cell.column] = AGENT
     return symbols
 
@@ -164,23 +150,15 @@ def compact(world: GridWorld, state: State | None = None) -> str:
 
     All but the last two lines stay the same while the agent moves and takes nothing, so a server
     can cache them. A shut door counts as open to an agent with the key.
-
-        >>> print(compact(GridWorld.from_text(["#####", "#A_G#", "#####"])))
-        Rows: 3
-        Columns: 5
-        Open: 1,1 R 1,2 LR 1,3 L
-        Goal: 1,3
-        Agent: 1,1
-        Key carried: no
     """
     at = State(world.start) if state is None else state
     rows, columns = world.shape
-    taken, shut = at.layer != WITHOUT_KEY, world.door is not None and at.layer != DOOR_OPEN
+    taken = at.has_key
     places = {
         "Goal": world.goal,
         "Key": None if taken else world.key,
         "Object": None if taken else world.neutral,
-        "Door": world.door if shut else None,
+        "Door": None if at.door_open else world.door,
     }
     return "\n".join(
         [

@@ -14,8 +14,7 @@ from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, BoolArray, IntArray
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 
-# A seed has to give the same grid on any machine and version. Python guarantees that of
-# `Random(seed).random()` only, and NumPy of no distribution.
+# Python guarantees the same draws on any machine for `Random(seed).random()` only, NumPy for none.
 
 T = TypeVar("T")
 
@@ -90,22 +89,15 @@ MOST_SIZE = 51  # all pairs of cells of a larger grid take gigabytes
 
 @dataclass(frozen=True)
 class Maze:
-    """A generated maze.
+    """A generated maze."""
 
-    Attributes:
-        world: walls, start and goal.
-        distance: steps on the shortest path from start to goal.
-        detour: distance less the Manhattan distance.
-        attempts: number of grids drawn until one had such a start and goal.
-    """
-
-    world: GridWorld
+    world: GridWorld  # walls, start and goal
     size: int
     complexity: float
     seed: int
-    distance: int
-    detour: int
-    attempts: int
+    distance: int  # steps on the shortest path from start to goal
+    detour: int  # distance less the Manhattan distance
+    attempts: int  # number of grids drawn until one had such a start and goal
 
 
 def maze(
@@ -118,29 +110,25 @@ def maze(
 ) -> Maze:
     """Generate a maze with a start and a goal, uniform over connected pairs of cells.
 
-    Args:
-        size: rows and columns, odd, from 5 to 51.
-        complexity: share of inner walls kept, in [0, 1]: 1 is a perfect maze, 0 an empty room.
-        seed: the same seed gives the same grid on every machine and version.
-        distance: least and greatest length of the shortest path.
-        detour: least and greatest difference between it and the Manhattan distance.
-
-    Raises:
-        InvalidParameterError: an option is out of range, or no maze has such a start and goal.
-
-    Example: the same seed, the same grid.
-        >>> print(maze(7, 1.0, seed=0).world)
-        #######
-        #A__G_#
-        #_###_#
-        #_#_#_#
-        #_#_#_#
-        #_#___#
-        #######
+    It has `size` rows and columns, odd, from 5 to 51, and the share `complexity` of inner walls: 1
+    is a perfect maze, 0 an empty room. The same seed gives the same grid on every machine and
+    version. `distance` holds the least and greatest length of the shortest path, `detour` of its
+    difference to the Manhattan distance.
     """
     bounds = (("distance", distance), ("detour", detour))
     wishes = {name: ends for name, ends in bounds if ends is not None}
-    _check(size, complexity, wishes)
+    if size < 5 or size > MOST_SIZE or size % 2 == 0:
+        raise InvalidParameterError(
+            f"size is {shown(size)}, expected an odd number from 5 to {MOST_SIZE}: all pairs of "
+            f"cells of a larger grid take gigabytes"
+        )
+    if not 0 <= complexity <= 1:
+        raise InvalidParameterError(
+            f"complexity is {shown(complexity)}, expected a share in [0, 1]"
+        )
+    for name, (low, high) in wishes.items():
+        if not low <= high:
+            raise InvalidParameterError(f"{name} is {low} to {high}, expected the least first")
     draws = Draws("maze", size, repr(float(complexity)), seed)
     for attempt in range(1, MAX_ATTEMPTS + 1):
         walls = carved(size, complexity, draws)
@@ -202,23 +190,6 @@ def _pair(
     return start, goal, int(lengths[first, second])
 
 
-def _check(size: int, complexity: float, wishes: Mapping[str, tuple[int, int]]) -> None:
-    if size < 5 or size % 2 == 0:
-        raise InvalidParameterError(f"size is {shown(size)}, expected an odd number, at least 5")
-    if size > MOST_SIZE:
-        raise InvalidParameterError(
-            f"size is {shown(size)}, expected at most {MOST_SIZE}: all pairs of cells of a larger "
-            f"grid take gigabytes"
-        )
-    if not 0 <= complexity <= 1:
-        raise InvalidParameterError(
-            f"complexity is {shown(complexity)}, expected a share in [0, 1]"
-        )
-    for name, (low, high) in wishes.items():
-        if not low <= high:
-            raise InvalidParameterError(f"{name} is {low} to {high}, expected the least first")
-
-
 # --- Key worlds -----------------------------------------------------------------------------------
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 4.3 (KeyDoorEnv, KeyNoDoorEnv, 2PathKeyEnv), and the rules read off its code.
@@ -231,21 +202,14 @@ LAYOUTS = ("horizontal", "vertical", "diamond")
 
 @dataclass(frozen=True)
 class TwoPaths:
-    """Two ways of equal length, with a key on one of them.
-
-    Attributes:
-        world, control: with the key and without it.
-        layout: "horizontal", "vertical" or "diamond".
-        separation: cells between the trunk and each way.
-        key_route, other_route: cells of only the way with the key, and of only the other.
-    """
+    """Two ways of equal length, with a key on one of them."""
 
     world: GridWorld
-    control: GridWorld
-    layout: str
-    separation: int
-    key_route: frozenset[Cell]
-    other_route: frozenset[Cell]
+    control: GridWorld  # without the key
+    layout: str  # "horizontal", "vertical" or "diamond"
+    separation: int  # cells between the trunk and each way
+    key_route: frozenset[Cell]  # cells of only the way with the key
+    other_route: frozenset[Cell]  # cells of only the other way
 
 
 def key_door(seed: int, *, rooms: int = 2) -> GridWorld:
@@ -253,14 +217,8 @@ def key_door(seed: int, *, rooms: int = 2) -> GridWorld:
 
     Rooms of 3 x 3 cells are joined along a random spanning tree (Kruskal's algorithm on shuffled
     neighbours) by one doorway each. Agent and goal are in different rooms, one of the doorways
-    between them is locked, and the key can be reached without it.
-
-    Args:
-        seed: the same seed gives the same world on every machine and version.
-        rooms: along each side, from 2 to 12: 2 gives 9 x 9 cells, 3 gives 13 x 13.
-
-    Raises:
-        InvalidParameterError: fewer than 2 rooms, or more than 12.
+    between them is locked, and the key can be reached without it. From 2 to 12 rooms along each
+    side give 9 x 9, 13 x 13 ... cells; the same seed gives the same world on every machine.
     """
     if not 2 <= rooms <= _MOST_ROOMS:
         raise InvalidParameterError(
@@ -338,14 +296,13 @@ def _rooms(rooms: int, draws: Draws) -> tuple[BoolArray, list[Cell]]:
     walls = is_line[:, None] | is_line
     neighbours = [
         ((r, c), (r + down, c + right))
-        for r in range(rooms)
-        for c in range(rooms)
+        for r, c in np.ndindex(rooms, rooms)
         for down, right in ((0, 1), (1, 0))
         if r + down < rooms and c + right < rooms
     ]
     draws.shuffle(neighbours)
     # Kruskal: rooms of one group are joined already, and a further doorway would make a circle.
-    group = {(r, c): (r, c) for r in range(rooms) for c in range(rooms)}
+    group = {room: room for room in np.ndindex(rooms, rooms)}
     doorways = []
     for room, beside in neighbours:
         if group[room] == group[beside]:

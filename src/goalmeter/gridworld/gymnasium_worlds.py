@@ -1,10 +1,4 @@
-"""Grid worlds as Gymnasium environments, drawn by MiniGrid.
-
-    env = gymnasium.make("goalmeter/Maze-v0", size=9, complexity=0.8, seed=0)
-
-`goalmeter._gymnasium_ids` defines the ids and registers them; importing this module does so too, as
-in `gymnasium.make("goalmeter.gridworld.gymnasium_worlds:goalmeter/Maze-v0")`.
-"""
+"""Grid worlds as Gymnasium environments, drawn by MiniGrid; importing this registers their ids."""
 
 from __future__ import annotations
 
@@ -58,10 +52,8 @@ def minigrid_grid(world: GridWorld, state: State) -> Grid:
 
 
 def encoded(world: GridWorld, state: State) -> NDArray[np.uint8]:
-    """Return the grid as MiniGrid's FullyObsWrapper encodes it, [columns, rows, 3].
-
-    The agent always faces right, so the encoding depends on the state alone.
-    """
+    """Return the grid as MiniGrid's FullyObsWrapper encodes it, [columns, rows, 3]."""
+    # The agent always faces right, so the encoding depends on the state alone.
     constants = require("minigrid.core.constants", extra="worlds", feature=_FEATURE)
     encoding: NDArray[np.uint8] = minigrid_grid(world, state).encode()
     agent = constants.OBJECT_TO_IDX["agent"], constants.COLOR_TO_IDX["red"], FACING_RIGHT
@@ -82,42 +74,28 @@ _SEEDS = 2**31  # of drawn grids
 class WorldEnv(gymnasium.Env[Any, Any]):
     """A grid world, one episode from its start to its goal.
 
-    Actions: 0 LEFT, 1 RIGHT, 2 UP, 3 DOWN, as everywhere in goalmeter. Into a wall, or into the
-    door without the key, the agent stays and the step counts. The key, or the neutral object, is
-    taken by entering its cell, the door is gone once an agent with the key stands beside it.
+    Actions: 0 LEFT, 1 RIGHT, 2 UP, 3 DOWN, as everywhere in goalmeter; the rules are those of
+    `GridWorld`, and a step into a wall counts.
 
     Observations: "grid" is a dictionary of `image`, MiniGrid's encoding of the whole grid [columns,
     rows, 3] as FullyObsWrapper has it, agent always facing right; `position`, row and column;
-    `has_key`, which a neutral object leaves 0; `door_open`. It determines world and state. "state"
-    is the index of the state in `gridworld.tabular_world(world).states`; it needs one fixed world.
+    `has_key`, which a neutral object leaves 0; `door_open`. "state" is the index of the state in
+    `gridworld.tabular_world(world).states`; it needs one fixed world.
 
     Rewards: "minigrid" gives 1 - 0.9 * steps / max_steps at the goal; "sparse" 1 at the goal;
-    "step" -1 at each step. An episode terminates at the goal and is truncated at max_steps.
+    "step" -1 at each step. An episode terminates at the goal and is truncated at max_steps, by
+    default 4 * rows * columns.
 
     Worlds: fixed (a seed or a world was given), or drawn at each reset. Then `reset(seed=s)` gives
     the grid that s names, the same as `make(..., seed=s)`, and each `reset()` after it a new one
-    that s determines. `world` is the present one.
+    that s determines. A fixed world whose reward does not depend on the time has a transition table
+    `P` and an `initial_state_distrib` as Gymnasium's small environments have them.
 
     Information at each step: `state`, that index; `optimal_actions`, those that lead one step
     closer to the goal; `distance`, the steps that are left, -1 if there is no way.
-
-    A fixed world whose reward does not depend on the time has a transition table `P` and an
-    `initial_state_distrib` as Gymnasium's small environments have them.
-
-    Args:
-        source: a world, or what draws one from a seed.
-        seed: names the grid of a source that draws; None draws one at each reset.
-        observation: "grid" or "state".
-        reward: "minigrid", "sparse" or "step".
-        max_steps: default 4 * rows * columns.
-        tile_size: pixels along the side of a cell.
-        render_mode: None or "rgb_array"; `gymnasium.make` shows a window for "human".
     """
 
-    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
-        "render_modes": ["rgb_array"],
-        "render_fps": 10,
-    }
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}  # type: ignore[misc]
 
     def __init__(
         self,
@@ -144,25 +122,22 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         for name, number in (("max_steps", steps), ("tile_size", tile_size)):
             if number < 1:
                 raise InvalidParameterError(f"{name} is {number}, expected at least 1")
-        self.render_mode = render_mode
-        self.max_steps = steps
+        self.render_mode, self.max_steps = render_mode, steps
         self._observation, self._reward, self._tile_size = observation, reward, tile_size
         self._running = False
+        self._enter(world)
+        spaces, (rows, columns) = gymnasium.spaces, world.shape
+        self.action_space = spaces.Discrete(len(ACTIONS))
         if observation == STATE:
             self._needs_fixed_world()
-        self._enter(world)
-        self.action_space = gymnasium.spaces.Discrete(len(ACTIONS))
-        spaces, (rows, columns) = gymnasium.spaces, world.shape
-        self.observation_space = (
-            spaces.Discrete(len(self._index))
-            if observation == STATE
-            else spaces.Dict(
+            self.observation_space = spaces.Discrete(len(self._index))
+        else:
+            self.observation_space = spaces.Dict(
                 image=spaces.Box(0, 255, (columns, rows, 3), np.uint8),
                 position=spaces.MultiDiscrete([rows, columns]),
                 has_key=spaces.Discrete(2),
                 door_open=spaces.Discrete(2),
             )
-        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -264,10 +239,9 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         return 1.0 if self._reward == SPARSE else 1 - 0.9 * self._steps / self.max_steps
 
     def _outcome(self, state: State, action: int) -> tuple[float, int, float, bool]:
-        after = self._plan.step(state, action)
-        arrived = after.cell == self.world.goal
-        over = state.cell == self.world.goal
-        return 1.0, self._index[after], 0.0 if over else self._rewarded(arrived), arrived
+        after, goal = self._plan.step(state, action), self.world.goal
+        reward = 0.0 if state.cell == goal else self._rewarded(after.cell == goal)
+        return 1.0, self._index[after], reward, after.cell == goal
 
     def _needs_fixed_world(self) -> None:
         if self._draw is not None:
@@ -318,10 +292,7 @@ class KeyNoDoorEnv(KeyDoorEnv):
 
 
 class TwoPathKeyEnv(WorldEnv):
-    """`goalmeter/TwoPathKey-v0`: two equal ways, see `gridworld.two_paths`.
-
-    Without `key` it is the control, the same grid without the key.
-    """
+    """`goalmeter/TwoPathKey-v0`: two equal ways (`gridworld.two_paths`), or the control."""
 
     def __init__(self, *, key: bool = True, **options: Any) -> None:
         super().__init__(partial(_two_paths, key), **options)

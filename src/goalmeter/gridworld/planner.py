@@ -1,11 +1,9 @@
 """Shortest plans in the space of (cell, has the key, door open), for many worlds at once.
 
-A world with a key has more states than cells: what is the shortest way depends on whether the key
-was picked up and whether the door is open. There are three layers of cells: without the key, with
-the key and the door still shut, and with the door open; a world without a door has no third one,
-one without a key only the first. A neutral object has the layers of a key without a door: before it
-was picked up and after. Distances are steps to the goal; an action is optimal if it leads one step
-closer.
+A world with a key has up to three layers of cells: without the key, with the key and the door still
+shut, and with the door open; without a door there is no third one, without a key only the first. A
+neutral object has the layers of a key without a door. Distances are steps to the goal; an action is
+optimal if it leads one step closer.
 
 Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 Agents", sections 3 and 4.3; its own evaluation plans over cells alone, which is wrong where a door
@@ -27,8 +25,7 @@ from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 
 WITHOUT_KEY, WITH_KEY, DOOR_OPEN = 0, 1, 2
 LAYERS = 3
-# The distance where the goal is out of reach.
-UNREACHABLE = -1
+UNREACHABLE = -1  # the distance where the goal is out of reach
 
 
 class State(NamedTuple):
@@ -53,16 +50,12 @@ class Plans:
     """The shortest plans of some worlds of one shape.
 
     States are numbered (layer * rows + row) * columns + column.
-
-    Attributes:
-        worlds: in the order of the first axis.
-        successors: state after each action, [worlds, states, 4]; the goal leads to itself.
-        distances: steps to the goal, [worlds, states]; -1 where it is out of reach, in walls, and
-            in states that a world does not have.
     """
 
     worlds: tuple[GridWorld, ...]
-    successors: IntArray
+    successors: IntArray  # state after each action, [worlds, states, 4]; the goal leads to itself
+    # Steps to the goal, [worlds, states]; -1 where it is out of reach, in walls, and in states that
+    # a world does not have.
     distances: IntArray
 
     @cached_property
@@ -72,11 +65,7 @@ class Plans:
 
     @cached_property
     def gaps(self) -> IntArray:
-        """Steps that an action costs beyond the best one, [worlds, states, 4].
-
-        -1 where the goal can be reached, but not after this action, and where it cannot be reached
-        at all.
-        """
+        """Steps that an action costs beyond the best one, [worlds, states, 4]; -1 without a way."""
         after = np.take_along_axis(
             self.distances, self.successors.reshape(len(self.worlds), -1), axis=1
         ).reshape(self.successors.shape)
@@ -111,11 +100,7 @@ class Plan:
         return int(self.plans.distances[self.index, self.number(state)])
 
     def step(self, state: State, action: int) -> State:
-        """The state after an action.
-
-        Raises:
-            InvalidParameterError: no such action, or a state that the world does not have.
-        """
+        """The state after an action."""
         if not 0 <= action < len(MOVES):
             raise InvalidParameterError(f"action is {action!r}, expected 0 to {len(MOVES) - 1}")
         number = int(self.plans.successors[self.index, self.number(state), action])
@@ -133,11 +118,7 @@ class Plan:
         return int(self.plans.gaps[self.index, self.number(state), action])
 
     def reference_path(self) -> tuple[State, ...]:
-        """A shortest path, start and goal included; the lowest of equal actions each time.
-
-        Raises:
-            InvalidParameterError: the goal cannot be reached.
-        """
+        """A shortest path, start and goal included; the lowest of equal actions each time."""
         if self.distance < 0:
             raise InvalidParameterError("the goal cannot be reached from the start")
         path = [self.start]
@@ -146,11 +127,7 @@ class Plan:
         return tuple(path)
 
     def number(self, state: State) -> int:
-        """The number of a state, as in `Plans`.
-
-        Raises:
-            InvalidParameterError: the world does not have it.
-        """
+        """The number of a state, as in `Plans`."""
         rows, columns = self.world.shape
         (row, column), layer = state
         inside = 0 <= row < rows and 0 <= column < columns and 0 <= layer < LAYERS
@@ -168,12 +145,7 @@ def plan(world: GridWorld) -> Plan:
 
 
 def plans(worlds: Sequence[GridWorld]) -> Plans:
-    """The shortest ways in some worlds of one shape.
-
-    Raises:
-        InvalidParameterError: no worlds, or worlds of different shapes.
-    """
-    # Arrays of worlds can be stacked only where states have the same numbers.
+    """The shortest ways in some worlds of one shape."""
     shapes = {world.shape for world in worlds}
     if len(shapes) != 1:
         raise InvalidParameterError(
@@ -184,9 +156,7 @@ def plans(worlds: Sequence[GridWorld]) -> Plans:
     return Plans(tuple(worlds), successors, _distances(successors, goals))
 
 
-# As many as the largest suite of the paper has worlds, 1,500: each is asked for when its tasks are
-# made, walked through and measured.
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=2048)  # the largest suite of the paper has 1,500 worlds
 def planned(world: GridWorld) -> Plan:
     """The plan of a world; those that were asked for lately are remembered."""
     return plan(world)

@@ -17,6 +17,7 @@ from goalmeter._types import ArrayLike, BoolArray
 ACTIONS = ("LEFT", "RIGHT", "UP", "DOWN")
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
 
+# Symbols of a picture; the agent stands at the start.
 AGENT, WALL, GOAL, EMPTY, DOOR, KEY, NEUTRAL = "A", "#", "G", "_", "D", "K", "N"
 
 _PLACES = ("start", "goal", "key", "door", "neutral")
@@ -43,26 +44,14 @@ class GridWorld:
     An action moves by one cell; into a wall, or into the door without the key, it moves nowhere.
     The key, or the neutral object, is picked up by entering its cell. The door is gone once an
     agent with the key stands beside it. The episode ends at the goal.
-
-    Args:
-        walls: [rows, columns], true where there is a wall; the border must be wall.
-        start: where the agent begins.
-        goal: where it should go.
-        key: where the key lies, if there is one.
-        door: where the locked door is, if there is one; a world with a door has a key.
-        neutral: where a neutral object lies, if there is one; then there is no key and no door.
-
-    Raises:
-        InvalidParameterError: the border is open, or something lies outside, in a wall, or on
-            something else, or things are there that do not go together.
     """
 
-    walls: BoolArray
+    walls: BoolArray  # [rows, columns], true where there is a wall; the border must be wall
     start: Cell
     goal: Cell
     key: Cell | None = None
-    door: Cell | None = None
-    neutral: Cell | None = None
+    door: Cell | None = None  # a world with a door has a key
+    neutral: Cell | None = None  # an object without a use; then there is no key and no door
 
     def __init__(
         self,
@@ -103,17 +92,11 @@ class GridWorld:
         return self.neutral if self.key is None else self.key
 
     def with_(self, **changes: tuple[int, int] | None) -> GridWorld:
-        """The same world with another start, goal, key, door or neutral object; None takes it away.
-
-        `world.with_(key=None, neutral=world.key)` has a neutral object where the key was.
-        """
+        """The same world with another start, goal, key, door or neutral object; None removes it."""
         return GridWorld(self.walls, **({name: getattr(self, name) for name in _PLACES} | changes))
 
     def symbols(self) -> list[list[str]]:
-        """One character a cell.
-
-        A agent (at the start), # wall, G goal, K key, D door, N neutral object, _ empty.
-        """
+        """One character a cell, as in `str`."""
         symbols = [[WALL if wall else EMPTY for wall in row] for row in self.walls]
         for name, symbol in zip(_PLACES, _LEAST, strict=True):
             place = getattr(self, name)
@@ -129,12 +112,7 @@ class GridWorld:
 
     @classmethod
     def from_text(cls, lines: str | Iterable[str]) -> GridWorld:
-        """A world from its picture, as `str` gives it; blanks between characters are ignored.
-
-        Raises:
-            InvalidParameterError: rows of different lengths, an unknown character, or not exactly
-                one A and one G.
-        """
+        """A world from its picture, as `str` gives it; blanks between characters are ignored."""
         listed = lines.splitlines() if isinstance(lines, str) else list(lines)
         rows = [row for row in ("".join(line.split()) for line in listed) if row]
         if not rows or len({len(row) for row in rows}) != 1:
@@ -188,16 +166,12 @@ class GridWorld:
             place: Cell | None = getattr(self, name)
             if place is None:
                 continue
-            wrong = ""
-            if not (0 <= place.row < rows and 0 <= place.column < columns):
-                wrong = f"outside the {rows} x {columns} grid"
-            elif walls[place]:
-                wrong = "where there is a wall"
-            elif place in seen:
-                wrong = f"where the {seen[place]} is"
-            if wrong:
+            outside = not (0 <= place.row < rows and 0 <= place.column < columns)
+            if outside or walls[place] or place in seen:
+                taken = f"where the {seen.get(place, 'wall')} is"
                 raise InvalidParameterError(
-                    f"{name} is at row {place.row}, column {place.column}, {wrong}"
+                    f"{name} is at row {place.row}, column {place.column}, "
+                    f"{f'outside the {rows} x {columns} grid' if outside else taken}"
                 )
             seen[place] = name
         if self.neutral is not None and (self.key is not None or self.door is not None):
@@ -211,25 +185,18 @@ class GridWorld:
 
 # --- Transforms -----------------------------------------------------------------------------------
 # The first three are isometries: distances and optimal actions stay the same once the actions are
-# relabelled. Exchanging start and goal keeps only the length of the shortest path, so a difference
-# in accuracy need not be the agent's. The paper (section 4.2) counts all four as equally difficult.
+# relabelled. Exchanging start and goal keeps only the length of the shortest path.
 
 Placed = Callable[[Cell, tuple[int, int]], Cell]
 
 
 @dataclass(frozen=True)
 class Transform:
-    """A change of frame.
+    """A change of frame."""
 
-    Attributes:
-        name: as on the command line and in tables.
-        actions: what each action of the original is called in the transformed world.
-        isometry: whether everything but the labels of the actions stays as it is.
-    """
-
-    name: str
-    actions: tuple[int, int, int, int]
-    isometry: bool
+    name: str  # as on the command line and in tables
+    actions: tuple[int, ...]  # what each action of the original is called in the transformed world
+    isometry: bool  # whether everything but the labels of the actions stays as it is
     _placed: Placed
 
     def cell(self, cell: Cell, shape: tuple[int, int]) -> Cell:
@@ -240,20 +207,15 @@ class Transform:
         """The action of the transformed world that does what this one does in the original."""
         return self.actions[action]
 
-    def original_action(self, action: int) -> int:
-        """The action of the original that does what this one does in the transformed world."""
-        return self.actions.index(action)
-
     def __call__(self, world: GridWorld) -> GridWorld:
         """The world in the new frame."""
         if not self.isometry:
             return world.with_(start=world.goal, goal=world.start)
         shape = world.shape
-        corner = self.cell(Cell(shape[0] - 1, shape[1] - 1), shape)
-        origin = self.cell(Cell(0, 0), shape)
-        walls = np.zeros((abs(corner.row - origin.row) + 1, abs(corner.column - origin.column) + 1))
-        for row, column in np.ndindex(*shape):
-            walls[self.cell(Cell(row, column), shape)] = world.walls[row, column]
+        moved_to = {at: self.cell(Cell(*at), shape) for at in np.ndindex(*shape)}
+        walls = np.zeros(np.max(list(moved_to.values()), axis=0) + 1)
+        for at, to in moved_to.items():
+            walls[to] = world.walls[at]
         places = {name: getattr(world, name) for name in _PLACES}
         moved = {name: self.cell(at, shape) for name, at in places.items() if at is not None}
         return GridWorld(walls, **moved)
@@ -265,8 +227,8 @@ def _isometry(name: str, placed: Placed) -> Transform:
     middle, shape = Cell(1, 1), (3, 3)
     at = placed(middle, shape)
     sent = [placed(middle.moved(a), shape) for a in range(len(MOVES))]
-    left, right, up, down = (MOVES.index((to.row - at.row, to.column - at.column)) for to in sent)
-    return Transform(name, (left, right, up, down), True, placed)
+    actions = tuple(MOVES.index((to.row - at.row, to.column - at.column)) for to in sent)
+    return Transform(name, actions, True, placed)
 
 
 REFLECT = _isometry("reflect", lambda cell, shape: Cell(cell.row, shape[1] - 1 - cell.column))
@@ -282,8 +244,7 @@ TRANSFORMS: dict[str, Transform] = {t.name: t for t in (REFLECT, ROTATE, TRANSPO
 # --- Contents -------------------------------------------------------------------------------------
 # Two seeds can draw the same maze, so grids are held out by content: walls and goal, up to
 # rotations and reflections, whatever the key, door and start. Empty rooms and mazes of size 5 have
-# too few contents (3 rooms of size 5, 15 of size 11, at most 7 mazes), so there the start counts
-# too; a walk from such a start can pass through cells whose pair with the goal was taught.
+# too few contents, so there the start counts too.
 
 HELD_OUT_ONE_IN = 4
 _FEW_CONTENTS_SIZE = 5  # up to this size the start counts

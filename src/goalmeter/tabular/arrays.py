@@ -1,16 +1,13 @@
-"""Validate numerical arrays, and load and save them as .npz files.
-
-Worlds, policies and features are plain arrays under documented names.
-"""
+"""Validate numerical arrays, and load and save them as .npz files."""
 
 from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -21,16 +18,11 @@ from goalmeter._errors import (
     InvalidPolicyError,
     InvalidUtilityError,
 )
-from goalmeter._files import check_sizes, listed, reading, replacing
+from goalmeter._files import check_sizes, reading, replacing
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 
-if TYPE_CHECKING:
-    from goalmeter.tabular.mdp import TabularMDP
-
-
 SUM_TOLERANCE = 1e-9
-# Rows of a policy may come from a network, which computes in single precision.
-ROW_TOLERANCE = 1e-5
+ROW_TOLERANCE = 1e-5  # rows of a policy may come from a network, in single precision
 ROUNDING = 1e-14
 
 
@@ -48,14 +40,6 @@ def as_floats(value: ArrayLike, name: str, error: type[GoalmeterError]) -> Float
         raise error(f"{name} is not an array of numbers: {cause}") from cause
     check_finite(array, name, error)
     return array
-
-
-def as_array(value: Any, name: str) -> AnyArray:
-    """The value as an array of any type; raises if it is ragged."""
-    try:
-        return np.asarray(value)
-    except ValueError as cause:
-        raise InvalidModelError(f"{name} is not an array of numbers: {cause}") from cause
 
 
 def check_finite(array: AnyArray, name: str, error: type[GoalmeterError]) -> None:
@@ -101,15 +85,12 @@ def normalised_rows(rows: FloatArray) -> FloatArray:
 
 def as_initial(initial: ArrayLike | int, n_states: int) -> FloatArray:
     """A state, or a distribution over states, as a checked distribution [S]."""
-    array = as_array(initial, "initial")
-    if array.ndim == 0 and array.dtype.kind in "iu":
-        state = int(array)
+    mass = as_floats(initial, "initial", InvalidModelError)
+    if mass.ndim == 0 and np.asarray(initial).dtype.kind in "iu":
+        state = int(mass)
         if not 0 <= state < n_states:
             raise InvalidModelError(f"initial is state {state}, expected 0..{n_states - 1}")
-        mass = np.zeros(n_states)
-        mass[state] = 1.0
-        return read_only(mass)
-    mass = as_floats(initial, "initial", InvalidModelError)
+        return read_only(np.eye(1, n_states, state)[0])
     if mass.shape != (n_states,):
         expected = f"a state (an integer) or a distribution of shape [{n_states}]"
         raise wrong_shape("initial", mass.shape, expected, InvalidModelError)
@@ -126,9 +107,9 @@ def naming(source: object) -> Iterator[None]:
         raise type(error)(f"{source}: {error}") from error
 
 
-def at(index: Sequence[object]) -> str:
+def at(index: Sequence[Any]) -> str:
     """The subscript that reaches an entry, as a user would type it."""
-    return f"[{', '.join(str(int(i)) for i in index)}]" if len(index) else ""  # type: ignore[call-overload]
+    return shape_text([int(i) for i in index]) if len(index) else ""
 
 
 def wrong_shape(
@@ -156,14 +137,29 @@ def read_only(array: AnyArray) -> AnyArray:
     return array
 
 
+class Immutable:
+    """A class whose attributes are set once, in its `__dict__`; `_copies` says how to change it."""
+
+    _copies = "replace(...)"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(
+            f"a {type(self).__name__} is immutable, so {name!r} cannot be set; make a changed copy "
+            f"with {self._copies}"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} is not pickled; write it to a file")
+
+
 # --- Archives -----------------------------------------------------------------------------------
-# Only numbers are read: unpickling an array of Python objects would run the file's code. The sizes
-# in the archive's directory are checked against a limit and against the heads of the arrays before
-# anything is unpacked, because numpy allocates what a head asks for.
+# Only numbers are read: unpickling an array of Python objects would run the file's code. Sizes are
+# checked before anything is unpacked, because numpy allocates what the head of an array asks for.
 
 # Readers of an array's head by the version of its format. Version 3 is for names of columns, which
 # numbers have none of.
 _HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_MEND = "write it with numpy.savez(path, name=array, ...)"
 
 
 def load_arrays(
@@ -172,19 +168,19 @@ def load_arrays(
     """Read the named arrays of an .npz file, all of them numerical."""
     known = [*required, *optional]
     with naming(path), _open_archive(Path(path)) as archive:
-        names = archive.files
+        entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
         for name in required:
-            if name not in names:
+            if name not in entries:
                 raise InvalidFileError(
-                    f"the array {name!r} is missing; the file holds {listing(names)}"
+                    f"the array {name!r} is missing; the file holds {', '.join(entries) or 'none'}"
                 )
-        for name in names:
+        for name in entries:
             if name not in known:
                 raise InvalidFileError(
                     f"the array {name!r} is not part of this format, "
-                    f"whose names are {listing(known)}; rename it or leave it out"
+                    f"whose names are {', '.join(known)}; rename it or leave it out"
                 )
-        return {name: _read(archive, name) for name in names}
+        return {name: _read(archive, entry, name) for name, entry in entries.items()}
 
 
 def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> Path:
@@ -197,82 +193,61 @@ def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> Path:
     return Path(path)
 
 
-def listing(names: Sequence[str]) -> str:
-    """Names as a message shows them."""
-    return ", ".join(names) if names else "no array"
-
-
 @contextmanager
-def _open_archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    mend = "write it with numpy.savez(path, name=array, ...)"
+def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
-        # Opened here, because numpy leaves a damaged archive open.
         file = reading(path)
     except FileNotFoundError as cause:
         raise InvalidFileError("there is no such file; check the path") from cause
     except OSError as cause:
         raise InvalidFileError(f"cannot be read: {cause.strerror or cause}") from cause
     with file:
-        # numpy would read a single array at once, however large its head says that it is.
         begins = file.read(len(np.lib.format.MAGIC_PREFIX))
-        file.seek(0)
         if begins == np.lib.format.MAGIC_PREFIX:
             raise InvalidFileError(
-                f"the file is a single array (.npy), expected an archive of named arrays; {mend}"
+                f"the file is a single array (.npy), expected an archive of named arrays; {_MEND}"
             )
         try:
-            entries = listed(file)
-            archive = np.load(file, allow_pickle=False)
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile) as cause:
-            # numpy's own message proposes to allow pickles, which is never the remedy here.
+            archive = zipfile.ZipFile(file)
+        # A damaged directory raises more than BadZipFile: struct.error, ValueError and others.
+        except Exception as cause:
             raise InvalidFileError(
-                f"the file is not an .npz archive, or a damaged one; {mend}"
+                f"the file is not an .npz archive, or a damaged one; {_MEND}"
             ) from cause
         with archive:
-            check_sizes(entries)
-            for entry in entries:
-                _check_head(archive.zip, entry)
+            check_sizes(archive.infolist())
             yield archive
 
 
-def _check_head(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
-    """Raises if the head of an array asks for more or fewer bytes than there are behind it."""
+def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> AnyArray:
+    """Return an array if it is numerical and its head asks for as many bytes as there are."""
     try:
         with archive.open(entry) as member:
             version = np.lib.format.read_magic(member)
-            shape, _, dtype = _HEADS[version](member) if version in _HEADS else ((), False, None)
-            there = entry.file_size - member.tell()
-    except Exception:  # it is no array, or its head is damaged: reading it says so
-        return
-    name = entry.filename.removesuffix(".npy")
-    if dtype is None:
-        raise InvalidFileError(
-            f"the array {name!r} has format {version}, expected that of numpy.savez with numbers"
-        )
-    wanted = math.prod(shape) * dtype.itemsize
-    if wanted != there and not dtype.hasobject:
-        raise InvalidFileError(
-            f"the array {name!r} is damaged and cannot be read (its shape {shape_text(shape)} "
-            f"takes {wanted:,} bytes, and there are {there:,}); write the file again"
-        )
-
-
-def _read(archive: np.lib.npyio.NpzFile, name: str) -> AnyArray:
-    try:
-        array = archive[name]
+            if version not in _HEADS:
+                raise InvalidFileError(
+                    f"the array {name!r} has format {version}, expected that of numpy.savez with "
+                    f"numbers"
+                )
+            shape, _, dtype = _HEADS[version](member)
+            if dtype.kind not in "biuf":
+                raise InvalidFileError(
+                    f"the array {name!r} holds {dtype.name} values, expected numbers (Python "
+                    f"objects are not read, because unpickling a file can run any code)"
+                )
+            wanted, there = math.prod(shape) * dtype.itemsize, entry.file_size - member.tell()
+            if wanted != there:
+                raise ValueError(
+                    f"its shape {shape_text(shape)} takes {wanted:,} bytes, and there are {there:,}"
+                )
+            member.seek(0)
+            return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
+    except InvalidFileError:
+        raise
     except Exception as cause:  # whatever the decoder stumbles over, the file is at fault
-        if "allow_pickle" in str(cause):
-            raise InvalidFileError(
-                f"the array {name!r} holds Python objects, expected numbers; it was not read, "
-                f"because unpickling a file can run any code; save it with a numerical dtype"
-            ) from cause
         raise InvalidFileError(
             f"the array {name!r} is damaged and cannot be read ({cause}); write the file again"
         ) from cause
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
-        kind = f"type {array.dtype}" if isinstance(array, np.ndarray) else "bytes that are no array"
-        raise InvalidFileError(f"the array {name!r} holds {kind}, expected numbers")
-    return array
 
 
 # --- Files --------------------------------------------------------------------------------------
@@ -287,64 +262,10 @@ def _read(archive: np.lib.npyio.NpzFile, name: str) -> AnyArray:
 #     features  features [S, D]
 #     utility   utility [S], [S, A], [H, S] or [H, S, A]
 
-# Larger worlds are always written as successor lists: a dense array [S, A, S] is not even made.
-DENSE_FILE_ENTRIES = 1_000_000
-
-
-def read_mdp(path: str | Path) -> dict[str, Any]:
-    """The arguments of `TabularMDP` that an MDP file holds."""
-    arrays = load_arrays(
-        path,
-        required=("reward", "initial"),
-        optional=("transition", "next_state", "probability", "horizon", "discount"),
-    )
-    with naming(path):
-        transition: AnyArray | tuple[AnyArray, AnyArray]
-        # Either form is complete; a mixture leaves open which of them counts.
-        match sorted({"transition", "next_state", "probability"} & arrays.keys()):
-            case ["transition"]:
-                transition = arrays["transition"]
-            case ["next_state", "probability"]:
-                transition = (arrays["next_state"], arrays["probability"])
-            case forms:
-                raise InvalidFileError(
-                    f"the file holds {listing(forms)}, expected either transition [S, A, S], "
-                    f"or next_state and probability [S, A, K]"
-                )
-        numbers = {name: arrays[name] for name in ("horizon", "discount") if name in arrays}
-        for name, array in numbers.items():
-            if array.ndim:
-                raise wrong_shape(name, array.shape, "a single number", InvalidFileError)
-        return {
-            "transition": transition,
-            "reward": arrays["reward"],
-            "initial": arrays["initial"],
-            **{name: array.item() for name, array in numbers.items()},
-        }
-
-
-def write_mdp(mdp: TabularMDP, path: str | Path) -> Path:
-    """Write an MDP file, dense or as successor lists, whichever is smaller; returns its path."""
-    arrays: dict[str, ArrayLike] = {"reward": mdp.reward, "initial": mdp.initial}
-    next_state, probability = mdp.transition.to_successors()
-    dense_entries = mdp.n_states * mdp.n_actions * mdp.n_states
-    # A listed successor takes an index and a probability, twice the room of a dense entry.
-    if dense_entries > DENSE_FILE_ENTRIES or 2 * probability.size < dense_entries:
-        arrays |= {"next_state": next_state, "probability": probability}
-    else:
-        arrays["transition"] = mdp.transition.to_dense()
-    if mdp.horizon is not None:
-        arrays["horizon"] = mdp.horizon
-    if mdp.discount != 1.0:
-        arrays["discount"] = mdp.discount
-    return save_arrays(path, arrays)
-
 
 def load_policy(path: str | Path) -> FloatArray:
     """Read a policy file: [S, A] or [H, S, A]. Whether it fits a world is checked on use."""
-    arrays = load_arrays(path, required=("policy",))
-    with naming(path):
-        return _checked_policy(arrays["policy"])
+    return _loaded(path, "policy", _checked_policy)
 
 
 def save_policy(policy: ArrayLike, path: str | Path) -> Path:
@@ -354,9 +275,7 @@ def save_policy(policy: ArrayLike, path: str | Path) -> Path:
 
 def load_features(path: str | Path) -> FloatArray:
     """Read a features file: [S, D], one row for each state."""
-    arrays = load_arrays(path, required=("features",))
-    with naming(path):
-        return _checked_features(arrays["features"])
+    return _loaded(path, "features", _checked_features)
 
 
 def save_features(features: ArrayLike, path: str | Path) -> Path:
@@ -366,9 +285,13 @@ def save_features(features: ArrayLike, path: str | Path) -> Path:
 
 def load_utility(path: str | Path) -> FloatArray:
     """Read a utility file: [S], [S, A], [H, S] or [H, S, A]. Whether it fits is checked on use."""
-    arrays = load_arrays(path, required=("utility",))
+    return _loaded(path, "utility", lambda u: as_floats(u, "utility", InvalidUtilityError))
+
+
+def _loaded(path: str | Path, name: str, check: Callable[[ArrayLike], FloatArray]) -> FloatArray:
+    arrays = load_arrays(path, required=(name,))
     with naming(path):
-        return as_floats(arrays["utility"], "utility", InvalidUtilityError)
+        return check(arrays[name])
 
 
 def _checked_policy(policy: ArrayLike) -> FloatArray:

@@ -6,18 +6,11 @@ value. With the gap  G(s, a) = max_a' Q*(s, a') - Q*(s, a) >= 0  of each action,
     h(s)        = log sum_a reference(a | s) exp(-b G(s, a) + E[h(s')])
     log pi(a|s) = log reference(a | s) - b G(s, a) + E[h(s')] - h(s)
 
-h lies between -(decisions left) * log(A) (for a uniform reference) and 0 whatever b is, so nothing
-overflows, and nothing is lost when b is tiny. At b = infinity the penalty b * G is 0 on optimal
-actions and infinite on the others, which is the exact limit of the soft policy: optimal actions
-weighted by exp(E[h(s')]), not uniform. A negative rationality is the positive one for the negated
-utility.
-
-Derivatives in b travel in the same pass: with L = -dh/db the expected total gap of the
-soft policy (its regret) and C = d2h/db2,
+so nothing overflows, nothing is lost when b is tiny, and at b = infinity optimal actions are
+weighted by exp(E[h(s')]). A negative rationality is the positive one for the negated utility. With
+L = -dh/db the expected total gap of the soft policy (its regret) and C = d2h/db2,
 
     L = E_pi[G + E[L']]      C = E_pi[E[C']] + Var_{a ~ pi}(G + E[L'])
-
-so C counts only the variance that the agent's own choices cause, not the environment's.
 
 Source: MEG paper (NeurIPS 2024), Definition 5.2, Theorem 5.1, with the limit corrected.
 """
@@ -39,26 +32,19 @@ TIE_SHARE = 1e-12
 
 
 class SoftProblem(NamedTuple):
-    """B soft planning problems on one MDP.
-
-    `rationality` [B] is non-negative (signs are in the rewards); `log_reference` [T, A, S] is
-    None for the uniform policy; -inf in it forbids an action. `tie` [B or 1] is the absolute
-    difference in value below which two actions are tied at the first decision; at later ones
-    it shrinks with the discount of a finite horizon. A single problem whose states are those of
-    many worlds may have one rationality, [1, S, 1], and one tie, [S, 1], for each.
-    """
+    """B soft planning problems on one MDP."""
 
     mdp: TabularMDP
     rewards: Rewards
-    rationality: FloatArray
-    log_reference: FloatArray | None
+    rationality: FloatArray  # [B], non-negative: signs are in the rewards; [1, S, 1] of many worlds
+    log_reference: FloatArray | None  # [T, A, S]; -inf forbids an action; None for uniform
+    # Absolute difference in value below which two actions are tied at the first decision, [B or 1],
+    # or [S, 1] of many worlds; at later ones it shrinks with the discount of a finite horizon.
     tie: FloatArray
 
     def weight(self, step: int) -> float:
-        """What a unit of reward at a decision is worth at the first one.
-
-        Kept above underflow, so that late actions still differ where only their order counts.
-        """
+        """What a unit of reward at a decision is worth at the first one."""
+        # Kept above underflow, so that late actions still differ where only their order counts.
         return max(self.rewards.discount**step, 1e-300)
 
 
@@ -116,12 +102,9 @@ def backup(
     expected: FloatArray,
     decay: float = 1.0,
 ) -> Backup:
-    """Back up one block of states at decision `step` from the values one step later.
-
-    `after` are the values after the decision and `expected` the expected next value of each of
-    their columns, [A, n, columns], which is overwritten. `decay` is their weight: the infinite
-    problem's discount; a finite problem's is in `task.rewards`.
-    """
+    """Back up one block of states at decision `step` from the values `after` it."""
+    # The expected next value of each column, [A, n, columns], is used up. `decay` is its weight:
+    # the infinite problem's discount; a finite problem's is in `task.rewards`.
     mdp, rewards = task.mdp, task.rewards
     width, batch = after.hard.shape[-1], after.soft.shape[-1]
     if decay != 1.0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,24 +11,21 @@ import scipy.sparse as sp
 from goalmeter._types import FloatArray
 from goalmeter.tabular.backup import SoftProblem, problem
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import SoftPlan, optimal_policy, plan, soft_plan
+from goalmeter.tabular.planning import plan
 from goalmeter.tabular.policies import Rewards, rewards_of, stack_rewards
 from goalmeter.tabular.transition import BLOCK_STATES, Transition
 
 # Nothing leads from one world to another, so what is worked out for every state of one world is
 # worked out for every state of all. Sums over states are then sums of each world (`Sums`).
 
-# Worlds stand side by side as one block of states, so that sums over a block are sums of worlds:
-# enough to make the interpreter's overhead small, few enough that a pass stays in cache.
+# Sums over a block are sums of worlds: enough to make the interpreter's overhead small, few enough
+# that a pass stays in cache.
 MOST_STATES = BLOCK_STATES
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over the states of each of W worlds side by side, or of the only world.
-
-    With several worlds the batch axis of what comes in is 1, and of what comes out W.
-    """
+    """Sums over the states of each of W worlds side by side (B is 1), or of the only world."""
 
     n_worlds: int = 1
 
@@ -58,15 +55,9 @@ ONE_WORLD = Sums()
 
 
 def side_by_side(worlds: Sequence[TabularMDP]) -> TabularMDP:
-    """W worlds of S states each as one of W * S states, those of the first world first.
-
-    The worlds have the same numbers of states and actions, horizon and discount. The initial
-    distribution of the result adds up to W, and its reward is 0.
-    """
-    shape = (len(worlds), worlds[0].n_actions, worlds[0].n_states)
-    initial = np.concatenate([world.initial for world in worlds])
-    transition = Transition(_rows(worlds), initial.size, shape[1])
-    first = worlds[0]
+    """W worlds alike, of S states each, as one of W * S states, without reward."""
+    first, initial = worlds[0], np.concatenate([world.initial for world in worlds])
+    transition = Transition(_rows(worlds), initial.size, first.n_actions)
     return TabularMDP.branching(transition, initial, horizon=first.horizon, discount=first.discount)
 
 
@@ -106,26 +97,16 @@ def spread_out(task: SoftProblem, n_states: int) -> SoftProblem:
 
 def optimal_policies(worlds: Sequence[TabularMDP]) -> list[FloatArray]:
     """`optimal_policy` of each world, in order."""
-    return _planned(worlds, np.inf, SoftPlan.greedy_policy, optimal_policy)
+    return _planned(worlds, np.inf, greedy=True)
 
 
 def soft_optimal_policies(worlds: Sequence[TabularMDP], rationality: float) -> list[FloatArray]:
     """The soft-optimal policy of each world, in order: [H, S, A], or [S, A] without a horizon."""
-    return _planned(
-        worlds,
-        rationality,
-        lambda plan: plan.policy()[..., 0],
-        lambda world: soft_plan(world, rationality).policy()[..., 0],
-    )
+    return _planned(worlds, rationality, greedy=False)
 
 
-def _planned(
-    worlds: Sequence[TabularMDP],
-    rationality: float,
-    read: Callable[[SoftPlan], FloatArray],
-    alone: Callable[[TabularMDP], FloatArray],
-) -> list[FloatArray]:
-    """The policies that are read off the plans of worlds, which stand side by side if they can."""
+def _planned(worlds: Sequence[TabularMDP], rationality: float, *, greedy: bool) -> list[FloatArray]:
+    """The policies of worlds, which are planned side by side if they can be."""
     groups: dict[object, list[int]] = {}
     for i, world in enumerate(worlds):
         # The infinite problem is solved by factorising, which gains nothing from neighbours.
@@ -133,19 +114,21 @@ def _planned(
         groups.setdefault(like if world.horizon is not None else i, []).append(i)
     out: dict[int, FloatArray] = {}
     for members in groups.values():
-        n_states = worlds[members[0]].n_states
-        room = max(1, MOST_STATES // n_states)
+        room = max(1, MOST_STATES // worlds[members[0]].n_states)
         for start in range(0, len(members), room):
             part = members[start : start + room]
             some = [worlds[i] for i in part]
-            if len(some) == 1:
-                out[part[0]] = alone(some[0])
-                continue
             rewards, unit = stack_rewards([rewards_of(world) for world in some]).normalised()
+            whole = some[0] if len(some) == 1 else side_by_side(some)
             # A rationality beyond a double, in the utility's own unit, is the limit.
             with np.errstate(over="ignore"):
-                task = problem(side_by_side(some), rewards, rationality * unit)
+                task = problem(whole, rewards, rationality * unit)
+            planned = plan(task if len(some) == 1 else spread_out(task, some[0].n_states))
             # [H, W * S, A], which is split into the policies of the worlds.
-            policies = np.split(read(plan(spread_out(task, n_states))), len(some), axis=1)
-            out.update(zip(part, map(np.ascontiguousarray, policies), strict=True))
+            policies = planned.greedy_policy() if greedy else planned.policy()[..., 0]
+            if whole.horizon is None:
+                out[part[0]] = policies[0] if greedy else policies
+                continue
+            each = np.split(policies, len(some), axis=1)
+            out.update(zip(part, map(np.ascontiguousarray, each), strict=True))
     return [out[i] for i in range(len(worlds))]

@@ -1,7 +1,4 @@
-"""`TabularMDP`: a finite Markov decision process, validated once and immutable afterwards.
-
-Worlds are given as arrays, as a Gymnasium transition table, or as CliffWorld.
-"""
+"""Finite Markov decision processes, from arrays, from a Gymnasium table, and CliffWorld."""
 
 from __future__ import annotations
 
@@ -9,20 +6,27 @@ import itertools
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidModelError, InvalidParameterError, require, shown
-from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
+from goalmeter._errors import (
+    InvalidFileError,
+    InvalidModelError,
+    InvalidParameterError,
+    require,
+    shown,
+)
+from goalmeter._names import listed
+from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.arrays import (
-    as_array,
+    Immutable,
     as_floats,
     as_initial,
+    load_arrays,
     naming,
-    read_mdp,
     read_only,
-    write_mdp,
+    save_arrays,
     wrong_shape,
 )
 from goalmeter.tabular.transition import Transition
@@ -36,23 +40,21 @@ if TYPE_CHECKING:
 # action a list of (probability, next state, reward, terminated). Two things differ from an MDP:
 # an episode ends, where an MDP goes on, and a reward may depend on the next state.
 
-# Attributes that environments keep their own time limit in.
-_LIMITS = ("max_steps", "max_episode_steps")
+_LIMITS = ("max_steps", "max_episode_steps")  # attributes with an environment's own time limit
 
 
 def _read_environment(env: Any, horizon: int | None, initial: Any) -> dict[str, Any]:
     """The arguments of `TabularMDP` for an environment, see `TabularMDP.from_gymnasium`."""
-    base = env.unwrapped
-    table = _read_table(base)
+    n_states, n_actions, table = _read_table(env.unwrapped)
     if initial is None:
-        initial = getattr(base, "initial_state_distrib", None)
+        initial = getattr(env.unwrapped, "initial_state_distrib", None)
     if initial is None:
         raise InvalidModelError(
             f"the environment does not tell where episodes start (it has no "
             f"env.unwrapped.initial_state_distrib); "
-            f"give initial=, a state or a distribution [{table.n_states}]"
+            f"give initial=, a state or a distribution [{n_states}]"
         )
-    start = as_initial(initial, table.n_states)
+    start = as_initial(initial, n_states)
     horizon = _time_limit(env) if horizon is None else horizon
     if horizon is None:
         raise InvalidParameterError(
@@ -60,12 +62,18 @@ def _read_environment(env: Any, horizon: int | None, initial: Any) -> dict[str, 
             "max_steps or max_episode_steps), expected a number of decisions; "
             "give horizon=H (or max_episode_steps=H to gymnasium.make)"
         )
-    n_states, n_actions, target = table.n_states, table.n_actions, table.next_state
     # An outcome of probability 0 is listed by some environments and ends no episode.
-    ends = table.terminated & (table.probability > 0)
-    absorbing = np.unique(target[ends])
+    possible, target = table.probability > 0, table.target
+    absorbing = np.unique(target[table.terminated & possible])
+    # States that an episode can be in without having terminated.
+    goes_on = ~table.terminated & possible
+    tails, heads = table.state[goes_on], target[goes_on]
+    visited, more = np.zeros(n_states, dtype=bool), start > 0
+    while (more != visited).any():
+        visited = more.copy()
+        more[heads[visited[tails]]] = True
     # A state that is also visited on the way cannot be made absorbing itself.
-    if _visited(table, start)[absorbing].any():
+    if visited[absorbing].any():
         absorbing = np.array([n_states])
         target = np.where(table.terminated, n_states, target)
         n_states += 1
@@ -101,21 +109,8 @@ def _time_limit(env: Any) -> int | None:
     return min(whole) if whole else None
 
 
-class _OutcomeList(NamedTuple):
-    """All outcomes that P lists, one after the other: arrays [M]."""
-
-    n_states: int
-    n_actions: int
-    state: IntArray
-    action: IntArray
-    slot: IntArray  # place in the list of its state and action
-    probability: FloatArray
-    next_state: IntArray
-    reward: FloatArray
-    terminated: BoolArray
-
-
-def _read_table(env: Any) -> _OutcomeList:
+def _read_table(env: Any) -> tuple[int, int, Any]:
+    """Return S, A and all outcomes that P lists, as a record array of their fields."""
     if not hasattr(env, "P"):
         raise InvalidModelError(
             "the environment does not expose its transition probabilities (it has no table "
@@ -134,12 +129,12 @@ def _read_table(env: Any) -> _OutcomeList:
         expected = "the actions 0, 1, ..., A-1, the same in every state"
         _check_keys(env.P[state], f"P[{state}]", expected, n_actions)
         for action in range(n_actions):
-            listed = env.P[state][action]
-            if not isinstance(listed, Sequence) or not listed:
+            some = env.P[state][action]
+            if not isinstance(some, Sequence) or not some:
                 raise InvalidModelError(
-                    f"P[{state}][{action}] is {listed!r}, expected a list of outcomes, at least one"
+                    f"P[{state}][{action}] is {some!r}, expected a list of outcomes, at least one"
                 )
-            for slot, outcome in enumerate(listed):
+            for slot, outcome in enumerate(some):
                 try:
                     probability, after, reward, terminated = outcome
                     numbers = (float(probability), int(after), float(reward), bool(terminated))
@@ -154,7 +149,9 @@ def _read_table(env: Any) -> _OutcomeList:
                         f"expected 0..{n_states - 1}"
                     )
                 outcomes.append((state, action, slot, *numbers))
-    return _OutcomeList(n_states, n_actions, *map(np.array, zip(*outcomes, strict=True)))
+    names = "state, action, slot, probability, target, reward, terminated"
+    table = np.rec.fromrecords(outcomes, formats="i8, i8, i8, f8, i8, f8, ?", names=names)
+    return n_states, n_actions, table
 
 
 def _check_keys(level: Any, name: str, expected: str, size: int | None) -> None:
@@ -165,25 +162,12 @@ def _check_keys(level: Any, name: str, expected: str, size: int | None) -> None:
         raise InvalidModelError(f"{name} is indexed by {keys}, expected {expected}")
 
 
-def _visited(table: _OutcomeList, start: FloatArray) -> BoolArray:
-    """States that an episode can be in without having terminated: [S]."""
-    goes_on = ~table.terminated & (table.probability > 0)
-    tails, heads = table.state[goes_on], table.next_state[goes_on]
-    visited = start > 0
-    while True:
-        more = visited.copy()
-        more[heads[visited[tails]]] = True
-        if (more == visited).all():
-            return visited
-        visited = more
-
-
 # --- TabularMDP ---------------------------------------------------------------------------------
-# Measures keep a number for each state and decision, so a longer horizon could not be measured.
-MAX_HORIZON = 10_000_000
+MAX_HORIZON = 10_000_000  # measures keep a number for each state and decision
+DENSE_FILE_ENTRIES = 1_000_000  # larger worlds are written as successor lists, never made dense
 
 
-class TabularMDP:
+class TabularMDP(Immutable):
     """A finite Markov decision process with rewards on states or on state-action pairs.
 
     The agent makes decisions t = 0, 1, ... in states s_t and collects the reward of s_t (and
@@ -196,18 +180,9 @@ class TabularMDP:
       policies. Decision t then weighs g^t in the utility and in the evidence alike, which is
       what keeps both sums finite.
 
-    Args:
-        transition: P [S, A, S], or sparse successor lists (next_state [S, A, K] of integers,
-            probability [S, A, K]), or the `transition` of another MDP.
-        reward: [S] or [S, A], in reward units.
-        horizon: number of decisions, at least 1; None for the infinite discounted problem.
-        initial: a state, or a distribution over states [S].
-        discount: in (0, 1].
-
-    Raises:
-        InvalidModelError: shapes that do not fit, rows that do not sum to 1 within 1e-9,
-            negative probabilities, NaN or infinity.
-        InvalidParameterError: horizon or discount outside the ranges above.
+    `transition` is P [S, A, S], or sparse successor lists (next_state [S, A, K] of integers,
+    probability [S, A, K]), or the `transition` of another MDP; its rows sum to 1 within 1e-9.
+    `reward` is [S] or [S, A], in reward units, `initial` a state or a distribution over states [S].
 
     Source: "Measuring Goal-Directedness" (NeurIPS 2024), Definition 5.1.
 
@@ -217,14 +192,11 @@ class TabularMDP:
         TabularMDP(2 states, 2 actions, 4 transitions, reward [S] in [0, 1], horizon 3)
     """
 
-    __slots__ = ("_active", "discount", "horizon", "initial", "reward", "transition")
-
     transition: Transition
     reward: FloatArray
     initial: FloatArray
     horizon: int | None
     discount: float
-    _active: FloatArray | None
 
     def __init__(
         self,
@@ -236,7 +208,10 @@ class TabularMDP:
         discount: float = 1.0,
     ) -> None:
         if isinstance(transition, tuple) and len(transition) == 2:
-            next_state = as_array(transition[0], "next_state")
+            try:
+                next_state = np.asarray(transition[0])
+            except ValueError as cause:
+                raise InvalidModelError(f"next_state is not an array: {cause}") from cause
             probability = as_floats(transition[1], "probability", InvalidModelError)
             transition = Transition.from_successors(next_state, probability)
         elif not isinstance(transition, Transition):
@@ -257,13 +232,27 @@ class TabularMDP:
         horizon: int | None,
         discount: float,
     ) -> None:
-        put = object.__setattr__
-        put(self, "transition", transition)
-        put(self, "reward", read_only(reward))
-        put(self, "initial", read_only(initial))
-        put(self, "horizon", _as_horizon(horizon))
-        put(self, "discount", _as_discount(discount, self.horizon))
-        put(self, "_active", None)
+        real = (int, float, np.integer, np.floating)
+        # NaN and infinity are no whole numbers: the remainder of both is NaN.
+        whole = isinstance(horizon, real) and not isinstance(horizon, bool) and horizon % 1 == 0
+        if horizon is not None and not (whole and 1 <= horizon <= MAX_HORIZON):
+            raise InvalidParameterError(
+                f"horizon is {shown(horizon)}, expected a whole number of decisions, from 1 to "
+                f"{MAX_HORIZON:g}; for more, take the infinite problem: discount < 1 and no horizon"
+            )
+        if not isinstance(discount, real) or not 0.0 < discount <= 1.0:
+            raise InvalidParameterError(
+                f"discount is {shown(discount)}, expected a number in (0, 1]"
+            )
+        if horizon is None and discount >= 1.0:
+            raise InvalidParameterError(
+                "horizon is missing and discount is 1, so the utility is an infinite sum; "
+                "give horizon=H for H decisions, or discount < 1 for the infinite discounted "
+                "problem"
+            )
+        self.__dict__.update(transition=transition, reward=read_only(reward))
+        self.__dict__.update(initial=read_only(initial), discount=float(discount))
+        self.__dict__.update(horizon=None if horizon is None else int(horizon))
 
     @classmethod
     def branching(
@@ -274,29 +263,14 @@ class TabularMDP:
         horizon: int | None,
         discount: float = 1.0,
     ) -> TabularMDP:
-        """A process in which a decision may lead to several others at once, or to none.
-
-        Values of everything that follows are added up, and occupancies are expected numbers of
-        decisions. Influence diagrams are such processes (`goalmeter.causal.contexts`), and so are
-        many worlds side by side (`goalmeter.tabular.batched`).
-
-        The transition has expected numbers of successors: all actions of a state, and all states
-        of a kind, lead to as many. `initial` [S] has those of first decisions in each state, and
-        the horizon is the number of decisions on the longest branch.
-        """
-        # Around the constructor, whose checks want distributions.
+        """A process in which a decision may lead to several others at once, or to none."""
+        # Influence diagrams (`goalmeter.causal.contexts`), and many worlds side by side. Successors
+        # are expected numbers: all actions of a state, and all states of a kind, lead to as many.
+        # `initial` has those of first decisions, `horizon` is that of the longest branch. This goes
+        # around the constructor, whose checks want distributions.
         mdp = cls.__new__(cls)
         mdp._fill(transition, np.zeros(transition.n_states), initial, horizon, discount)
         return mdp
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(
-            f"a TabularMDP is immutable, so {name!r} cannot be set; "
-            f"make a changed copy with mdp.replace({name}=...)"
-        )
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a TabularMDP is not pickled; write it with mdp.to_npz(path)")
 
     @property
     def n_states(self) -> int:
@@ -314,41 +288,58 @@ class TabularMDP:
         return 1 if self.horizon is None else self.horizon
 
     def active_states(self) -> FloatArray:
-        """1.0 for states whose actions lead to different distributions, else 0.0: [S].
-
-        A decision taken elsewhere (in an absorbing state, say) influences no utility over
-        states, so it carries no evidence and is not counted in a MEG's maximum.
-        """
-        active = self._active
-        if active is None:
-            active = read_only(self.transition.actions_differ().astype(np.float64))
-            object.__setattr__(self, "_active", active)
-        return active
+        """1.0 for states whose actions lead to different distributions, else 0.0: [S]."""
+        # A decision taken elsewhere (in an absorbing state, say) influences no utility over states,
+        # so it carries no evidence and is not counted in a MEG's maximum.
+        if "_active" not in vars(self):
+            vars(self)["_active"] = read_only(self.transition.actions_differ().astype(np.float64))
+        return np.asarray(vars(self)["_active"])
 
     def replace(self, **changes: Any) -> TabularMDP:
         """A copy with some of the constructor's arguments changed; shares what is not."""
-        known = ("transition", "reward", "horizon", "initial", "discount")
-        if unknown := [name for name in changes if name not in known]:
-            raise InvalidParameterError(
-                f"replace got {unknown[0]!r}, expected one of {', '.join(known)}"
-            )
-        return TabularMDP(**{**{name: getattr(self, name) for name in known}, **changes})
+        names = ("transition", "reward", "horizon", "initial", "discount")
+        return TabularMDP(**{**{name: getattr(self, name) for name in names}, **changes})
 
     @classmethod
     def from_npz(cls, path: str | Path) -> TabularMDP:
-        """Read an MDP file (format: `goalmeter.tabular.arrays`).
-
-        Raises:
-            InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
-            InvalidModelError, InvalidParameterError: the arrays are not a well-formed MDP.
-        """
-        arguments = read_mdp(path)
+        """Read an MDP file (format: `goalmeter.tabular.arrays`)."""
+        optional = ("transition", "next_state", "probability", "horizon", "discount")
+        arrays = load_arrays(path, required=("reward", "initial"), optional=optional)
         with naming(path):
-            return cls(**arguments)
+            # Either form is complete; a mixture leaves open which of them counts.
+            forms = sorted({"transition", "next_state", "probability"} & arrays.keys())
+            if forms not in (["transition"], ["next_state", "probability"]):
+                raise InvalidFileError(
+                    f"the file holds {', '.join(forms) or 'no array'}, expected either transition "
+                    f"[S, A, S], or next_state and probability [S, A, K]"
+                )
+            numbers = {name: arrays[name] for name in ("horizon", "discount") if name in arrays}
+            for name, array in numbers.items():
+                if array.ndim:
+                    raise wrong_shape(name, array.shape, "a single number", InvalidFileError)
+            transition = tuple(arrays[name] for name in forms)
+            return cls(
+                transition if len(transition) == 2 else transition[0],
+                arrays["reward"],
+                initial=arrays["initial"],
+                **{name: array.item() for name, array in numbers.items()},
+            )
 
     def to_npz(self, path: str | Path) -> Path:
         """Write an MDP file (format: `goalmeter.tabular.arrays`); returns its path."""
-        return write_mdp(self, path)
+        arrays: dict[str, ArrayLike] = {"reward": self.reward, "initial": self.initial}
+        next_state, probability = self.transition.to_successors()
+        dense_entries = self.n_states * self.n_actions * self.n_states
+        # A listed successor takes an index and a probability, twice the room of a dense entry.
+        if dense_entries > DENSE_FILE_ENTRIES or 2 * probability.size < dense_entries:
+            arrays |= {"next_state": next_state, "probability": probability}
+        else:
+            arrays["transition"] = self.transition.to_dense()
+        if self.horizon is not None:
+            arrays["horizon"] = self.horizon
+        if self.discount != 1.0:
+            arrays["discount"] = self.discount
+        return save_arrays(path, arrays)
 
     @classmethod
     def from_gymnasium(
@@ -363,36 +354,15 @@ class TabularMDP:
 
         Such environments are FrozenLake, Taxi and CliffWalking, and any other whose unwrapped
         environment has `P[state][action]`, a list of (probability, next state, reward, terminated).
-        An outcome listed more than once counts as often as it is listed.
+        `env` is an environment, or an id for `gymnasium.make(env, **make_options)`. The horizon is
+        by default the environment's own time limit, the start its `initial_state_distrib`.
 
-        Rewards become their expectation given state and action, [S, A]. Every policy's expected
-        return is then that of the environment, but the variance of its return is not, unless the
-        reward never depends on the next state.
-
-        A state in which episodes terminate becomes absorbing, without reward. If such a state can
-        also be visited in another way (by a start there or by a transition that does not
-        terminate), one absorbing state is added behind the others instead, with index S, and every
-        terminating transition leads there.
-
-        Wrappers that change observations, rewards or actions are not seen; the time limit is.
-
-        Args:
-            env: an id (made with `gymnasium.make(env, **make_options)` and closed again), or an
-                environment (left open and as it is).
-            horizon: number of decisions; default the environment's own time limit: that of its
-                registration, of a `TimeLimit` around it, or its attribute `max_steps` or
-                `max_episode_steps`; where there are several, the one that ends an episode first.
-                For the infinite discounted problem use `.replace(horizon=None, discount=...)` on
-                the result.
-            initial: a state or a distribution over the table's states [S]; default the
-                environment's `initial_state_distrib`.
-            make_options: options of `gymnasium.make`, such as `is_slippery=False`.
-
-        Raises:
-            InvalidModelError: the environment has no transition table, the table is malformed or
-                does not describe all of the dynamics, or it names no initial distribution.
-            InvalidParameterError: an unknown id or option, or neither horizon nor time limit.
-            MissingExtraError: Gymnasium is not installed.
+        Rewards become their expectation given state and action, [S, A]: the expected return of a
+        policy is that of the environment, its variance only if the reward does not depend on the
+        next state. States in which episodes terminate become absorbing, without reward; if such a
+        state can also be visited in another way, an absorbing state is added behind the others, to
+        which every terminating transition leads. Wrappers that change observations, rewards or
+        actions are not seen; the time limit is.
         """
         gymnasium = require("gymnasium", extra="rl", feature="Reading a Gymnasium environment")
         if isinstance(env, str):
@@ -407,15 +377,10 @@ class TabularMDP:
                 return cls.from_gymnasium(made, horizon=horizon, initial=initial)
             finally:
                 made.close()
-        if not isinstance(env, gymnasium.Env):
+        if not isinstance(env, gymnasium.Env) or make_options:
             raise InvalidParameterError(
-                f"env is of type {type(env).__name__}, expected the id of a Gymnasium environment "
-                f"or an environment"
-            )
-        if make_options:
-            raise InvalidParameterError(
-                f"got {', '.join(make_options)} with an environment that is already made; "
-                f"give such options together with an id, or to gymnasium.make"
+                f"env is of type {type(env).__name__} with the options {listed(make_options)}, "
+                f"expected the id of a Gymnasium environment, or an environment without options"
             )
         with naming(env.spec.id if env.spec is not None else type(env.unwrapped).__name__):
             return cls(**_read_environment(env, horizon, initial))
@@ -434,35 +399,6 @@ class TabularMDP:
         return f"TabularMDP({', '.join(parts)})"
 
 
-def _as_horizon(horizon: int | None) -> int | None:
-    if horizon is None:
-        return None
-    number = isinstance(horizon, (int, float, np.integer, np.floating))
-    # NaN and infinity are no whole numbers: the remainder of both is NaN.
-    if not number or isinstance(horizon, bool) or not (horizon % 1 == 0 and horizon >= 1):
-        raise InvalidParameterError(
-            f"horizon is {shown(horizon)}, expected a whole number of decisions, at least 1"
-        )
-    if horizon > MAX_HORIZON:
-        raise InvalidParameterError(
-            f"horizon is {shown(horizon)}, expected at most {MAX_HORIZON:g} decisions; for more, "
-            f"take the infinite problem: discount < 1 and no horizon"
-        )
-    return int(horizon)
-
-
-def _as_discount(discount: float, horizon: int | None) -> float:
-    number = isinstance(discount, (int, float, np.integer, np.floating))
-    if not number or not 0.0 < discount <= 1.0:
-        raise InvalidParameterError(f"discount is {shown(discount)}, expected a number in (0, 1]")
-    if horizon is None and discount >= 1.0:
-        raise InvalidParameterError(
-            "horizon is missing and discount is 1, so the utility is an infinite sum; "
-            "give horizon=H for H decisions, or discount < 1 for the infinite discounted problem"
-        )
-    return float(discount)
-
-
 # --- CliffWorld ---------------------------------------------------------------------------------
 HEIGHT, WIDTH = 4, 10
 # The diagonal moves (row, column), in the order of the action indices.
@@ -478,14 +414,7 @@ def cliff_world(goal_length: int = 1, *, horizon: int = 30) -> TabularMDP:
     up; the sum of both is clamped to the grid. The agent starts in state 0, the top left corner.
     Being in a goal square pays +10, in the cliff (the top row between start and goal) -10,
     anywhere else -1. The goal region of length k is the last k squares of the top row and the
-    first k of the right-hand column.
-
-    Args:
-        goal_length: k, from 1 (the corner alone) to 4.
-        horizon: number of decisions; the paper's tables fit 30.
-
-    Raises:
-        InvalidParameterError: goal_length outside 1..4.
+    first k of the right-hand column, k = 1 (the corner alone) to 4.
 
     Source: MEG paper (NeurIPS 2024), section 6 and appendix D; dynamics of the `seals` suite.
     Horizon and goal region are not in the paper and were recovered from its tables.
@@ -508,9 +437,8 @@ def cliff_world(goal_length: int = 1, *, horizon: int = 30) -> TabularMDP:
 def _cliff_transition() -> Transition:
     n_states = HEIGHT * WIDTH
     transition = np.zeros((n_states, len(MOVES), n_states))
-    for (row, column), (action, move) in itertools.product(
-        itertools.product(range(HEIGHT), range(WIDTH)), enumerate(MOVES)
-    ):
+    for row, column, action in np.ndindex(HEIGHT, WIDTH, len(MOVES)):
+        move = MOVES[action]
         to_column = min(max(column + move[1], 0), WIDTH - 1)
         for lift, probability in ((0, 1.0 - WIND), (1, WIND)):
             to_row = min(max(row + move[0] - lift, 0), HEIGHT - 1)

@@ -31,9 +31,7 @@ from goalmeter.tabular.transition import Block
 
 # Up to this many states a direct factorisation is quick whatever the sparsity pattern.
 DIRECT_STATES = 3_000
-_RESTARTS = 20
-_SWEEP_LIMIT = 100_000
-_MAX_ITERATIONS = 200
+_RESTARTS, _SWEEP_LIMIT, _MAX_ITERATIONS = 20, 100_000, 200
 
 
 class StationarySolver:
@@ -54,8 +52,7 @@ class StationarySolver:
             residual = right - self._apply(x, transpose)
             return np.asarray(x + self._factor.solve(residual, trans="T" if transpose else "N"))
         if right.ndim == 2:
-            columns = [self.solve(right[:, i], transpose=transpose) for i in range(right.shape[1])]
-            return np.stack(columns, axis=1)
+            return np.stack([self.solve(r, transpose=transpose) for r in right.T], axis=1)
         return self._iterate(right, transpose)
 
     def _factorise(self) -> None:
@@ -110,42 +107,38 @@ class StationarySolver:
         return self.solve(right, transpose=transpose)
 
 
-def fixed_point(task: SoftProblem) -> Columns:
-    """V* [S, B or 1] and h [S, B] of every problem."""
+def fixed_point(task: SoftProblem, *, derivatives: bool = False) -> Columns:
+    """V* [S, B or 1] and h [S, B] of every problem, and if wanted the derivatives L and C of h."""
     width, batch = task.rewards.array.shape[-1], task.rationality.shape[0]
     # A scan over rationalities of both signs has two utilities, repeated: each is solved once.
     solved: dict[bytes, FloatArray] = {}
-    hard = []
+    values = []
     for single in (_one_problem(task, i) for i in range(width)):
         utility = single.rewards.array.tobytes() + single.tie.tobytes()
         if utility not in solved:
             solved[utility] = _hard_values(single)
-        hard.append(solved[utility])
-    soft = [_soft_values(_one_problem(task, i), hard[min(i, width - 1)]) for i in range(batch)]
-    return Columns(np.concatenate(hard, axis=1), np.concatenate(soft, axis=1), None, None)
-
-
-def with_derivatives(task: SoftProblem) -> Columns:
-    """V*, h, and the derivatives L and C [S, B] of h, at the fixed point."""
-    fixed = fixed_point(task)
-    loss, spread = np.zeros_like(fixed.soft), np.zeros_like(fixed.soft)
-    for i in range(task.rationality.shape[0]):
-        single, zero = _one_problem(task, i), np.zeros((task.mdp.n_states, 1))
-        hard = fixed.hard[:, i % fixed.hard.shape[1]][:, None]
-        at = Columns(hard, fixed.soft[:, i : i + 1], zero, zero)
-        backup = backup_all(single, 0, at, single.mdp.discount)
-        assert backup.loss is not None
-        solver = _policy_solver(single, backup.policy[..., 0])
-        loss[:, i : i + 1] = solver.solve(backup.loss)
+        values.append(solved[utility])
+    each = [_one_problem(task, i) for i in range(batch)]
+    softs = [_soft_values(single, values[i % width]) for i, single in enumerate(each)]
+    hard, soft = np.concatenate(values, axis=1), np.concatenate(softs, axis=1)
+    if not derivatives:
+        return Columns(hard, soft, None, None)
+    loss, spread = np.zeros_like(soft), np.zeros_like(soft)
+    for i, single in enumerate(each):
+        zero, discount = np.zeros((task.mdp.n_states, 1)), single.mdp.discount
+        at = Columns(values[i % width], softs[i], zero, zero)
+        done = backup_all(single, 0, at, discount)
+        assert done.loss is not None
+        solver = _policy_solver(single, done.policy[..., 0])
+        loss[:, i : i + 1] = solver.solve(done.loss)
         # The spread counts the variance of the gaps to come, so it needs the finished losses.
-        backup = backup_all(single, 0, at._replace(loss=loss[:, i : i + 1]), single.mdp.discount)
-        assert backup.spread is not None
-        spread[:, i : i + 1] = solver.solve(backup.spread)
-    return Columns(fixed.hard, fixed.soft, loss, spread)
+        done = backup_all(single, 0, at._replace(loss=loss[:, i : i + 1]), discount)
+        assert done.spread is not None
+        spread[:, i : i + 1] = solver.solve(done.spread)
+    return Columns(hard, soft, loss, spread)
 
 
 def _policy_solver(task: SoftProblem, policy: FloatArray) -> StationarySolver:
-    """Solver of I - g P for a policy [A, S]."""
     return StationarySolver(task.mdp.transition.under(policy), task.mdp.discount)
 
 
@@ -202,29 +195,24 @@ def _soft_values(task: SoftProblem, hard: FloatArray) -> FloatArray:
 
 
 # --- Planning -----------------------------------------------------------------------------------
-# A run of so many decisions collects so much that the share of it below which actions are tied is a
+# In a run of so many decisions the share of what is collected below which actions are tied is a
 # millionth of a reward and more: only then can it hide what is more than rounding.
 _LONG_RUN = 1e6
-# Values of the infinite problem are right to so many units of rounding of what a run can collect.
-_NOISE_SHARE = 64 * float(np.finfo(np.float64).eps)
+_NOISE_SHARE = 64 * float(np.finfo(np.float64).eps)  # to which values of the infinite problem hold
 
-# Called for every block of every step, last step first: visit(step, block, backup).
+# Called for every block of every step, the last step first: visit(step, block, backup); blocks of a
+# step may come from several threads.
 Visit = Callable[[int, Block, Backup], None]
 
 
 @dataclass(frozen=True)
 class SoftPlan:
-    """The soft-optimal policies of one MDP at B rationalities.
+    """The soft-optimal policies of one MDP at B rationalities."""
 
-    Attributes:
-        task: the problems that were planned for.
-        hard: V* [H + 1, S, B or 1], or [1, S, B or 1] for the infinite problem, in units of the
-            step itself; of the utility that `task` holds, which is centred, scaled and, for a
-            negative rationality, negated.
-        soft: h, same shape with B, in nats (see `goalmeter.tabular.backup`).
-    """
-
-    task: SoftProblem
+    task: SoftProblem  # the problems that were planned for
+    # V* [H + 1, S, B or 1], or [1, S, B or 1] for the infinite problem, in units of the step
+    # itself; of the utility of `task`, which is centred, scaled and, for a negative rationality,
+    # negated. And h, the same shape with B, in nats (see `goalmeter.tabular.backup`).
     hard: FloatArray
     soft: FloatArray
 
@@ -269,11 +257,9 @@ def soft_plan(
     With a uniform reference this is the paper's soft-optimal policy (its soft values exceed
     these by log(A) / b for each decision left).
 
-    Args:
-        mdp: the world.
-        rationality: b, in inverse reward units; any float, infinities included; a number or [B].
-        utility: [S], [S, A], [H, S] or [H, S, A]; default the MDP's reward.
-        reference: policy [S, A] or [H, S, A] that b = 0 stands for; default uniform.
+    The rationality b, a number or [B], is in inverse reward units; infinities are allowed. The
+    utility, [S], [S, A], [H, S] or [H, S, A], is the MDP's reward by default, and the reference,
+    a policy [S, A] or [H, S, A] that b = 0 stands for, is uniform.
 
     Source: MEG paper (NeurIPS 2024), Definition 5.2 and Theorem 5.1.
     Cost: O(H * transitions * B) time, O(H * S * B) memory.
@@ -303,21 +289,9 @@ def optimal_policy(mdp: TabularMDP, *, utility: ArrayLike | None = None) -> Floa
     """Return a deterministic optimal policy, ties to the lowest action index.
 
     Two actions are tied if their values differ by at most 1e-12 of the largest utility that a run
-    could collect, where utilities are counted from their median.
-
-    Args:
-        mdp: the world.
-        utility: [S], [S, A], [H, S] or [H, S, A]; default the MDP's reward.
-
-    Returns:
-        [H, S, A] (best actions depend on the decisions left), or [S, A] for the infinite
-        discounted problem; entries 0 or 1.
-
-    Example:
-        >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=2)
-        >>> optimal_policy(mdp)[0]
-        array([[0., 1.],
-               [1., 0.]])
+    could collect, where utilities are counted from their median. The utility, [S], [S, A], [H, S]
+    or [H, S, A], is the MDP's reward by default. The policy is [H, S, A] (best actions depend on
+    the decisions left), or [S, A] for the infinite discounted problem.
     """
     rewards, _ = rewards_of(mdp, utility).normalised()
     best = plan(problem(mdp, rewards, np.array([np.inf]))).greedy_policy()
@@ -345,11 +319,9 @@ def resolved(task: SoftProblem) -> SoftProblem:
 
 
 def doubtful_ties(task: SoftProblem) -> BoolArray:
-    """Whether actions differ by more than rounding, but by less than `TIE_SHARE`: [B or 1].
-
-    The task is a `resolved` one of the infinite problem: a discount close to 1 makes what a run can
-    collect, and the share of it below which actions are tied, as large as the rewards themselves.
-    """
+    """Whether actions of a `resolved` task differ by more than rounding, less than `TIE_SHARE`."""
+    # A discount close to 1 makes what a run can collect, and the share of it below which actions
+    # are tied, as large as the rewards themselves.
     width = task.rewards.array.shape[-1]
     if not is_nearly_endless(task.mdp):
         return np.zeros(width, dtype=bool)
@@ -362,10 +334,7 @@ def doubtful_ties(task: SoftProblem) -> BoolArray:
 
 
 def plan(task: SoftProblem, visit: Visit | None = None) -> SoftPlan:
-    """Solve the problems and keep what their policies can be recomputed from.
-
-    `visit` sees every block of every step of a finite horizon on the way, the last step first.
-    """
+    """Solve the problems; `visit` sees every block of every step of a finite horizon."""
     mdp = task.mdp
     if mdp.horizon is None:
         columns = fixed_point(task)
@@ -380,21 +349,12 @@ def plan(task: SoftProblem, visit: Visit | None = None) -> SoftPlan:
 
 
 def backward(task: SoftProblem, visit: Visit | None = None, *, derivatives: bool = True) -> Columns:
-    """Values, and if wanted their derivatives, at the first decision; nothing is stored per step.
-
-    `visit` sees every block of every step on the way, the last step first (for the infinite
-    problem: one step, at the fixed point); blocks of a step may come from several threads.
-    """
+    """Values, and if wanted their derivatives, at the first decision, or at the fixed point."""
     mdp = task.mdp
     if mdp.horizon is None:
-        after = with_derivatives(task) if derivatives else fixed_point(task)
+        after = fixed_point(task, derivatives=derivatives)
         if visit is not None:
-            mdp.transition.map_expected(
-                after.present(),
-                lambda block, expected: visit(
-                    0, block, backup(task, block, 0, after, expected, mdp.discount)
-                ),
-            )
+            _sweep(task, 0, after, None, visit, mdp.discount)
         return after
     width, batch = task.rewards.array.shape[-1], task.rationality.shape[0]
     # Two sets of columns take turns, so that a pass over 10^4 decisions allocates nothing.
@@ -406,16 +366,21 @@ def backward(task: SoftProblem, visit: Visit | None = None, *, derivatives: bool
     return after
 
 
-def _sweep(task: SoftProblem, step: int, after: Columns, out: Columns, visit: Visit | None) -> None:
+def _sweep(
+    task: SoftProblem,
+    step: int,
+    after: Columns,
+    out: Columns | None,
+    visit: Visit | None,
+    decay: float = 1.0,
+) -> None:
     """Back up all states from `after` into `out`, in place."""
 
     def work(block: Block, expected: FloatArray) -> None:
-        done = backup(task, block, step, after, expected)
-        out.hard[block.states] = done.hard
-        out.soft[block.states] = done.soft
-        if out.loss is not None and out.spread is not None:
-            out.loss[block.states] = done.loss
-            out.spread[block.states] = done.spread
+        done = backup(task, block, step, after, expected, decay)
+        for name, whole in zip(Columns._fields, out or (), strict=False):
+            if whole is not None:
+                whole[block.states] = getattr(done, name)
         if visit is not None:
             visit(step, block, done)
 
@@ -426,22 +391,11 @@ def _sweep(task: SoftProblem, step: int, after: Columns, out: Columns, visit: Vi
 def occupancy(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
     """Probability of each state at each decision under a policy.
 
-    Args:
-        mdp: the world.
-        policy: [S, A] or [H, S, A].
-
-    Returns:
-        [H, S], each row summing to 1. For the infinite discounted problem [S], the discounted
-        expected visits sum_t g^t P(s_t = s), summing to 1 / (1 - g).
+    The policy is [S, A] or [H, S, A], the result [H, S], each row summing to 1. For the infinite
+    discounted problem it is [S], the discounted expected visits sum_t g^t P(s_t = s), summing to
+    1 / (1 - g).
 
     Cost: O(H * transitions) time, O(H * S) memory.
-
-    Example:
-        >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=3)
-        >>> occupancy(mdp, [[0.5, 0.5], [1, 0]])
-        array([[1.  , 0.  ],
-               [0.5 , 0.5 ],
-               [0.25, 0.75]])
     """
     states = state_occupancy(mdp, check_policy(mdp, policy)[..., None])[..., 0]
     return states[0] if mdp.horizon is None else states
@@ -478,19 +432,10 @@ def expected_return(
     """Mean and variance of sum_t g^t U(s_t, a_t) under a policy.
 
     The variance is that of the whole return: the policy's choices, the environment's chance
-    and the initial state.
-
-    Args:
-        mdp: the world.
-        policy: [S, A] or [H, S, A].
-        utility: [S], [S, A], [H, S] or [H, S, A]; default the MDP's reward.
+    and the initial state. The policy is [S, A] or [H, S, A]; the utility, [S], [S, A], [H, S] or
+    [H, S, A], is the MDP's reward by default.
 
     Cost: O(H * transitions) time, O(S) memory.
-
-    Example: one decision between a reward of 0 and one of 2, by a fair coin.
-        >>> mdp = TabularMDP([[[1], [1]]], [[0, 2]], horizon=1)
-        >>> expected_return(mdp, [[0.5, 0.5]])
-        Return(mean=1.0, variance=1.0)
     """
     major = check_policy(mdp, policy)
     # The discount is applied step by step below, for the finite horizon too.
@@ -509,9 +454,8 @@ def expected_return(
         for step in reversed(range(mdp.horizon)):
             now = major[min(step, len(major) - 1)]
             mean, variance = _step(mdp, now, rewards.at(step, slice(None))[..., 0], mean, variance)
-    start = mdp.initial
-    total = float(start @ mean)
-    return Return(total, float(start @ variance + start @ (mean - total) ** 2))
+    total = float(mdp.initial @ mean)
+    return Return(total, float(mdp.initial @ variance + mdp.initial @ (mean - total) ** 2))
 
 
 def _step(

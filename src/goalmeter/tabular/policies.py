@@ -6,12 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalmeter._errors import (
-    InvalidParameterError,
-    InvalidPolicyError,
-    InvalidUtilityError,
-    shown,
-)
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError, shown
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.arrays import (
     ROW_TOLERANCE,
@@ -25,20 +20,17 @@ from goalmeter.tabular.arrays import (
 from goalmeter.tabular.mdp import TabularMDP
 
 # --- Rewards --------------------------------------------------------------------------------------
-# A utility that varies by less has lost digits, and its rationality may be beyond a double.
-_LEAST_RANGE = 1e-290
+_LEAST_RANGE = 1e-290  # below this digits are lost, and the rationality may be beyond a double
 
 
 @dataclass(frozen=True)
 class Rewards:
-    """Utilities of B problems at each decision: array [T, A or 1, S, B], discount per step.
+    """Utilities of B problems at each decision."""
 
-    T is 1 for a utility that does not depend on time; the action axis is 1 for a utility
-    over states, B is 1 where all problems share one utility.
-    """
-
+    # [T, A or 1, S, B]: T is 1 for a utility that does not depend on time, the action axis for a
+    # utility over states, B where all problems share one utility.
     array: FloatArray
-    discount: float
+    discount: float  # per step
 
     def at(self, step: int, states: slice) -> FloatArray:
         """Reward of decision `step` (from 0), not discounted: [A or 1, n, B]."""
@@ -80,11 +72,9 @@ class Rewards:
 
 
 def rewards_of(mdp: TabularMDP, utility: ArrayLike | None = None) -> Rewards:
-    """A utility [S], [S, A], [H, S] or [H, S, A] (default: the MDP's reward) as `Rewards`.
-
-    A two-dimensional array of shape [S, A] is read as state-action, also where H = S and
-    S = A make the shapes alike; write a time-dependent utility as [H, S, 1] to be unambiguous.
-    """
+    """A utility [S], [S, A], [H, S] or [H, S, A] (default: the MDP's reward) as `Rewards`."""
+    # [S, A] is read as state-action, also where H = S and S = A make the shapes alike; a
+    # time-dependent utility can be written as [H, S, 1].
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
     array = as_floats(mdp.reward if utility is None else utility, "utility", InvalidUtilityError)
     if array.shape == (s,):
@@ -147,10 +137,7 @@ def check_policy(mdp: TabularMDP, policy: ArrayLike, name: str = "policy") -> Fl
 
 
 def normalised_notes(**policies: ArrayLike | None) -> tuple[str, ...]:
-    """What a result has to say of policies whose rows were normalised by more than rounding.
-
-    Each policy comes under the name that the note gives it; those that are None are left out.
-    """
+    """Return notes on policies, by name, whose rows were normalised by more than rounding."""
     notes = []
     for name, policy in policies.items():
         if policy is None:
@@ -171,11 +158,8 @@ def uniform_policy(mdp: TabularMDP) -> FloatArray:
 def epsilon_greedy(policy: ArrayLike, epsilon: float) -> FloatArray:
     """With probability epsilon one of the *other* actions, uniformly; same shape as `policy`.
 
-    This is the rule behind the published tables: epsilon = (A - 1) / A is the uniform policy.
-
-    Args:
-        policy: a deterministic policy, [S, A] or [H, S, A].
-        epsilon: probability of leaving the policy's action, in [0, 1].
+    This is the rule behind the published tables: epsilon = (A - 1) / A is the uniform policy. The
+    policy, [S, A] or [H, S, A], is deterministic.
     """
     if not 0.0 <= epsilon <= 1.0:
         raise InvalidParameterError(

@@ -24,8 +24,7 @@ from goalmeter.tabular.policies import check_policy
 # `length` says where each ends. Without `length`, padding shows as an end that repeats one state
 # and action and that the world would not have produced.
 
-# Ends that the dynamics repeat so rarely, over the whole log, are padding.
-_RARE = 1e-9
+_RARE = 1e-9  # ends that the dynamics repeat so rarely, over the whole log, are padding
 _MEND = (
     "give the number of decisions of each trajectory, length=[N] (in a file the array 'length'), "
     "so that what comes after is not looked at"
@@ -33,15 +32,11 @@ _MEND = (
 
 
 def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
-    """Raises if the trajectories of a log without `length` end in padding.
-
-    Padding is an end that repeats one pair that is no state or action of the MDP, or that the MDP
-    cannot move into, or ends that repeat one state so often that a whole log of that kind has a
-    chance below 1e-9 by the transition probabilities alone. The chance of one end is at most the
-    product of its probabilities to stay, whatever the policy; over N trajectories, minus the sum of
-    their logarithms is compared with the sum of N exponential variables (Fisher's method). A pair
-    that surely stays, as in an absorbing state, is no sign.
-    """
+    """Raises if the trajectories of a log without `length` end in padding."""
+    # Padding is an end that repeats one pair that is no state or action of the MDP, or that the MDP
+    # cannot move into, or ends that repeat one state so often that a whole log of that kind has a
+    # chance below 1e-9: that of one end is at most the product of its probabilities to stay, and
+    # minus the sum of their logarithms is compared with N exponential variables (Fisher's method).
     if trajectories.length_given:
         return
     s, a = trajectories.states, trajectories.actions
@@ -49,9 +44,8 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
     # Padding repeats one state and action: the decision from which on each trajectory does, [N].
     differs = (s != s[:, -1:]) | (a != a[:, -1:])
     first = np.where(differs.any(axis=1), steps - np.argmax(differs[:, ::-1], axis=1), 0)
-    rows = np.arange(n)
     state, action = s[:, -1], a[:, -1]
-    outside = (state < 0) | (state >= mdp.n_states) | (action < 0) | (action >= mdp.n_actions)
+    outside = ~_inside(mdp, state, action)
     if outside.any():
         i = int(np.argmax(outside))
         if first[i] > 0:
@@ -62,15 +56,14 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
             )
         return
     # What led into the constant end is judged as well: padding needs no possible move.
-    repeats = steps - 1 - first
-    before = np.maximum(first - 1, 0)
-    from_state, by_action = s[rows, before], a[rows, before]
-    inside = (from_state >= 0) & (from_state < mdp.n_states)
-    inside &= (by_action >= 0) & (by_action < mdp.n_actions)
+    before = np.arange(n), np.maximum(first - 1, 0)
+    from_state, by_action = s[before], a[before]
+    inside = _inside(mdp, from_state, by_action)
     entered = np.ones(n)
     entered[inside] = mdp.transition.probability(
         from_state[inside], by_action[inside], state[inside]
     )
+    repeats = steps - 1 - first
     strange = (first > 0) & (repeats > 0) & (entered <= 0)
     if strange.any():
         i = int(np.argmax(strange))
@@ -94,35 +87,31 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
         )
 
 
+def _inside(mdp: TabularMDP, states: IntArray, actions: IntArray) -> BoolArray:
+    known = (states >= 0) & (states < mdp.n_states)
+    return np.asarray(known & (actions >= 0) & (actions < mdp.n_actions))
+
+
 @dataclass(frozen=True, eq=False)
 class Trajectories:
-    """N trajectories of states and actions; immutable.
+    """N trajectories of states and actions; immutable."""
 
-    Attributes:
-        states: [N, L] integers; what comes after a trajectory's `length` is not looked at.
-        actions: [N, L] integers.
-        length: [N] decisions that were logged of each trajectory; default all L. A trajectory
-            shorter than the horizon is one whose later decisions were not seen.
-        length_given: whether `length` was given; without it, a log that looks padded is refused
-            where it is used.
-    """
-
-    states: IntArray
-    actions: IntArray
+    states: IntArray  # [N, L]; what comes after a trajectory's `length` is not looked at
+    actions: IntArray  # [N, L]
+    # Decisions that were logged of each trajectory, [N]; all L by default. A trajectory shorter
+    # than the horizon is one whose later decisions were not seen.
     length: IntArray
-    length_given: bool
+    length_given: bool  # without it, a log that looks padded is refused where it is used
 
     def __init__(
         self, states: ArrayLike, actions: ArrayLike, length: ArrayLike | None = None
     ) -> None:
         s, a = _integers(states, "states", 2), _integers(actions, "actions", 2)
-        if s.shape != a.shape:
+        if s.shape != a.shape or s.size == 0:
             raise InvalidTrajectoryError(
                 f"states has shape {shape_text(s.shape)} and actions {shape_text(a.shape)}, "
-                f"expected the same [N, L]: one action for each state"
+                f"expected the same [N, L], at least one decision: one action for each state"
             )
-        if s.size == 0:
-            raise wrong_shape("states", s.shape, "at least one decision", InvalidTrajectoryError)
         full = np.full(len(s), s.shape[1]) if length is None else length
         n = _integers(full, "length", 1)
         if n.shape != (len(s),):
@@ -224,12 +213,8 @@ def sample_trajectories(
 ) -> Trajectories:
     """Draw trajectories of a policy.
 
-    Args:
-        mdp: the world.
-        policy: [S, A] or [H, S, A].
-        n: number of trajectories, at least 1.
-        rng: source of randomness.
-        steps: decisions in each; default the horizon, required for the infinite problem.
+    The policy is [S, A] or [H, S, A]; `n` trajectories have `steps` decisions each, by default the
+    horizon, which the infinite problem lacks.
     """
     major = check_policy(mdp, policy)
     steps = mdp.horizon if steps is None else steps

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -81,20 +82,15 @@ def _pool(threads: int, process: int) -> ThreadPoolExecutor:
 
 # --- Transition ---------------------------------------------------------------------------------
 # Rows of P[s, a, :] are kept in one matrix, compressed unless the world is small, in blocks of
-# states; within a block the rows are action-major. A block's intermediate arrays then stay in
-# cache, and blocks can be worked on by several threads: each row belongs to one block and is
-# computed in one order, so that the result does not depend on their number.
+# states, action-major within a block. Its arrays then stay in cache, and blocks can be worked on by
+# several threads: each row is computed in one order, so results do not depend on their number.
 
-# Block intermediates [A, BLOCK_STATES] of a few doubles fit a core's private cache.
-BLOCK_STATES = 8_192
-# Successors may lie anywhere, so a product reads its value columns in random order. Columns that
-# are larger than this together evict each other from the last-level cache, which makes a read
-# five times as slow; they are then multiplied one at a time.
+BLOCK_STATES = 8_192  # intermediates [A, BLOCK_STATES] of a few doubles fit a core's cache
+# A product reads its value columns in random order. Columns that are larger than this together
+# evict each other from the last-level cache; they are then multiplied one at a time.
 GATHER_BYTES = 2**23
-# Products of one column at a time are kept for this many states, and used up before the next.
-WAVE_STATES = 2**17
-# A dense product beats a compressed one while the matrix fits the first-level caches.
-DENSE_ENTRIES = 32_768
+WAVE_STATES = 2**17  # states whose products of one column at a time are kept, and then used up
+DENSE_ENTRIES = 32_768  # a dense product is faster while the matrix fits the first-level caches
 
 
 @dataclass(frozen=True)
@@ -110,6 +106,11 @@ class Block:
         """The states of this block."""
         return slice(self.start, self.stop)
 
+    @property
+    def size(self) -> int:
+        """The number of its states, n."""
+        return self.stop - self.start
+
     @cached_property
     def compressed(self) -> Any:
         """The rows as CSR; kept, because policy iteration asks for them in every step."""
@@ -120,7 +121,7 @@ class Transition:
     """P[s, a, z], the probability of moving from s to z under action a; immutable."""
 
     def __init__(self, matrix: Any, n_states: int, n_actions: int) -> None:
-        """Wrap a row-blocked matrix; use `from_dense` or `from_successors` instead."""
+        """Wrap a row-blocked matrix."""
         if sp.issparse(matrix) and n_states * n_actions * n_states <= DENSE_ENTRIES:
             matrix = matrix.toarray()
         self.n_states = n_states
@@ -129,9 +130,8 @@ class Transition:
         # Read-only, and with them every view that is handed out.
         for array in [matrix] if isinstance(matrix, np.ndarray) else [matrix.data, matrix.indices]:
             read_only(array)
-        # glibc returns freed memory to the system beyond a threshold, and getting it back costs two
-        # thirds of a pass over 10^4 states. The threshold is twice the largest array freed so far;
-        # one of 16 MiB, which is never touched, raises it far enough.
+        # glibc returns freed memory to the system beyond twice the largest array freed so far, and
+        # getting it back is slow; one of 16 MiB, which is never touched, raises the threshold.
         np.empty(2**21)
         self.blocks = tuple(
             Block(a, b, some_rows(matrix, a * n_actions, b * n_actions))
@@ -139,42 +139,34 @@ class Transition:
         )
         # Two halves of the rows, so that a transposed product can use two threads and still
         # add up in the same order on every machine.
-        middle = self.blocks[len(self.blocks) // 2].start * n_actions
-        end = n_states * n_actions
-        cuts = [(0, middle), (middle, end)] if middle else [(0, end)]
-        self._halves = tuple((slice(a, b), transposed(some_rows(matrix, a, b))) for a, b in cuts)
+        cuts = sorted({0, self.blocks[len(self.blocks) // 2].start * n_actions})
+        self._halves = tuple(
+            (slice(a, b), transposed(some_rows(matrix, a, b)))
+            for a, b in pairwise([*cuts, n_states * n_actions])
+        )
 
     @classmethod
     def from_dense(cls, array: FloatArray) -> Transition:
         """From P [S, A, S], checked."""
-        if array.ndim != 3 or array.shape[0] != array.shape[2]:
-            expected = "[S, A, S] (state, action, next state); for successor lists pass "
-            expected += "(next_state, probability), each [S, A, K]"
+        if array.ndim != 3 or array.shape[0] != array.shape[2] or not array.size:
+            expected = "[S, A, S] (state, action, next state; at least one each); for successor "
+            expected += "lists pass (next_state, probability), each [S, A, K]"
             raise wrong_shape("transition", array.shape, expected, InvalidModelError)
         n_states, n_actions, _ = array.shape
-        _check_size(n_states, n_actions)
         check_finite(array, "transition", InvalidModelError)
         check_distributions(array, "transition", InvalidModelError)
-        small = array.size <= DENSE_ENTRIES
-        pieces = []
-        for a, b in block_bounds(n_states):
-            # A copy, never a view of the caller's array.
-            rows = normalised_rows(array[a:b]).transpose(1, 0, 2).reshape(-1, n_states)
-            pieces.append(np.ascontiguousarray(rows) if small else sp.csr_matrix(rows))
-        join = np.concatenate if small else partial(sp.vstack, format="csr")
-        matrix = pieces[0] if len(pieces) == 1 else join(pieces)
-        return cls(matrix, n_states, n_actions)
+        # A copy, never a view of the caller's array.
+        rows = normalised_rows(array).reshape(-1, n_states)
+        return cls.from_rows(rows, n_states, n_actions)
 
     @classmethod
     def from_successors(cls, next_state: AnyArray, probability: FloatArray) -> Transition:
-        """From successor lists [S, A, K], checked; repeated successors are added up.
-
-        Entries with probability 0 are padding: their `next_state` only has to be a state.
-        """
-        if next_state.ndim != 3 or next_state.shape != probability.shape:
+        """From successor lists [S, A, K], checked; repeated ones are added up, 0 is padding."""
+        if next_state.ndim != 3 or next_state.shape != probability.shape or not next_state.size:
             raise InvalidModelError(
                 f"next_state has shape {shape_text(next_state.shape)} and probability "
-                f"{shape_text(probability.shape)}, expected the same shape [S, A, K]"
+                f"{shape_text(probability.shape)}, expected the same shape [S, A, K], at least one "
+                f"state, action and successor"
             )
         if next_state.dtype.kind not in "iu":
             raise InvalidModelError(
@@ -182,11 +174,6 @@ class Transition:
                 f"it holds the index of each successor state"
             )
         n_states, n_actions, width = next_state.shape
-        _check_size(n_states, n_actions)
-        if width == 0:
-            raise InvalidModelError(
-                "next_state lists no successor (K = 0), expected at least one per state and action"
-            )
         # Two passes without a temporary array; which entry is wrong is sought only if one is.
         if next_state.min() < 0 or next_state.max() >= n_states:
             bad = (next_state < 0) | (next_state >= n_states)
@@ -214,11 +201,7 @@ class Transition:
 
     @classmethod
     def from_rows(cls, rows: Any, n_states: int, n_actions: int) -> Transition:
-        """From compressed rows [S * A, S], state-major, taken as they are.
-
-        Rows need not sum to 1: see `TabularMDP.branching`.
-        """
-        _check_size(n_states, n_actions)
+        """From compressed rows [S * A, S], state-major, of any sums (`TabularMDP.branching`)."""
         order = np.concatenate(
             [
                 (np.arange(a, b) * n_actions + np.arange(n_actions)[:, None]).ravel()
@@ -230,17 +213,15 @@ class Transition:
     @property
     def nbytes(self) -> int:
         """Bytes that the stored matrix takes."""
-        if isinstance(self._matrix, np.ndarray):
-            return int(self._matrix.nbytes)
         m = self._matrix
-        return int(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes)
+        parts = [m] if isinstance(m, np.ndarray) else [m.data, m.indices, m.indptr]
+        return sum(part.nbytes for part in parts)
 
     @property
     def n_entries(self) -> int:
         """Stored probabilities: the pairs (state, action, successor) that can occur."""
-        if isinstance(self._matrix, np.ndarray):
-            return int(np.count_nonzero(self._matrix))
-        return int(self._matrix.nnz)
+        m = self._matrix
+        return int(np.count_nonzero(m) if isinstance(m, np.ndarray) else m.nnz)
 
     def map_blocks(self, work: Callable[[Block], _R]) -> list[_R]:
         """Do `work` for every block, on all threads where there is more than one block."""
@@ -249,13 +230,8 @@ class Transition:
     def map_expected(
         self, columns: Sequence[FloatArray], work: Callable[[Block, FloatArray], _R]
     ) -> list[_R]:
-        """Do `work` for every block, given its expected next values of all columns.
-
-        Args:
-            columns: values [S, k] after the decision; k may differ.
-            work: called with a block and the expected values [A, n, sum of k], which are its own
-                to change and last until it returns.
-        """
+        """Do `work` for every block, given its expected next values [A, n, k of all columns]."""
+        # What `work` is given is its own to change, and lasts until it returns.
         large = sum(c.nbytes for c in columns) > GATHER_BYTES
         if large and all(c.shape[1] == 1 for c in columns):
             return self._map_by_column(columns, work)
@@ -278,19 +254,17 @@ class Transition:
 
             def finish(item: tuple[int, Block]) -> _R:
                 slot, block = item
-                n = block.stop - block.start
-                expected = buffer[:, slot, : self.n_actions * n].reshape(-1, self.n_actions, n)
-                return work(block, expected.transpose(1, 2, 0))
+                expected = buffer[:, slot, : self.n_actions * block.size]
+                shape = (-1, self.n_actions, block.size)
+                return work(block, expected.reshape(shape).transpose(1, 2, 0))
 
             results += map_all(finish, wave)
         return results
 
     def expect(self, block: Block, values: FloatArray) -> FloatArray:
         """Expected next value: sum_z P[s, a, z] values[z], as [A, n, ...] for a block."""
-        product = block.matrix @ values
-        return np.asarray(product).reshape(
-            self.n_actions, block.stop - block.start, *values.shape[1:]
-        )
+        product = np.asarray(block.matrix @ values)
+        return product.reshape(self.n_actions, block.size, *values.shape[1:])
 
     def expect_all(self, values: FloatArray) -> FloatArray:
         """`expect` for every state: [A, S, ...]."""
@@ -320,20 +294,9 @@ class Transition:
         parts = map_all(half, self._halves)
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
-    def successors(self, state: int, action: int) -> tuple[AnyArray, FloatArray]:
-        """The states that can follow a state-action pair, and their probabilities."""
-        block = self.blocks[state // BLOCK_STATES]
-        row = action * (block.stop - block.start) + state - block.start
-        if isinstance(block.matrix, np.ndarray):
-            dense = block.matrix[row]
-            return np.flatnonzero(dense), dense[dense > 0]
-        lo, hi = block.matrix.indptr[row : row + 2]
-        return block.matrix.indices[lo:hi], block.matrix.data[lo:hi]
-
     def probability(self, states: AnyArray, actions: AnyArray, next_states: AnyArray) -> FloatArray:
         """P[s, a, z] of many triples: [n]."""
-        rows = self._rows(states, actions)
-        return np.asarray(self._matrix[rows, next_states]).ravel()
+        return np.asarray(self._matrix[self._rows(states, actions), next_states]).ravel()
 
     def sample(self, states: AnyArray, actions: AnyArray, rng: np.random.Generator) -> AnyArray:
         """A successor of each state-action pair: [n]."""
@@ -356,15 +319,10 @@ class Transition:
         """State-to-state matrix [S, S] (CSR) of a stationary policy given as [A, S]."""
         rows = []
         for block in self.blocks:
-            n = block.stop - block.start
-            weight = sp.csr_matrix(
-                (
-                    np.ascontiguousarray(policy[:, block.states].T).ravel(),
-                    (np.arange(self.n_actions) * n + np.arange(n)[:, None]).ravel(),
-                    np.arange(0, n * self.n_actions + 1, self.n_actions),
-                ),
-                shape=(n, n * self.n_actions),
-            )
+            n, a = block.size, self.n_actions
+            where = (np.arange(a) * n + np.arange(n)[:, None]).ravel()
+            chosen = np.ascontiguousarray(policy[:, block.states].T).ravel()
+            weight = sp.csr_matrix((chosen, where, np.arange(0, n * a + 1, a)), shape=(n, n * a))
             rows.append(weight @ block.compressed)
         return rows[0] if len(rows) == 1 else sp.vstack(rows, format="csr")
 
@@ -372,59 +330,44 @@ class Transition:
         """All rows as CSR [A * S, S], those of the first action first."""
         if len(self.blocks) == 1:
             return self.blocks[0].compressed
-        parts = []
-        for action in range(self.n_actions):
-            for block in self.blocks:
-                n = block.stop - block.start
-                parts.append(block.compressed[action * n : (action + 1) * n])
-        return sp.vstack(parts, format="csr")
+        return sp.vstack(
+            [
+                block.compressed[action * block.size : (action + 1) * block.size]
+                for action in range(self.n_actions)
+                for block in self.blocks
+            ],
+            format="csr",
+        )
 
     def actions_differ(self, by_more_than: float = ROUNDING) -> AnyArray:
-        """For each state, whether some two actions lead to different distributions: [S].
-
-        `by_more_than` is the sum of absolute differences that counts as rounding.
-        """
+        """For each state, whether actions lead to distributions whose distance is larger: [S]."""
         out = np.zeros(self.n_states, dtype=bool)
         for block in self.blocks:
-            n = block.stop - block.start
-            first = sp.csr_matrix(block.matrix[:n])
-            for action in range(1, self.n_actions):
-                gap = abs(sp.csr_matrix(block.matrix[action * n : (action + 1) * n]) - first)
+            first, *others = (
+                sp.csr_matrix(block.matrix[action * block.size : (action + 1) * block.size])
+                for action in range(self.n_actions)
+            )
+            for other in others:
+                gap = abs(other - first)
                 out[block.states] |= np.asarray(gap.sum(axis=1)).ravel() > by_more_than
         return out
 
     def to_dense(self) -> FloatArray:
         """P as [S, A, S]; for small worlds and for tests."""
-        out = np.empty((self.n_states, self.n_actions, self.n_states))
-        for block in self.blocks:
-            full = block.matrix if isinstance(block.matrix, np.ndarray) else block.matrix.toarray()
-            out[block.states] = full.reshape(
-                self.n_actions, block.stop - block.start, self.n_states
-            ).transpose(1, 0, 2)
-        return out
+        dense = self.by_action().toarray().reshape(self.n_actions, self.n_states, self.n_states)
+        return np.ascontiguousarray(dense.transpose(1, 0, 2))
 
     def to_successors(self) -> tuple[AnyArray, FloatArray]:
         """Successor lists (next_state, probability), each [S, A, K], padded with zeros."""
-        compressed = [block.compressed for block in self.blocks]
-        width = max(int(np.diff(m.indptr).max()) for m in compressed)
-        next_state = np.zeros((self.n_states, self.n_actions, width), dtype=np.int64)
-        probability = np.zeros((self.n_states, self.n_actions, width))
-        for block, m in zip(self.blocks, compressed, strict=True):
-            n = block.stop - block.start
-            length = np.diff(m.indptr)
-            slot = np.arange(m.nnz) - np.repeat(m.indptr[:-1], length)
-            row = np.repeat(np.arange(m.shape[0]), length)
-            state, action = block.start + row % n, row // n
-            next_state[state, action, slot] = m.indices
-            probability[state, action, slot] = m.data
+        rows = self.by_action()
+        length = np.diff(rows.indptr)
+        slot = np.arange(rows.nnz) - np.repeat(rows.indptr[:-1], length)
+        action, state = np.divmod(np.repeat(np.arange(len(length)), length), self.n_states)
+        shape = (self.n_states, self.n_actions, int(length.max()))
+        next_state, probability = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        next_state[state, action, slot] = rows.indices
+        probability[state, action, slot] = rows.data
         return next_state, probability
-
-
-def _check_size(n_states: int, n_actions: int) -> None:
-    if n_states < 1 or n_actions < 1:
-        raise InvalidModelError(
-            f"transition has {n_states} states and {n_actions} actions, expected at least one each"
-        )
 
 
 def _multiply(values: FloatArray, products: FloatArray, item: tuple[int, Block]) -> None:

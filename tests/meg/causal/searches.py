@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model
 
+from goalmeter._types import FloatArray
 from goalmeter.causal import CausalBayesianNetwork, utility_of
 from goalmeter.meg.causal.insufficient_recall import search
-from goalmeter.meg.causal.outcomes import JointOutcomes, Policies, joint_outcomes
+from goalmeter.meg.causal.outcomes import JointOutcomes, joint_outcomes
 from goalmeter.meg.causal.search import SearchResult
 
 LOG2 = float(np.log(2))
@@ -50,7 +51,7 @@ def known(
     return search(table, table.policies(network), **options)
 
 
-def table_of(model: Model) -> tuple[JointOutcomes, Policies]:
+def table_of(model: Model) -> tuple[JointOutcomes, FloatArray]:
     network = network_of(model)
     table = joint_outcomes(network, model.decisions, utility_of(network, list(model.factors)))
     return table, table.policies(network)

@@ -1,10 +1,6 @@
 """Goal-directedness in causal models: one file a measure."""
 
-from goalmeter.meg.causal.interventions import (
-    InterventionRow,
-    Interventions,
-    under_interventions,
-)
+from goalmeter.meg.causal.interventions import InterventionRow, Interventions, under_interventions
 from goalmeter.meg.causal.result import CausalMeg, Goal, TableMeg
 from goalmeter.meg.causal.sensitivity import Sensitivity, SensitivityRow, sensitivity
 from goalmeter.meg.causal.table import from_table

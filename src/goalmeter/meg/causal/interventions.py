@@ -2,14 +2,10 @@
 
 MEG is measured on the agent's own distribution, where a goal that merely correlates with the true
 one predicts just as well. Under an intervention that separates them only the true one goes on
-predicting. For each intervention do(X = x) there are three numbers:
-
-* MEG of the unchanged policy in the changed world: the best goal one could name there;
-* the evidence of the original goal, its utility and rationality as they were fitted in the
-  original world, planned and scored in the changed one;
-* the same with the rationality fitted anew.
-
-The gap between the first two is what the original goal fails to explain under the shift.
+predicting. So for each intervention do(X = x) there are three numbers: MEG of the unchanged policy
+in the changed world, the best goal one could name there; the evidence of the original goal, its
+utility and rationality as they were fitted in the original world; and the same with the rationality
+fitted anew. The gap between the first two is what the original goal fails to explain.
 
 Source: the extension that the MEG paper (NeurIPS 2024) names as future work in section 7
 ("Distributional shifts") and appendix A ("Interventional distributions").
@@ -19,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,15 +26,14 @@ from goalmeter.causal.diagram import Utility
 from goalmeter.causal.elimination import Factor
 from goalmeter.meg.behaviour import LinearClass, behaviour_of
 from goalmeter.meg.causal.result import CausalMeg, DecisionQuery, Do, Model, Names, ask, do_text
-from goalmeter.meg.causal.utilities import TargetFit, linear_in, measure, payments
+from goalmeter.meg.causal.utilities import linear_in, measure, payments, target_fit
 from goalmeter.meg.linear import TOLERANCE
 from goalmeter.meg.result import json_number
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.report.numbers import nats, nats_of_search, number, percent
 from goalmeter.report.tables import data_frame, html_table
 
-# Actions that give up no more than this of a diverging utility are optimal for it.
-_TIE = 1e-8
+_TIE = 1e-8  # actions that give up no more of a diverging utility are optimal for it
 _IN_A_GAP = (
     "the original goal explains the original world in a gap, at an expected utility that no "
     "rationality attains, so it says nothing of what is done in other worlds: its evidence here "
@@ -48,21 +43,15 @@ _IN_A_GAP = (
 
 @dataclass(frozen=True)
 class InterventionRow:
-    """One world.
+    """One world."""
 
-    Attributes:
-        do: what was set; empty for the original world.
-        result: MEG of the policy there.
-        transferred: evidence of the original goal there, nats; negative where it predicts
-            worse than chance, -inf where it rules out what the agent does; NaN where the goal
-            has no rationality (a gap, without sufficient recall) and cannot be planned for.
-        refitted: evidence of the original utility with the best rationality there, nats.
-    """
-
-    do: dict[str, object]
-    result: CausalMeg
+    do: dict[str, object]  # what was set; empty for the original world
+    result: CausalMeg  # MEG of the policy there
+    # Evidence of the original goal there, nats; negative where it predicts worse than chance, -inf
+    # where it rules out what the agent does; NaN where the goal has no rationality (a gap, without
+    # sufficient recall) and cannot be planned for.
     transferred: float
-    refitted: float
+    refitted: float  # evidence of the original utility with the best rationality there, nats
 
     @property
     def gap(self) -> float:
@@ -82,17 +71,11 @@ class InterventionRow:
 
 @dataclass(frozen=True)
 class Interventions:
-    """The original world and every changed one.
-
-    Attributes:
-        decisions: the candidate decisions.
-        target: what goal-directedness was measured towards, in words.
-        rows: the original world first.
-    """
+    """The original world and every changed one."""
 
     decisions: Names
-    target: str
-    rows: tuple[InterventionRow, ...]
+    target: str  # what goal-directedness was measured towards, in words
+    rows: tuple[InterventionRow, ...]  # the original world first
 
     @property
     def largest_gap(self) -> float:
@@ -110,11 +93,7 @@ class Interventions:
         }
 
     def to_pandas(self) -> Any:
-        """Return the table as a pandas data frame, one row a world.
-
-        Columns: `do` (text), `meg`, `upper_bound`, `maximum` in nats, `fraction`, and in nats
-        `transferred`, `refitted` and `gap`, see `InterventionRow`.
-        """
+        """Return the table as a pandas data frame, one row a world, numbers in nats."""
         own, of_result = ("transferred", "refitted", "gap"), ("upper_bound", "maximum", "fraction")
         return data_frame(
             [
@@ -170,37 +149,17 @@ def under_interventions(
 ) -> Interventions:
     """MEG of one policy in a world and in changed ones, and how well its goal transfers.
 
-    Args:
-        model: a `CausalBayesianNetwork` or an `InfluenceDiagram`; the policy is its CPD of
-            each decision, and stays as it is.
-        decisions: the candidate decisions; a diagram has its own.
-        interventions: {variable: state} for each changed world.
-        targets: the variables that the utility may read (Definition 4.4); or
-        utility: a known utility, as in `causal_utility`; exactly one of the two, unless the
-            model is a diagram with utilities of its own.
-        tolerance: nats at which an optimum counts as certified.
-        restarts: of the searches, where they are needed: without sufficient recall.
-        rng: of the searches; default seed 0.
-
-    Example: in training the bell rings where the cheese is, and the mouse follows the cheese. A
-    goal about the bell explains that as well; when the bell is moved it no longer does.
-        >>> from goalmeter.demo.mouse import bell
-        >>> for goal in ("T", "R"):
-        ...     print(under_interventions(bell("S"), ["D"], [{"B": "left"}], targets=[goal]))
-        D towards some utility over T, nats
-          as it is      MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000
-          do(B = left)  MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000
-        D towards some utility over R, nats
-          as it is      MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000
-          do(B = left)  MEG 0.0000, original goal −0.2231 (refitted 0.0000), gap 0.2231
+    The policy is the model's CPD of each decision, and stays as it is in each changed world, one
+    for each {variable: state} of the `interventions`. The goal is any utility over `targets`
+    (Definition 4.4), a known `utility`, or the diagram's own. Other arguments are those of
+    `goalmeter.meg.targets`.
     """
     if isinstance(interventions, (Mapping, str)) or not isinstance(interventions, Iterable):
         raise InvalidParameterError(
             f"interventions is {interventions!r}, expected a list with a mapping {{variable: "
             f"state}} for each changed world"
         )
-    settings = ({}, *interventions)
-    worlds = [ask(model, decisions, do).towards(targets, utility) for do in settings]
+    worlds = [ask(model, decisions, do).towards(targets, utility) for do in ({}, *interventions)]
     if not isinstance(worlds[0].goal, Utility) and worlds[0].recall.kind != "insufficient":
         # An intervention only takes edges away, so recall that suffices here does so everywhere.
         rows = _best_over_targets(worlds, tolerance)
@@ -209,40 +168,25 @@ def under_interventions(
     return Interventions(worlds[0].decisions, worlds[0].name, tuple(rows))
 
 
-class _Hypothesis(NamedTuple):
-    """A goal as it was fitted: weights, and the directions that diverge before them."""
-
-    weights: FloatArray
-    directions: Sequence[FloatArray]
-
-    def evidence(self, query: DecisionQuery, utilities: LinearClass) -> float:
-        """Return how well an agent who plans for it in a world predicts the policy there, nats."""
-        process = query.process
-        model = SoftModel(process.mdp, utilities, self.weights, process.log_uniform)
-        for direction in self.directions:
-            model = model.confined(model.regrets(direction / np.abs(direction).max()) <= _TIE)
-        return model.evidence(behaviour_of(process.mdp, [process.policy()]))
-
-
 def _best_over_targets(worlds: Sequence[DecisionQuery], tolerance: float) -> list[InterventionRow]:
     """Return rows of the best utility over targets, with the directions in which it diverges."""
-    goal: _Hypothesis | None = None
+    goal: tuple[FloatArray, Sequence[FloatArray]] | None = None  # weights, directions before them
     rows = []
     for world in worlds:
         if world.recall.kind == "none":
             rows.append(InterventionRow(world.do, measure(world), 0.0, 0.0))
             continue
-        best = TargetFit(world, tolerance)
+        best = target_fit(world, tolerance)
         if goal is None:
             # A world in which the decisions have no say in the targets shows no goal.
-            idle = _Hypothesis(0.0 * best.weights, [])
-            goal = idle if world.do else _Hypothesis(best.weights, best.directions)
-        score = goal.evidence(world, best.span.plain)
+            goal = (0.0 * best.weights, []) if world.do else (best.weights, best.directions)
+        weights, directions = goal
+        score = _evidence(world, best.span.plain, weights, directions)
         shape = [world.network.size(x) for x in world.targets]
-        main = goal.directions[0] if goal.directions else goal.weights
+        main = directions[0] if directions else weights
         utility = Utility((Factor(world.targets, main.reshape(shape)),))
         known = replace(world, goal=utility, neutral=world.process.neutral)
-        rows.append(InterventionRow(world.do, best.result(), score, measure(known).value))
+        rows.append(InterventionRow(world.do, best.towards_targets(), score, measure(known).value))
     return rows
 
 
@@ -253,12 +197,9 @@ def _of_one_utility(
     restarts: int,
     rng: np.random.Generator | None,
 ) -> list[InterventionRow]:
-    """Return rows of a goal that is carried through all worlds as a utility with its rationality.
-
-    It is a known utility, or the one that a search found without sufficient recall. Where decisions
-    rely on each other, what an agent with that goal would do is searched for, like the goal itself;
-    elsewhere, also where an intervention has cut the circle, it is planned.
-    """
+    """Return rows of a goal that is carried along as a utility with its rationality."""
+    # It is a known utility, or the one that a search found without sufficient recall. Where an
+    # intervention has cut the circle, what an agent with that goal would do is planned.
     rows: list[InterventionRow] = []
     goal, rationality = worlds[0].goal, 0.0
     for world in worlds:
@@ -268,15 +209,12 @@ def _of_one_utility(
             if not isinstance(goal, Utility):
                 assert result.goal is not None
                 # What the decisions have no say in was not fitted, and is worth as much as any.
-                values = np.nan_to_num(result.goal.values)
-                goal = Utility((Factor(world.targets, values),))
+                goal = Utility((Factor(world.targets, np.nan_to_num(result.goal.values)),))
         if result.recall == "none":
             rows.append(InterventionRow(world.do, result, 0.0, 0.0))
             continue
-        if goal is world.goal:
-            known, refitted = world, result.value
-        else:
-            known = replace(world, goal=goal)
+        known, refitted = replace(world, goal=goal), result.value
+        if goal is not world.goal:
             refitted = measure(known, restarts=restarts, rng=rng).value
         if not np.isnan(rationality):
             score = _score(known, rationality, restarts, rng)
@@ -301,10 +239,24 @@ def _score(
         table = joint_outcomes(query.network, query.recall.decisions, query.goal)
         rng = np.random.default_rng(0) if rng is None else rng
         measured = table.policies(query.network)
-        return planned_evidence(table, measured, rationality, restarts=restarts, rng=rng)
-    paid = payments(query.process, query.goal)[..., None]
+        return planned_evidence(table, measured, rationality, restarts, rng)
     # A known utility is a class of one weight, which is its rationality.
-    goal = _Hypothesis(np.array([rationality]), [])
+    utilities = linear_in(payments(query.process, query.goal)[..., None], query.name)
+    weights = np.array([rationality])
     if np.isinf(rationality):
-        goal = _Hypothesis(np.zeros(1), [np.sign([rationality])])
-    return goal.evidence(query, linear_in(query.process, paid, query.name))
+        return _evidence(query, utilities, np.zeros(1), [np.sign(weights)])
+    return _evidence(query, utilities, weights, [])
+
+
+def _evidence(
+    query: DecisionQuery,
+    utilities: LinearClass,
+    weights: FloatArray,
+    directions: Sequence[FloatArray],
+) -> float:
+    """Return how well an agent who plans for weights, after directions, predicts a policy, nats."""
+    process = query.process
+    model = SoftModel(process.mdp, utilities, weights, process.log_uniform)
+    for direction in directions:
+        model = model.confined(model.regrets(direction / np.abs(direction).max()) <= _TIE)
+    return model.evidence(behaviour_of(process.mdp, [process.policy()]))

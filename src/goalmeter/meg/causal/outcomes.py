@@ -6,7 +6,7 @@ Policies are found by block-coordinate ascent on b E[U] + H and finished by Newt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
@@ -23,133 +23,118 @@ from goalmeter.causal.elimination import Factor, sum_of_product
 from goalmeter.causal.network import CausalBayesianNetwork
 
 # --- Outcomes -------------------------------------------------------------------------------------
-# Without sufficient recall there is no order in which decisions can be planned, so the search
-# works on their joint outcomes: for each joint value x of all families (a decision and what it
-# observes) the weight w(x) that the world gives it, and what is then expected of the utility.
-# Under policies pi its probability is w(x) * prod_i pi_i(d_i | pa_i); neither w nor the expected
-# utility depends on the policies.
+# The search works on the joint outcomes of the decisions: for each joint value x of all families (a
+# decision and what it observes) the weight w(x) that the world gives it, and what is then expected
+# of the utility. Under policies pi its probability is w(x) * prod_i pi_i(d_i | pa_i).
 
-# Joint values of all families that are worked with; the search passes over them many thousand
-# times.
+# Joint values of all families; the search passes over them many thousand times.
 MAX_ROWS = 2**17
-# Entries of a table of features.
-MAX_ENTRIES = 2**25
-_DENSE = 2**12
-
-# One array for each decision: [contexts, actions] or [contexts, actions, B].
-Policies = list[FloatArray]
-Names = tuple[str, ...]
+MAX_ENTRIES = 2**25  # of a table of features
+_DENSE = 2**12  # entries up to which a matrix product is cheaper than finding out what is zero
 
 
 @dataclass(frozen=True, eq=False)
 class JointOutcomes:
     """The joint outcomes of decisions; R of them are possible."""
 
+    # Policies are one array [K] or [K, B]: K are the contexts and actions of all decisions, B are
+    # policies that are worked on side by side.
     decisions: tuple[str, ...]  # names, causes first
     contexts: tuple[int, ...]  # how many contexts each has, in the order of its CPD's rows
     actions: tuple[int, ...]  # the size of each domain
     weight: FloatArray  # w(x), [R], positive
-    place: tuple[IntArray, ...]  # for each decision, context * actions + action of every row, [R]
+    place: tuple[IntArray, ...]  # for each decision, where in K each row is, [R]
     # What is expected given x, [R, D]: of a known utility (D = 1, units of the utility), or the
     # probability of each joint state of targets (the first one slowest).
     features: FloatArray
-    # For each decision, those (as positions) whose contexts it influences.
-    later: tuple[tuple[int, ...], ...]
+    later: tuple[tuple[int, ...], ...]  # for each decision, those whose contexts it influences
     # Whose joint states the features stand for; None for those of a known utility.
     targets: tuple[str, ...] | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """R."""
-        return len(self.weight)
 
     @property
     def maximum(self) -> float:
         """Sum of log|dom D|, nats: no policy has more entropy, and no model more evidence."""
         return float(np.log(self.actions).sum())
 
-    def with_features(self, features: FloatArray) -> JointOutcomes:
-        """The table with other features, [R, D]; they stand for no joint states of targets."""
-        return replace(self, features=features, targets=None)
-
-    def policies(self, network: CausalBayesianNetwork) -> Policies:
-        """Return the CPDs of the decisions, [contexts, actions] each."""
-        return [
-            network.cpd(d).reshape(-1, a) for d, a in zip(self.decisions, self.actions, strict=True)
-        ]
-
-    def uniform(self) -> Policies:
-        """Return every decision uniform, [contexts, actions] each."""
-        sizes = zip(self.contexts, self.actions, strict=True)
-        return [np.full((c, a), 1.0 / a) for c, a in sizes]
-
-    def rows(self, decision: int, values: FloatArray) -> FloatArray:
-        """Numbers of each context and action of a decision, [C, A(, B)], at every row [R(, B)]."""
-        return np.asarray(values.reshape(-1, *values.shape[2:])[self.place[decision]])
-
-    def total(self, decision: int, values: FloatArray) -> FloatArray:
-        """Numbers of each row, [R] or [R, B], added up by context and action: [C, A(, B)]."""
-        shape = (self.contexts[decision], self.actions[decision], *values.shape[1:])
-        return np.asarray(self._sums[decision] @ values).reshape(shape)
+    @cached_property
+    def choices(self) -> FloatArray:
+        """The number of actions beside each context and action, [K]."""
+        counts = [c * a for c, a in zip(self.contexts, self.actions, strict=True)]
+        return np.repeat(np.array(self.actions, dtype=np.float64), counts)
 
     @cached_property
-    def _sums(self) -> list[Any]:
-        """For each decision the matrix that adds rows up, [C * A, R]."""
+    def slices(self) -> list[slice]:
+        """Where the contexts and actions of each decision are among all K."""
+        ends = np.cumsum(np.multiply(self.contexts, self.actions)).tolist()
+        return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+    def split(self, values: FloatArray) -> list[FloatArray]:
+        """Return numbers [K(, B)] as [C, A(, B)] for each decision."""
+        shapes = zip(self.slices, self.contexts, self.actions, strict=True)
+        return [values[at].reshape(c, a, *values.shape[1:]) for at, c, a in shapes]
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Return the sum of numbers [K(, B)] over the actions of each context, beside each."""
+        sums = [np.repeat(part.sum(axis=1), part.shape[1], axis=0) for part in self.split(values)]
+        return np.concatenate(sums)
+
+    def policies(self, network: CausalBayesianNetwork) -> FloatArray:
+        """Return the CPDs of the decisions, [K]."""
+        return np.concatenate([network.cpd(d).reshape(-1) for d in self.decisions])
+
+    def totals(self, values: Sequence[FloatArray]) -> FloatArray:
+        """Return numbers of each row, [R(, B)] for each decision, added up: [K(, B)]."""
+        pairs = zip(self.adders, values, strict=True)
+        return np.concatenate([np.asarray(adder @ rows) for adder, rows in pairs])
+
+    @cached_property
+    def adders(self) -> list[Any]:
+        """For each decision the matrix that adds rows up by context and action, [C * A, R]."""
         out: list[Any] = []
-        for c, a, place in zip(self.contexts, self.actions, self.place, strict=True):
-            where = (np.ones(len(place)), (place, np.arange(len(place))))
-            matrix = sp.csr_matrix(where, shape=(c * a, len(place)))
-            # For small tables the product itself is cheaper than finding out what is zero.
-            out.append(matrix.toarray() if c * a * len(place) <= _DENSE else matrix)
+        for at, place in zip(self.slices, self.place, strict=True):
+            where = (np.ones(len(place)), (place - at.start, np.arange(len(place))))
+            shape = (at.stop - at.start, len(place))
+            matrix = sp.csr_matrix(where, shape=shape)
+            out.append(matrix.toarray() if prod(shape) <= _DENSE else matrix)
         return out
 
-    def probability(self, policies: Policies, *, without: int | None = None) -> FloatArray:
-        """Return the probability of every row, [R] or [R, B]; `without` leaves one policy out."""
-        out = self.weight.reshape(-1, *[1] * (policies[0].ndim - 2))
-        for i, policy in enumerate(policies):
+    def probability(self, policies: FloatArray, *, without: int | None = None) -> FloatArray:
+        """Return the probability of every row, [R(, B)]; `without` leaves one policy out."""
+        out = self.weight.reshape(-1, *[1] * (policies.ndim - 1))
+        for i, place in enumerate(self.place):
             if i != without:
-                out = out * self.rows(i, policy)
-        return np.asarray(out)
+                out = out * policies[place]
+        return out
 
-    def expected(self, policies: Policies) -> FloatArray:
+    def expected(self, policies: FloatArray) -> FloatArray:
         """E[features], [D] or [D, B]."""
         return np.asarray(self.features.T @ self.probability(policies))
 
-    def entropy(self, policies: Policies) -> FloatArray:
-        """Causal entropy: the sum of E[-log pi_i(D_i | Pa_i)], nats, [] or [B]."""
-        probability = self.probability(policies)
-        surprise = sum(self.rows(i, -safe_log(p)) for i, p in enumerate(policies))
-        return np.asarray((probability * surprise).sum(axis=0))
+    def score(self, utility: FloatArray, policies: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """E[U] and causal entropy H (nats) of policies, [B] each; the utility is [R, 1 or B]."""
+        probability, surprise = self.probability(policies), -safe_log(policies)
+        surprises = sum(surprise[place] for place in self.place)
+        return (probability * utility).sum(axis=0), (probability * surprises).sum(axis=0)
 
-    def visits(self, policies: Policies) -> Policies:
-        """Return the probability of each context and action of each decision, [C, A(, B)] each."""
-        probability = self.probability(policies)
-        return [self.total(i, probability) for i in range(len(policies))]
+    def visits(self, policies: FloatArray) -> FloatArray:
+        """Return the probability of each context and action of each decision, [K]."""
+        return self.totals([self.probability(policies)] * len(self.decisions))
 
-    def evidence(self, measured: Policies, model: Policies) -> FloatArray:
-        """E_measured[sum_i log model_i(D_i | Pa_i) + log|dom D_i|], nats, [] or [B].
+    def frequencies(self, visits: FloatArray) -> FloatArray:
+        """Return visits [K] divided by their sum for each decision."""
+        return np.concatenate([visits[at] / visits[at].sum() for at in self.slices])
 
-        Args:
-            measured: [C, A] each.
-            model: [C, A] or [C, A, B] each; -inf where it rules out what was measured.
-        """
-        shares = self.shares(self.visits(measured), model)
-        return np.asarray(sum(share.sum(axis=0) for share in shares))
+    def shares(self, visits: FloatArray, model: FloatArray) -> list[FloatArray]:
+        """Return the evidence of models by context of each decision, nats: [C(, B)] each."""
+        shape = (-1, *[1] * (model.ndim - 1))
+        weight = visits.reshape(shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = weight * (np.log(model) + np.log(self.choices).reshape(shape))
+        return [part.sum(axis=1) for part in self.split(np.where(weight > 0, terms, 0.0))]
 
-    def shares(self, visits: Policies, model: Policies) -> Policies:
-        """Return the evidence by context of each decision, nats: a list of [C] or [C, B].
-
-        Args:
-            visits: how often each context and action comes about, [C, A] for each decision.
-            model: [C, A] or [C, A, B] each.
-        """
-        out = []
-        for counts, policy, a in zip(visits, model, self.actions, strict=True):
-            weight = counts.reshape(*counts.shape, *[1] * (policy.ndim - 2))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                terms = weight * (np.log(policy) + np.log(a))
-            out.append(np.where(weight > 0, terms, 0.0).sum(axis=1))
-        return out
+    def evidence(self, visits: FloatArray, model: FloatArray) -> FloatArray:
+        """E[sum_i log model_i(D_i | Pa_i) + log|dom D_i|] over visits [K], nats: [] or [B]."""
+        return np.asarray(sum(share.sum(axis=0) for share in self.shares(visits, model)))
 
 
 def safe_log(policy: FloatArray) -> FloatArray:
@@ -157,22 +142,19 @@ def safe_log(policy: FloatArray) -> FloatArray:
     return np.log(policy, out=np.zeros_like(policy), where=policy > 0)
 
 
-def joint_outcomes(
-    network: CausalBayesianNetwork,
-    decisions: Sequence[str],
-    goal: Utility | Sequence[str],
-) -> JointOutcomes:
-    """Return the joint outcomes of decisions, with what is expected of each of them.
+def softmax(logits: FloatArray) -> FloatArray:
+    """Return the policy [C, A(, B)] with these logits."""
+    policy = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(policy / policy.sum(axis=1, keepdims=True))
 
-    Args:
-        network: the model; the policies in it are not used.
-        decisions: those that influence the goal, causes first.
-        goal: a known utility, whose expectation given each outcome is the only feature, [R, 1]; or
-            targets, whose joint states (the first target slowest) have a probability given each
-            outcome, [R, D].
-    """
+
+def joint_outcomes(
+    network: CausalBayesianNetwork, decisions: Sequence[str], goal: Utility | Sequence[str]
+) -> JointOutcomes:
+    """Return the joint outcomes of decisions (causes first) for a utility or for targets."""
     decisions = tuple(decisions)
-    family = tuple(dict.fromkeys(x for d in decisions for x in (*network.parents(d), d)))
+    families = [(*network.parents(d), d) for d in decisions]
+    joint = tuple(dict.fromkeys(x for family in families for x in family))
     sizes = {x: network.size(x) for x in network.variables}
     neutral = neutral_network(network, decisions)
 
@@ -181,58 +163,50 @@ def joint_outcomes(
             raise InvalidModelError(
                 f"the decisions {listed(decisions)} rely on each other (insufficient recall), so "
                 f"their policies are searched for over the joint values of all that they see and "
-                f"do ({listed(family)}): {entries:.3g} {kind}values, expected at most {limit:.3g}; "
-                f"ask about fewer decisions at a time, merge states of what they observe, or let "
-                f"later decisions observe what earlier ones saw and did"
+                f"do ({listed(joint)}): {entries:.3g} {kind}values, expected at most {limit:.3g}; "
+                f"ask about fewer decisions or targets at a time, merge states of what they "
+                f"observe, or let later decisions observe what earlier ones saw and did"
             )
 
-    check(prod(sizes[x] for x in family), MAX_ENTRIES)
+    check(prod(sizes[x] for x in joint), MAX_ENTRIES)
     # The policies are uniform in this network, so P(x) times the number of choices is w(x).
-    joint = neutral.elimination.conditional(family, ())
+    chances = neutral.elimination.conditional(joint, ())
     # Outcomes that the world rules out, whatever is chosen, would only cost time.
-    where = dict(zip(family, np.nonzero(joint), strict=True))
-    weight = joint[joint > 0] * prod(sizes[d] for d in decisions)
+    at = np.nonzero(chances)
+    where = dict(zip(joint, at, strict=True))
+    weight = chances[chances > 0] * prod(sizes[d] for d in decisions)
     check(len(weight), MAX_ROWS, "possible ")
 
-    def conditional(names: Sequence[str]) -> tuple[Names, FloatArray]:
+    def conditional(names: Sequence[str]) -> tuple[tuple[str, ...], FloatArray]:
         """Return those of some variables that no decision sees or is, and P(them | families)."""
-        unseen = tuple(x for x in names if x not in family)
-        check(prod(sizes[x] for x in (*family, *unseen)), MAX_ENTRIES)
-        if not unseen:
-            return unseen, np.ones([sizes[x] for x in family])
-        return unseen, neutral.elimination.conditional(unseen, family)
+        unseen = tuple(x for x in names if x not in joint)
+        check(prod(sizes[x] for x in (*joint, *unseen)), MAX_ENTRIES)
+        return unseen, neutral.elimination.conditional(unseen, joint)
 
-    at = tuple(where.values())
     if isinstance(goal, Utility):
         features = np.zeros((len(weight), 1))
         for factor in goal.factors:
             unseen, kernel = conditional(factor.variables)
-            expected = sum_of_product([Factor((*family, *unseen), kernel), factor], family)
-            features[:, 0] += expected.arranged(family)[at]
+            expected = sum_of_product([Factor((*joint, *unseen), kernel), factor], joint)
+            features[:, 0] += expected.arranged(joint)[at]
     else:
         states = prod(sizes[x] for x in goal)
-        if len(weight) * states > MAX_ENTRIES:
-            raise InvalidModelError(
-                f"{len(weight)} joint outcomes of the decisions {listed(decisions)} and {states} "
-                f"joint states of the targets {listed(goal)} need a table of "
-                f"{len(weight) * states:.3g} entries, expected at most {MAX_ENTRIES:.3g}; ask "
-                f"about fewer targets, or merge states of targets or of what decisions observe"
-            )
+        check(len(weight) * states, MAX_ENTRIES, f"times {listed(goal)} ")
         unseen, kernel = conditional(goal)
-        chances = kernel[at].reshape(len(weight), -1)
+        given = kernel[at].reshape(len(weight), -1)
         # Joint state of the targets that are not in a family, and the part that the row fixes.
         grid = dict(zip(unseen, np.indices([sizes[x] for x in unseen]), strict=True))
-        column = np.zeros(chances.shape, dtype=np.int64)
+        column = np.zeros(given.shape, dtype=np.int64)
         for x in goal:
             state = grid[x].reshape(1, -1) if x in grid else where[x][:, None]
             column = column * sizes[x] + state
         features = np.zeros((len(weight), states))
-        np.put_along_axis(features, column, chances, axis=1)
-    families = [(*network.parents(d), d) for d in decisions]
-    places = [
-        np.ravel_multi_index(tuple(where[x] for x in names), [sizes[x] for x in names])
-        for names in families
-    ]
+        np.put_along_axis(features, column, given, axis=1)
+    places, start = [], 0
+    for family in families:
+        shape = [sizes[x] for x in family]
+        places.append(start + np.ravel_multi_index(tuple(where[x] for x in family), shape))
+        start += prod(shape)
     return JointOutcomes(
         decisions=decisions,
         contexts=tuple(prod(sizes[x] for x in network.parents(d)) for d in decisions),
@@ -249,19 +223,15 @@ def joint_outcomes(
 
 
 # --- Ascent ---------------------------------------------------------------------------------------
-# With the policies of the others fixed, b E[U] + H is concave in the policy of decision i and its
-# maximum is the softmax
+# With the policies of the others fixed, the best policy of decision i is the softmax
 #
 #     pi_i(d | c)  proportional to  exp( b E[U | c, d] + sum_{later j} E[-log pi_j | c, d] ),
 #
-# where only decisions j whose contexts D_i influences can differ with d. A step therefore never
-# decreases the objective. It is written as b times the gap to the best action, so it is exact for
-# every b: at infinity the best actions share the probability, weighted by the entropy that they
-# leave to the others. A negative b is a positive one for -U.
+# written as b times the gap to the best action, so that it is exact for every b: at infinity the
+# best actions share the probability, weighted by the entropy that they leave to the others.
 #
 # With a fixed E[U] = u, H is maximised by the augmented Lagrangian H + m (E[U] - u) - (r / 2)
-# (E[U] - u)^2. Its step is the same softmax at the b that satisfies b = m - r (E[U] - u), and m
-# becomes b after each sweep.
+# (E[U] - u)^2. Its step is the same softmax at the b with b = m - r (E[U] - u), which m becomes.
 #
 # Source: MEG paper (NeurIPS 2024), Definition 3.1; Hestenes and Powell (1969), multipliers.
 
@@ -284,34 +254,32 @@ class Prospects(NamedTuple):
 
 
 def prospects_of(
-    table: JointOutcomes, utility: FloatArray, policies: Policies, i: int
+    table: JointOutcomes, utility: FloatArray, policies: FloatArray, i: int
 ) -> Prospects:
-    """Return what decision `i` faces; utility [R, 1] or [R, B], policies [C, A, B] each."""
+    """Return what decision `i` faces; utility [R, 1] or [R, B], policies [K, B]."""
+    adder, shape = table.adders[i], (table.contexts[i], table.actions[i], -1)
     chance = table.probability(policies, without=i)
-    mass = table.total(i, chance)
+    mass = np.asarray(adder @ chance).reshape(shape)
     # Sums over a context become expectations in it; a context without mass keeps its zeros.
     known = np.where(mass > 0, mass, 1.0)
-    paid = table.total(i, chance * utility) / known
+    paid = np.asarray(adder @ (chance * utility)).reshape(shape) / known
     spare = np.zeros_like(paid)
     if table.later[i]:
-        surprise = sum(table.rows(j, -safe_log(policies[j])) for j in table.later[i])
-        spare = table.total(i, chance * surprise) / known
+        surprise = -safe_log(policies)
+        surprises = sum(surprise[table.place[j]] for j in table.later[i])
+        spare = np.asarray(adder @ (chance * surprises)).reshape(shape) / known
     return Prospects(mass, paid, spare)
 
 
 def respond(prospects: Prospects, rationality: FloatArray, old: FloatArray) -> FloatArray:
-    """Return the best policy of a decision, [C, A, B]; unchanged where a context has no mass.
-
-    A context that is never reached may be avoided because of what would be done there.
-    """
+    """Return the best policy of a decision, [C, A, B]; unchanged where a context has no mass."""
     value = np.where(rationality < 0, -prospects.paid, prospects.paid)
     gap = value.max(axis=1, keepdims=True) - value
     gap[gap <= np.where(np.isinf(rationality), TIE_AT_INFINITY, TIE)] = 0.0
     with np.errstate(invalid="ignore"):
         penalty = np.where(gap > 0, np.abs(rationality) * gap, 0.0)
-    logits = prospects.spare - penalty
-    policy = np.exp(logits - logits.max(axis=1, keepdims=True))
-    policy /= policy.sum(axis=1, keepdims=True)
+    policy = softmax(prospects.spare - penalty)
+    # A context that is never reached may be avoided because of what would be done there.
     return np.where(prospects.mass.max(axis=1, keepdims=True) > 0, policy, old)
 
 
@@ -319,35 +287,30 @@ def ascend(
     table: JointOutcomes,
     utility: FloatArray,
     rationality: FloatArray,
-    policies: Policies,
+    policies: FloatArray,
     *,
     sweeps: int,
     tolerance: float,
     fixed: FloatArray | None = None,
-) -> tuple[Policies, FloatArray]:
-    """Let every decision answer the others until no probability moves by more than a tolerance.
-
-    The utility, [R, 1] or [R, B], is in a unit in which it varies by about 1. Each of B ascents has
-    its rationality b of either sign or infinite, [B], and initial policies [C, A, B]; with a fixed
-    E[U], [B], b is the initial multiplier.
-
-    Returns:
-        policies, and the rationalities or multipliers [B].
-    """
-    out, multipliers = [p.copy() for p in policies], rationality.copy()
+) -> tuple[FloatArray, FloatArray]:
+    """Let every decision answer the others until no probability moves by more than a tolerance."""
+    # The utility, [R, 1] or [R, B], is in a unit in which it varies by about 1. Each of B ascents
+    # has its rationality b of either sign or infinite, and initial policies [K, B]; with a fixed
+    # E[U], [B], b is the initial multiplier. Policies and rationalities or multipliers come back.
+    out, multipliers = policies.copy(), rationality.copy()
     running = np.arange(len(rationality))
-    now, b, u, value = list(out), rationality, fixed, utility
+    now, b, u, value = policies.copy(), rationality, fixed, utility
     for sweep in range(sweeps):
-        moved, now = np.zeros(len(running)), list(now)
+        moved = np.zeros(len(running))
         stiffness = max(_STIFFEST * _RELAXED**sweep, _STIFFNESS)
         at = b
-        for i in range(len(now)):
+        for i, old in enumerate(table.split(now)):
             prospects = prospects_of(table, value, now, i)
             if u is not None:
-                at = _multiplier(prospects, now[i], at, b, u, stiffness)
-            new = respond(prospects, at, now[i])
-            moved = np.maximum(moved, np.abs(new - now[i]).max(axis=(0, 1)))
-            now[i] = new
+                at = _multiplier(prospects, old, at, b, u, stiffness)
+            new = respond(prospects, at, old)
+            moved = np.maximum(moved, np.abs(new - old).max(axis=(0, 1)))
+            now[table.slices[i]] = new.reshape(-1, new.shape[2])
         if u is not None:
             moved += np.abs(at - b) / stiffness
             b = np.clip(at, -_LARGEST_MULTIPLIER, _LARGEST_MULTIPLIER)
@@ -356,13 +319,12 @@ def ascend(
         # Taking columns out copies all of them, which pays once a tenth has settled; now and then
         # it is done all the same, so that a few slow columns do not keep the others.
         if last or (settled.any() and (settled.mean() > 0.1 or sweep % 16 == 0)):
-            for whole, part in zip(out, now, strict=True):
-                whole[..., running] = part
+            out[:, running] = now
             multipliers[running] = b
             keep = ~settled
             if not keep.any():
                 break
-            running, now, b = running[keep], [p[..., keep] for p in now], b[keep]
+            running, now, b = running[keep], now[:, keep], b[keep]
             u = None if u is None else u[keep]
             value = value if value.shape[1] == 1 else value[:, keep]
     return out, multipliers
@@ -398,21 +360,10 @@ def _multiplier(
     return b
 
 
-def score(
-    table: JointOutcomes, utility: FloatArray, policies: Policies
-) -> tuple[FloatArray, FloatArray]:
-    """E[U] and H (nats) of policies, [B] each; the utility is [R, 1] or [R, B]."""
-    probability = table.probability(policies)
-    surprise = sum(table.rows(j, -safe_log(p)) for j, p in enumerate(policies))
-    return (probability * utility).sum(axis=0), (probability * surprise).sum(axis=0)
-
-
 # --- Stationary points ----------------------------------------------------------------------------
-# At a stationary point of b E[U] + H each policy is the best answer to the others: log pi =
-# A(log pi), up to a constant in each context. Ascent approaches it at a linear rate; Newton's
-# method on the same equations finishes in a few steps, and their derivative says how the policies
-# move with the utility (the implicit function theorem). With a fixed E[U] = u, b is one more
-# unknown. K is the number of contexts and actions of all decisions together.
+# Policies that are best answers to each other, log pi = A(log pi) up to a constant in each context:
+# Newton's method finishes what ascent has begun, and the derivative of the equations says how the
+# policies move with the utility. With a fixed E[U] = u, b is one more unknown.
 
 # Equations of more unknowns than this are not formed; ascent alone has to do.
 MAX_UNKNOWNS = 600
@@ -421,74 +372,62 @@ _LONGEST = 4.0
 
 
 class Linearised:
-    """The equations at policies [C, A] for a utility [R] and rationality, and their derivatives.
-
-    Attributes:
-        chances: the probability of each row without one decision's choice, [R] for each.
-        masses: probability of each context, seen from each action, [C, A] each.
-        answers: the logs of the best answers, [K].
-        error: the answers less the logs of the policies, [K].
-        pull: d(answers) / db, [K].
-    """
+    """The equations at policies [K] for a utility [R] and rationality, and their derivatives."""
 
     def __init__(
-        self, table: JointOutcomes, utility: FloatArray, rationality: float, policies: Policies
+        self, table: JointOutcomes, utility: FloatArray, rationality: float, policies: FloatArray
     ) -> None:
-        self.table, self.utility, self.policies = table, utility, policies
-        self.logs = [safe_log(p) for p in policies]
-        self.chances = [table.probability(policies, without=i) for i in range(len(policies))]
-        surprises = [table.rows(i, -log) for i, log in enumerate(self.logs)]
-        self.masses, paid, answers, self._excess = [], [], [], []
-        for i, chance in enumerate(self.chances):
-            mass = table.total(i, chance)
-            known = np.where(mass > 0, mass, 1.0)
-            worth = table.total(i, chance * utility) / known
-            surprise = sum((surprises[j] for j in table.later[i]), np.zeros(len(chance)))
-            value = rationality * worth + table.total(i, chance * surprise) / known
-            value = np.where(mass > 0, value, self.logs[i])
-            self._excess.append(rationality * utility + surprise - table.rows(i, value))
-            self.masses.append(mass)
-            paid.append(worth)
-            value = value - value.max(axis=1, keepdims=True)
-            answers.append(value - np.log(np.exp(value).sum(axis=1, keepdims=True)))
-        self.answers = _flat(answers)
-        self.error = self.answers - _flat(self.logs)
-        self.pull = self.centred(_flat(paid)[:, None])[:, 0]
+        self.table, self.policies, self.rationality = table, policies, rationality
+        self.log = log = safe_log(policies)
+        # The probability of each row without one decision's choice, [R] for each decision.
+        self.chances = [table.probability(policies, without=i) for i in range(len(table.place))]
+        surprises, nothing = [-log[place] for place in table.place], np.zeros(len(utility))
+        spares = [sum((surprises[j] for j in later), nothing) for later in table.later]
+        self.mass = table.totals(self.chances)  # of each context, seen from each action
+        known = np.where(self.mass > 0, self.mass, 1.0)
+        self.gains = table.totals([chance * utility for chance in self.chances])
+        paid = self.gains / known
+        pairs = zip(self.chances, spares, strict=True)
+        spared = table.totals([chance * spare for chance, spare in pairs]) / known
+        value = np.where(self.mass > 0, rationality * paid + spared, log)
+        self._excess = [
+            rationality * utility + spare - value[place]
+            for spare, place in zip(spares, table.place, strict=True)
+        ]
+        answers = [part - part.max(axis=1, keepdims=True) for part in table.split(value)]
+        value = np.concatenate([part.reshape(-1) for part in answers])
+        self.answers = value - np.log(table.sums(np.exp(value)))  # the logs of the best answers
+        self.error = self.answers - log
+        self.pull = self.centred(paid[:, None])[:, 0]  # d(answers) / db
 
     @cached_property
     def matrix(self) -> FloatArray:
         """d(logs of policies - answers) / d(logs of policies), [K, K]."""
-        table, sizes = self.table, [p.size for p in self.policies]
-        ends = np.cumsum(sizes)
-        cross = np.zeros((ends[-1], ends[-1]))
-        for i, mine in enumerate(sizes):
-            mass = self.masses[i].reshape(-1, 1)
-            # Where nothing can come up derivatives are 0: divided by infinity.
-            known = np.where(mass > 0, mass, np.inf)
-            for k, theirs in enumerate(sizes):
+        table, slices = self.table, self.table.slices
+        policies = table.split(self.policies)
+        cross = np.zeros((len(self.mass), len(self.mass)))
+        # Where nothing can come up derivatives are 0: divided by infinity.
+        known = np.where(self.mass > 0, self.mass, np.inf)
+        for i, mine in enumerate(slices):
+            for k, theirs in enumerate(slices):
                 if k == i:
                     continue
                 # A later decision's surprise is -log pi_k, whose own derivative is -1.
                 excess = self._excess[i] - 1.0 if k in table.later[i] else self._excess[i]
-                pairs = table.place[i] * theirs + table.place[k]
-                sums = np.bincount(pairs, self.chances[i] * excess, minlength=mine * theirs)
-                block = sums.reshape(mine, theirs) / known
+                shape = (mine.stop - mine.start, theirs.stop - theirs.start)
+                pairs = (table.place[i] - mine.start) * shape[1] + table.place[k] - theirs.start
+                sums = np.bincount(pairs, self.chances[i] * excess, minlength=prod(shape))
+                block = sums.reshape(shape) / known[mine, None]
                 # Logs move so that each context's probabilities still sum to 1.
-                policy = self.policies[k]
-                summed = block.reshape(mine, *policy.shape).sum(axis=2)
-                moved = block - (summed[:, :, None] * policy).reshape(block.shape)
-                cross[ends[i] - mine : ends[i], ends[k] - theirs : ends[k]] = moved
+                summed = block.reshape(-1, *policies[k].shape).sum(axis=2)
+                cross[mine, theirs] = block - (summed[:, :, None] * policies[k]).reshape(shape)
         return np.asarray(np.eye(len(cross)) - self.centred(cross))
 
     def paid_features(self) -> FloatArray:
         """E[features | context, action] of all decisions, [K, D]."""
-        features, parts = self.table.features, []
-        for i, chance in enumerate(self.chances):
-            mass = self.masses[i][..., None]
-            total = self.table.total(i, chance[:, None] * features)
-            paid = np.divide(total, mass, out=np.zeros_like(total), where=mass > 0)
-            parts.append(paid.reshape(-1, features.shape[1]))
-        return np.concatenate(parts)
+        features, mass = self.table.features, self.mass[:, None]
+        total = self.table.totals([chance[:, None] * features for chance in self.chances])
+        return np.divide(total, mass, out=np.zeros_like(total), where=mass > 0)
 
     def moves(self) -> FloatArray:
         """d(logs of stationary policies) / d(weights of the features, times b), [K, D]."""
@@ -497,76 +436,64 @@ class Linearised:
 
     def bordered(self) -> FloatArray:
         """`matrix` with b as one more unknown and E[U] as one more equation, [K + 1, K + 1]."""
-        gains = [
-            self.table.total(i, chance * self.utility) * p
-            for (i, chance), p in zip(enumerate(self.chances), self.policies, strict=True)
-        ]
         top = np.hstack([self.matrix, -self.pull[:, None]])
-        return np.vstack([top, np.append(_flat(self.centred_slopes(gains)), 0.0)])
+        return np.vstack([top, np.append(self._slopes(self.gains * self.policies), 0.0)])
 
-    def centred_slopes(self, slopes: Policies) -> Policies:
-        """Derivatives in the logs of policies where those stay normalised, [C, A] each."""
-        return [
-            d - p * d.sum(axis=1, keepdims=True) for d, p in zip(slopes, self.policies, strict=True)
-        ]
+    def gradient(self, slopes: FloatArray) -> FloatArray:
+        """How a function moves with the weights of features, [D], by its `slopes` in the logs."""
+        # Solved backwards: one system for all weights, however many there are. Then the adjoint of
+        # centring, and of the features that each context and action can expect.
+        part = np.asarray(np.linalg.solve(self.matrix.T, self._slopes(slopes)))
+        part = part - self.policies * self.table.sums(part)
+        share = np.divide(part, self.mass, out=np.zeros_like(part), where=self.mass > 0)
+        out = np.zeros(self.table.features.shape[1])
+        for chance, place in zip(self.chances, self.table.place, strict=True):
+            out = out + self.rationality * ((chance * share[place]) @ self.table.features)
+        return out
+
+    def _slopes(self, slopes: FloatArray) -> FloatArray:
+        """Derivatives in the logs of policies where those stay normalised, [K]."""
+        return slopes - self.policies * self.table.sums(slopes)
 
     def centred(self, values: FloatArray) -> FloatArray:
         """Return numbers [K, n] less their mean under the policy of their context."""
-        out, start = np.empty_like(values), 0
-        for policy in self.policies:
-            part = values[start : start + policy.size].reshape(*policy.shape, -1)
-            part = part - (policy[..., None] * part).sum(axis=1, keepdims=True)
-            out[start : start + policy.size] = part.reshape(policy.size, -1)
-            start += policy.size
-        return out
+        return values - self.table.sums(self.policies[:, None] * values)
 
-    def moved(self, step: FloatArray) -> Policies:
+    def moved(self, step: FloatArray) -> FloatArray:
         """Return the policies after their logs are moved by [K], and normalised."""
-        out, start = [], 0
-        for policy, log in zip(self.policies, self.logs, strict=True):
-            logits = log + step[start : start + policy.size].reshape(policy.shape)
+        out = []
+        moves = zip(self.table.split(self.policies), self.table.split(self.log + step), strict=True)
+        for policy, logits in moves:
             new = np.where(policy > 0, np.exp(logits - logits.max(axis=1, keepdims=True)), 0.0)
-            out.append(new / new.sum(axis=1, keepdims=True))
-            start += policy.size
-        return out
-
-
-class StationaryPoint(NamedTuple):
-    """Policies [C, A] each, the b at which they are stationary, and how far they are from it."""
-
-    policies: Policies
-    rationality: float
-    residual: float
+            out.append((new / new.sum(axis=1, keepdims=True)).reshape(-1))
+        return np.concatenate(out)
 
 
 def finish(
     table: JointOutcomes,
     utility: FloatArray,
     rationality: float,
-    policies: Policies,
+    policies: FloatArray,
     fixed: float | None = None,
-) -> StationaryPoint:
-    """Newton's method from policies that are nearly stationary, at b or at a fixed E[U].
-
-    Returns the best point on the way, which may be the initial one.
-    """
-    best = StationaryPoint(policies, rationality, np.inf)
-    if sum(p.size for p in policies) > MAX_UNKNOWNS:
+) -> tuple[FloatArray, float, float]:
+    """Newton's method from policies that are nearly stationary, at b or at a fixed E[U]."""
+    # The best point on the way, perhaps the initial one: its policies, its b, how far it is off.
+    best = policies, rationality, np.inf
+    if len(policies) > MAX_UNKNOWNS:
         return best
     b, now = rationality, policies
     for _ in range(_STEPS):
         at = Linearised(table, utility, b, now)
-        flat = _flat(now)
-        error = np.where(flat > 0, at.error, 0.0)
-        attained = float((at.chances[0] * table.rows(0, now[0])) @ utility)
+        error = np.where(now > 0, at.error, 0.0)
+        attained = float((at.chances[0] * now[table.place[0]]) @ utility)
         missing = 0.0 if fixed is None else fixed - attained
         # An answer that leaves a probability where it is to 1e-16 is as good as can be seen.
-        residual = float(np.abs(flat * error).max(initial=0.0)) + abs(missing)
+        residual = float(np.abs(now * error).max(initial=0.0)) + abs(missing)
         # Newton's method either shrinks the residual fast or, at rounding or where two branches
         # meet, not at all: going on would only wander.
-        if not residual < 0.8 * best.residual:
-            return StationaryPoint(now, b, residual) if residual < best.residual else best
-        best = StationaryPoint(now, b, residual)
+        if not residual < 0.8 * best[2]:
+            return (now, b, residual) if residual < best[2] else best
+        best = now, b, residual
         try:
             if fixed is None:
                 step, change = np.linalg.solve(at.matrix, error), 0.0
@@ -582,33 +509,3 @@ def finish(
         scale = min(1.0, _LONGEST / max(float(np.abs(step).max(initial=0.0)), 1e-300))
         now, b = at.moved(scale * step), b + scale * change
     return best
-
-
-def implicit_gradient(
-    table: JointOutcomes,
-    utility: FloatArray,
-    rationality: float,
-    policies: Policies,
-    slopes: Policies,
-) -> FloatArray:
-    """How a function of policies that are stationary at b moves with the weights of features, [D].
-
-    `slopes` are its derivatives in the logs of the policies, [C, A] each; the utility is that of
-    each row, features @ weights up to a constant, [R].
-    """
-    at = Linearised(table, utility, rationality, policies)
-    # Solved backwards: one system for all weights, however many there are.
-    backwards = np.linalg.solve(at.matrix.T, _flat(at.centred_slopes(slopes)))
-    out, start = np.zeros(table.features.shape[1]), 0
-    # The adjoint of centring, then of the features that each context and action can expect.
-    for i, policy in enumerate(policies):
-        part = backwards[start : start + policy.size].reshape(policy.shape)
-        start += policy.size
-        part = part - policy * part.sum(axis=1, keepdims=True)
-        share = np.divide(part, at.masses[i], out=np.zeros_like(part), where=at.masses[i] > 0)
-        out = out + rationality * ((at.chances[i] * table.rows(i, share)) @ table.features)
-    return out
-
-
-def _flat(parts: Policies) -> FloatArray:
-    return np.concatenate([part.reshape(-1) for part in parts])

@@ -11,9 +11,16 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError
+from goalmeter._files import json_value
 from goalmeter._names import listed
 from goalmeter._types import FloatArray
-from goalmeter.causal.contexts import DecisionProcess, Recall, decision_process, recall_of
+from goalmeter.causal.contexts import (
+    DecisionProcess,
+    Recall,
+    decision_process,
+    neutral_network,
+    recall_of,
+)
 from goalmeter.causal.diagram import InfluenceDiagram, Utility, utility_of
 from goalmeter.causal.graph import Value
 from goalmeter.causal.network import CausalBayesianNetwork
@@ -29,21 +36,13 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class DecisionQuery:
-    """A checked question: decisions of a model, and what they are measured against.
+    """A checked question: decisions of a model, and what they are measured against."""
 
-    Attributes:
-        network: the model under the intervention; its CPDs of the decisions are the policy.
-        decisions: the candidate decisions.
-        goal: a known utility, or the targets of any utility; None for a model without utilities.
-        do: the intervention.
-        neutral: the network with uniform decisions, to share its eliminations.
-    """
-
-    network: CausalBayesianNetwork
+    network: CausalBayesianNetwork  # under the intervention; its CPDs of the decisions: the policy
     decisions: Names
-    goal: Utility | Names | None
+    goal: Utility | Names | None  # known, or the targets of any utility; None: the model has none
     do: dict[str, object]
-    neutral: CausalBayesianNetwork | None = None
+    neutral: CausalBayesianNetwork | None = None  # with uniform decisions, to share eliminations
 
     @property
     def scopes(self) -> list[Names]:
@@ -71,9 +70,13 @@ class DecisionQuery:
     @cached_property
     def process(self) -> DecisionProcess:
         """The decisions as a process, with sufficient recall."""
-        return decision_process(
-            self.network, self.decisions, self.scopes, self.neutral, self.recall
-        )
+        neutral = self.neutral or neutral_network(self.network, self.decisions)
+        return decision_process(self.network, self.recall, self.scopes, neutral)
+
+    def goal_of(self, values: FloatArray) -> Goal:
+        """Return the `Goal` of a number for each joint state of the targets, the first slowest."""
+        domains = tuple(self.network.domain(x) for x in self.targets)
+        return Goal(self.targets, domains, values.reshape([len(states) for states in domains]))
 
     def towards(self, targets: Any = None, utility: Any = None) -> DecisionQuery:
         """Return the question with checked targets, a utility, or the diagram's own utility."""
@@ -106,17 +109,16 @@ def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> 
         # A pgmpy model; its class is not imported to ask.
         model = CausalBayesianNetwork.from_pgmpy(model)
     goal: Utility | None = None
-    network: object = model
-    own: Sequence[str] = ()
     if isinstance(model, InfluenceDiagram):
-        network, own = model.network, model.decisions
+        decisions = model.decisions if decisions is None else decisions
         goal = model.utility if model.utilities else None
-    if not isinstance(network, CausalBayesianNetwork):
+        model = model.network
+    if not isinstance(model, CausalBayesianNetwork):
         raise InvalidModelError(
             f"the model is {type(model).__name__}, expected a CausalBayesianNetwork, an "
             f"InfluenceDiagram or a pgmpy model; CausalBayesianNetwork.from_bif reads a file"
         )
-    names = _each_once(network, own if decisions is None else decisions, "decision")
+    names = _each_once(model, () if decisions is None else decisions, "decision")
     if do is not None and not isinstance(do, Mapping):
         raise InvalidParameterError(
             f"an intervention is {do!r}, expected a mapping {{variable: state}}"
@@ -128,7 +130,7 @@ def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> 
                 f"do sets the decision {x!r}, expected other variables: a decision that is set "
                 f"is nobody's choice, so it says nothing about a goal"
             )
-    return DecisionQuery(network.do(settings) if settings else network, names, goal, settings)
+    return DecisionQuery(model.do(settings) if settings else model, names, goal, settings)
 
 
 def _each_once(network: CausalBayesianNetwork, names: Any, noun: str) -> Names:
@@ -141,10 +143,8 @@ def _each_once(network: CausalBayesianNetwork, names: Any, noun: str) -> Names:
 
 
 # --- Result ---------------------------------------------------------------------------------------
-# A goal of more outcomes than this is not written out in a text.
-_SHOWN = 12
-# Nats below which a ceiling is rounding.
-_NOTHING = 1e-12
+_SHOWN = 12  # outcomes of a goal that a text writes out
+_NOTHING = 1e-12  # nats below which a ceiling is rounding
 _UNIFORM = (
     "the measured policy chooses uniformly wherever its choices matter, so there is nothing that a "
     "goal could explain better than chance"
@@ -159,17 +159,11 @@ RECALLS = {
 
 @dataclass(frozen=True)
 class Goal:
-    """A utility over the joint states of the targets; its largest entry has size 1.
-
-    Attributes:
-        variables: the targets.
-        domains: their states.
-        values: [*sizes]; NaN for outcomes about which the decisions have no say.
-    """
+    """A utility over the joint states of the targets; its largest entry has size 1."""
 
     variables: tuple[str, ...]
     domains: tuple[tuple[Value, ...], ...]
-    values: FloatArray
+    values: FloatArray  # [*sizes]; NaN for outcomes about which the decisions have no say
 
     def rows(self) -> list[tuple[tuple[Value, ...], float]]:
         """Return every outcome with its utility, the best first."""
@@ -201,37 +195,23 @@ class CausalMeg(MegResult):
 
     `by_step` and `by_state` are shares of the value by level of the decision process and by
     context; `by_decision` is what to read.
-
-    Attributes:
-        decisions: the candidate decisions.
-        targets: the variables that the utility reads.
-        do: the intervention under which the policy was measured.
-        recall: what the graph says: "none" (no decision influences the utility), "single" (one
-            does), "sufficient" or "insufficient" recall.
-        circle: for insufficient recall, decisions that rely on each other in a circle.
-        by_decision: share of the value of each decision, nats.
-        goal: the maximising utility as a table; None for a known utility.
     """
 
-    decisions: tuple[str, ...]
-    targets: tuple[str, ...]
-    do: dict[str, object]
+    decisions: tuple[str, ...]  # the candidate decisions
+    targets: tuple[str, ...]  # the variables that the utility reads
+    do: dict[str, object]  # the intervention under which the policy was measured
+    # What the graph says: "none" (no decision influences the utility), "single" (one does),
+    # "sufficient" or "insufficient" recall.
     recall: str
-    circle: tuple[str, ...]
-    by_decision: dict[str, float]
+    circle: tuple[str, ...]  # of insufficient recall: decisions that rely on each other in a circle
+    by_decision: dict[str, float]  # share of the value of each decision, nats
+    # The maximising utility as a table; None for a known utility.
     goal: Goal | None = field(repr=False, default=None)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        return super().to_json() | {
-            "decisions": list(self.decisions),
-            "targets": list(self.targets),
-            "do": dict(self.do),
-            "recall": self.recall,
-            "circle": list(self.circle),
-            "by_decision": dict(self.by_decision),
-            "goal": None if self.goal is None else self.goal.to_json(),
-        }
+        names = ("decisions", "targets", "do", "recall", "circle", "by_decision", "goal")
+        return super().to_json() | {name: json_value(getattr(self, name)) for name in names}
 
     @property
     def heading(self) -> str:
@@ -304,14 +284,15 @@ def no_influence(query: DecisionQuery) -> CausalMeg:
     """Return the result where no decision influences the utility: 0, with the reason."""
     noun = "decision" if len(query.decisions) == 1 else "decisions"
     verb = "is" if len(query.targets) == 1 else "are"
-    zeros: dict[str, Any] = dict.fromkeys(
-        ("value", "upper_bound", "maximum", "ceiling", "rationality"), 0.0
-    )
     return CausalMeg(
-        **zeros,
+        value=0.0,
+        upper_bound=0.0,
+        maximum=0.0,
+        ceiling=0.0,
+        rationality=0.0,
+        tolerance=0.0,
         target=query.name,
         method="read off the graph",
-        tolerance=0.0,
         by_step=np.zeros(0),
         by_state=np.zeros(0),
         notes=(
@@ -321,9 +302,3 @@ def no_influence(query: DecisionQuery) -> CausalMeg:
         ),
         **in_model(query, {}),
     )
-
-
-def goal_table(network: CausalBayesianNetwork, variables: Names, values: FloatArray) -> Goal:
-    """Return the `Goal` of a number for each joint state of its variables, the first slowest."""
-    domains = tuple(network.domain(x) for x in variables)
-    return Goal(variables, domains, values.reshape([len(states) for states in domains]))

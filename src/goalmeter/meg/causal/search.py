@@ -1,12 +1,9 @@
 """Search for the maximum entropy policies that predict a policy best, without sufficient recall.
 
-E[U] is then multilinear in the policies, b E[U] + H is not concave in them, and maximum entropy
-policies are found by exact block ascent from many starts. A policy that is only a *local* maximum
-of the entropy at its expected utility is none, and may predict the measured policy better than the
-true one: in the extreme, it is the measured policy itself. So candidates with the same rationality,
-or the same expected utility, compete by objective first; the evidence decides among equals; and the
-result is compared with fresh random starts. Its value is a lower bound of MEG provided that the
-optima that were found are global.
+A policy that is only a *local* maximum of the entropy at its expected utility is none, and may
+predict the measured policy better than the true one. So candidates with the same rationality, or
+the same expected utility, compete by objective first; the evidence decides among equals; and the
+result is compared with fresh random starts. See docs/mathematics.md.
 
 Source: MEG paper (NeurIPS 2024), Definitions 3.1, 3.2 and 4.2 to 4.4.
 """
@@ -20,66 +17,31 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from scipy.optimize import minimize_scalar
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.causal.outcomes import (
     TIE_AT_INFINITY,
     JointOutcomes,
-    Policies,
     ascend,
     finish,
     prospects_of,
-    score,
+    softmax,
 )
 
-# Policies whose probabilities are all this close are the same.
-_SAME = 1e-5
+_SAME = 1e-5  # policies whose probabilities are all this close are the same
 # Evidence that differs by less, nats, is equal; infinite rationalities and rationalities as such
 # are preferred to finite ones and gaps that are better by less.
 EQUAL = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class SearchTask:
-    """A utility in a unit in which it varies by about 1, and the policy to be predicted."""
-
-    table: JointOutcomes
-    value: FloatArray  # the utility of each row, [R]
-    measured: Policies  # the policy, [C, A] each
-    visits: Policies  # the frequency of each context and action, [C, A] each
-
-    def evidence(self, policies: Policies) -> FloatArray:
-        """Evidence for models [C, A(, B)] each, nats, [] or [B]."""
-        shares = self.table.shares(self.visits, policies)
-        return np.asarray(sum(share.sum(axis=0) for share in shares))
-
-    @property
-    def ceiling(self) -> float:
-        """The evidence of the measured policy for itself, nats: no model has more."""
-        return float(self.evidence(self.measured))
-
-    def distance(self, first: Policies, second: Policies) -> float:
-        """Return the difference of two models where the measured policy goes, in decisions."""
-        return sum(
-            float(visits.sum(axis=1) @ np.abs(p - q).sum(axis=1)) / 2
-            for visits, p, q in zip(self.visits, first, second, strict=True)
-        )
-
-    def candidate(self, b: float, policies: Policies) -> PolicyCandidate:
-        """Return policies [C, A] each with what they attain."""
-        utility, entropy = score(self.table, self.value[:, None], [p[..., None] for p in policies])
-        return PolicyCandidate(
-            policies, b, float(utility[0]), float(entropy[0]), float(self.evidence(policies))
-        )
-
-
 class PolicyCandidate(NamedTuple):
-    """Policies [C, A] each that maximise an objective, as far as the search can tell."""
+    """Policies that maximise an objective, as far as the search can tell."""
 
-    policies: Policies
-    rationality: float  # b at which they are stationary; in the task's unit
-    utility: float  # E[U], in the task's unit
+    policies: FloatArray  # [K]
+    rationality: float  # b at which they are stationary; in the family's unit
+    utility: float  # E[U], in the family's unit
     entropy: float  # H, nats
     evidence: float  # nats
 
@@ -93,7 +55,7 @@ class SearchResult(NamedTuple):
     rationality: float
     utility: float  # its E[U], in units of the utility
     entropy: float  # its causal entropy, nats
-    policies: Policies  # [C, A] for each decision
+    policies: FloatArray  # [K]
     agreed: int  # how many of the final random starts ended in it or in one as good
     starts: int  # the number of these starts
     note: str
@@ -103,85 +65,80 @@ class SearchResult(NamedTuple):
     rank: int = 1
 
 
-def random_policies(table: JointOutcomes, n: int, rng: np.random.Generator) -> Policies:
-    """Starts [C, A, n] each: logits of all sizes, from nearly uniform to nearly deterministic."""
+def random_policies(table: JointOutcomes, n: int, rng: Generator) -> FloatArray:
+    """Starts [K, n]: logits of all sizes, from nearly uniform to nearly deterministic."""
     size = np.exp(rng.uniform(np.log(0.1), np.log(10.0), size=n))
-    out = []
-    for c, a in zip(table.contexts, table.actions, strict=True):
-        logits = size * rng.standard_normal((c, a, n))
-        policy = np.exp(logits - logits.max(axis=1, keepdims=True))
-        out.append(policy / policy.sum(axis=1, keepdims=True))
-    return out
+    logits = size * rng.standard_normal((len(table.choices), n))
+    return np.concatenate([softmax(part).reshape(-1, n) for part in table.split(logits)])
 
 
-def near_measured(table: JointOutcomes, measured: Policies) -> Policies:
-    """Return starts [C, A, 4] on the way from the measured policy to the uniform one.
-
-    Where several policies are equally good (agents that must agree, on whatever), the one that
-    predicts the measured policy best counts.
-    """
+def near_measured(table: JointOutcomes, measured: FloatArray) -> FloatArray:
+    """Return starts [K, 4] on the way from the measured policy to the uniform one."""
+    # Where several policies are equally good (agents that must agree, on whatever), the one that
+    # predicts the measured policy best counts.
     shares = np.array([0.02, 0.2, 0.6, 0.95])
-    return [
-        (1 - shares) * p[..., None] + shares / a
-        for p, a in zip(measured, table.actions, strict=True)
-    ]
+    return (1 - shares) * measured[:, None] + shares / table.choices[:, None]
 
 
-def stacked(parts: Sequence[Policies]) -> Policies:
-    """Return policies [C, A] or [C, A, n] each, side by side: [C, A, total]."""
-    return [
-        np.concatenate([p if p.ndim == 3 else p[..., None] for p in column], axis=2)
-        for column in zip(*parts, strict=True)
-    ]
-
-
-def column(policies: Policies, i: int) -> Policies:
-    """Return one column, [C, A] each."""
-    return [np.ascontiguousarray(p[..., i]) for p in policies]
+def stacked(candidates: Sequence[PolicyCandidate], *starts: FloatArray) -> FloatArray:
+    """Return starts and then the policies of candidates, side by side: [K, total]."""
+    return np.concatenate([*starts, *(c.policies[:, None] for c in candidates)], axis=1)
 
 
 # --- Maximisers -----------------------------------------------------------------------------------
-# Maximum entropy policies come in families with one parameter: the rationality b, or the expected
-# utility u. What maximises b E[U] + H has the most entropy at its expected utility. The converse
-# fails where the greatest entropy, as a function of u, is not concave: there is a gap of expected
-# utilities that no b attains, and the entropy is maximised at each fixed u.
+# Maximum entropy policies come in families by rationality b or, in gaps of expected utilities that
+# no b attains because the greatest entropy at u is not concave there, by expected utility u.
 
 _SWEEPS, _MORE_SWEEPS, _FIXED_SWEEPS, _FEW_SWEEPS = 80, 400, 320, 6
 # Probabilities that move by less in a sweep are left to Newton's method; by less than the second
 # they have settled.
 _NEAR, _SETTLED = 1e-4, 1e-12
-# A finished point attains a fixed utility, and is its own best answer, this well.
-_EXACT = 1e-9
+_EXACT = 1e-9  # how well a finished point attains a fixed utility, and is its own best answer
 # Ascents that end this close to the best one, nats, are finished before they are compared.
 _CLOSE, _CLOSE_FIXED = 1e-3, 3e-3
 _FINISHED = 8
-# Nats between a rough end and its fixed utility at most.
-_AHEAD = 0.02
-# Equal maximisers to keep; of more, the best predictors.
-_KEPT = 8
-# Additional nats for what the measured policy does, in starts that lean towards it.
-_LEAN = 0.2
-# Numbers in one pass over a batch of ascents.
-_BATCH = 2**21
+_AHEAD = 0.02  # nats between a rough end and its fixed utility at most
+_KEPT = 8  # equal maximisers to keep; of more, the best predictors
+_LEAN = 0.2  # nats more for what the measured policy does, in starts that lean towards it
+_BATCH = 2**21  # numbers in one pass over a batch of ascents
+
+# Equally good maximisers, and how many starts ended there.
+Maximisers = tuple[list[PolicyCandidate], int]
 
 
-class Maximisers(NamedTuple):
-    """The best of some starts: equally good maximisers, and how many starts ended there."""
-
-    best: list[PolicyCandidate]
-    agreed: int
-
-
+@dataclass(frozen=True, eq=False)
 class Family:
-    """Maximum entropy policies of a task by rationality, or in a gap by expected utility.
+    """Maximum entropy policies for a utility by rationality, or in a gap by expected utility."""
 
-    `scale` is a typical rationality; in a gap, the initial multiplier.
-    """
+    table: JointOutcomes
+    value: FloatArray  # the utility of each row, [R], in a unit in which it varies by about 1
+    measured: FloatArray  # the policy to be predicted, [K]
+    visits: FloatArray  # the frequency of each context and action, [K]
+    rng: Generator
+    scale: float = 1.0  # a typical rationality; in a gap, the initial multiplier
+    fixed: bool = False  # whether the parameter is the expected utility
 
-    def __init__(
-        self, task: SearchTask, rng: np.random.Generator, scale: float, *, fixed: bool
-    ) -> None:
-        self.task, self.rng, self.scale, self.fixed = task, rng, scale, fixed
+    def evidence(self, policies: FloatArray) -> FloatArray:
+        """Evidence for models [K(, B)], nats, [] or [B]."""
+        return self.table.evidence(self.visits, policies)
+
+    @property
+    def ceiling(self) -> float:
+        """The evidence of the measured policy for itself, nats: no model has more."""
+        return float(self.evidence(self.measured))
+
+    def distance(self, first: PolicyCandidate, second: PolicyCandidate) -> float:
+        """Return the difference of two models where the measured policy goes, in decisions."""
+        visits = self.table.split(self.visits)
+        moves = self.table.split(np.abs(first.policies - second.policies))
+        pairs = zip(visits, moves, strict=True)
+        return sum(float(seen.sum(axis=1) @ moved.sum(axis=1)) / 2 for seen, moved in pairs)
+
+    def candidate(self, b: float, policies: FloatArray) -> PolicyCandidate:
+        """Return policies [K] with what they attain."""
+        utility, entropy = self.table.score(self.value[:, None], policies[:, None])
+        attained = float(utility[0]), float(entropy[0]), float(self.evidence(policies))
+        return PolicyCandidate(policies, b, *attained)
 
     def slack(self, at: float) -> float:
         """Nats within which objectives are equal; b E[U] of a large b has few decimals."""
@@ -210,38 +167,34 @@ class Family:
         top = value.max() - self.slack(at)
         equal = [c for c, v in zip(candidates, value, strict=True) if v >= top]
         equal.sort(key=lambda c: -c.evidence)
-        pool = stacked([c.policies for c in equal])
-        return [equal[i] for i in _distinct(pool, range(len(equal)))][:_KEPT]
+        return [equal[i] for i in _distinct(stacked(equal), range(len(equal)))][:_KEPT]
 
-    def maximise(self, at: Sequence[float], starts: Sequence[Policies]) -> list[Maximisers]:
-        """Return the best that ascents reach at each parameter from its starts, [C, A, n] each."""
+    def maximise(self, at: Sequence[float], starts: Sequence[FloatArray]) -> list[Maximisers]:
+        """Return the best that ascents reach at each parameter from its starts, [K, n] each."""
         # All ascents of all parameters run side by side: one pass over the rows serves many.
-        ends = np.cumsum([s[0].shape[2] for s in starts])
+        ends = np.cumsum([s.shape[1] for s in starts])
         owner = np.repeat(np.asarray(at, dtype=np.float64), np.diff(ends, prepend=0))
-        policies, b = stacked(list(starts)), np.zeros(len(owner))
-        batch = max(1, _BATCH // self.task.table.n_rows)
+        policies, b = np.concatenate(starts, axis=1), np.zeros(len(owner))
+        batch = max(1, _BATCH // len(self.value))
         for begin in range(0, len(owner), batch):
             part = slice(begin, begin + batch)
-            climbed, b[part] = self._ascended(owner[part], [p[..., part] for p in policies])
-            for p, new in zip(policies, climbed, strict=True):
-                p[..., part] = new
+            policies[:, part], b[part] = self._ascended(owner[part], policies[:, part])
         return [
-            self._compared(x, [p[..., begin:end] for p in policies], b[begin:end])
+            self._compared(x, policies[:, begin:end], b[begin:end])
             for x, begin, end in zip(at, [0, *ends], ends, strict=False)
         ]
 
     def _ascended(
-        self, at: FloatArray, policies: Policies, sweeps: int = 0, tolerance: float = _NEAR
-    ) -> tuple[Policies, FloatArray]:
-        table, value = self.task.table, self.task.value[:, None]
+        self, at: FloatArray, policies: FloatArray, sweeps: int = _SWEEPS, tolerance: float = _NEAR
+    ) -> tuple[FloatArray, FloatArray]:
+        table, value = self.table, self.value[:, None]
         if not self.fixed:
-            sweeps = sweeps or _SWEEPS
             return ascend(table, value, at, policies, sweeps=sweeps, tolerance=tolerance)
         b = np.full(len(at), self.scale)
         return ascend(table, value, b, policies, sweeps=_FIXED_SWEEPS, tolerance=1e-5, fixed=at)
 
-    def _compared(self, at: float, climbed: Policies, b: FloatArray) -> Maximisers:
-        utility, entropy = score(self.task.table, self.task.value[:, None], climbed)
+    def _compared(self, at: float, climbed: FloatArray, b: FloatArray) -> Maximisers:
+        utility, entropy = self.table.score(self.value[:, None], climbed)
         close = _CLOSE
         if self.fixed:
             # What a rough end would have, were it to move along its multiplier to u.
@@ -249,104 +202,100 @@ class Family:
             entropy = np.where(np.abs(ahead) <= _AHEAD, entropy + ahead, -np.inf)
         rough = self.objectives(at, utility, entropy)
         if not np.isfinite(rough.max()):
-            return Maximisers([], 0)
-        evidence = self.task.evidence(climbed)
+            return [], 0
+        evidence = self.evidence(climbed)
         order = [int(i) for i in np.flatnonzero(rough >= rough.max() - close)]
         # Among equals the best predictors go first, so that none of them is left out.
         digits = 4 if self.fixed else 6
         order.sort(key=lambda i: (-round(float(rough[i]), digits), -evidence[i]))
         chosen = _distinct(climbed, order)[:_FINISHED]
-        best = self.merge(at, self.polished(at, [p[..., chosen] for p in climbed], b[chosen]))
+        best = self.merge(at, self.polished(at, climbed[:, chosen], b[chosen]))
         if not best:
-            return Maximisers([], 0)
-        if self.fixed:
-            return Maximisers(best, int((rough >= best[0].entropy - close).sum()))
-        return Maximisers(best, int((rough >= rough.max() - 10 * close**2).sum()))
+            return [], 0
+        least = best[0].entropy - close if self.fixed else rough.max() - 10 * close**2
+        return best, int((rough >= least).sum())
 
-    def polished(self, at: float, policies: Policies, b: FloatArray) -> list[PolicyCandidate]:
-        """Stationary policies near others, [C, A, n] each, that are not worse than those."""
-        found = [self._exact(at, column(policies, i), float(b[i])) for i in range(len(b))]
+    def polished(self, at: float, policies: FloatArray, b: FloatArray) -> list[PolicyCandidate]:
+        """Stationary policies near others, [K, n], that are not worse than those."""
+        found = [self._exact(at, policies[:, i].copy(), float(b[i])) for i in range(len(b))]
         left = [i for i, exact in enumerate(found) if exact is None]
         if left and not self.fixed:
             # Newton's method fails where two branches meet, and at infinity.
-            slow = [p[..., left] for p in policies]
-            more, _ = self._ascended(np.full(len(left), at), slow, _MORE_SWEEPS, _SETTLED)
+            slow, start = policies[:, left], np.full(len(left), at)
+            more, _ = self._ascended(start, slow, _MORE_SWEEPS, _SETTLED)
             for k, i in enumerate(left):
-                climbed = column(more, k)
-                found[i] = self._exact(at, climbed, at) or self.task.candidate(at, climbed)
+                climbed = more[:, k].copy()
+                found[i] = self._exact(at, climbed, at) or self.candidate(at, climbed)
         return [exact for exact in found if exact is not None]
 
-    def _exact(self, at: float, policies: Policies, b: float) -> PolicyCandidate | None:
+    def _exact(self, at: float, policies: FloatArray, b: float) -> PolicyCandidate | None:
         """Return the result of Newton's method; None if it fails or goes downhill, to a saddle."""
         if not np.isfinite(b):
             return None
-        task = self.task
-        point = finish(task.table, task.value, b, policies, at if self.fixed else None)
-        if point.residual > (_EXACT if self.fixed else _SETTLED):
+        fixed = at if self.fixed else None
+        point, b, residual = finish(self.table, self.value, b, policies, fixed)
+        if residual > (_EXACT if self.fixed else _SETTLED):
             return None
-        end = task.candidate(point.rationality, point.policies)
+        end = self.candidate(b, point)
         if self.fixed:
             return end
-        before, after = self.objectives_of(at, [task.candidate(at, policies), end])
+        before, after = self.objectives_of(at, [self.candidate(at, policies), end])
         return end if after >= before - self.slack(at) else None
 
     def follow(self, at: float, nearby: Sequence[PolicyCandidate]) -> list[PolicyCandidate]:
         """Return what maximisers at nearby parameters become here; cheap, and may lose the best."""
         if not nearby:
             return []
-        policies = stacked([c.policies for c in nearby])
+        policies = stacked(nearby)
         b = np.array([c.rationality if np.isfinite(c.rationality) else self.scale for c in nearby])
         if not self.fixed:
             b = np.full(len(nearby), at)
             policies, _ = self._ascended(b, policies, _FEW_SWEEPS)
         return self.merge(at, self.polished(at, policies, b))
 
-    def starts(self, at: Sequence[float], n: int) -> list[Policies]:
-        """For each parameter, starts near the measured policy and n random ones."""
-        table = self.task.table
-        parts = [near_measured(table, self.task.measured)]
-        out = [[*parts, random_policies(table, n, self.rng)] if n else parts for _ in at]
+    def starts(self, at: Sequence[float], n: int) -> list[FloatArray]:
+        """For each parameter, starts near the measured policy and n random ones, [K, starts]."""
+        table, measured = self.table, self.measured
+        near = near_measured(table, measured)
+        out = [[near, random_policies(table, n, self.rng)] if n else [near] for _ in at]
         if not self.fixed:
             # Where several policies are equally good, a little additional utility for what the
             # measured policy does decides between them.
             b = np.asarray(at)
             size = np.where(np.isfinite(b) & (b != 0), b, 1.0)
-            taken = sum(table.rows(i, p) for i, p in enumerate(self.task.measured))
-            value = self.task.value[:, None] + _LEAN * np.asarray(taken)[:, None] / size
-            uniform = [np.repeat(p[..., None], len(b), axis=2) for p in table.uniform()]
+            taken = np.sum([measured[place] for place in table.place], axis=0)
+            value = self.value[:, None] + _LEAN * taken[:, None] / size
+            uniform = np.repeat(1.0 / table.choices[:, None], len(b), axis=1)
             lean, _ = ascend(table, value, size, uniform, sweeps=_SWEEPS // 2, tolerance=_NEAR)
-            out = [[column(lean, i), *own] for i, own in enumerate(out)]
-        return [stacked(own) for own in out]
+            out = [[lean[:, [i]], *own] for i, own in enumerate(out)]
+        return [np.concatenate(own, axis=1) for own in out]
 
 
-def _distinct(policies: Policies, order: Sequence[int]) -> list[int]:
+def _distinct(policies: FloatArray, order: Sequence[int]) -> list[int]:
     """Return the columns in an order, without those that repeat an earlier one."""
-    flat = np.concatenate([p.reshape(-1, p.shape[-1]) for p in policies])
     kept: list[int] = []
     for i in order:
-        if not kept or np.abs(flat[:, kept] - flat[:, [i]]).max(axis=0).min() > _SAME:
+        if not kept or np.abs(policies[:, kept] - policies[:, [i]]).max(axis=0).min() > _SAME:
             kept.append(i)
     return kept
 
 
 # --- Curves ---------------------------------------------------------------------------------------
-# A family is followed along its parameter. It may jump, where one branch of maximisers overtakes
-# another, and its evidence jumps too. So values are inserted between neighbours that differ, until
-# they are linked or the jump is located.
+# A family jumps where one branch of maximisers overtakes another. So values are inserted between
+# neighbours that differ, until they are linked or the jump is located.
 
 # Neighbours whose best policies differ by less, in decisions of the measured policy, are linked.
 _LINKED = 0.12
 _ROUNDS, _NODES, _PEAKS, _CONFIRMATIONS = 24, 240, 3, 6
-# Nats by which the evidence of a node is at most improved between its neighbours.
-_HOPE = 0.3
-# Jumps of expected utility below this, in the task's unit, are not gaps.
-_JUMP = 1e-6
+_HOPE = 0.3  # nats by which the evidence of a node is at most improved between its neighbours
+_JUMP = 1e-6  # jumps of expected utility below this, in the family's unit, are not gaps
 # Rationalities in 1 / (largest difference that a decision makes). In games with round numbers
 # branches meet at round numbers, where nothing converges: those are avoided.
 _GRID = 1.0877 * 2.0 ** np.arange(-3, 13)
 _FAR = 2.0**60
 _FIRST_PASS = 2**18
-_GAP_NODES = 7
+# Places inside a gap, denser towards the ends, where the entropy bends most.
+_IN_GAP = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, 8) / 8)
 
 
 class Node(NamedTuple):
@@ -372,18 +321,15 @@ class FamilyCurve:
         values = sorted(set(at).difference(node.at for node in self.nodes))
         if not values:
             return
-        warm = [self._neighbours(x) for x in values]
-        starts = [
-            stacked([own, *(c.policies for c in near)])
-            for own, near in zip(self.family.starts(values, fresh), warm, strict=True)
-        ]
-        for x, ends in zip(values, self.family.maximise(values, starts), strict=True):
-            insort(self.nodes, Node(x, ends.best), key=lambda node: node.at)
-
-    def _neighbours(self, x: float) -> list[PolicyCandidate]:
-        left = [node for node in self.nodes if node.at < x][-1:]
-        right = [node for node in self.nodes if node.at > x][:1]
-        return [c for node in (*left, *right) for c in node.best]
+        warm = []
+        for x in values:
+            left = [node for node in self.nodes if node.at < x][-1:]
+            right = [node for node in self.nodes if node.at > x][:1]
+            warm.append([c for node in (*left, *right) for c in node.best])
+        own = self.family.starts(values, fresh)
+        starts = [stacked(near, first) for near, first in zip(warm, own, strict=True)]
+        for x, (best, _) in zip(values, self.family.maximise(values, starts), strict=True):
+            insort(self.nodes, Node(x, best), key=lambda node: node.at)
 
     def put(self, at: float, candidates: Sequence[PolicyCandidate]) -> None:
         """Add candidates that other starts led to."""
@@ -393,10 +339,8 @@ class FamilyCurve:
 
     def linked(self, left: Node, right: Node) -> bool:
         """Return whether some maximisers of two nodes are nearly the same."""
-        distance = self.family.task.distance
-        return any(
-            distance(p.policies, q.policies) <= _LINKED for p in left.best for q in right.best
-        )
+        distance = self.family.distance
+        return any(distance(p, q) <= _LINKED for p in left.best for q in right.best)
 
     def refine(self) -> None:
         """Insert parameters between neighbours that are not linked."""
@@ -453,7 +397,7 @@ class FamilyCurve:
         near = self.nodes[max(i - 1, 0) : i + 2]
         warm: list[PolicyCandidate] = []  # one of each branch; the node's own first
         for c in (c for node in (self.nodes[i], *near) for c in node.best[:3]):
-            distances = [self.family.task.distance(c.policies, w.policies) for w in warm]
+            distances = [self.family.distance(c, w) for w in warm]
             if min(distances, default=np.inf) > 2 * _LINKED:
                 warm.append(c)
         best, scale = self.nodes[i], self.family.scale
@@ -487,43 +431,29 @@ class FamilyCurve:
         return best
 
     def confirmed(self, restarts: int) -> tuple[PolicyCandidate | None, int]:
-        """Return the best candidate that fresh random starts do not improve on, and how many agree.
-
-        None in a gap where its ends are the best.
-        """
-        family, task = self.family, self.family.task
-        for _ in range(_CONFIRMATIONS):
+        """Return the best candidate, unless an end of a gap, and how many fresh starts agree."""
+        family = self.family
+        for left in reversed(range(_CONFIRMATIONS + 1)):
+            self.refine()
+            self.sharpen(family.ceiling - EQUAL)
             node = self.best()
+            if left == 0:
+                break
             if family.fixed and node.at in (self.nodes[0].at, self.nodes[-1].at):
                 return None, 0
-            fresh = random_policies(task.table, restarts, family.rng)
-            (ends,) = family.maximise([node.at], [fresh])
+            fresh = random_policies(family.table, restarts, family.rng)
+            ((best, agreed),) = family.maximise([node.at], [fresh])
             slack = family.slack(node.at)
-            reached, *others = family.objectives_of(node.at, [node.best[0], *ends.best])
+            reached, *others = family.objectives_of(node.at, [node.best[0], *best])
             if max(others, default=-np.inf) <= reached + slack:
                 agree = max(others, default=-np.inf) >= reached - 10 * slack
-                return node.best[0], ends.agreed if agree else 0
-            self.put(node.at, ends.best)
-            self.refine()
-            self.sharpen(task.ceiling - EQUAL)
-        return (None if family.fixed else self.best().best[0]), 0
-
-
-def curve_of_rationalities(family: Family, restarts: int) -> FamilyCurve:
-    """Return all rationalities of both signs, on a grid that random starts are tried on."""
-    curve = FamilyCurve(family)
-    columns = len(_GRID) * 2 * restarts * family.task.table.n_rows
-    grid = family.scale * _GRID[:: max(1, min(4, round(columns / _FIRST_PASS)))]
-    curve.add([-np.inf, *(-grid), 0.0, *grid, np.inf], restarts)
-    curve.refine()
-    return curve
+                return node.best[0], agreed if agree else 0
+            self.put(node.at, best)
+        return (None if family.fixed else node.best[0]), 0
 
 
 def gaps_of(curve: FamilyCurve) -> list[tuple[Node, Node]]:
-    """Expected utilities that are left out between nodes, or between maximisers of one.
-
-    The ends of each gap are nodes by expected utility.
-    """
+    """Expected utilities left out between nodes, or maximisers of one; nodes by utility as ends."""
     groups: list[tuple[int, list[PolicyCandidate]]] = []
     for i, node in enumerate(curve.nodes):
         for c in sorted(node.best, key=lambda c: c.utility):
@@ -539,46 +469,43 @@ def gaps_of(curve: FamilyCurve) -> list[tuple[Node, Node]]:
     ]
 
 
-def curve_of_gap(
-    task: SearchTask, low: Node, high: Node, restarts: int, family: Family
-) -> FamilyCurve:
-    """Return the expected utilities inside a gap."""
-    slope = (low.best[-1].entropy - high.best[0].entropy) / (high.at - low.at)
-    curve = FamilyCurve(Family(task, family.rng, slope, fixed=True), [low, high])
-    # Denser towards the ends, where the entropy bends most.
-    shares = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, _GAP_NODES + 1) / (_GAP_NODES + 1))
-    curve.add(list(low.at + (high.at - low.at) * shares), restarts)
-    curve.refine()
-    return curve
-
-
 # --- Known utilities ------------------------------------------------------------------------------
-# Decisions that can move less than this share of a utility do not influence it.
-_NO_SAY = 1e-12
+_NO_SAY = 1e-12  # decisions that can move less than this share of a utility do not influence it
 
 
 def search_known(
-    table: JointOutcomes,
-    measured: Policies,
-    visits: Policies,
-    restarts: int,
-    rng: np.random.Generator,
+    table: JointOutcomes, measured: FloatArray, visits: FloatArray, restarts: int, rng: Generator
 ) -> SearchResult:
     """Find the best model for the utility of the table, over all rationalities and gaps."""
-    made = _scaled_task(table, measured, visits, rng)
-    if made is None:
+    family, unit, origin = scaled_family(table, measured, visits, rng)
+    if unit == 0.0:
         return no_say(table)
-    task, unit, origin, scale = made
-    curve = curve_of_rationalities(Family(task, rng, scale, fixed=False), restarts)
-    enough = task.ceiling - EQUAL
-    curve.sharpen(enough)
+    tries = random_policies(table, 32, rng)
+    starts = np.concatenate([tries, near_measured(table, measured)], axis=1)
+    most, least = family.maximise([np.inf, -np.inf], [starts, starts])
+    say = most[0][0].utility - least[0][0].utility
+    if say <= _NO_SAY:
+        return no_say(table)
+    factor = 2.0 ** np.ceil(np.log2(say))
+    value, unit = family.value / factor, float(unit * factor)
+    largest = 0.0  # the largest difference that a decision makes
+    for i in range(len(table.decisions)):
+        prospects = prospects_of(table, value[:, None], tries, i)
+        seen = prospects.mass.min(axis=1) > 0
+        largest = max(largest, float((np.ptp(prospects.paid, axis=1) * seen).max()))
+    family = replace(family, value=value, scale=float(2.0 ** -np.ceil(np.log2(largest))))
+    curve = FamilyCurve(family)
+    columns = len(_GRID) * 2 * restarts * len(value)
+    grid = family.scale * _GRID[:: max(1, min(4, round(columns / _FIRST_PASS)))]
+    curve.add([-np.inf, *(-grid), 0.0, *grid, np.inf], restarts)
     best, agreed = curve.confirmed(restarts)
     assert best is not None
     rationality, note = best.rationality / unit, "a rationality supports it"
     # No model predicts better than the measured policy itself.
-    for low, high in gaps_of(curve) if best.evidence < enough else []:
-        inside = curve_of_gap(task, low, high, restarts, curve.family)
-        inside.sharpen(enough)
+    for low, high in gaps_of(curve) if best.evidence < family.ceiling - EQUAL else []:
+        slope = (low.best[-1].entropy - high.best[0].entropy) / (high.at - low.at)
+        inside = FamilyCurve(replace(family, scale=slope, fixed=True), [low, high])
+        inside.add(list(low.at + (high.at - low.at) * _IN_GAP), restarts)
         found, agreeing = inside.confirmed(restarts)
         if found is not None and found.evidence > best.evidence + EQUAL:
             best, agreed, rationality = found, agreeing, float("nan")
@@ -587,84 +514,40 @@ def search_known(
                 f"the best model's expected utility is in a gap, {ends[0]:.6g} to {ends[1]:.6g}, "
                 f"that no rationality attains"
             )
-    value = max(best.evidence, 0.0)
-    return SearchResult(
-        value=value,
-        rationality=rationality if value > 0.0 else 0.0,
-        utility=unit * best.utility + origin,
-        entropy=best.entropy,
-        policies=best.policies,
-        agreed=agreed,
-        starts=restarts,
-        note=note,
-    )
+    evidence, utility = max(best.evidence, 0.0), unit * best.utility + origin
+    rationality = rationality if evidence > 0.0 else 0.0
+    attained = (evidence, rationality, utility, best.entropy, best.policies)
+    return SearchResult(*attained, agreed, restarts, note)
 
 
-def _scaled_task(
-    table: JointOutcomes, measured: Policies, visits: Policies, rng: np.random.Generator
-) -> tuple[SearchTask, float, float, float] | None:
-    """The task, its unit and origin of utility, and a typical rationality; None if no say."""
+def scaled_family(
+    table: JointOutcomes, measured: FloatArray, visits: FloatArray, rng: Generator
+) -> tuple[Family, float, float]:
+    """The family of a table's utility, its unit (0 for a constant utility) and its origin."""
     # Units are powers of two, so that a change of the utility's unit by one changes no digit.
     utility = table.features[:, 0]
-    origin = 0.5 * float(utility.min() + utility.max())
-    spread = float(np.ptp(utility))
-    if spread == 0.0:
-        return None
-    unit = 2.0 ** np.ceil(np.log2(spread))
-    task = SearchTask(table, (utility - origin) / unit, measured, visits)
-    tries = random_policies(table, 32, rng)
-    starts = stacked([tries, near_measured(table, measured)])
-    ends = Family(task, rng, 1.0, fixed=False).maximise([np.inf, -np.inf], [starts, starts])
-    say = ends[0].best[0].utility - ends[1].best[0].utility
-    if say <= _NO_SAY:
-        return None
-    factor = 2.0 ** np.ceil(np.log2(say))
-    value, largest = task.value / factor, 0.0
-    for i in range(len(tries)):
-        prospects = prospects_of(table, value[:, None], tries, i)
-        seen = prospects.mass.min(axis=1) > 0
-        largest = max(largest, float((np.ptp(prospects.paid, axis=1) * seen).max()))
-    scaled = replace(task, value=value)
-    return scaled, float(unit * factor), origin, float(2.0 ** -np.ceil(np.log2(largest)))
+    origin, spread = 0.5 * float(utility.min() + utility.max()), float(np.ptp(utility))
+    unit = float(2.0 ** np.ceil(np.log2(spread))) if spread > 0 else 0.0
+    return Family(table, (utility - origin) / (unit or 1.0), measured, visits, rng), unit, origin
 
 
 def no_say(table: JointOutcomes) -> SearchResult:
     """Return the result where decisions have no say: the uniform model."""
-    uniform = table.uniform()
-    return SearchResult(
-        value=0.0,
-        rationality=0.0,
-        utility=float(table.expected(uniform)[0]),
-        entropy=float(table.entropy(uniform)),
-        policies=uniform,
-        agreed=0,
-        starts=0,
-        note="the decisions have no say in the utility",
-        rank=0,
-    )
+    uniform, note = 1.0 / table.choices, "the decisions have no say in the utility"
+    utility = float(table.expected(uniform)[0])
+    return SearchResult(0.0, 0.0, utility, table.maximum, uniform, 0, 0, note, rank=0)
 
 
 def planned_evidence(
-    table: JointOutcomes,
-    measured: Policies,
-    rationality: float,
-    *,
-    restarts: int,
-    rng: np.random.Generator,
+    table: JointOutcomes, measured: FloatArray, rationality: float, restarts: int, rng: Generator
 ) -> float:
-    """How well the policies of a known utility at a known rationality predict a policy, nats.
-
-    Of equally good plans the best predictor counts. The rationality is in 1 / units of the utility,
-    of either sign or infinite; there are twice as many random starts as `restarts`.
-    """
-    value = table.features[:, 0]
-    spread = float(np.ptp(value))
-    if rationality == 0.0 or spread == 0.0:
+    """How well policies of a known utility at a rationality (1 / its units) predict one, nats."""
+    visits = table.frequencies(table.visits(measured))
+    family, unit, _ = scaled_family(table, measured, visits, rng)
+    if rationality == 0.0 or unit == 0.0:
         return 0.0
-    # A power of two, so that no digit of the rationality changes.
-    unit = 2.0 ** float(np.ceil(np.log2(spread)))
-    value = (value - 0.5 * (value.min() + value.max())) / unit
-    task = SearchTask(table, value, measured, [v / v.sum() for v in table.visits(measured)])
-    starts = [random_policies(table, 2 * restarts, rng), near_measured(table, measured)]
-    family = Family(task, rng, 1.0, fixed=False)
-    return family.maximise([rationality * unit], [stacked(starts)])[0].best[0].evidence
+    # Of equally good plans the best predictor counts.
+    random = random_policies(table, 2 * restarts, rng)
+    starts = np.concatenate([random, near_measured(table, measured)], axis=1)
+    ((best, _),) = family.maximise([rationality * unit], [starts])
+    return best[0].evidence

@@ -1,17 +1,14 @@
 """Sensitivity of goal-directedness to the choice of targets.
 
-MEG depends on the variables that it is measured with respect to. The table answers by trying them
-all. Two facts of the graph save work and make the table readable:
-
-* if the decisions are d-separated from T given S, then MEG_T <= MEG_S (Theorem 4.1);
-* if S is a part of T, then MEG_S <= MEG_T, so with the first both are equal.
+Two facts of the graph save work and make the table readable: if the decisions are d-separated from
+T given S, then MEG_T <= MEG_S (Theorem 4.1); if S is a part of T, then MEG_S <= MEG_T.
 
 Source: MEG paper (NeurIPS 2024), Definition 4.4, Theorem 4.1, section 7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from typing import Any
@@ -22,7 +19,6 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._files import JsonFields
 from goalmeter._names import listed
 from goalmeter.causal.contexts import neutral_network
-from goalmeter.causal.graph import bayes_ball
 from goalmeter.meg.causal.result import DecisionQuery, Do, Goal, Model, Names, ask
 from goalmeter.meg.causal.utilities import measure
 from goalmeter.meg.linear import TOLERANCE
@@ -30,10 +26,8 @@ from goalmeter.meg.result import json_number
 from goalmeter.report.numbers import general, nats, nats_of_search, number, percent, rationality
 from goalmeter.report.tables import data_frame, html_table
 
-# More sets than this take too long to be what was meant.
-MAX_SETS = 20_000
-# More sets than these are not written out in a cell.
-_SETS_IN_A_CELL = 2
+MAX_SETS = 20_000  # more sets take too long to be what was meant
+_SETS_IN_A_CELL = 2  # sets that are written out in a cell
 # Fields of a row that are those of its result.
 _MEASURED = (
     *("targets", "value", "upper_bound", "maximum", "fraction", "rationality", "goal", "recall"),
@@ -47,35 +41,23 @@ def set_text(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class SensitivityRow(JsonFields):
-    """MEG towards one set of targets.
+    """MEG towards one set of targets."""
 
-    Attributes:
-        targets: the set, in the model's order.
-        value: nats.
-        upper_bound: proven bound, nats.
-        maximum: what a fully predictable agent would score, nats.
-        fraction: value / maximum.
-        rationality: of the best utility.
-        goal: the best utility.
-        recall: "single", "sufficient" or "insufficient" (a search).
-        at_most: smallest sets S of the table that separate the decisions from these targets:
-            MEG towards them is at least as high (Theorem 4.1, pseudo-terminal goals).
-        equal_to: the part of the targets that separates the decisions from the rest, so that
-            both have the same MEG; None where the value was worked out for this set itself.
-        note: what a reader of the number needs.
-    """
-
-    targets: Names
-    value: float
-    upper_bound: float
-    maximum: float
-    fraction: float
-    rationality: float
-    goal: Goal | None
-    recall: str
-    at_most: tuple[Names, ...]
-    equal_to: Names | None
-    note: str
+    targets: Names  # the set, in the model's order
+    value: float  # nats
+    upper_bound: float  # proven, nats
+    maximum: float  # what a fully predictable agent would score, nats
+    fraction: float  # value / maximum
+    rationality: float  # of the best utility
+    goal: Goal | None  # the best utility
+    recall: str  # "single", "sufficient" or "insufficient" (a search)
+    # Smallest sets S of the table that separate the decisions from these targets: MEG towards them
+    # is at least as high (Theorem 4.1, pseudo-terminal goals).
+    at_most: tuple[Names, ...] = ()
+    # The part of the targets that separates the decisions from the rest, so that both have the same
+    # MEG; None where the value was worked out for this set itself.
+    equal_to: Names | None = None
+    note: str = ""  # what a reader of the number needs
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -92,33 +74,15 @@ class SensitivityRow(JsonFields):
 
 
 @dataclass(frozen=True)
-class Sensitivity:
-    """MEG of the same decisions towards every candidate set, the highest first.
-
-    Attributes:
-        decisions: the candidate decisions.
-        do: the intervention under which the policy was measured.
-        rows: one for each set.
-    """
+class Sensitivity(JsonFields):
+    """MEG of the same decisions towards every candidate set, the highest first."""
 
     decisions: Names
-    do: dict[str, object]
+    do: dict[str, object]  # the intervention under which the policy was measured
     rows: tuple[SensitivityRow, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the table as JSON values."""
-        return {
-            "decisions": list(self.decisions),
-            "do": dict(self.do),
-            "rows": [row.to_json() for row in self.rows],
-        }
-
     def to_pandas(self) -> Any:
-        """Return the table as a pandas data frame, one row a set of targets.
-
-        Columns: `targets` (text), `meg`, `upper_bound`, `maximum` in nats, `fraction`,
-        `rationality`, `recall`, `at_most` and `equal_to` (texts, Theorem 4.1), and `note`.
-        """
+        """Return the table as a pandas data frame, one row a set of targets; sets are texts."""
         records = []
         for row in self.rows:
             texts = {
@@ -177,30 +141,11 @@ def sensitivity(
     """MEG of the decisions towards every set of up to `up_to` targets that they can influence.
 
     A set counts if the decisions influence some variable in it; the others may be what the
-    decisions see, such as an instruction.
-
-    Args:
-        model: a `CausalBayesianNetwork` or an `InfluenceDiagram`.
-        decisions: the candidate decisions; a diagram has its own.
-        up_to: size of the largest sets, at least 1.
-        among: the candidate targets; default every variable that is not a decision.
-        do: an intervention, {variable: state}, under which the policy is measured.
-        tolerance: nats at which an optimum counts as certified.
-        restarts: of a search, where one is needed.
-        rng: of the searches; default seed 0.
-        progress: called as progress(sets done, sets in all).
+    decisions see, such as an instruction. Candidates are `among`, by default every variable that is
+    not a decision; progress(sets done, sets in all) is called before each set. Other arguments are
+    those of `goalmeter.meg.targets`.
 
     Source: MEG paper (NeurIPS 2024), section 7 ("Choice of variables"), Theorem 4.1.
-
-    Example: the mouse's own position does not matter to it, the cheese does.
-        >>> from goalmeter.demo.mouse import example_1
-        >>> print(sensitivity(example_1(0.8), ["D"]))
-        MEG of D towards ...
-          T     0.192745 nats, 27.8% of 0.693147  ≤ {S, M}
-          S, M  0.192745 nats, 27.8% of 0.693147
-          S, T  0.192745 nats, 27.8% of 0.693147  ≤ {S, M}
-          M, T  0.192745 nats, 27.8% of 0.693147  ≤ {S, M}
-          M     0.000000 nats, 0.0% of 0.693147
     """
     query = ask(model, decisions, do)
     network = query.network
@@ -213,7 +158,7 @@ def sensitivity(
         among = [x for x in network.variables if x not in query.decisions]
     candidates = sorted(query.towards(among).targets, key=network.variables.index)
     sets = _sets(query, candidates, up_to)
-    separation = _Separation(query, sets)
+    part_of, above = _separations(query, sets)
     neutral = neutral_network(network, query.decisions)
     neutral.elimination.prepare({x for names in sets for x in (*names, *query.decisions)})
     seed = int((np.random.default_rng(0) if rng is None else rng).integers(2**32))
@@ -221,15 +166,15 @@ def sensitivity(
     for done, names in enumerate(sets):
         if progress is not None:
             progress(done, len(sets))
-        whole = separation.part_that_says_all(names)
-        above = separation.pseudo_terminal(names)
-        if whole is not None:
-            part = rows[whole].equal_to or whole
+        if names in part_of:
+            same = rows[part_of[names]]
+            part = same.equal_to or same.targets
             note = (
                 f"equal to MEG towards {listed(part)}, which separates the decisions from the rest"
             )
-            changes: dict[str, Any] = {"targets": names, "at_most": above, "equal_to": part}
-            rows[names] = replace(rows[whole], note=note, **changes)
+            rows[names] = replace(
+                same, targets=names, at_most=above[names], equal_to=part, note=note
+            )
             continue
         # Every row gets a generator of its own, so that its number does not depend on the others.
         result = measure(
@@ -238,9 +183,9 @@ def sensitivity(
             restarts=restarts,
             rng=np.random.default_rng(seed),
         )
-        measured: dict[str, Any] = {name: getattr(result, name) for name in _MEASURED}
+        measured = {name: getattr(result, name) for name in _MEASURED}
         note = "; ".join(result.notes)
-        rows[names] = SensitivityRow(**measured, at_most=above, equal_to=None, note=note)
+        rows[names] = SensitivityRow(**measured, at_most=above[names], note=note)
     # Values that differ by less than they are certified to are equal: small sets come first.
     ordered = sorted(rows.values(), key=lambda row: -round(row.value / tolerance))
     return Sensitivity(query.decisions, query.do, tuple(ordered))
@@ -265,47 +210,33 @@ def _sets(query: DecisionQuery, candidates: Sequence[str], up_to: int) -> list[N
     return sets
 
 
-# Sets of variables are whole numbers, a bit a variable: there may be many pairs of sets.
-class _Separation:
-    """What d-separation says about the sets of the table."""
-
-    def __init__(self, query: DecisionQuery, sets: Sequence[Names]) -> None:
-        network = query.network
-        self._bit = {x: 1 << i for i, x in enumerate(network.variables)}
-        parents = {x: network.parents(x) for x in network.variables}
-        children = {x: network.children(x) for x in network.variables}
-        self._mask = {names: self._bits(names) for names in sets}
-        # Variables that the decisions are connected with, given each set.
-        self._connected = {
-            names: self._bits(bayes_ball(parents, children, query.decisions, names).connected)
-            for names in sets
-        }
-
-    def _bits(self, names: Iterable[str]) -> int:
-        return sum(self._bit[x] for x in names)
-
-    def part_that_says_all(self, names: Names) -> Names | None:
-        """Return a smaller set within `names` that separates the decisions from the rest of it."""
-        for size in range(1, len(names)):
-            for part in combinations(names, size):
-                connected = self._connected.get(part)
-                if connected is not None and not connected & self._mask[names]:
-                    return part
-        return None
-
-    def pseudo_terminal(self, names: Names) -> tuple[Names, ...]:
-        """Return the smallest other sets S with D _|_ names | S that do not contain `names`."""
-        target = self._mask[names]
-        sets: list[Names] = []
-        covered: list[int] = []
-        for separating, connected in self._connected.items():
-            if connected & target:
-                continue
-            mask = self._mask[separating]
+def _separations(
+    query: DecisionQuery, sets: Sequence[Names]
+) -> tuple[dict[Names, Names], dict[Names, tuple[Names, ...]]]:
+    """What d-separation says about sets, the smallest first, D being the decisions."""
+    # The smaller set within a set that separates D from the rest of it, where there is one; and the
+    # smallest other sets that separate D from a set and do not contain it.
+    network = query.network
+    # Sets of variables are whole numbers, a bit a variable: there may be many pairs of sets.
+    bit = {x: 1 << i for i, x in enumerate(network.variables)}
+    mask = {names: sum(bit[x] for x in names) for names in sets}
+    connected = {}  # variables that the decisions are connected with, given each set
+    for names in sets:
+        ball = network.ball(query.decisions, names)
+        connected[names] = sum(bit[x] for x in ball.connected)
+    part_of: dict[Names, Names] = {}
+    above: dict[Names, tuple[Names, ...]] = {}
+    for names, target in mask.items():
+        smaller = (part for size in range(1, len(names)) for part in combinations(names, size))
+        part = next((p for p in smaller if p in mask and not connected[p] & target), None)
+        if part is not None:
+            part_of[names] = part
+        found: dict[Names, int] = {}
+        for separating, own in mask.items():
             # A set that is only a part of the names is equal to them; one that contains them, or
             # contains a set that was found before (sets come smallest first), is no news.
-            news = target & mask != target and target & mask != mask
-            if news and not any(mask & smaller == smaller for smaller in covered):
-                sets.append(separating)
-                covered.append(mask)
-        return tuple(sets)
+            news = not connected[separating] & target and target & own not in (own, target)
+            if news and not any(own & other == other for other in found.values()):
+                found[separating] = own
+        above[names] = tuple(found)
+    return part_of, above

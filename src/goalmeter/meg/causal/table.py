@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -17,8 +16,8 @@ from goalmeter.causal.contexts import DecisionProcess
 from goalmeter.causal.diagram import Utility
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.meg.behaviour import LinearClass
-from goalmeter.meg.causal.result import DecisionQuery, Do, Goal, Model, TableMeg, ask, in_model
-from goalmeter.meg.causal.utilities import goal_of, payments, span_of
+from goalmeter.meg.causal.result import DecisionQuery, Do, Model, TableMeg, ask, in_model
+from goalmeter.meg.causal.utilities import payments, span_of
 from goalmeter.meg.likelihood import TrajectoryGroup
 from goalmeter.meg.result import FLOORED, TrajectoryMeg
 from goalmeter.meg.trajectories import ResamplingOptions, check_options, estimate
@@ -28,7 +27,7 @@ from goalmeter.tabular.policies import Rewards
 from goalmeter.tabular.trajectories import Trajectories
 
 if TYPE_CHECKING:
-    from goalmeter.meg.causal.outcomes import JointOutcomes, Policies
+    from goalmeter.meg.causal.outcomes import JointOutcomes
     from goalmeter.meg.causal.search import SearchResult
 
 
@@ -45,31 +44,14 @@ def from_table(
 ) -> TableMeg:
     """MEG of the policy behind observed outcomes; the model gives the world, not the policy.
 
-    Args:
-        model: a `CausalBayesianNetwork` or an `InfluenceDiagram`; its CPDs of the decisions are
-            not used.
-        decisions: the candidate decisions; a diagram has its own.
-        data: one row an independent outcome: a pandas or polars frame, {column: values}, or the
-            path of a CSV file. Columns: the decisions and what they observe; others are not
-            looked at.
-        targets: the variables that the utility may read (Definition 4.4); or
-        utility: a known utility, as in `causal_utility`; one of the two, unless the model is a
-            diagram with utilities of its own.
-        do: an intervention, {variable: state}, under which the outcomes were observed.
-        restarts: of the search, where one is needed: without sufficient recall.
-        confidence: nominal coverage of the interval, default 0.95.
-        resamples: bootstrap samples, default 2000.
-        folds: parts that rows are split into for the held-out value, default 5.
-        rng: source of randomness for resamples, folds and the search; default seed 0.
+    Each row of the data is an independent outcome: a pandas or polars frame, {column: values}, or
+    the path of a CSV file, with columns for the decisions and what they observe. The model's CPDs
+    of the decisions are not used. `restarts` are those of the search without sufficient recall;
+    `confidence` (0.95), `resamples` (2000), `folds` (5) and `rng` those of `from_trajectories`;
+    other arguments are as in `under_interventions`.
 
-    Returns:
-        A `TableMeg`: raw and corrected value, interval, test of rationality 0, held-out value.
-
-    Raises:
-        InvalidTrajectoryError: a missing column, a value that is no state, or a row that the
-            model cannot produce.
-        InvalidParameterError: decisions that influence nothing, or options out of range.
-        InvalidFileError: a CSV file that cannot be read.
+    The result has a raw and a corrected value, an interval, a test of rationality 0 and a held-out
+    value.
 
     Source: MEG paper (NeurIPS 2024), section 3 (expectations replaced by averages).
 
@@ -92,7 +74,11 @@ def from_table(
     rows = _rows(process, query.network, data)
     span = None
     if isinstance(query.goal, Utility):
-        goals = _one_utility(query, query.goal)
+        # A class of one weight, its rationality in a unit of its own.
+        paid = payments(process, query.goal)
+        rewards, (unit,) = Rewards(paid.T[None, :, :, None], 1.0).normalised()
+        matrix = np.ascontiguousarray(rewards.array.reshape(-1, 1))
+        goals = LinearClass((1, *paid.T.shape), matrix, 1.0, query.name, float(unit))
     else:
         span = span_of(process, process.indicators(), query.name)
         goals = span.utilities
@@ -100,42 +86,47 @@ def from_table(
     levels = tuple(d.level for d in process.decisions)
     group = TrajectoryGroup(process.mdp, rows, goals, process.log_uniform, levels)
     estimated, weights = estimate([group], known=span is None, **resampling)
-    best: Goal | None = None
-    method = estimated.method
-    if span is not None:
-        best, scale = goal_of(query, span, span.weights(weights))
-        if np.isfinite(estimated.rationality):
-            estimated = replace(estimated, rationality=scale)
-        if query.recall.kind == "single":
-            # With one decision the likelihood is concave in the weights.
-            method = method.replace(" (a local maximum)", "")
     shares = {d.name: float(estimated.by_state[d.states].sum()) for d in process.decisions}
     fields = {name: getattr(estimated, name) for name in TrajectoryMeg.__dataclass_fields__}
-    fields |= {"method": method, "utility": None}
-    return TableMeg(**(fields | in_model(query, shares)), goal=best)
-
-
-def _one_utility(query: DecisionQuery, utility: Utility) -> LinearClass:
-    """Return a known utility as a class of one weight, its rationality in a unit of its own."""
-    mdp, paid = query.process.mdp, payments(query.process, utility)
-    rewards, unit = Rewards(paid.T[None, :, :, None], 1.0).normalised()
-    matrix = np.ascontiguousarray(rewards.array.reshape(-1, 1))
-    return LinearClass((1, mdp.n_actions, mdp.n_states), matrix, 1.0, query.name, float(unit[0]))
+    fields |= {"utility": None} | in_model(query, shares)
+    if span is not None:
+        shown, scale = span.shown(span.weights(weights))
+        fields["goal"] = query.goal_of(shown)
+        if np.isfinite(estimated.rationality):
+            fields["rationality"] = scale
+        if query.recall.kind == "single":
+            # With one decision the likelihood is concave in the weights.
+            fields["method"] = estimated.method.replace(" (a local maximum)", "")
+    return TableMeg(**fields)
 
 
 def _rows(process: DecisionProcess, network: CausalBayesianNetwork, data: Any) -> Trajectories:
     """Return the table as contexts and actions of each decision, checked against the model."""
     columns = _columns(network, [x for d in process.decisions for x in (*d.observed, d.name)], data)
-    contexts = [_places(network, d.observed, columns) for d in process.decisions]
-    states = [c + d.states.start for c, d in zip(contexts, process.decisions, strict=True)]
-    actions = [columns[d.name] for d in process.decisions]
-    rows = Trajectories(np.stack(states, axis=1), np.stack(actions, axis=1))
-    _check_possible(process, network, rows)
-    return rows
+    states = {
+        d.name: d.states.start + _places(network, d.observed, columns) for d in process.decisions
+    }
+    # Refuse rows in which a decision sees what it cannot see after what was done before it.
+    for d in process.decisions:
+        if d.previous is None:
+            chance = process.mdp.initial[states[d.name]]
+        else:
+            before = states[d.previous], columns[d.previous]
+            chance = process.mdp.transition.probability(*before, states[d.name])
+        if (chance <= 0).any():
+            row = int(np.argmax(chance <= 0))
+            seen = ", ".join(f"{x} = {network.domain(x)[columns[x][row]]}" for x in d.observed)
+            raise InvalidTrajectoryError(
+                f"row {row} of the table has {seen} at {d.name!r}, which has probability 0 in the "
+                f"model{f' after what was done at {d.previous!r}' if d.previous else ''}; mend the "
+                f"row, or the model's CPDs"
+            )
+    actions = [columns[name] for name in states]
+    return Trajectories(np.stack(list(states.values()), axis=1), np.stack(actions, axis=1))
 
 
 def _places(
-    network: CausalBayesianNetwork, names: Sequence[str], columns: dict[str, IntArray]
+    network: CausalBayesianNetwork, names: Sequence[str], columns: Mapping[str, IntArray]
 ) -> IntArray:
     """The joint value of some variables in each row, as a number, the last variable fastest."""
     place = np.zeros_like(next(iter(columns.values())))
@@ -144,83 +135,39 @@ def _places(
     return place
 
 
-def _check_possible(
-    process: DecisionProcess, network: CausalBayesianNetwork, rows: Trajectories
-) -> None:
-    """Refuse rows in which a decision sees what it cannot see after what was done before it."""
-    place = {d.name: i for i, d in enumerate(process.decisions)}
-    # With sufficient recall a decision follows at most one other.
-    before = {after: d.name for d in process.decisions for after in d.following}
-    for i, d in enumerate(process.decisions):
-        previous = before.get(d.name)
-        if previous is None:
-            chance = process.mdp.initial[rows.states[:, i]]
-        else:
-            k = place[previous]
-            chance = process.mdp.transition.probability(
-                rows.states[:, k], rows.actions[:, k], rows.states[:, i]
-            )
-        if (chance <= 0).any():
-            row = int(np.argmax(chance <= 0))
-            context = process.contexts(d)[rows.states[row, i] - d.states.start]
-            seen = ", ".join(f"{x} = {v}" for x, v in zip(d.observed, context, strict=True))
-            raise InvalidTrajectoryError(
-                f"row {row} of the table has {seen} at {d.name!r}, which has probability 0 in the "
-                f"model{f' after what was done at {previous!r}' if previous else ''}; mend the "
-                f"row, or the model's CPDs"
-            )
-
-
 # --- Without sufficient recall --------------------------------------------------------------------
 # The frequencies of contexts and actions in the rows take the place of those of the model's policy,
 # and the conditional frequencies that of the policy.
 
 # The searches for the held-out value use this fraction of the restarts, and at least so many.
 _PART, _SEARCHED_FEW = 3, 4
-# Rows whose evidence differs by less, in nats, give the same.
-_ALIKE = 1e-9
+_ALIKE = 1e-9  # rows whose evidence differs by less, in nats, give the same
 
 
-@dataclass(frozen=True, eq=False)
 class _ObservedRows:
-    """What decisions saw and did in some rows: context * actions + action of each, [N, decisions].
+    """What decisions saw and did in some rows, as the places of a `JointOutcomes`: [N] each."""
 
-    As the places of an `JointOutcomes`.
-    """
+    def __init__(self, table: JointOutcomes, places: IntArray) -> None:
+        self.table, self.places = table, places
+        self.visits = np.bincount(places.ravel(), minlength=len(table.choices)) / len(places)
+        # The conditional frequencies, [K]; uniform where nothing was seen.
+        total = table.sums(self.visits)
+        seen = np.where(total > 0, self.visits, 1.0)
+        self.policies = np.asarray(seen / np.where(total > 0, total, table.choices))
 
-    table: JointOutcomes
-    places: IntArray
+    def fit(self, restarts: int, rng: np.random.Generator) -> SearchResult:
+        """Search for the best model of the rows."""
+        # Only here, because the search brings SciPy's optimisers along.
+        from goalmeter.meg.causal.insufficient_recall import search
 
-    def __len__(self) -> int:
-        return len(self.places)
+        return search(self.table, self.policies, visits=self.visits, restarts=restarts, rng=rng)
 
-    def visits(self) -> Policies:
-        """Return the share of the rows with each context and action, [C, A] for each decision."""
-        table, n = self.table, len(self)
-        return [
-            np.bincount(place, minlength=c * a).reshape(c, a) / n
-            for place, c, a in zip(self.places.T, table.contexts, table.actions, strict=True)
-        ]
-
-    def policies(self) -> Policies:
-        """The conditional frequencies, [C, A] for each decision; uniform where nothing was seen."""
-        out = []
-        for visits in self.visits():
-            total = visits.sum(axis=1, keepdims=True)
-            out.append(
-                np.where(total > 0, visits, 1.0) / np.where(total > 0, total, visits.shape[1])
-            )
-        return out
-
-    def evidence(self, model: Policies, *, mix: float = 0.0) -> FloatArray:
-        """sum_i log(model_i / uniform) of each row, nats: [N].
-
-        With `mix` the model is mixed with that share of the uniform one, decision by decision.
-        """
-        out = np.zeros(len(self))
-        for place, policy, a in zip(self.places.T, model, self.table.actions, strict=True):
+    def evidence(self, model: FloatArray, *, mix: float = 0.0) -> FloatArray:
+        """sum_i log(model_i / uniform) of each row, nats: [N]; of a model mixed with uniform."""
+        out = np.zeros(len(self.places))
+        for place in self.places.T:
             with np.errstate(divide="ignore"):
-                out += np.log((1.0 - mix) * policy.reshape(-1)[place] * a + mix)
+                out += np.log((1.0 - mix) * model[place] * self.table.choices[place] + mix)
         return out
 
 
@@ -234,61 +181,22 @@ def _searched(
     folds: int = 5,
     rng: np.random.Generator | None = None,
 ) -> TableMeg:
-    """MEG of the policy behind observed outcomes, by search.
+    """MEG of the policy behind observed outcomes, by search."""
+    from scipy.stats import chi2
 
-    With e_i the evidence of row i for the model found and k fitted coordinates, the maximised
-    average exceeds the truth by k / (2 n) to first order: the well-specified case of what
-    `from_trajectories` takes off.
-    """
-    # Only here, because the search brings SciPy's optimisers along.
-    from goalmeter.meg.causal.insufficient_recall import fields_of, search
+    from goalmeter.meg.causal.insufficient_recall import fields_of
     from goalmeter.meg.causal.outcomes import joint_outcomes
 
     rng = check_options(folds, resamples, rng)
     assert query.goal is not None
     table = joint_outcomes(query.network, query.recall.decisions, query.goal)
-
-    def fit(rows: _ObservedRows, restarts: int) -> SearchResult:
-        return search(table, rows.policies(), visits=rows.visits(), restarts=restarts, rng=rng)
-
     seen = _observed_rows(table, query.network, data)
-    n = len(seen)
-    result = fit(seen, restarts)
-    fields = fields_of(query, table, seen.visits(), seen.policies(), result)
-    inference = _infer(seen, result, confidence, resamples, rng, float(fields["maximum"]))
-    notes = [
-        *fields.pop("notes"),
-        f"the interval holds the model that was found fixed, and takes k / (2 n) for its bias, as "
-        f"the test takes k degrees of freedom, with k = {result.rank} for what was fitted",
-    ]
-    if n == 1:
-        notes.append("one row supports no interval and no held-out value")
-    elif n < FEWEST:
-        notes.append(f"fewer than {FEWEST} rows support no interval: it is 0 to the maximum")
-    elif result.value > 0 and np.ptp(seen.evidence(result.policies)) <= _ALIKE:
-        notes.append(
-            "every row gives the same evidence, so there is no spread to judge by; kinds of "
-            "behaviour not seen in n rows may still make up 3 / n of them, and the interval says "
-            "how far that many could mislead"
-        )
-    if inference["unfloored"] < 0:
-        notes.append(FLOORED)
-    outside = _held_out(seen, fit, min(folds, n), max(restarts // _PART, _SEARCHED_FEW), rng)
-    return TableMeg(**fields, **inference, n=n, held_out=outside, notes=tuple(notes))
-
-
-def _infer(
-    seen: _ObservedRows,
-    result: SearchResult,
-    confidence: float,
-    resamples: int,
-    rng: np.random.Generator,
-    maximum: float,
-) -> dict[str, Any]:
-    """Correct, bound and test a fit: fields of a `TrajectoryMeg`."""
-    from scipy.stats import chi2
-
-    n, k = len(seen), result.rank
+    result = seen.fit(restarts, rng)
+    fields = fields_of(query, table, seen.visits, seen.policies, result)
+    # With e_i the evidence of row i for the model found and k fitted coordinates, the maximised
+    # average exceeds the truth by k / (2 n) to first order: the well-specified case of what
+    # `from_trajectories` takes off.
+    n, k = len(seen.places), result.rank
     bias = k / (2 * n)
     unfloored = result.value - bias
     corrected = max(unfloored, 0.0)
@@ -296,33 +204,48 @@ def _infer(
     # A model fitted anew would gain as much in each sample, on average, as this one has gained.
     replicates = resample_weights(n, resamples, rng) @ evidence + bias
     ends = percentile_interval(replicates, bias, n, confidence)
-    bounds = (0.0, max(maximum, result.value))
+    bounds = (0.0, max(float(fields["maximum"]), result.value))
     low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
     statistic = 2 * n * result.value
     p_value = float(chi2.sf(statistic, k)) if k else 1.0
     # Indistinguishable from the reference at this level, so 0 is among the credible values.
     low = 0.0 if p_value > 1.0 - confidence else low
-    return {
-        "corrected": corrected,
-        "unfloored": unfloored,
-        "standard_error": float(evidence.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
-        "interval": (low, max(high, corrected)),
-        "confidence": confidence,
-        "likelihood_ratio": statistic,
-        "degrees_of_freedom": float(k),
-        "p_value": p_value,
-    }
+    notes = [
+        *fields.pop("notes"),
+        f"the interval holds the model that was found fixed, and takes k / (2 n) for its bias, as "
+        f"the test takes k degrees of freedom, with k = {k} for what was fitted",
+    ]
+    if n == 1:
+        notes.append("one row supports no interval and no held-out value")
+    elif n < FEWEST:
+        notes.append(f"fewer than {FEWEST} rows support no interval: it is 0 to the maximum")
+    elif result.value > 0 and np.ptp(evidence) <= _ALIKE:
+        notes.append(
+            "every row gives the same evidence, so there is no spread to judge by; kinds of "
+            "behaviour not seen in n rows may still make up 3 / n of them, and the interval says "
+            "how far that many could mislead"
+        )
+    if unfloored < 0:
+        notes.append(FLOORED)
+    return TableMeg(
+        **fields,
+        n=n,
+        corrected=corrected,
+        unfloored=unfloored,
+        standard_error=float(evidence.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
+        interval=(low, max(high, corrected)),
+        confidence=confidence,
+        likelihood_ratio=statistic,
+        degrees_of_freedom=float(k),
+        p_value=p_value,
+        held_out=_held_out(seen, min(folds, n), max(restarts // _PART, _SEARCHED_FEW), rng),
+        notes=tuple(notes),
+    )
 
 
-def _held_out(
-    seen: _ObservedRows,
-    fit: Callable[[_ObservedRows, int], SearchResult],
-    folds: int,
-    restarts: int,
-    rng: np.random.Generator,
-) -> float:
+def _held_out(seen: _ObservedRows, folds: int, restarts: int, rng: np.random.Generator) -> float:
     """Cross-fitted evidence, nats a row; NaN if there are too few to split."""
-    n, decisions = len(seen), len(seen.table.decisions)
+    n, decisions = seen.places.shape
     if n < 2:
         return float("nan")
     fold = rng.permutation(n) % folds
@@ -331,8 +254,8 @@ def _held_out(
         train, test = (_ObservedRows(seen.table, seen.places[at]) for at in (fold != k, fold == k))
         # Mixed with a little of the uniform model, so that a row which the fit rules out costs
         # something finite: the less, the more rows the fit has seen.
-        mix = 1.0 / (len(train) * decisions + 1)
-        total += float(test.evidence(fit(train, restarts).policies, mix=mix).sum())
+        mix = 1.0 / (len(train.places) * decisions + 1)
+        total += float(test.evidence(train.fit(restarts, rng).policies, mix=mix).sum())
     return total / float(n)
 
 
@@ -342,17 +265,20 @@ def _observed_rows(
     """Return the rows as contexts and actions of each decision, checked against the model."""
     families = [(*network.parents(d), d) for d in table.decisions]
     columns = _columns(network, [x for family in families for x in family], data)
-    places = np.stack([_places(network, family, columns) for family in families], axis=1)
-    possible = set(map(tuple, np.stack(table.place, axis=1).tolist()))
-    known = np.array([place in possible for place in map(tuple, places.tolist())])
-    if not known.all():
-        row = int(np.argmin(known))
+    places = [
+        at.start + _places(network, family, columns)
+        for at, family in zip(table.slices, families, strict=True)
+    ]
+    possible = set(zip(*(place.tolist() for place in table.place), strict=True))
+    known = [row in possible for row in zip(*(place.tolist() for place in places), strict=True)]
+    if not all(known):
+        row = known.index(False)
         values = ", ".join(f"{x} = {network.domain(x)[at[row]]}" for x, at in columns.items())
         raise InvalidTrajectoryError(
             f"row {row} of the table has {values}, which has probability 0 in the model whatever "
             f"the decisions {listed(table.decisions)} are; mend the row, or the model's CPDs"
         )
-    return _ObservedRows(table, places)
+    return _ObservedRows(table, np.stack(places, axis=1))
 
 
 # --- Table columns --------------------------------------------------------------------------------
@@ -360,7 +286,23 @@ def _columns(
     network: CausalBayesianNetwork, names: Sequence[str], data: Any
 ) -> dict[str, IntArray]:
     """Return the states of some variables in every row of a table, as indices, [N] each."""
-    columns = {x: _indices(network, x, _column(data, x)) for x in dict.fromkeys(names)}
+    if isinstance(data, (str, Path)):
+        data = _read_csv(data)
+    head = list(data) if isinstance(data, Mapping) else list(getattr(data, "columns", []))
+    if not head:
+        raise InvalidTrajectoryError(
+            f"the table is {type(data).__name__}, expected a pandas or polars frame, "
+            f"{{column: values}}, or the path of a CSV file"
+        )
+    columns: dict[str, IntArray] = {}
+    for x in dict.fromkeys(names):
+        if head.count(x) > 1:
+            raise InvalidTrajectoryError(
+                f"the table has {head.count(x)} columns named {x!r}, expected each name once"
+            )
+        if x not in head:
+            raise unknown_name(x, head, "the table's column", InvalidTrajectoryError)
+        columns[x] = _indices(network, x, list(data[x]))
     lengths = {len(column) for column in columns.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise InvalidTrajectoryError(
@@ -370,27 +312,8 @@ def _columns(
     return columns
 
 
-def _column(data: Any, name: str) -> list[Any]:
-    if isinstance(data, (str, Path)):
-        data = read_csv(data)
-    columns = list(data) if isinstance(data, Mapping) else list(getattr(data, "columns", []))
-    if not columns:
-        raise InvalidTrajectoryError(
-            f"the table is {type(data).__name__}, expected a pandas or polars frame, "
-            f"{{column: values}}, or the path of a CSV file"
-        )
-    if columns.count(name) > 1:
-        raise InvalidTrajectoryError(
-            f"the table has {columns.count(name)} columns named {name!r}, expected each name once"
-        )
-    if name not in columns:
-        raise unknown_name(name, columns, "the table's column", InvalidTrajectoryError)
-    return list(data[name])
-
-
 def _indices(network: CausalBayesianNetwork, x: str, values: Sequence[Any]) -> IntArray:
     known: dict[Any, int] = {}
-    out = np.empty(len(values), dtype=np.int64)
     # A column has many rows and few states: each is looked up once.
     for row, value in enumerate(values):
         try:
@@ -398,35 +321,32 @@ def _indices(network: CausalBayesianNetwork, x: str, values: Sequence[Any]) -> I
                 known[value] = network.index(x, value)
         except (InvalidParameterError, TypeError) as error:
             raise InvalidTrajectoryError(f"row {row} of the table: {error}") from None
-        out[row] = known[value]
-    return out
+    return np.array([known[value] for value in values], dtype=np.int64)
 
 
-def read_csv(path: str | Path) -> dict[str, list[str]]:
+def _read_csv(path: str | Path) -> dict[str, list[str]]:
     """Return a CSV file with a head line, as {column: values}."""
     try:
         # Spreadsheets put a byte order mark in front.
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            lines = list(csv.reader(file))
+            reader = csv.reader(file)
+            lines = [(reader.line_num, line) for line in reader if line]
     except FileNotFoundError:
         raise InvalidFileError(f"{path}: there is no such file; check the path") from None
     except (OSError, UnicodeDecodeError, csv.Error) as cause:
         raise InvalidFileError(f"{path} cannot be read as CSV: {cause}") from cause
-    lines = [line for line in lines if line]
     if len(lines) < 2:
         raise InvalidFileError(
             f"{path} has {len(lines)} lines, expected a line of column names and at least one row"
         )
-    head = [name.strip() for name in lines[0]]
-    twice = next((name for name in head if head.count(name) > 1), None)
-    if twice is not None:
-        raise InvalidFileError(
-            f"{path} has two columns named {twice!r}, expected each name once; remove or rename one"
-        )
-    for index, line in enumerate(lines[1:], start=2):
+    (_, head), *rows = lines
+    head = [name.strip() for name in head]
+    if len(set(head)) < len(head):
+        raise InvalidFileError(f"{path} has two columns of one name, expected each name once")
+    for number, line in rows:
         if len(line) != len(head):
             raise InvalidFileError(
-                f"{path}: line {index} has {len(line)} values, expected {len(head)}, one for each "
+                f"{path}: line {number} has {len(line)} values, expected {len(head)}, one for each "
                 f"column"
             )
-    return {name: [line[i].strip() for line in lines[1:]] for i, name in enumerate(head)}
+    return {name: [line[i].strip() for _, line in rows] for i, name in enumerate(head)}

@@ -20,10 +20,8 @@ from goalmeter.meg.causal.result import (
     CausalMeg,
     DecisionQuery,
     Do,
-    Goal,
     Model,
     ask,
-    goal_table,
     in_process,
     no_influence,
 )
@@ -39,20 +37,13 @@ if TYPE_CHECKING:
 
 
 # --- Coordinates of linear classes ----------------------------------------------------------------
-# Most of what one can add to a utility over targets changes no policy: a constant, a constant for
-# each value of something out of reach, anything about outcomes that never come about. And what
-# does change policies may do so on very different scales, where a decision has a small part in a
-# large world. Both are taken out beforehand: with psi [rows, D] the derivative of the uniform
-# policy's log-probabilities in the weights, psi = W diag(s) V^T, the class is fitted in the
-# coordinates s V^T of its weights. Their number is the rank of what the decisions can do, often far
-# below the number of outcomes.
-#
-# Large classes are fitted in their own weights: there features are probabilities of outcomes,
-# which `goalmeter.meg.visit_matching` can count, and zeros mark what never occurs. Only
-# what is shown of them is projected on the range of V.
+# Most of what one can add to a utility over targets changes no policy, and what does may do so on
+# very different scales. Both are taken out beforehand: with psi = W diag(s) V^T the derivative of
+# the uniform policy's log-probabilities in the weights, [rows, D], the class is fitted in the
+# coordinates s V^T of its weights. Large classes are fitted in their own weights, where features
+# are probabilities of outcomes, which `goalmeter.meg.visit_matching` can count.
 
-# Singular values below this share of the largest are rounding.
-_NULL_SHARE = 1e-12
+_NULL_SHARE = 1e-12  # singular values below this share of the largest are rounding
 # Multiplications that the singular values of a class may take; larger ones are fitted as they are.
 _MAX_WORK = 2e10
 
@@ -85,7 +76,7 @@ class UtilitySpan:
         return shown, scale
 
 
-def linear_in(process: DecisionProcess, features: FloatArray, name: str) -> LinearClass:
+def linear_in(features: FloatArray, name: str) -> LinearClass:
     """Return the class of utilities that are linear in expected features [S, A, D]."""
     s, a, d = features.shape
     matrix = np.ascontiguousarray(features.transpose(1, 0, 2)).reshape(a * s, d)
@@ -93,25 +84,29 @@ def linear_in(process: DecisionProcess, features: FloatArray, name: str) -> Line
 
 
 def span_of(process: DecisionProcess, features: FloatArray, name: str) -> UtilitySpan:
-    """The class of utilities that are linear in expected features [S, A, D], made fit to fit."""
-    plain = linear_in(process, features, name)
-    d = features.shape[-1]
-    rows = features.shape[0] * features.shape[1]
-    if rows * d * min(rows, d) > _MAX_WORK:
+    """The class of utilities that are linear in expected features [S, A, D]."""
+    plain = linear_in(features, name)
+    *shape, d = features.shape
+    if np.prod(shape) * d * min(np.prod(shape), d) > _MAX_WORK:
         return UtilitySpan(plain, None, plain)
     _, sizes, right = np.linalg.svd(_tangents(process, features), full_matrices=False)
     keep = sizes > _NULL_SHARE * max(float(sizes.max(initial=0.0)), 1e-300)
     if is_large(process.mdp, plain):
         return UtilitySpan(plain, right[keep].T, plain)
-    basis = right[keep].T / sizes[keep]
-    if not keep.any():
-        # Nothing the decisions do makes a difference; one idle coordinate keeps the shapes.
-        basis = np.zeros((d, 1))
-    fitted = _centred(process, features) @ basis
+    # Where nothing the decisions do makes a difference, one idle coordinate keeps the shapes.
+    basis = right[keep].T / sizes[keep] if keep.any() else np.zeros((d, 1))
+    # What no choice can change is taken out first, or small differences would drown in it: of a
+    # first decision what it expects in a context, of a later one only a constant.
+    centred = features.copy()
+    for node in process.decisions:
+        expected = centred[node.states, : node.n_actions]
+        axes = 1 if node.level == 0 else (0, 1)
+        centred[node.states] -= expected.mean(axis=axes, keepdims=True)
+    fitted = centred @ basis
     # What is exactly alike stays so.
     alike = np.ptp(features, axis=1).max(axis=-1, initial=0.0) == 0.0
     fitted = np.where(alike[:, None, None], fitted[:, :1], fitted)
-    return UtilitySpan(linear_in(process, fitted, name), basis, plain)
+    return UtilitySpan(linear_in(fitted, name), basis, plain)
 
 
 def _tangents(process: DecisionProcess, features: FloatArray) -> FloatArray:
@@ -133,18 +128,6 @@ def _tangents(process: DecisionProcess, features: FloatArray) -> FloatArray:
     return np.concatenate(parts)
 
 
-def _centred(process: DecisionProcess, features: FloatArray) -> FloatArray:
-    """The features less what no choice can change, which small differences would drown in."""
-    # What a first decision expects in a context whatever it does is no effect of a choice; for a
-    # later decision that holds only for a constant.
-    out = features.copy()
-    for d in process.decisions:
-        expected = out[d.states, : d.n_actions]
-        axes = 1 if d.level == 0 else (0, 1)
-        out[d.states] -= expected.mean(axis=axes, keepdims=True)
-    return out
-
-
 # --- Known utilities and targets ------------------------------------------------------------------
 def measure(
     query: DecisionQuery,
@@ -162,7 +145,7 @@ def measure(
 
         return searched(query, restarts=restarts, rng=rng)
     if not isinstance(query.goal, Utility):
-        return TargetFit(query, tolerance).result()
+        return target_fit(query, tolerance).towards_targets()
     process = query.process
     paid = payments(process, query.goal)
     (result,) = measure_known(process.mdp, [process.policy()], [paid], process.log_uniform)
@@ -174,11 +157,9 @@ def measure(
 
 
 def payments(process: DecisionProcess, utility: Utility) -> FloatArray:
-    """Return what each decision can expect of a utility, [S, A], in units of the utility.
-
-    A constant that a decision gets whatever it does and sees changes nothing, and would only cost
-    digits: it is taken out of each factor on its own, which may be of very different sizes.
-    """
+    """Return what each decision can expect of a utility, [S, A], in units of the utility."""
+    # A constant that a decision gets whatever it does would only cost digits: it is taken out of
+    # each factor on its own, which may be of very different sizes.
     values = [factor.values[..., None] for factor in utility.factors]
     return process.payoff(values, centred=True)[..., 0]
 
@@ -197,7 +178,8 @@ def causal_utility(
     The policy is the model's own CPD of each decision. Which method applies is read off the
     graph: one decision has a closed form in the rationality; with sufficient recall, soft
     backward induction over the contexts of the decisions is exact; otherwise the maximum entropy
-    policies are searched for, and the result says so.
+    policies are searched for, and the result says so. Where no decision influences the utility, it
+    is 0 with a note.
 
     Args:
         model: a `CausalBayesianNetwork` or an `InfluenceDiagram`.
@@ -209,24 +191,11 @@ def causal_utility(
         restarts: of the search, where one is needed.
         rng: of the search; default seed 0.
 
-    Returns:
-        A `CausalMeg`; nats. 0 with a note where no decision influences the utility.
-
     Source: MEG paper (NeurIPS 2024), Definitions 3.1 and 3.2.
 
     Example: the mouse that goes for the cheese with probability 0.8 (the paper's Example 1).
-        >>> from goalmeter.causal import CausalBayesianNetwork
-        >>> side = ["left", "right"]
-        >>> mouse = CausalBayesianNetwork(
-        ...     {"S": side, "D": side, "T": ["cheese", "none"]},
-        ...     {"D": ["S"], "T": ["S", "D"]},
-        ...     {
-        ...         "S": [0.5, 0.5],
-        ...         "D": [[0.8, 0.2], [0.2, 0.8]],
-        ...         "T": lambda s, d: "cheese" if s == d else "none",
-        ...     },
-        ... )
-        >>> result = causal_utility(mouse, ["D"], {"T": {"cheese": 1, "none": -1}})
+        >>> from goalmeter.demo.mouse import example_1
+        >>> result = causal_utility(example_1(0.8), ["D"], {"T": {"cheese": 1, "none": -1}})
         >>> print(round(result.value, 4), round(result.rationality, 4))
         0.1927 0.6931
     """
@@ -249,21 +218,13 @@ def targets(
     With one decision or sufficient recall the problem is concave in the utility, the optimum is
     global, and `upper_bound` proves it. Otherwise the result is that of a search, and says so.
 
-    Args:
-        model: a `CausalBayesianNetwork` or an `InfluenceDiagram`; the policy is its CPD of
-            each decision.
-        decisions: the candidate decisions; a diagram has its own.
-        targets: the variables that the utility may read, jointly. They need not all be
-            downstream of the decisions: for an agent that follows instructions, name the
-            instruction and the outcome.
-        do: an intervention, {variable: state}, under which the policy is measured.
-        tolerance: nats between value and bound at which the optimum counts as certified.
-        restarts: of the search, where one is needed.
-        rng: of the search; default seed 0.
+    The utility may read the `targets` jointly. They need not all be downstream of the decisions:
+    for an agent that follows instructions, name the instruction and the outcome. With `tolerance`
+    nats between value and bound the optimum counts as certified; other arguments are those of
+    `causal_utility`.
 
-    Returns:
-        A `CausalMeg` whose `goal` is the maximising utility, scaled to -1..1, with `rationality`
-        its beta; inf where the supremum is approached by ever larger utilities.
+    The result's `goal` is the maximising utility, scaled to -1..1, with `rationality` its beta; inf
+    where the supremum is approached by ever larger utilities.
 
     Source: MEG paper (NeurIPS 2024), Definition 4.4.
 
@@ -277,39 +238,35 @@ def targets(
     return measure(query, tolerance=tolerance, restarts=restarts, rng=rng)
 
 
-class TargetFit:
-    """The best utility over the targets of a query, with what it was found from.
+class ClassFit:
+    """The best utility that is linear in expected features [S, A, D], with what it was found by."""
 
-    Attributes:
-        span: all utilities over the targets.
-        behaviour: the measured policy.
-        optimum: the result, in terms of the process's MDP.
-        weights: of the joint states of the targets [D], as far as they are finite.
-        directions: weights [D] that grow without bound, the dominant first.
-    """
-
-    def __init__(self, query: DecisionQuery, tolerance: float = TOLERANCE) -> None:
+    def __init__(
+        self, query: DecisionQuery, features: FloatArray, name: str, tolerance: float
+    ) -> None:
         self.query, process = query, query.process
-        self.span = span_of(process, process.indicators(), query.name)
+        self.span = span_of(process, features, name)
         self.behaviour = behaviour_of(process.mdp, [process.policy()])
         self.optimum, fit = measure_class(
             self.behaviour, self.span.utilities, process.log_uniform, tolerance
         )
+        # Weights [D], as far as they are finite, and those that grow without bound, the dominant
+        # first.
         self.weights = self.span.weights(fit.model.theta)
         self.directions = [self.span.weights(direction) for direction in fit.directions]
-
-    def result(self) -> CausalMeg:
-        """Return the fit as a result of the model."""
         main = self.directions[0] if self.directions else self.weights
-        goal, scale = goal_of(self.query, self.span, main)
-        beta = np.inf if self.directions else scale
-        return in_process(self.query, self.optimum, rationality=beta, goal=goal)
+        self.shown, scale = self.span.shown(main)
+        self.rationality = np.inf if self.directions else scale
+
+    def towards_targets(self) -> CausalMeg:
+        """Return the fit as a result of the model, where features are those of `target_fit`."""
+        goal = self.query.goal_of(self.shown)
+        return in_process(self.query, self.optimum, rationality=self.rationality, goal=goal)
 
 
-def goal_of(query: DecisionQuery, span: UtilitySpan, weights: FloatArray) -> tuple[Goal, float]:
-    """Return a utility [D] over the targets as a table, and the scale taken out of it."""
-    values, scale = span.shown(weights)
-    return goal_table(query.network, query.targets, values), scale
+def target_fit(query: DecisionQuery, tolerance: float = TOLERANCE) -> ClassFit:
+    """Return the best of all utilities over the targets of a query."""
+    return ClassFit(query, query.process.indicators(), query.name, tolerance)
 
 
 # --- Classes --------------------------------------------------------------------------------------
@@ -338,21 +295,11 @@ def causal_class(
     * `network`: what a torch module computes from the joint states of `targets`; True for the
       paper's MLP. Algorithm 2: a lower bound, beside the certified bound of all utilities.
 
-    Args:
-        model: a `CausalBayesianNetwork` or an `InfluenceDiagram`; the policy is its CPD of
-            each decision.
-        decisions: the candidate decisions; a diagram has its own.
-        utilities: each in a form that `causal_utility` takes.
-        features: each in a form that `causal_utility` takes.
-        network: a module from `inputs` [joint states of the targets, F] to a utility for each.
-        targets: for a network, the variables that its utility is over.
-        inputs: for a network, what it reads of each joint state, the last target fastest;
-            default the targets' states, one-hot each.
-        seeds: for a network, one restart for each.
-        iterations: for a network, L-BFGS iterations a restart.
-        do: an intervention, {variable: state}, under which the policy is measured.
-        tolerance: nats between value and bound at which an optimum counts as certified.
-        progress: for a network, called as progress(restart, iteration, best value in nats).
+    Utilities and features are given in forms that `causal_utility` takes. A module computes a
+    utility for each joint state of the targets from `inputs` [joint states, F], the last target
+    fastest, by default the targets' states, one-hot each; it has one restart for each of the
+    `seeds`, of so many L-BFGS `iterations`, after which progress(restart, iteration, best value in
+    nats) is called. Other arguments are those of `targets`.
 
     Source: MEG paper (NeurIPS 2024), Definitions 4.1 to 4.3, Algorithm 2.
 
@@ -375,16 +322,31 @@ def causal_class(
     query = ask(model, decisions, do)
     if utilities is not None:
         return _best_of([measure(query.towards(utility=utility)) for utility in utilities])
+    values: dict[tuple[str, ...], FloatArray] = {}  # of each scope, [*sizes, features]
     if features is not None:
-        return _linear(query, list(features), tolerance)
-    module = None if isinstance(network, bool) else network
-    label = "a torch module" if module else f"a network with one hidden layer of {HIDDEN}"
-    query = query.towards(targets)
-    name = f"{query.name} computed by {label}"
+        for i, feature in enumerate(features):
+            for scope, part in utility_of(query.network, feature).factors:
+                values.setdefault(scope, np.zeros((*part.shape, len(features))))[..., i] += part
+        # A utility with one more axis, of which only the scopes are read.
+        query = replace(query, goal=Utility(tuple(Factor(*item) for item in values.items())))
+        name = f"some utility linear in {len(features)} features over {listed(query.targets)}"
+    else:
+        module = None if isinstance(network, bool) else network
+        label = "a torch module" if module else f"a network with one hidden layer of {HIDDEN}"
+        query = query.towards(targets)
+        name = f"{query.name} computed by {label}"
     if query.recall.kind == "none":
         return replace(no_influence(query), target=name)
-    _check_recall(query)
-    bound = TargetFit(query, tolerance)
+    if query.recall.kind == "insufficient":
+        raise InvalidParameterError(
+            f"the decisions {listed(query.recall.circle)} rely on each other in a circle "
+            f"(insufficient recall), expected decisions that can be planned one after the other; "
+            f"give a finite list of utilities instead, which are searched for one by one"
+        )
+    if features is not None:
+        fit = ClassFit(query, query.process.payoff(list(values.values())), name, tolerance)
+        return in_process(query, fit.optimum, utility=fit.shown, rationality=fit.rationality)
+    bound = target_fit(query, tolerance)
     climbed = climb(
         bound.behaviour,
         bound.span.plain,
@@ -409,63 +371,33 @@ def _best_of(results: Sequence[CausalMeg]) -> CausalMeg:
     )
 
 
-def _linear(query: DecisionQuery, features: list[Any], tolerance: float) -> CausalMeg:
-    utilities = [utility_of(query.network, feature) for feature in features]
-    values: dict[tuple[str, ...], FloatArray] = {}  # of each scope, [*sizes, features]
-    for i, utility in enumerate(utilities):
-        for scope, part in utility.factors:
-            values.setdefault(scope, np.zeros((*part.shape, len(features))))[..., i] += part
-    # A utility with one more axis, of which only the scopes are read.
-    query = replace(query, goal=Utility(tuple(Factor(*item) for item in values.items())))
-    name = f"some utility linear in {len(utilities)} features over {listed(query.targets)}"
-    if query.recall.kind == "none":
-        return replace(no_influence(query), target=name)
-    _check_recall(query)
-    process = query.process
-    span = span_of(process, process.payoff(list(values.values())), name)
-    behaviour = behaviour_of(process.mdp, [process.policy()])
-    result, fit = measure_class(behaviour, span.utilities, process.log_uniform, tolerance)
-    main = fit.directions[0] if fit.directions else fit.model.theta
-    weights, scale = span.shown(span.weights(main))
-    rationality = np.inf if fit.directions else scale
-    return in_process(query, result, utility=weights, rationality=rationality)
-
-
-def _check_recall(query: DecisionQuery) -> None:
-    if query.recall.kind == "insufficient":
-        raise InvalidParameterError(
-            f"the decisions {listed(query.recall.circle)} rely on each other in a circle "
-            f"(insufficient recall), expected decisions that can be planned one after the other; "
-            f"give a finite list of utilities instead, which are searched for one by one"
-        )
-
-
-def _best_of_restarts(bound: TargetFit, climbed: Sequence[FloatArray]) -> CausalMeg:
+def _best_of_restarts(bound: ClassFit, climbed: Sequence[FloatArray]) -> CausalMeg:
     """Return the best of some utilities over the targets, [joint states] each (Algorithm 2)."""
     query = bound.query
+    known = replace(query, neutral=query.process.neutral)
     shape = [query.network.size(x) for x in query.targets]
-    utilities = [Utility((Factor(query.targets, u.reshape(shape)),)) for u in climbed]
-    query = replace(query, neutral=query.process.neutral)
-    results = [measure(replace(query, goal=utility)) for utility in utilities]
+    results = [
+        measure(replace(known, goal=Utility((Factor(query.targets, u.reshape(shape)),))))
+        for u in climbed
+    ]
     values = np.array([result.value for result in results])
-    best = int(values.argmax())
+    i = int(values.argmax())
+    best = results[i]
     # A constant changes no choice, and would hide the differences in the goal that is shown.
-    goal, scale = goal_of(query, bound.span, climbed[best] - climbed[best].mean())
+    shown, scale = bound.span.shown(climbed[i] - climbed[i].mean())
     # Restarts that end apart are all that is known of how far the optimum may be.
     spread = 2 * float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return replace(
-        results[best],
-        upper_bound=reconciled(
-            bound.optimum.upper_bound, float(values[best]), results[best].maximum
-        ),
-        rationality=results[best].rationality * scale if scale else 0.0,
+        best,
+        upper_bound=reconciled(bound.optimum.upper_bound, best.value, best.maximum),
+        rationality=best.rationality * scale if scale else 0.0,
         method=f"Algorithm 2, the best of {len(values)} seeded restarts",
-        goal=goal,
+        goal=query.goal_of(shown),
         notes=(
             "a lower bound: the problem is not convex; the upper bound is the certified one of "
             "all utilities over the targets",
             f"over {len(values)} seeds: {values.mean():.4g} ± {spread:.2g} nats (mean ± 2 sd)",
-            *results[best].notes,
+            *best.notes,
         ),
     )
 
