@@ -33,10 +33,7 @@ _KINDS = {
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes its place when the block is left without an error.
-
-    Missing folders are made, and permissions are kept.
-    """
+    """Open a file that takes its place, with its permissions, unless the block raises an error."""
     path = Path(path)
     try:
         target, mode = _target_of(path)
@@ -65,7 +62,7 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write a text file in UTF-8; see `write_bytes`."""
+    """Write a text file in UTF-8 atomically, making missing folders; return its path."""
     return write_bytes(path, text.encode("utf-8"))
 
 
@@ -136,10 +133,7 @@ def digest(path: str | Path) -> str:
 
 # --- Json -----------------------------------------------------------------------------------------
 def json_value(value: Any) -> Any:
-    """Return a value as JSON has it: tuples as lists, NaN as null, results as their `to_json`.
-
-    Infinities stay; whoever writes the text spells them out.
-    """
+    """Return a value as JSON has it: tuples as lists, NaN as null, results as their `to_json`."""
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, Mapping):
@@ -207,11 +201,7 @@ _MOST_LAYERS, _MOST_BYTES = 10_000, 2**24
 
 
 def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> Any:
-    """Load a model from a folder as `save_pretrained` writes it, without a network.
-
-    `kind` is a class of transformers, such as "AutoModelForCausalLM", `feature` what the model is
-    needed for, as the subject of a sentence, and `options` are those of `from_pretrained`.
-    """
+    """Load a model of a class of transformers from its folder, without a network."""
     transformers: Any = require("transformers", extra="lm", feature=feature)
     read = getattr(transformers, kind).from_pretrained
     with _reading(folder):

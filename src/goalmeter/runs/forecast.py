@@ -1,7 +1,6 @@
 """Cost forecasts of studies for `--dry-run`, made without a run directory.
 
-The time is measured on some trials that are made and not stored, spread evenly over the plan; the
-first one pays for imports and is left out of the mean.
+The time is measured on some trials that are made and not stored, spread evenly over the plan.
 """
 
 from __future__ import annotations
@@ -72,11 +71,7 @@ def forecast_of(
     timeout: float | None = None,
     out: str | Path | None = None,
 ) -> Forecast:
-    """Estimate the cost of a study from its first trials; the arguments are those of `carry_out`.
-
-    Raises:
-        GoalmeterError: as `carry_out`, of the trials that are made to measure the rate.
-    """
+    """Estimate the cost of a study from its first trials; the arguments are those of `carry_out`."""
     forecast = unmeasured(study, "nothing is left to make", on=on, out=out, timeout=timeout)
     if not (left := left_of(study.trials, out)):
         nothing = Span.of(0.0)
@@ -97,7 +92,7 @@ def forecast_of(
             sizes.append(len(json_text({"key": key, "value": value}).encode()) + 1)
             seconds.append(made.seconds)
             end = min(end, time.monotonic() + _SECONDS)
-    seconds = seconds[1:] or seconds
+    seconds = seconds[1:] or seconds  # the first one pays for imports
     each, size = fmean(seconds), fmean(sizes)
     spread = f", from {min(seconds):.3g} to {max(seconds):.3g} s" if len(seconds) > 1 else ""
     measured = (
@@ -140,10 +135,7 @@ def unmeasured(
 
 
 def slots_at(on: str, trials: int, *, timeout: float | None = None) -> tuple[int, str]:
-    """Return how many of some trials a backend makes at once, and that in a sentence.
-
-    1 of a cluster, whose size is known when it is reached.
-    """
+    """Return how many of some trials a backend makes at once, and that in a sentence."""
     known = getattr(opened(on, trials=max(trials, 1), timeout=timeout), "slots", None)
     if known == 1:
         return 1, f"one is made after the other ({on})"
@@ -156,18 +148,13 @@ def slots_at(on: str, trials: int, *, timeout: float | None = None) -> tuple[int
 
 
 def together(name: str, forecasts: Sequence[Forecast], **changes: Any) -> Forecast:
-    """Join forecasts of trials that are made one after the other.
-
-    A number that one of them does not know is unknown for all. `changes` are fields of the result.
-    """
-
-    def added(field: str, nothing: Any) -> Any:
-        values = [getattr(each, field) for each in forecasts]
-        return None if None in values else sum(values, nothing)
-
+    """Join forecasts of trials that are made one after the other; `changes` are fields of it."""
+    joined: dict[str, Any] = {}
     spans = ("hours", "disk", "calls", "prompt_tokens", "output_tokens", "usd")
-    joined: dict[str, Any] = {field: added(field, Span(0, 0)) for field in spans}
-    joined |= {field: added(field, 0) for field in ("trials", "kept", "left", "output_cap")}
+    for field in (*spans, "trials", "kept", "left", "output_cap"):
+        values = [getattr(each, field) for each in forecasts]
+        # A number that one of them does not know is unknown for all.
+        joined[field] = None if None in values else sum(values, Span(0, 0) if field in spans else 0)
     joined["assumed"] = tuple(dict.fromkeys(line for each in forecasts for line in each.assumed))
     return replace(forecasts[0], name=name, **(joined | changes))
 

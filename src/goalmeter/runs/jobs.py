@@ -19,22 +19,10 @@ from traceback import extract_tb
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from goalmeter import _errors
-from goalmeter._errors import (
-    GoalmeterError,
-    InvalidParameterError,
-    MissingExtraError,
-    shortened,
-    shown,
-    visible,
-)
-from goalmeter._names import did_you_mean
+from goalmeter._errors import GoalmeterError, MissingExtraError, shortened, visible
 
-OK = "ok"
-REFUSED = "refused"
-FAILED = "exception"
-TIMEOUT = "timeout"
-CRASH = "crash"
-KILLED = "killed"
+OK, REFUSED, FAILED = "ok", "refused", "exception"
+TIMEOUT, CRASH, KILLED = "timeout", "crash", "killed"
 
 # A worker calls functions of goalmeter and of its replications only.
 _FUNCTION = re.compile(r"((?:goalmeter|replications)(?:\.[A-Za-z]\w*)+):([A-Za-z]\w*)")
@@ -50,8 +38,7 @@ class Batch:
     # which only this process can call and which may return anything
     function: str | Callable[..., Any]
     each: Sequence[Mapping[str, Any]]  # keyword arguments of each call
-    # keyword arguments that all calls share
-    common: Mapping[str, Any] = field(default_factory=dict)
+    common: Mapping[str, Any] = field(default_factory=dict)  # those that all calls share
     # SHA-256 of each file that the calls read, by path; other machines receive the files
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -119,11 +106,7 @@ def function_of(batch: Batch) -> Callable[..., Any]:
 
 
 def calls(batch: Batch, *, keep_interrupts: bool = False) -> Iterator[tuple[JobResult, float]]:
-    """Make the calls of a batch in this process; give each result and the seconds that it took.
-
-    `keep_interrupts` says whether KeyboardInterrupt is a result too: in a worker only the code that
-    is called raises it, elsewhere the user ends the process.
-    """
+    """Make the calls of a batch in this process; give each result and the seconds that it took."""
     for arguments in batch.each:
         begun = time.perf_counter()
         try:
@@ -131,6 +114,7 @@ def calls(batch: Batch, *, keep_interrupts: bool = False) -> Iterator[tuple[JobR
         except (GoalmeterError, MissingExtraError) as error:
             result = JobResult(REFUSED, None, str(error), type(error).__name__, error)
         except BaseException as error:  # the code that is called may raise anything
+            # In a worker only that code raises KeyboardInterrupt; elsewhere the user does.
             if not (keep_interrupts or isinstance(error, (Exception, SystemExit))):
                 raise
             result = JobResult(FAILED, None, in_a_line(error), type(error).__name__, error)
@@ -138,11 +122,7 @@ def calls(batch: Batch, *, keep_interrupts: bool = False) -> Iterator[tuple[JobR
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error in one line, with the place in the user's code that raised it.
-
-    >>> in_a_line(ValueError("no   good"))
-    'ValueError: no good'
-    """
+    """Return an error in one line, with the place in the user's code that raised it."""
     try:
         words = shortened(visible(" ".join(str(error).split())))
     except Exception:  # the error is of a class of the user's
@@ -168,10 +148,8 @@ class Study(Generic[T]):
     function: str | Callable[..., T]
     # keyword arguments of each trial by its key, in the order of the results
     trials: Mapping[str, Mapping[str, Any]]
-    # keyword arguments that all trials share
-    common: Mapping[str, Any] = field(default_factory=dict)
-    # SHA-256 of each file that a trial reads, by path
-    files: Mapping[str, str] = field(default_factory=dict)
+    common: Mapping[str, Any] = field(default_factory=dict)  # those that all trials share
+    files: Mapping[str, str] = field(default_factory=dict)  # as in `Batch`
     noun: str = "trial"  # what a trial is called, in the singular
     # identity of the run, as JSON values; see `RunStore`
     what: Mapping[str, Any] = field(default_factory=dict)
@@ -192,10 +170,6 @@ class Study(Generic[T]):
     def batch(self, keys: Collection[str]) -> Batch:
         """Return the batch of some trials."""
         return Batch(self.function, [self.trials[key] for key in keys], self.common, self.files)
-
-    def result(self, key: str, value: Any) -> T:
-        """Return the result that a call gave."""
-        return value if callable(self.function) else self.from_json(key, value)
 
 
 # --- Backends -------------------------------------------------------------------------------------
@@ -244,37 +218,3 @@ def in_flight(
         done, _ = wait(pending, return_when=FIRST_COMPLETED)
         for future in done:
             yield pending.pop(future), future.result()
-
-
-# Commas inside of square brackets belong to a value: exclude=node[1,2].
-_PART = re.compile(r"(?:\[[^\]]*\]|[^,\[])+")
-
-
-def options_of(
-    argument: str, place: str, known: Collection[str], *, first: str = ""
-) -> dict[str, str]:
-    """Return the options behind the colon of a place; `first` names a first part without a name.
-
-    >>> options_of("10.0.0.5:6379,cpus=8", "ray", ["address", "cpus"], first="address")
-    {'address': '10.0.0.5:6379', 'cpus': '8'}
-    """
-    options: dict[str, str] = {}
-    for number, part in enumerate(_PART.findall(argument)):
-        name, equals, value = (word.strip() for word in part.partition("="))
-        if not equals and first and number == 0:
-            name, value = first, name
-        if name not in known or not value or name in options:
-            raise InvalidParameterError(
-                f"{place}:{argument} has {shown(part)}{did_you_mean(name, known) or ';'} expected "
-                f"NAME=VALUE once each, with commas between them, of {', '.join(known)}"
-            )
-        options[name] = value
-    return options
-
-
-def check_timeout(timeout: float | None) -> None:
-    """Raise an error unless a time limit is None or positive."""
-    if timeout is not None and not timeout > 0:
-        raise InvalidParameterError(
-            f"timeout is {timeout}, expected a number of seconds above 0, or None"
-        )

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 
-LOCK, SOFT_LOCK = ".lock", ".soft-lock"
-# Errors of file systems without locks, where the existence of a file is the lock.
-_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+LOCK = ".lock"
 
 
 @contextmanager
 def locked(folder: Path, elsewhere: str) -> Iterator[None]:
-    """Hold the lock of an existing directory; `elsewhere` advises to use another one.
-
-    Raises:
-        InvalidParameterError: another process holds it.
-        InvalidFileError: the directory cannot be written.
-    """
-    from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+    """Hold the lock of an existing directory; `elsewhere` advises to use another one."""
+    from filelock import FileLock, Timeout
 
     # Whoever looks at a run holds its lock for an instant, which is no reason to refuse to write.
-    lock: BaseFileLock = FileLock(folder / LOCK, timeout=0.2, thread_local=False)
+    lock = FileLock(folder / LOCK, timeout=0.2, thread_local=False)
     try:
-        try:
-            lock.acquire()
-        except OSError as cause:
-            if cause.errno not in _NO_LOCKS:
-                raise
-            lock = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
-            lock.acquire()
+        lock.acquire()
     except Timeout as cause:
         raise InvalidParameterError(
             f"another process writes to {folder}; wait for it or end it, or {elsewhere}"

@@ -1,10 +1,7 @@
 """Status of a run: what its driver writes while it runs, and what any process can read.
 
 The driver writes `Progress.to_json` into status.json once a second. Nothing depends on it: what is
-finished is what trials.jsonl holds. Anybody may have edited it, and a driver may have been ended at
-any moment, so a damaged file counts as none. Whether somebody writes the run is told by its lock,
-and where that is unknown (another machine's, or a file system without locks) by the age of
-status.json.
+finished is what trials.jsonl holds, and a damaged file counts as none.
 """
 
 from __future__ import annotations
@@ -16,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -33,6 +31,7 @@ KILLED, INCOMPLETE, EMPTY, UNREADABLE = "killed", "incomplete", "empty", "unread
 _MOST_BYTES = 2**20  # of status.json
 _STALE = 30.0  # seconds without a sign of life after which a driver elsewhere counts as gone
 _DEEPEST = 6  # levels of folders below the one that is searched
+_WORKER = ("worker", "trials", "count", "seconds")
 
 # Number of trials of a run, from what run.json says; None where that is unknown.
 Total = Callable[[Mapping[str, Any]], int | None]
@@ -74,30 +73,25 @@ def write_status(folder: Path, status: Mapping[str, Any]) -> None:
 @contextmanager
 def reporting_status(folder: Path, progress: Progress) -> Iterator[None]:
     """Write the status of something that stores no trials into a folder, such as a training."""
-    error: list[object] = []
+    has_failed = True
     try:
         with heartbeat(lambda: write_status(folder, progress.to_json())):
             yield
-    except BaseException as raised:
-        error.append(raised)
-        raise
+        has_failed = False
     finally:
-        progress.end(*error)
+        progress.end(has_failed)
         write_status(folder, progress.to_json())
 
 
 # --- Reading --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Worker(JsonFields):
-    """A worker that has trials now.
+    """A worker that has trials now."""
 
-    Its batch, the keys of the first few trials, how many there are, and for how many seconds.
-    """
-
-    worker: str
-    trials: tuple[str, ...]
-    count: int
-    seconds: float
+    worker: str  # its batch
+    trials: tuple[str, ...]  # keys of the first few of them
+    count: int  # number of all of them
+    seconds: float  # for how long
 
 
 @dataclass(frozen=True)
@@ -118,8 +112,7 @@ class RunStatus(JsonFields):
     failed: int = 0  # failed trials, as the driver wrote, or else those with failed tries only
     left: int | None = None
     rate: float | None = None  # trials a second of the present or last driver; None if unknown
-    # time left at that rate, while somebody writes it; None if unknown
-    left_seconds: float | None = None
+    left_seconds: float | None = None  # at that rate, while somebody writes it
     seconds: float | None = None  # working time of this driver, when it last wrote
     began: str = ""  # wall times of the driver's first and last write; "" if there are none
     updated: str = ""
@@ -140,13 +133,16 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
     folder = Path(folder)
     written = _read_status(folder)
     has_trials = (folder / RUN).exists() or not written  # a training has a status and no trials
+    size = 0
+    with suppress(OSError):
+        size = (folder / TRIALS).stat().st_size
     try:
         about = read_about(folder / RUN) if has_trials else {"what": {}, "made_by": {}}
-        trials = counted(folder / TRIALS)
+        stored, tries = counted(folder / TRIALS)
     except InvalidFileError as cause:
-        return RunStatus(str(folder), UNREADABLE, _unreadable(folder, cause), size=_size(folder))
-    what, name = about["what"], written.get("name")
-    done = trials.done if has_trials else written.get("done", 0)
+        return RunStatus(str(folder), UNREADABLE, _unreadable(folder, cause), size=size)
+    what = about["what"]
+    done = stored if has_trials else written.get("done", 0)
     # A command with fewer trials than are stored writes less; the run is of all of them.
     counts = [count for count in (total(what), written.get("total")) if count is not None]
     whole = max(*counts, done) if counts else None
@@ -158,17 +154,17 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
         _state(is_written, written.get("state"), left, done),
         "",
         kind=_text(what.get("kind")) if has_trials else f"{written.get('noun')}s",
-        agent=_text(what.get("agent") or name),
+        agent=_text(what.get("agent") or written.get("name")),
         total=whole,
         done=done,
-        failed=max(written.get("failed", 0), trials.tries),
+        failed=max(written.get("failed", 0), tries),
         left=left,
         rate=rate,
         left_seconds=left / rate if is_written and left and rate else None,
         version=written.get("version") or _text(about["made_by"].get("goalmeter")),
         workers=written.get("workers", 0) if is_written else 0,
         working=_workers(written.get("working")) if is_written else (),
-        size=_size(folder),
+        size=size,
         **{name: written[name] for name in names if name in written},
     )
     return replace(status, sentence=_sentence(status))
@@ -181,8 +177,7 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
     """
     top = Path(folder)
     try:
-        with os.scandir(top):
-            pass
+        os.listdir(top)
     except OSError as cause:
         raise InvalidFileError(
             f"{top} cannot be searched: {cause.strerror}; expected a folder with runs"
@@ -214,17 +209,16 @@ def _is_valid(name: str, value: Any) -> bool:
 
 
 def _workers(written: Any) -> tuple[Worker, ...]:
-    with suppress(TypeError, ValueError, AttributeError):  # another version's, or damaged
-        workers = [Worker(**entry) for entry in written or ()]
+    with suppress(TypeError, ValueError, KeyError):  # another version's, or damaged
         return tuple(
-            Worker(str(w.worker), tuple(map(str, w.trials)), int(w.count), float(w.seconds))
-            for w in workers
+            Worker(str(worker), tuple(map(str, trials)), int(count), float(seconds))
+            for worker, trials, count, seconds in map(itemgetter(*_WORKER), written or ())
         )
     return ()
 
 
 def _is_written_now(folder: Path, written: Mapping[str, Any]) -> bool:
-    """Return whether a process writes the run now."""
+    """Return whether a process writes the run now: by its lock, or else by the status's age."""
     locked = is_locked(folder)
     is_here = written.get("host") == socket.gethostname()
     if locked or (locked is False and (is_here or not written)):
@@ -278,9 +272,3 @@ def _unreadable(folder: Path, cause: InvalidFileError) -> str:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _size(folder: Path) -> int:
-    with suppress(OSError):
-        return (folder / TRIALS).stat().st_size
-    return 0

@@ -24,7 +24,7 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, shown, visible
 from goalmeter._files import write_text
-from goalmeter.runs.lock import LOCK, SOFT_LOCK, locked
+from goalmeter.runs.lock import LOCK, locked
 from goalmeter.runs.progress import Progress, Tell
 from goalmeter.runs.reading import (
     FORMAT,
@@ -38,8 +38,6 @@ from goalmeter.runs.reading import (
 from goalmeter.runs.status import heartbeat, write_status
 
 ELSEWHERE = "choose another folder (--out)"
-# Versions before 0.2 named the process that writes there.
-_OLD_OWNER = "owner.json"
 _FEW, _SHOWN = 4, 60  # differences that a message names, and characters of each value
 
 
@@ -60,7 +58,6 @@ class RunStore:
         what: identity of the run, as JSON values; `what["kind"]` names the kind of run.
         grows: keys of `what` whose lists may have become longer: the run is then of what both lists
             have, and keeps all its trials.
-        made_by: recorded when the run is made, and not compared.
         elsewhere: what errors advise to use another directory.
 
     Raises:
@@ -74,7 +71,6 @@ class RunStore:
         what: Mapping[str, Any],
         *,
         grows: Collection[str] = (),
-        made_by: Mapping[str, Any] | None = None,
         elsewhere: str = ELSEWHERE,
     ) -> None:
         self.folder = Path(folder)
@@ -83,7 +79,6 @@ class RunStore:
         self.progress: Progress | None = None  # source of status.json; None writes none
         self._elsewhere, self._grows = elsewhere, grows
         self._what: dict[str, Any] = json.loads(json.dumps(dict(what)))  # as it will be read
-        self._made_by = dict(made_by or {})
         self._file = -1
         self._number = self._size = 0  # of the last line, and bytes up to its end
         self._keeps_values = True
@@ -183,7 +178,7 @@ class RunStore:
     def _agree(self) -> None:
         """Write what the run is, or check that it is the same; without trials it is replaced."""
         path = self.folder / RUN
-        made_by = self._made_by
+        made_by = made_here()
         about = read_about(path) if path.exists() else None
         if about is not None and self.values:
             stored, asked, made_by = about["what"], dict(self._what), about["made_by"]
@@ -235,8 +230,7 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
         path.name
         for path in sorted(folder.iterdir())
         if not (path.name == TRIALS and path.stat().st_size == 0)
-        and path.name not in (STATUS, LOCK, SOFT_LOCK, _OLD_OWNER)
-        and not path.name.startswith((f".{RUN}.", f".{STATUS}.", f".{_OLD_OWNER}."))
+        and not path.name.startswith((STATUS, LOCK, f".{RUN}.", f".{STATUS}."))
     ]
     # Another command may have begun the same run after the first look.
     if foreign and not (folder / RUN).exists():
@@ -264,7 +258,7 @@ class Stages:
         self.folder = Path(folder)
         self.tell: Tell = tell or (lambda line: None)
         self._kind = str(what["kind"])
-        self._store = RunStore(folder, what, grows=grows, made_by=made_here(), elsewhere=elsewhere)
+        self._store = RunStore(folder, what, grows=grows, elsewhere=elsewhere)
         self._progress = Progress(self._kind, "stage", None, 0, 0, None)
 
     def __enter__(self) -> Stages:

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, NoReturn, Self
 
-from goalmeter._errors import MOST_WORKERS, GoalmeterError, whole, whole_in_text
+from goalmeter._errors import MOST_WORKERS, GoalmeterError, whole_in_text
 from goalmeter._streams import prepare_worker
 from goalmeter.runs.jobs import (
     CRASH,
@@ -27,7 +27,6 @@ from goalmeter.runs.jobs import (
     BatchResult,
     JobResult,
     calls,
-    check_timeout,
     function_of,
     in_flight,
 )
@@ -98,10 +97,7 @@ def worker_environment() -> dict[str, str]:
 
 
 class WorkerProcess:
-    """A worker process that is started when it is first needed, and replaced when it ends.
-
-    A call may take `timeout` seconds. Environment and import path are by default this process's.
-    """
+    """A worker process that is started when it is first needed, and replaced when it ends."""
 
     def __init__(
         self,
@@ -158,7 +154,6 @@ class WorkerProcess:
         return process.wait()
 
     def _start(self) -> None:
-        """Start a process unless there is one."""
         status = 0
         for _ in range(_ATTEMPTS):
             with self._starting:
@@ -222,10 +217,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _in_words(status: int) -> str:
-    """Return how a process ended."""
     with suppress(ValueError):
-        if status < 0:
-            return f"signal {signal.Signals(-status).name}"
+        return f"signal {signal.Signals(-status).name}"
     return f"exit status {status}"
 
 
@@ -237,24 +230,16 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def processes(argument: str, *, trials: int, timeout: float | None) -> Processes:
-    """Open "processes:N"; by default one process for each core."""
-    count = whole_in_text(argument, "workers", least=1, most=MOST_WORKERS) if argument else cores()
-    return Processes(min(count, max(trials, 1)), timeout)
-
-
 class Processes:
-    """Worker processes of this machine, each with a thread that feeds it.
-
-    Results depend neither on the number of workers nor on which of them makes what: workers have
-    one thread for numerics, one seed for Python's hashes and the import path of this process.
-    """
+    """Worker processes of this machine, each with a thread that feeds it; by default one a core."""
 
     worthwhile = 0.2  # a message takes less than a thousandth of that
 
-    def __init__(self, count: int, timeout: float | None = None) -> None:
-        self.slots = whole(count, "workers", least=1, most=MOST_WORKERS)
-        check_timeout(timeout)
+    def __init__(self, argument: str, *, trials: int, timeout: float | None) -> None:
+        count = cores()
+        if argument:
+            count = whole_in_text(argument, "workers", least=1, most=MOST_WORKERS)
+        self.slots = min(count, max(trials, 1))
         self._workers = [WorkerProcess(timeout) for _ in range(self.slots)]
         self._idle = self._workers.copy()
 
@@ -271,13 +256,12 @@ class Processes:
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches; an iterator that is left early leaves its batches running."""
-        return in_flight(
-            batches, self.slots, lambda _, batch: self._threads.submit(self._make, batch)
-        )
 
-    def _make(self, batch: Batch) -> BatchResult:
-        worker = self._idle.pop()  # there are as many workers as threads
-        try:
-            return worker.make(batch)
-        finally:
-            self._idle.append(worker)
+        def make(batch: Batch) -> BatchResult:
+            worker = self._idle.pop()  # there are as many workers as threads
+            try:
+                return worker.make(batch)
+            finally:
+                self._idle.append(worker)
+
+        return in_flight(batches, self.slots, lambda _, batch: self._threads.submit(make, batch))

@@ -21,8 +21,8 @@ from typing import Any, Self
 
 from goalmeter._errors import MOST_WORKERS, GoalmeterError, require, shown, whole_in_text
 from goalmeter.runs.backends.processes import WorkerProcess
-from goalmeter.runs.backends.remote import make_as_text, setup_of, worker_here
-from goalmeter.runs.jobs import Batch, BatchResult, check_timeout, in_flight, options_of
+from goalmeter.runs.backends.remote import make_as_text, options_of, setup_of, worker_here
+from goalmeter.runs.jobs import Batch, BatchResult, in_flight
 
 # Standard output and logging are left to this process.
 _QUIET: dict[str, Any] = {
@@ -33,11 +33,7 @@ _QUIET: dict[str, Any] = {
 
 
 def join(ray: ModuleType, address: str) -> None:
-    """Join a cluster until this process ends, unless it is in one already.
-
-    `address` is HOST:PORT, "auto", "local" for a cluster that is started here, or "" for that of
-    RAY_ADDRESS, or else whichever there is.
-    """
+    """Join a cluster until this process ends, unless it is in one already."""
     if ray.is_initialized():
         return
     wanted = address or os.environ.get("RAY_ADDRESS") or "auto"
@@ -63,15 +59,6 @@ def join(ray: ModuleType, address: str) -> None:
 
 
 # --- Tasks ----------------------------------------------------------------------------------------
-def opened_cluster(argument: str, *, trials: int, timeout: float | None) -> RayCluster:
-    """Open "ray:ADDRESS,cpus=N"."""
-    options = options_of(argument, "ray", ("address", "cpus"), first="address")
-    most = whole_in_text(options.get("cpus", "512"), "cpus", least=1, most=MOST_WORKERS)
-    check_timeout(timeout)
-    require("ray", extra="ray", feature="Running trials on a Ray cluster")
-    return RayCluster(options.get("address", ""), min(most, max(trials, 1)), timeout)
-
-
 @lru_cache(maxsize=1)
 def _worker(setup: str) -> WorkerProcess:
     """Return the worker process that makes the batches of all tasks of this process of Ray."""
@@ -88,17 +75,20 @@ def make_batch(setup: str, batch: str) -> str:
 
 
 class RayCluster:
-    """Tasks on a Ray cluster, of one CPU each, `most` at once."""
+    """Tasks on a Ray cluster, of one CPU each."""
 
     worthwhile = 0.3  # seconds; a batch and its results cross in some milliseconds
 
-    def __init__(self, address: str, most: int, timeout: float | None) -> None:
-        self._address, self._most, self._timeout = address, most, timeout
+    def __init__(self, argument: str, *, trials: int, timeout: float | None) -> None:
+        options = options_of(argument, "ray", ("address", "cpus"), first="address")
+        most = whole_in_text(options.get("cpus", "512"), "cpus", least=1, most=MOST_WORKERS)
+        self._address, self._most = options.get("address", ""), min(most, max(trials, 1))
+        self._timeout = timeout
         self._tasks: dict[int, Any] = {}
         self._setup: Any = None
+        self._ray: Any = require("ray", extra="ray", feature="Running trials on a Ray cluster")
 
     def __enter__(self) -> Self:
-        self._ray = require("ray", extra="ray", feature="Running trials on a Ray cluster")
         join(self._ray, self._address)
         cpus = int(self._ray.cluster_resources().get("CPU", 0))
         self.slots = max(1, min(self._most, cpus))
@@ -127,7 +117,15 @@ class RayCluster:
             try:
                 result.set_result(BatchResult.from_text(text.result()))
             except self._ray.exceptions.RayTaskError as error:
-                result.set_exception(_task_error(error))
+                said = error.cause  # nothing that a trial does is an error of its task
+                why = f"a node of the Ray cluster cannot be used: {said}"
+                if not isinstance(said, GoalmeterError):
+                    last = str(error).strip().splitlines()[-1]
+                    why = (
+                        f"a task on the Ray cluster fails: {last}; look whether every node has the "
+                        f"same version of goalmeter"
+                    )
+                result.set_exception(GoalmeterError(why))
             except self._ray.exceptions.RayError as error:
                 detail = f"Ray lost the process ({type(error).__name__})"
                 result.set_result(BatchResult.killed(batch, detail))
@@ -136,13 +134,3 @@ class RayCluster:
 
         task.future().add_done_callback(done)
         return result
-
-
-def _task_error(error: Any) -> GoalmeterError:
-    """Return what to say of a task that raised an error: nothing that a trial does is one."""
-    if isinstance(error.cause, GoalmeterError):
-        return GoalmeterError(f"a node of the Ray cluster cannot be used: {error.cause}")
-    return GoalmeterError(
-        f"a task on the Ray cluster fails: {str(error).strip().splitlines()[-1]}; look whether "
-        f"every node has the same version of goalmeter"
-    )
