@@ -287,7 +287,7 @@ def _results(
 
 
 def batch_size(costs: Collection[float], left: int, slots: int, worthwhile: float) -> int:
-    """Return the number of trials of the next batch, from the seconds of a trial in the last ones."""
+    """Return the number of trials of the next batch, from their seconds in the last ones."""
     # A trial's result does not depend on its batch, so the clock can change no number.
     if not costs or not worthwhile:
         return 1

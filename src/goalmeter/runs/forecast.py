@@ -71,7 +71,11 @@ def forecast_of(
     timeout: float | None = None,
     out: str | Path | None = None,
 ) -> Forecast:
-    """Estimate the cost of a study from its first trials; the arguments are those of `carry_out`."""
+    """Estimate the cost of a study from its first trials; the arguments are those of `carry_out`.
+
+    Raises:
+        GoalmeterError: as `carry_out`, of the trials that are made to measure the rate.
+    """
     forecast = unmeasured(study, "nothing is left to make", on=on, out=out, timeout=timeout)
     if not (left := left_of(study.trials, out)):
         nothing = Span.of(0.0)
@@ -149,12 +153,14 @@ def slots_at(on: str, trials: int, *, timeout: float | None = None) -> tuple[int
 
 def together(name: str, forecasts: Sequence[Forecast], **changes: Any) -> Forecast:
     """Join forecasts of trials that are made one after the other; `changes` are fields of it."""
-    joined: dict[str, Any] = {}
+    nothing: dict[str, Any] = dict.fromkeys(("trials", "kept", "left", "output_cap"), 0)
     spans = ("hours", "disk", "calls", "prompt_tokens", "output_tokens", "usd")
-    for field in (*spans, "trials", "kept", "left", "output_cap"):
-        values = [getattr(each, field) for each in forecasts]
+    nothing |= dict.fromkeys(spans, Span(0, 0))
+    joined: dict[str, Any] = {}
+    for number, start in nothing.items():
+        values = [getattr(each, number) for each in forecasts]
         # A number that one of them does not know is unknown for all.
-        joined[field] = None if None in values else sum(values, Span(0, 0) if field in spans else 0)
+        joined[number] = None if None in values else sum(values, start)
     joined["assumed"] = tuple(dict.fromkeys(line for each in forecasts for line in each.assumed))
     return replace(forecasts[0], name=name, **(joined | changes))
 

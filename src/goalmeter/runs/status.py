@@ -177,7 +177,7 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
     """
     top = Path(folder)
     try:
-        os.listdir(top)
+        next(top.iterdir(), None)
     except OSError as cause:
         raise InvalidFileError(
             f"{top} cannot be searched: {cause.strerror}; expected a folder with runs"
