@@ -11,8 +11,14 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter.commands import outcome
-from goalmeter.commands.declare import Tell, argument, command, option, pairs
-from goalmeter.commands.options import DryRunOptions, PlaceOptions, RunOptions, SeedOptions
+from goalmeter.commands.declare import Tell, argument, command, option, pairs, several
+from goalmeter.commands.options import (
+    DryRunOptions,
+    PlaceOptions,
+    RunOptions,
+    SearchTime,
+    SeedOptions,
+)
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.sweeps.plan import forecast_of, plan_sweep
 from goalmeter.meg.sweeps.sweep import play
@@ -25,41 +31,28 @@ class SweepOptions(PlaceOptions, DryRunOptions, SeedOptions, RunOptions):
     """Options of `goalmeter meg sweep`."""
 
     worlds: str | Path = argument(
-        "A TOML file, a folder of MDP files, or FILE.py:NAME.", "SWEEP", kind=str
+        "SWEEP  A TOML file, a folder of MDP files, or FILE.py:NAME.", kind=str
     )
-    policies: Sequence[str] = option(
-        "optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1,10), FILES-{world}.npz or "
-        "FILE.py:NAME; repeat for more.",
-        "POLICY",
-        default=(),
-        flag="--policy",
+    policies: Sequence[str] = several(
+        "--policy POLICY  optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1,10), "
+        "FILES-{world}.npz or FILE.py:NAME; repeat for more."
     )
-    utilities: Sequence[str] = option(
-        "reward (the default), an .npz file or FILE.py:NAME; repeat for more.",
-        "UTILITY",
-        default=(),
-        flag="--utility",
+    utilities: Sequence[str] = several(
+        "--utility UTILITY  reward (the default), an .npz file or FILE.py:NAME; repeat for more."
     )
-    unknown: Sequence[str] = option(
-        "The best utility of a class: state, state-action, time-state, or features as an .npz file "
-        "or FILE.py:NAME; repeat for more.",
-        "CLASS",
-        default=(),
+    unknown: Sequence[str] = several(
+        "CLASS  The best utility of a class: state, state-action, time-state, or features as an "
+        ".npz file or FILE.py:NAME; repeat for more."
     )
-    arguments: Sequence[str] = option(
-        "Of FILE.py:NAME: a value, a list, or {from=0,count=100}; repeat for more.",
-        "NAME=VALUE",
-        default=(),
-        flag="--argument",
+    arguments: Sequence[str] = several(
+        "--argument NAME=VALUE  Of FILE.py:NAME: a value, a list, or {from=0,count=100}; repeat "
+        "for more."
     )
-    timeout: float | None = option(
-        "Time limit of the search of a row, which ends with the best so far.",
-        "SECONDS",
-        least=0.001,
-        most=1e9,
+    timeout: SearchTime | None = option(
+        "Time limit of the search of a row, which ends with the best so far."
     )
-    csv: Path | None = option("A file for all rows.", "FILE.csv")
-    parquet: Path | None = option("The same as Parquet; needs pyarrow.", "FILE.parquet")
+    csv: Path | None = option("FILE.csv  A file for all rows.")
+    parquet: Path | None = option("FILE.parquet  The same as Parquet; needs pyarrow.")
 
 
 @command(SweepOptions)
@@ -89,19 +82,17 @@ def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
             raise InvalidParameterError(f"{path} is an input of the sweep; name another file")
         check_writable(path)  # before all is measured, which may take long
     sweep = Sweep(plan, play(plan, on=place, out=o.out, progress=tell))
-    written: dict[str, str] = {} if o.out is None else {"run": str(Path(o.out).resolve())}
+    json = sweep.to_json() | ({} if o.out is None else {"run": str(Path(o.out).resolve())})
     if o.csv is not None:
-        written["csv"] = str(write_csv(sweep, o.csv).resolve())
+        json["csv"] = str(write_csv(sweep, o.csv).resolve())
     if o.parquet is not None:
-        written["parquet"] = str(write_parquet(sweep, o.parquet).resolve())
+        json["parquet"] = str(write_parquet(sweep, o.parquet).resolve())
     incomplete = ""
     if (failed := sweep.counts[FAILED]) == len(sweep):
         rows = "the only row" if failed == 1 else f"all {failed} rows"
         sentence = next(iter(sweep.sentences(FAILED)))
         incomplete = f"{rows} failed, so nothing was measured; most often: {sentence}"
-    return Outcome(
-        tables=short_tables(sweep), json=sweep.to_json() | written, incomplete=incomplete
-    )
+    return Outcome(tables=short_tables(sweep), json=json, incomplete=incomplete)
 
 
 def _arguments(texts: Sequence[str]) -> dict[str, Any]:

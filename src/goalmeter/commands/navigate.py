@@ -14,6 +14,7 @@ from goalmeter.agents.local_models import HUGGING_FACE, LOCAL, check_folder
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.options import (
+    SUITE_OPTIONS,
     DryRunOptions,
     ModelOptions,
     PlaceOptions,
@@ -83,7 +84,7 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
     name = named.name
     # An agent with both abilities walks by itself, without prompts.
     is_model = Ability.GRID not in named.abilities
-    options = o.of_suite() | {"seed": o.seed}
+    options = {name: getattr(o, name) for name in SUITE_OPTIONS} | {"seed": o.seed}
     if is_model:
         check_folder(name)
         options["asking"] = o.asking(name, suite_named(o.suite))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from goalmeter._errors import (
     MOST_SECONDS,
@@ -20,7 +20,7 @@ from goalmeter._errors import (
     whole,
     whole_in_text,
 )
-from goalmeter.commands.declare import option, options_in, pairs
+from goalmeter.commands.declare import option, options_in, pairs, several, shared
 
 if TYPE_CHECKING:
     from goalmeter.navigation.inspect.budget import Budget
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from goalmeter.navigation.suite_definition import Suite
 
 _WORTH_PROCESSES = 3.0  # seconds; processes take one to start, and import what trials need
+Count = Annotated[int, shared(least=1)]
+Seed = Annotated[int, shared(least=0, most=MOST_SEED)]
+SearchTime = Annotated[float, shared(metavar="SECONDS", least=0.001, most=1e9)]
 
 
 # --- Places, seeds, runs --------------------------------------------------------------------------
@@ -37,9 +40,8 @@ class PlaceOptions:
     """Where trials run."""
 
     on: str | None = option(
-        "Where trials run: here, processes:N, ray, slurm, or a place of another package; default "
-        "one process a core where that is faster.",
-        "PLACE",
+        "PLACE  Where trials run: here, processes:N, ray, slurm, or a place of another package; "
+        "default one process a core where that is faster.",
         complete="places",
     )
     workers: int | None = option(
@@ -47,11 +49,7 @@ class PlaceOptions:
     )
 
     def place(self, *, seconds: float = inf) -> str:
-        """Return the execution backend.
-
-        Without --on and --workers it is a process for each core, if trials that take so many
-        seconds one after the other are worth their start, and otherwise this process.
-        """
+        """Return the execution backend; `seconds` are those of all trials, one after the other."""
         from goalmeter.runs import HERE, check_place, cores
 
         if self.on is not None and self.workers is not None:
@@ -71,7 +69,7 @@ class PlaceOptions:
 class SeedOptions:
     """The seed of a command that draws random numbers."""
 
-    seed: int = option("Seed of everything random.", default=0, least=0, most=MOST_SEED)
+    seed: Seed = option("Seed of everything random.", default=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +83,7 @@ class DryRunOptions:
 class RunOptions:
     """Where results are stored."""
 
-    out: Path | None = option("Run directory; an existing run is resumed.", "RUN")
+    out: Path | None = option("RUN  Run directory; an existing run is resumed.")
 
 
 # --- Values ---------------------------------------------------------------------------------------
@@ -106,40 +104,28 @@ def bounds(flag: str, texts: Sequence[str] | None) -> list[tuple[int, int]] | No
 
 
 def limits(flag: str, text: str | None) -> dict[str, float] | None:
-    """Return the limits of a budget, each written NAME=NUMBER; tokens are an integer.
-
-    >>> limits("--budget", "tokens=2e6,usd=2.50")
-    {'tokens': 2000000, 'usd': 2.5}
-    """
+    """Return the limits of a budget, each written NAME=NUMBER; tokens are an integer."""
     if text is None:
         return None
     try:
-        out = {name: float(value) for name, value in pairs(flag, text.split(","), "").items()}
-        if not set(out) <= {"tokens", "usd"} or not all(0 <= value < inf for value in out.values()):
-            raise ValueError
-        if "tokens" in out and out["tokens"] != (tokens := int(out["tokens"])):
-            raise ValueError
-        return out | ({"tokens": tokens} if "tokens" in out else {})
-    except ValueError as cause:
+        out = {}
+        for name, value in pairs(flag, text.split(","), "").items():
+            number = float(value)
+            out[name] = {"tokens": int, "usd": float}[name](number)
+            if out[name] != number or not 0 <= number < inf:
+                raise ValueError
+    except (KeyError, ValueError, OverflowError) as cause:
         raise InvalidParameterError(
             f"{flag} is {shown(text)}, expected tokens=N, usd=X or both with a comma between "
             f"them, such as tokens=1000000,usd=2.50; Inspect has no limit on calls"
         ) from cause
+    return out
 
 
-def provider_options(texts: Sequence[str]) -> dict[str, Any]:
-    """Return options of a provider, each written NAME=VALUE, where the value is JSON or a word.
-
-    >>> provider_options(["dtype=bfloat16", "batch=64", "stream=true"])
-    {'dtype': 'bfloat16', 'batch': 64, 'stream': True}
-    """
-    return json_or_words(pairs("-M", texts, "NAME=VALUE, such as batch=64"))
-
-
-def json_or_words(values: Mapping[str, str]) -> dict[str, Any]:
-    """Return values as JSON has them; one that is no JSON is a word."""
+def json_pairs(flag: str, texts: Sequence[str], expected: str) -> dict[str, Any]:
+    """Return options that are each written NAME=VALUE, where the value is JSON or a word."""
     out: dict[str, Any] = {}
-    for name, value in values.items():
+    for name, value in pairs(flag, texts, expected).items():
         try:
             out[name] = json.loads(value)
         except (ValueError, RecursionError):
@@ -149,14 +135,9 @@ def json_or_words(values: Mapping[str, str]) -> dict[str, Any]:
 
 # --- Suites ---------------------------------------------------------------------------------------
 # run.json lists the indices of grids and trajectories; the command line counts them from 0.
-_counted = partial(option, least=1, write=lambda indices: str(len(indices)))
-_range = partial(
-    option,
-    metavar="LOW-HIGH",
-    kind=list[str],
-    read=bounds,
-    write=lambda pair: "-".join(map(str, pair)),
-)
+_Indices = Annotated[int, shared(least=1, write=lambda indices: str(len(indices)))]
+_as_range = shared(kind=list[str], read=bounds, write=lambda pair: "-".join(map(str, pair)))
+_Range = Annotated[tuple[int, int], _as_range]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,28 +154,24 @@ class SuiteFields:
     objects: Sequence[str] | None = option(
         "Objects to place in key-no-door worlds.", "key,neutral", commas=True
     )
-    grids: int | None = _counted("Grids of each size and complexity.")
-    trajectories: int | None = _counted("Trajectories through each grid.")
-    distances: Sequence[tuple[int, int]] | None = _range(
-        "Range of the shortest path of mazes; repeat for more strata.", flag="--distance"
+    grids: _Indices | None = option("Grids of each size and complexity.")
+    trajectories: _Indices | None = option("Trajectories through each grid.")
+    distances: Sequence[_Range] | None = option(
+        "--distance LOW-HIGH  Range of the shortest path of mazes; repeat for more strata."
     )
-    detours: Sequence[tuple[int, int]] | None = _range(
-        "Range of the shortest path minus the Manhattan distance; repeat for more strata.",
-        flag="--detour",
+    detours: Sequence[_Range] | None = option(
+        "--detour LOW-HIGH  Range of the shortest path minus the Manhattan distance; repeat for "
+        "more strata."
     )
     paper: bool = option("The paper's scale and caps, where none is given.", default=False)
-    cap: int | None = option("Maximum trajectory length.", least=1)
+    cap: Count | None = option("Maximum trajectory length.")
     cap_factor: float | None = option(
         "Maximum trajectory length as a multiple of the shortest path; default 3.", least=1
     )
     held_out: bool | None = option(
-        "Only grids that organisms are not trained on; default for these alone.",
-        flag="--held-out/--all-grids",
+        "--held-out/--all-grids  Only grids that organisms are not trained on; default for these "
+        "alone."
     )
-
-    def of_suite(self) -> dict[str, Any]:
-        """Return the options of the suite."""
-        return {name: getattr(self, name) for name in SUITE_OPTIONS}
 
 
 SUITE_OPTIONS = options_in(SuiteFields)
@@ -209,10 +186,7 @@ def as_typed(message: str) -> str:
 
 
 def typed_options(what: Mapping[str, Any], *, held_out_by_default: bool) -> list[str]:
-    """Return what to type for the options in the run.json of a navigation run.
-
-    `held_out_by_default` says whether its agent walks in held-out grids by default.
-    """
+    """Return what to type for the options in the run.json of a navigation run."""
     typed: list[str] = []
     for name, declared in SUITE_OPTIONS.items():
         value = what.get(name)
@@ -226,9 +200,12 @@ def typed_options(what: Mapping[str, Any], *, held_out_by_default: bool) -> list
 
 
 # --- Language models -----------------------------------------------------------------------------
+_REACHED, _COSTS = "How it is reached", "What it may cost"
 _asked = partial(option, group="How a language model is asked")
-_reached = partial(option, group="How it is reached")
-_costs = partial(option, group="What it may cost")
+_reached = partial(option, group=_REACHED)
+_Price = Annotated[float, shared(least=0, most=10**6, group=_COSTS)]
+_Tries = Annotated[int, shared(least=0, most=1000, group=_REACHED)]
+_Limits = Annotated[Mapping[str, float], shared(kind=str, read=limits, group=_COSTS)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,9 +213,8 @@ class ModelOptions:
     """Options of language models; a missing one is None, empty or False."""
 
     prompts: Sequence[str] | None = _asked(
-        "Prompt templates; several are compared. Default keys/1 where there are keys.",
-        "plain/1,keys/1",
-        flag="--prompt",
+        "--prompt plain/1,keys/1  Prompt templates; several are compared. Default keys/1 where "
+        "there are keys.",
         commas=True,
     )
     history: int | None = _asked("Past steps that a prompt shows; default 0.", least=0, most=10_000)
@@ -252,56 +228,44 @@ class ModelOptions:
         "Output tokens of one answer; default 10000.", least=1, most=10**8
     )
     reasoning_effort: str | None = _asked(
-        "Default the model's; for gpt-oss with --paper low, in worlds with a key medium.",
-        "low|medium|high|...",
+        "low|medium|high|...  Default the model's; for gpt-oss with --paper low, in worlds with a "
+        "key medium."
     )
     logprobs: bool = _asked(
         "Ask for log-probabilities, 20 a token, and keep those of the moves.", default=False
     )
     no_seeds: bool = _asked("Send no seeds, to servers that refuse them.", default=False)
-    options: Sequence[str] = _reached(
-        "Option of the provider, such as dtype=bfloat16; repeat for more.",
-        "NAME=VALUE",
-        default=(),
-        flag="-M",
+    options: Sequence[str] = several(
+        "-M NAME=VALUE  Option of the provider, such as dtype=bfloat16; repeat for more.",
+        group=_REACHED,
     )
     base_url: str | None = _reached(
-        "URL of the server; default from the environment, such as VLLM_BASE_URL.",
-        "URL",
-        flag="--model-base-url",
+        "--model-base-url URL  URL of the server; default from the environment, such as "
+        "VLLM_BASE_URL."
     )
     max_connections: int | None = _reached("Concurrent requests.", least=1, most=10_000)
-    max_retries: int | None = _reached(
-        "Retries of a request that the server failed; default 5.", least=0, most=1000
-    )
+    max_retries: _Tries | None = option("Retries of a request that the server failed; default 5.")
     timeout: int | None = _reached(
         "Seconds for one answer; default 600.", least=1, most=MOST_SECONDS
     )
-    rounds: int | None = _reached(
-        "How often trajectories that the server failed are made again; default 2.",
-        least=0,
-        most=1000,
+    rounds: _Tries | None = option(
+        "How often trajectories that the server failed are made again; default 2."
     )
-    from_log: Sequence[Path] = _reached(
-        "Take over trajectories of `inspect eval goalmeter/...`: a log, or a folder of logs; "
-        "repeat for more.",
-        "FILE.eval",
-        default=(),
+    from_log: Sequence[Path] = several(
+        "FILE.eval  Take over trajectories of `inspect eval goalmeter/...`: a log, or a folder of "
+        "logs; repeat for more.",
+        group=_REACHED,
     )
-    budget: Mapping[str, float] | None = _costs(
-        "Inspect's limits on tokens and cost, for all commands of the run; it can be resumed.",
-        "tokens=N,usd=X",
-        kind=str,
-        read=limits,
+    budget: _Limits | None = option(
+        "tokens=N,usd=X  Inspect's limits on tokens and cost, for all commands of the run; it can "
+        "be resumed."
     )
-    price_in: float | None = _costs("US dollars for a million input tokens.", least=0, most=10**6)
-    price_out: float | None = _costs(
-        "US dollars for a million output tokens, reasoning included.", least=0, most=10**6
-    )
+    price_in: _Price | None = option("US dollars for a million input tokens.")
+    price_out: _Price | None = option("US dollars for a million output tokens, reasoning included.")
 
     def refuse(self, agent: str) -> None:
         """Raise an error if an option was given: the agent is not a language model."""
-        if flags := [MODEL_OPTIONS[name].flag for name in self._given(*MODEL_OPTIONS)]:
+        if flags := [MODEL_OPTIONS[name].flag for name in self._given(MODEL_OPTIONS)]:
             raise InvalidParameterError(
                 f"{', '.join(flags)}: for language models only, and {agent} is a reference "
                 f"agent; leave it out, or let {agent} read prompts as goalmeter/{agent}"
@@ -311,17 +275,17 @@ class ModelOptions:
         """Return the settings of prompts and generation."""
         from goalmeter.navigation.prompts import Asking, paper_effort
 
-        settings = self._given(*{each.name for each in fields(Asking)} - {"options"})
+        settings = self._given({each.name: each for each in fields(Asking)})
+        settings["options"] = json_pairs("-M", self.options, "NAME=VALUE, such as batch=64")
         if getattr(self, "paper", False):
             settings.setdefault("reasoning_effort", paper_effort(model, suite))
-        options = provider_options(self.options)
-        return Asking(seeded=not self.no_seeds, options=options, **settings)
+        return Asking(seeded=not self.no_seeds, **settings)
 
     def server(self) -> Server:
         """Return the settings of the connection."""
         from goalmeter.navigation.inspect.models import Server
 
-        return Server(**self._given("base_url", "max_connections", "max_retries", "timeout"))
+        return Server(**self._given({each.name: each for each in fields(Server)}))
 
     def spending(self) -> Budget:
         """Return the maximum cost."""
@@ -333,7 +297,7 @@ class ModelOptions:
             message = str(cause).replace("price_in", "--price-in")
             raise InvalidParameterError(message.replace("price_out", "--price-out")) from cause
 
-    def _given(self, *names: str) -> dict[str, Any]:
+    def _given(self, names: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of these names that were given."""
         return {
             name: getattr(self, name)

@@ -75,19 +75,19 @@ class StudyOptions:
 class ReplicateOptions(PlaceOptions, DryRunOptions, SeedOptions):
     """Options of `goalmeter replicate`."""
 
-    name: str = argument(f"{', '.join(REPLICATIONS)}.", "NAME", complete="replications")
+    name: str = argument(f"NAME  {', '.join(REPLICATIONS)}.", complete="replications")
     out: Path | None = option("Output folder; default runs/NAME.")
     # More repetitions, or longer trials, would take weeks.
     seeds: int | None = option(
         "Number of seeds; default as in the experiment.", least=0, most=10_000
     )
     agents: str | None = option(
-        "Rows of reflection-table-1; or names, with commas between them.", "scripted|neural|all"
+        "scripted|neural|all  Rows of reflection-table-1; or names, with commas between them."
     )
     steps: int | None = option(
         "Length of the trials, where it can be chosen.", least=1, most=10_000_000
     )
-    run: Sequence[Path] | None = option("A run to show in lm-navigation; repeat for more.", "RUN")
+    run: Sequence[Path] | None = option("RUN  A run to show in lm-navigation; repeat for more.")
 
 
 @command(ReplicateOptions)
