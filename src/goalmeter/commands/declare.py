@@ -1,7 +1,6 @@
 """Declaration of commands: one record of options per command, from which the command line derives.
 
-A field of the record states an option once: its type, bounds, default and help. The command is a
-function of the record and a progress callback, and can be called from Python with its fields.
+A field of the record states an option once: its type, bounds, default and help.
 """
 
 from __future__ import annotations

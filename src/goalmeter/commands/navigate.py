@@ -45,15 +45,13 @@ class NavigateOptions(
     """Options of `goalmeter navigate`."""
 
     agent: str | None = argument(
-        "A reference agent, such as greedy or boltzmann(2), or a language model as Inspect spells "
-        "it, such as vllm/openai/gpt-oss-20b.",
-        "AGENT",
+        "AGENT  A reference agent, such as greedy or boltzmann(2), or a language model as Inspect "
+        "spells it, such as vllm/openai/gpt-oss-20b.",
         default=None,
         complete="navigators",
     )
     suite: str = option(
-        f"Grid worlds: {', '.join(SUITES)}, or a suite of another package.",
-        "NAME",
+        f"NAME  Grid worlds: {', '.join(SUITES)}, or a suite of another package.",
         default="maze",
         complete="suites",
     )
@@ -105,7 +103,16 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
         if is_model:
             options |= {"server": o.server(), "logs": o.from_log, "budget": o.spending()}
             options |= {} if o.rounds is None else {"rounds": o.rounds}
-            _check_model(o, name, tell)
+            if name.startswith(HUGGING_FACE):
+                tell(
+                    f"{name}: this provider does not record token ids, so `goalmeter probe` cannot "
+                    f"use the run; a model in a folder can be probed as {LOCAL}FOLDER"
+                )
+            if o.on is not None or o.workers is not None:
+                raise InvalidParameterError(
+                    f"{name} is a language model, which this process calls; leave out --on and "
+                    f"--workers, and set concurrent requests with --max-connections"
+                )
         result = measure(name, o.suite, **options, on=place, out=o.out, progress=tell)
     except BudgetReachedError as reached:
         return _unfinished(name, o.suite, reached, o.out)
@@ -125,29 +132,15 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
             f"{sum(result.failed.values())} of {len(result.seen.trajectories)} walks failed "
             f"({each}); they count as not arrived, and {again}"
         )
-    json_values = result.to_json(directed=o.meg)
-    return Outcome(tables=tuple(tables), json=json_values, incomplete=incomplete)
-
-
-def _check_model(o: NavigateOptions, name: str, tell: Tell) -> None:
-    if name.startswith(HUGGING_FACE):
-        tell(
-            f"{name}: this provider does not record token ids, so `goalmeter probe` cannot use "
-            f"the run; a model in a folder can be probed as {LOCAL}FOLDER"
-        )
-    if o.on is not None or o.workers is not None:
-        raise InvalidParameterError(
-            f"{name} is a language model, which this process calls; leave out --on and "
-            f"--workers, and set concurrent requests with --max-connections"
-        )
+    values = result.to_json(directed=o.meg)
+    return Outcome(tables=tuple(tables), json=values, incomplete=incomplete)
 
 
 def of_reference(plan: WalkPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
     """Return the cost of the trajectories of a reference agent."""
-    trials = plan.keys()
-    keys = {key: {"key": key} for key in trials}
-    function = "goalmeter.navigation.rollouts:play"
-    study = study_of(plan, function, keys, common={"what": json.dumps(plan.what)})
+    keys = {walk.name: {"key": walk.name} for walk in plan.tasks.walks()}
+    common = {"what": json.dumps(plan.what)}
+    study = study_of(plan, "goalmeter.navigation.rollouts:play", keys, common=common)
     return forecast_of(study, on=on, out=out)
 
 
@@ -169,9 +162,8 @@ def _unfinished(agent: str, suite: str, reached: BudgetReachedError, out: Path |
         "spent": dict(reached.spent),
         "budget": reached.budget.to_json(),
     }
-    go_on = "nothing was kept (--out)"
+    again = "nothing was kept (--out)"
     if out is not None:
         values["run"] = str(Path(out).resolve())
-        again = "the same command with a larger --budget goes on from"
-        go_on = f"{again} {shlex.quote(str(out))}"
-    return Outcome(tables=(table,), json=values, incomplete=f"{reached}; {go_on}")
+        again = f"the same command with a larger --budget goes on from {shlex.quote(str(out))}"
+    return Outcome(tables=(table,), json=values, incomplete=f"{reached}; {again}")

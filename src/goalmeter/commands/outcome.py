@@ -6,9 +6,8 @@ import math
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +15,8 @@ import goalmeter
 from goalmeter import _errors
 from goalmeter.report import Column, Finding, Section, Table, write_report, write_text
 from goalmeter.report.numbers import DASH, storage
-
-if TYPE_CHECKING:
-    from goalmeter.runs.forecast import Forecast, Span
-
-__all__ = ["Outcome", "json_text", "provenance", "shown", "write_outcome"]
+from goalmeter.runs.forecast import Forecast, Span
+from goalmeter.runs.progress import in_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +46,11 @@ def write_outcome(
     lede: str,
     findings: Sequence[Finding | str],
     glossary: Mapping[str, str],
-    tables: Iterable[Table] | None = None,
+    tables: Iterable[Table] | None = None,  # for a terminal, by default all of the page's
     text: str = "",
     figures: bool = True,
 ) -> Outcome:
-    """Write report.html, results.json and figures/*.svg of an experiment into a folder.
-
-    `command` stands at the foot of the page. results.json holds `result`; the outcome's JSON has
-    the paths of both files too. `tables` are for a terminal, by default all of the page's.
-    """
+    """Write report.html, results.json and figures/*.svg of an experiment into a folder."""
     folder = Path(out)
     report = write_report(
         folder / "report.html",
@@ -116,8 +108,8 @@ def shown(forecasts: Sequence[Forecast]) -> Outcome:
         ("kept already", lambda f: _count(f.kept)),
         ("left", lambda f: _count(f.left)),
     ]
-    for counted in dict.fromkeys(name for forecast in forecasts for name in forecast.counted):
-        rows.append((counted, partial(_counted, counted)))
+    for name in dict.fromkeys(name for forecast in forecasts for name in forecast.counted):
+        rows.append((name, lambda f, name=name: _count(f.counted.get(name))))  # type: ignore[misc]
     rows += [
         ("made at once", lambda f: f"{f.slots} ({f.place})" if f.place else str(f.slots)),
         ("calls", lambda f: _span(f.calls, _count)),
@@ -144,10 +136,6 @@ def shown(forecasts: Sequence[Forecast]) -> Outcome:
     return Outcome(tables=(table,), json={"forecasts": [f.to_json() for f in forecasts]})
 
 
-def _counted(name: str, forecast: Forecast) -> str:
-    return _count(forecast.counted.get(name))
-
-
 def _count(value: float | None) -> str:
     return "" if value is None else f"{round(value):,}"
 
@@ -158,6 +146,4 @@ def _span(span: Span | None, number: Callable[[float], str]) -> str:
 
 
 def _time(hours: float) -> str:
-    from goalmeter.runs.progress import in_words
-
     return "under 1 s" if 0 < hours * 3600 < 1 else in_words(hours * 3600)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
-from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.options import DryRunOptions, PlaceOptions, RunOptions
+from goalmeter.commands.declare import Tell, argument, command, option, several
+from goalmeter.commands.options import Count, DryRunOptions, PlaceOptions, RunOptions, Seed
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.reflection_tables import early_text, measure_table, rewards_table
-from goalmeter.reflection import Reflection, compare, measure
+from goalmeter.reflection import compare, measure
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.measure import HEAVY, bare, check
 from goalmeter.reflection.measure import forecast as forecast_of
@@ -33,37 +33,32 @@ class ReflectOptions(PlaceOptions, DryRunOptions, RunOptions):
     """Options of `goalmeter reflect`."""
 
     agent: str | None = argument(
-        "A name, such as rc(naive), or your own: FILE.py:NAME.",
-        "AGENT",
+        "AGENT  A name, such as rc(naive), or your own: FILE.py:NAME.",
         default=None,
         complete="agents",
     )
-    environments: Sequence[str] = option(
-        "Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for your own; repeat "
-        "for more. Default: the paper's battery.",
-        "NAME",
-        default=(),
-        flag="--environment",
+    environments: Sequence[str] = several(
+        "--environment NAME  Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for "
+        "your own; repeat for more. Default: the paper's battery.",
         complete="environments",
     )
-    steps: int = option("Length of each trial, in percepts.", default=500, least=1)
-    seeds: int = option("Trials of each environment.", default=10, least=1)
+    steps: Count = option("Length of each trial, in percepts.", default=500)
+    seeds: Count = option("Trials of each environment.", default=10)
     timeout: float | None = option(
         "Seconds for a trial, 0 for no limit; default 60 for your own code.", least=0
     )
     opposite_reading: str = option(
-        "Definition of an opposite.", "literal|unnegated", default="literal"
+        "literal|unnegated  Definition of an opposite.", default="literal"
     )
-    step_counting: str = option("Definition of a step.", "percepts|actions", default="percepts")
+    step_counting: str = option("percepts|actions  Definition of a step.", default="percepts")
     against: str | None = option(
-        "Compare with this agent on the same trials, which --out RUN stores in RUN.against.",
-        "AGENT",
+        "AGENT  Compare with this agent on the same trials, which --out RUN stores in RUN.against.",
         complete="agents",
     )
     list_all: bool = option(
-        "Show the environments and agents that have names.", default=False, flag="--list"
+        "--list  Show the environments and agents that have names.", default=False
     )
-    seed: int = option("The first seed.", default=0, least=0, most=MOST_SEED)
+    seed: Seed = option("The first seed.", default=0)
 
     @property
     def played(self) -> list[str]:
@@ -84,7 +79,7 @@ class ReflectOptions(PlaceOptions, DryRunOptions, RunOptions):
             "opposite_reading": self.opposite_reading,
             "step_counting": self.step_counting,
             "on": self.place(seconds=inf if slow else percepts * SECONDS_A_PERCEPT),
-            "timeout": None if limit == 0 else limit,
+            "timeout": limit or None,
             "out": folder,
         }
 
@@ -143,19 +138,15 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
         json |= {"against": rival.to_json(), "comparison": comparison.to_json()}
     for name, folder in [*folders.items()][: len(measured)]:
         json[name] = str(folder.resolve())
+    unfinished = [each for each in measured if len(each.failures) == len(each.trials)]
     return Outcome(
         text=early_text(result, rival),
-        incomplete=next(filter(None, map(_none_finished, measured)), ""),
+        incomplete=""
+        if not unfinished
+        else (
+            f"none of the {len(unfinished[0].failures)} trials of {unfinished[0].agent} was "
+            f"finished, so its measure says nothing; the table says why"
+        ),
         tables=(rewards_table(result, rival), measure_table(result, rival, comparison, baselines)),
         json=json,
-    )
-
-
-def _none_finished(result: Reflection) -> str:
-    """Return an error if an agent finished no trial; "" if it did."""
-    if len(result.failures) < len(result.trials):
-        return ""
-    return (
-        f"none of the {len(result.failures)} trials of {result.agent} was finished, so its "
-        "measure says nothing; the table says why"
     )

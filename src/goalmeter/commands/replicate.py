@@ -26,9 +26,6 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.report import Column, Table
 from goalmeter.runs import HERE
 
-__all__ = ["REPLICATIONS", "StudyOptions", "demo", "find_replications", "replicate", "study"]
-
-DEMO = "goalmeter.demo.run"
 # Name on the command line -> folder.
 REPLICATIONS = {
     "meg-cliffworld": "cliffworld",
@@ -67,7 +64,7 @@ class StudyOptions:
     def command(self, name: str) -> str:
         """Return the command of a study with these options, for the foot of its page."""
         given = {name: getattr(self, name) for name in ("agents", "seeds", "steps", "seed")}
-        options = (f" --{name} {value}" for name, value in given.items() if value is not None)
+        options = [f" --{name} {value}" for name, value in given.items() if value is not None]
         return f"goalmeter replicate {name}{''.join(options)}"
 
 
@@ -140,9 +137,8 @@ def find_replications(name: str) -> None:
             f"{name}: the studies are not part of the installed package; check out goalmeter's "
             f"repository and set {VARIABLE} to its folder replications (now {folder})"
         )
-    # Worker processes inherit the path.
     if str(folder.parent) not in sys.path:
-        sys.path.append(str(folder.parent))
+        sys.path.append(str(folder.parent))  # which worker processes inherit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +156,7 @@ def demo(o: DemoOptions, tell: Tell) -> Outcome:
 
     The last line of the output is the path of report.html.
     """
-    run = import_module(DEMO)
+    run = import_module("goalmeter.demo.run")
     if o.dry_run:
         outcome: Outcome = run.dry_run(o.out, seed=o.seed, on=o.place())
     else:
