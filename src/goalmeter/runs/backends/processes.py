@@ -31,12 +31,10 @@ from goalmeter.runs.jobs import (
     in_flight,
 )
 
+
 # --- Inside of a worker ---------------------------------------------------------------------------
-# A worker receives batches on a pipe. It sends a message when it can take the first one, when the
-# imports of a batch are over, and for each call. What a user's code prints goes to standard error.
-_READY = json.dumps([{}, 0.0]).encode()
-
-
+# A worker receives batches on a pipe. It sends a message when the imports of a batch are over, and
+# for each call. What a user's code prints goes to standard error.
 def main(pipe_number: int) -> NoReturn:
     """Make batches until the other end of the pipe is closed."""
     prepare_worker()
@@ -44,14 +42,13 @@ def main(pipe_number: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     pipe = Connection(pipe_number)
     batches: SimpleQueue[bytes] = SimpleQueue()
-    pipe.send_bytes(_READY)
     # A thread waits for batches, so that a worker whose parent is gone ends at once.
     Thread(target=_receive, args=(pipe, batches), daemon=True).start()
     while True:
         batch = Batch(**json.loads(batches.get()))
         with suppress(Exception):  # which the calls raise too
             function_of(batch)
-        pipe.send_bytes(_READY)
+        pipe.send_bytes(b"null")
         for result, seconds in calls(batch, keep_interrupts=True):
             for stream in (sys.stdout, sys.stderr):
                 with suppress(Exception):  # the user's code may have closed it
@@ -83,7 +80,7 @@ _ENVIRONMENT = {
     "VECLIB_MAXIMUM_THREADS": "1",
     "PYTHONHASHSEED": "0",
 }
-_ATTEMPTS = 6  # starts in a row that may fail
+_ATTEMPTS = 6  # starts in a row that may fail: a machine short of memory may spare the next one
 _CHECK_EVERY = 1.0  # seconds; how often it is checked whether a silent process has ended
 _ENDING = 1.0  # seconds that a process may take to end after it has closed its pipe
 # What a shell, a scheduler or a machine short of memory ends a process with; a process that fails
@@ -117,24 +114,22 @@ class WorkerProcess:
         """Make a batch; a call that takes too long or ends the process has that as its result."""
         results: list[JobResult] = []
         total = 0.0
-        while len(results) < len(batch.each):
-            self._start()
-            if self._closed:
+        while left := batch.each[len(results) :]:
+            if not self._begin(replace(batch, each=left)):
                 break
             try:
-                rest = replace(batch, each=batch.each[len(results) :])
-                self._pipe.send_bytes(rest.to_text().encode())
-                self._reply(None)
-                while len(results) < len(batch.each):
+                for _ in left:
                     result, seconds = self._reply(self._timeout)
                     results.append(JobResult(**result))
                     total += seconds
             except TimeoutError:
                 self.end()
-                detail = f"no answer within {self._timeout:g} s"
-                results.append(JobResult(TIMEOUT, detail=detail))
+                results.append(JobResult(TIMEOUT, detail=f"no answer within {self._timeout:g} s"))
             except (EOFError, OSError):
-                results.append(self._lost())
+                status = self.end(_ENDING)
+                outcome = KILLED if -status in _FROM_OUTSIDE else CRASH
+                detail = f"the process ended with {_in_words(status)}"
+                results.append(JobResult(outcome, detail=detail))
         return BatchResult(results, total)
 
     def close(self) -> None:
@@ -144,47 +139,53 @@ class WorkerProcess:
             if self._process is not None:
                 _kill(self._process)
 
-    def end(self) -> int:
-        """End the process and all that it started; return its exit status."""
+    def end(self, patience: float = 0.0) -> int:
+        """End the process and all that it started, after some seconds; return its exit status."""
         process, self._process = self._process, None
         if process is None:
             return 0
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
         _kill(process)
         self._pipe.close()
         return process.wait()
 
-    def _start(self) -> None:
+    def _begin(self, batch: Batch) -> bool:
+        """Send a batch and wait until its imports are over; False after `close`."""
         status = 0
         for _ in range(_ATTEMPTS):
             with self._starting:
-                if self._process is not None or self._closed:
-                    return
-                self._pipe, theirs = Pipe()
-                arguments = [json.dumps(self._path), str(theirs.fileno())]
-                # A session of its own: Ctrl-C in a terminal reaches this process only, and all that
-                # a worker starts can be ended with it.
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _PROGRAM, *arguments],
-                    stdin=subprocess.DEVNULL,
-                    stdout=2,
-                    env=os.environ | dict(self._environment),
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,
-                )
-                theirs.close()
+                if self._closed:
+                    return False
+                if self._process is None:
+                    self._start()
             try:
+                self._pipe.send_bytes(batch.to_text().encode())
                 self._reply(None)
-                return
-            except (EOFError, OSError):  # a machine short of memory may spare the next one
-                with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(_ENDING)
-                status = self.end()
+                return True
+            except (EOFError, OSError):
+                status = self.end(_ENDING)
         raise GoalmeterError(
             f"a worker process cannot be started: {_ATTEMPTS} attempts ended before they took a "
             f"job, the last with {_in_words(status)}; what they said is above. Look whether there "
             f"is memory left, and whether {sys.executable} starts; what is finished is kept where "
             f"--out names a folder"
         )
+
+    def _start(self) -> None:
+        self._pipe, theirs = Pipe()
+        arguments = [json.dumps(self._path), str(theirs.fileno())]
+        # A session of its own: Ctrl-C in a terminal reaches this process only, and all that a
+        # worker starts can be ended with it.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _PROGRAM, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            env=os.environ | dict(self._environment),
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+        theirs.close()
 
     def _reply(self, timeout: float | None) -> Any:
         """Return the next message of the process; raise EOFError at its end."""
@@ -196,18 +197,6 @@ class WorkerProcess:
             if self._process.poll() is not None:  # a process that it forked holds the pipe open
                 raise EOFError
         return json.loads(self._pipe.recv_bytes())
-
-    def _lost(self) -> JobResult:
-        """Return the result of the call during which the process ended."""
-        assert self._process is not None
-        try:
-            self._process.wait(_ENDING)
-        except subprocess.TimeoutExpired:
-            self.end()
-            return JobResult(CRASH, detail="it closed its pipes, and was ended")
-        status = self.end()
-        detail = f"the process ended with {_in_words(status)}"
-        return JobResult(KILLED if -status in _FROM_OUTSIDE else CRASH, detail=detail)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
