@@ -13,17 +13,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, json_text, visible
+from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, visible
 from goalmeter._files import JsonFields, read_bytes
-from goalmeter.runs.lock import is_locked
 from goalmeter.runs.progress import FINISHED, RUNNING, STATUS_FORMAT, STOPPED, Progress, in_words
 from goalmeter.runs.reading import RUN, STATUS, TRIALS, counted, read_about
 
+LOCK = ".lock"
 _EVERY = 1.0  # seconds between two writes
 # Beside the driver's own states: it was ended without a word, no driver of a version that writes a
 # status has worked on it, nothing is stored yet, or the folder cannot be read.
@@ -31,10 +30,51 @@ KILLED, INCOMPLETE, EMPTY, UNREADABLE = "killed", "incomplete", "empty", "unread
 _MOST_BYTES = 2**20  # of status.json
 _STALE = 30.0  # seconds without a sign of life after which a driver elsewhere counts as gone
 _DEEPEST = 6  # levels of folders below the one that is searched
-_WORKER = ("worker", "trials", "count", "seconds")
 
 # Number of trials of a run, from what run.json says; None where that is unknown.
 Total = Callable[[Mapping[str, Any]], int | None]
+
+
+# --- Lock -----------------------------------------------------------------------------------------
+@contextmanager
+def locked(folder: Path, elsewhere: str) -> Iterator[None]:
+    """Hold the lock of an existing directory; `elsewhere` advises to use another one."""
+    from filelock import FileLock, Timeout
+
+    # Whoever looks at a run holds its lock for an instant, which is no reason to refuse to write.
+    lock = FileLock(folder / LOCK, timeout=0.2, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout as cause:
+        raise InvalidParameterError(
+            f"another process writes to {folder}; wait for it or end it, or {elsewhere}"
+        ) from cause
+    except OSError as cause:
+        raise InvalidFileError(
+            f"{folder} cannot be written: {cause.strerror or cause}; make room, or {elsewhere}"
+        ) from cause
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # while it is held: whoever waits for it then makes another file
+            (folder / LOCK).unlink()
+        lock.release()
+
+
+def is_locked(folder: Path) -> bool | None:
+    """Return whether a process holds the lock of a directory; None where that is unknown."""
+    try:
+        import fcntl
+
+        with (folder / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    except (ImportError, OSError):
+        return None
+    return False
 
 
 # --- Driver ---------------------------------------------------------------------------------------
@@ -211,8 +251,8 @@ def _is_valid(name: str, value: Any) -> bool:
 def _workers(written: Any) -> tuple[Worker, ...]:
     with suppress(TypeError, ValueError, KeyError):  # another version's, or damaged
         return tuple(
-            Worker(str(worker), tuple(map(str, trials)), int(count), float(seconds))
-            for worker, trials, count, seconds in map(itemgetter(*_WORKER), written or ())
+            Worker(str(w["worker"]), tuple(map(str, w["trials"])), int(w["count"]), +w["seconds"])
+            for w in written or ()
         )
     return ()
 

@@ -24,7 +24,6 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, shown, visible
 from goalmeter._files import write_text
-from goalmeter.runs.lock import LOCK, locked
 from goalmeter.runs.progress import Progress, Tell
 from goalmeter.runs.reading import (
     FORMAT,
@@ -35,7 +34,7 @@ from goalmeter.runs.reading import (
     read_about,
     without_collections,
 )
-from goalmeter.runs.status import heartbeat, write_status
+from goalmeter.runs.status import LOCK, heartbeat, locked, write_status
 
 ELSEWHERE = "choose another folder (--out)"
 _FEW, _SHOWN = 4, 60  # differences that a message names, and characters of each value
