@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,11 @@ from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.options import SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.organisms.training import recipe, train
+from goalmeter.pages import Texts
 from goalmeter.reflection.environments import all_environments
-from goalmeter.report.numbers import DASH
-from goalmeter.report.tables import column, table_of, words
 from goalmeter.runs import cores
+
+say = Texts("commands")
 
 # --- Agents ---------------------------------------------------------------------------------------
 # What each instrument can measure: an agent with one of these abilities.
@@ -60,27 +60,16 @@ class NoOptions:
 def agents(o: NoOptions, tell: Tell) -> Outcome:
     """List available agents and the measures that support each."""
     lines = listings()
-    table = table_of(
-        lines,
-        (
-            words("name", itemgetter("name")),
-            words(
-                "what it is",
-                lambda line: (
-                    line["problem"]
-                    or line["about"] + (f" (of {line['package']})" if line["package"] else "")
-                ),
-            ),
-            words("measured by", lambda line: ", ".join(line["instruments"]) or DASH),
-        ),
-        caption="Agents",
-        meaning="What AGENT can be, and the commands that can measure it; in a shell, names with "
-        "brackets stand in quotes.",
-        notes=[
-            f"goalmeter {name} needs {' or '.join(map(str, needed))}."
-            for name, needed in INSTRUMENTS.items()
-        ],
-    )
+    rows = []
+    for line in lines:
+        about = line["about"] + (f" (of {line['package']})" if line["package"] else "")
+        measured = ", ".join(line["instruments"]) or None
+        rows.append(line | {"what": line["problem"] or about, "measured": measured})
+    notes = [
+        f"goalmeter {name} needs {' or '.join(map(str, needed))}."
+        for name, needed in INSTRUMENTS.items()
+    ]
+    table = say.table("agents", rows, notes=notes)
     abilities = {ability.name.lower(): str(ability) for ability in Ability}
     return Outcome(tables=(table,), json={"agents": lines, "abilities": abilities})
 
@@ -121,7 +110,7 @@ def listings(needed: Ability | None = None) -> list[dict[str, Any]]:
 # --- Reflect list ---------------------------------------------------------------------------------
 def catalogue() -> Outcome:
     """Return all environments and agents, as tables and as JSON."""
-    environments = [
+    environments: list[dict[str, Any]] = [
         {
             "name": environment.name,
             "n_actions": environment.n_actions,
@@ -133,39 +122,18 @@ def catalogue() -> Outcome:
         }
         for environment in all_environments()
     ]
+    rows = []
+    for about in environments:
+        # The first value of each is the default.
+        options = about["options"].items()
+        readings = [f"{name}={value}" for name, values in options for value in values[1:]]
+        battery = "yes" if about["in_battery"] else None
+        rows.append(about | {"battery": battery, "readings": " ".join(readings) or None})
     agents = [{key: line[key] for key in ("name", "about")} for line in listings(Ability.HISTORY)]
     return Outcome(
-        tables=(
-            table_of(
-                environments,
-                (
-                    words("name", itemgetter("name")),
-                    column("actions", itemgetter("n_actions")),
-                    column("observations", itemgetter("n_observations")),
-                    column("battery", lambda about: "yes" if about["in_battery"] else DASH),
-                    words("idea", itemgetter("idea")),
-                    words("other readings", itemgetter("options"), _other_readings),
-                ),
-                caption="Environments",
-                meaning="Each has an opposite, spelled opposite(NAME). The battery is the paper's "
-                "25. Other readings are spelled NAME(option=value).",
-                notes=("One of your own is FILE.py:NAME, a class derived from Run.",),
-            ),
-            table_of(
-                agents,
-                (words("name", itemgetter("name")), words("", itemgetter("about"))),
-                caption="Agents",
-                meaning="What AGENT can be; in a shell, names with brackets stand in quotes.",
-            ),
-        ),
+        tables=(say.table("environments", rows), say.table("names", agents)),
         json={"environments": environments, "agents": agents},
     )
-
-
-def _other_readings(options: dict[str, list[Any]]) -> str:
-    # The first value of each is the default.
-    readings = [f"{name}={value}" for name, values in options.items() for value in values[1:]]
-    return " ".join(readings) or DASH
 
 
 # --- Train organism -------------------------------------------------------------------------------

@@ -29,9 +29,9 @@ from goalmeter.navigation.inspect.budget import BudgetReachedError
 from goalmeter.navigation.plan import WalkPlan, forecast, plan_of
 from goalmeter.navigation.rollouts import study_of
 from goalmeter.navigation.suites import SUITES
+from goalmeter.pages import Texts
 from goalmeter.pages.navigation_goals import directed_tables
 from goalmeter.pages.navigation_tables import suite_tables
-from goalmeter.report.page import Column, Table
 from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast, forecast_of
 
@@ -147,12 +147,7 @@ def of_reference(plan: WalkPlan, *, on: str = HERE, out: str | Path | None = Non
 def _unfinished(agent: str, suite: str, reached: BudgetReachedError, out: Path | None) -> Outcome:
     """Describe a run that reached its budget; it has no measures, as its walks are a part."""
     walks = {"ended": reached.ended, "left": reached.walks - reached.ended}
-    table = Table(
-        caption=f"{agent} in the suite {suite}: the run is not complete",
-        columns=(Column("walks", numeric=False), "number"),
-        rows=tuple((name, str(count)) for name, count in walks.items()),
-        meaning="There are no measures before all walks have ended.",
-    )
+    table = Texts("commands").table("unfinished", walks.items(), agent=agent, suite=suite)
     values = {
         "agent": agent,
         "suite": suite,

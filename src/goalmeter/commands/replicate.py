@@ -23,7 +23,7 @@ from goalmeter._names import did_you_mean
 from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.options import DryRunOptions, PlaceOptions, SeedOptions
 from goalmeter.commands.outcome import Outcome
-from goalmeter.report import Column, Table
+from goalmeter.pages import Texts
 from goalmeter.runs import HERE
 
 # Name on the command line -> folder.
@@ -99,13 +99,7 @@ def replicate(o: ReplicateOptions, tell: Tell) -> Outcome:
     options = StudyOptions(seeds=o.seeds, seed=o.seed, on=o.place(), progress=tell, **chosen)
     if o.dry_run:
         counts: dict[str, int] = module.planned(options)
-        table = Table(
-            caption=f"What {o.name} will do",
-            columns=(Column("", numeric=False), Column("number")),
-            rows=tuple((what, f"{count:,}") for what, count in counts.items()),
-            meaning="Nothing is started, and no folder made. The time is estimated from the first "
-            "trials, once they run.",
-        )
+        table = Texts("commands").table("planned", counts.items(), name=o.name)
         return Outcome(tables=(table,), json={"replication": o.name, "planned": counts})
     folder = Path("runs") / o.name if o.out is None else Path(o.out)
     check_writable(folder / "report.html")

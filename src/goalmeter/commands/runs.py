@@ -26,6 +26,7 @@ from goalmeter.meg.simulator.measure import KIND as SIMULATOR
 from goalmeter.navigation.prompts import Asking
 from goalmeter.organisms.kinds import MANIFEST
 from goalmeter.organisms.network import SETTINGS, read_settings
+from goalmeter.pages import Texts
 from goalmeter.pages.part import (
     INSTRUMENTS,
     Part,
@@ -40,10 +41,12 @@ from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.reflection.measure import readings_of
 from goalmeter.report import Table, require_report_extra, write_report
 from goalmeter.report.numbers import percent, storage
-from goalmeter.report.tables import column, summary_table, table_of, words
+from goalmeter.report.tables import summary_table
 from goalmeter.runs.progress import FINISHED, in_words
 from goalmeter.runs.reading import RUN, read_about
 from goalmeter.runs.status import INCOMPLETE, UNREADABLE, RunStatus, Worker, runs_below, status_of
+
+say = Texts("commands")
 
 
 # --- Resuming -------------------------------------------------------------------------------------
@@ -118,21 +121,15 @@ def status(o: StatusOptions, tell: Tell) -> Outcome:
     if unreadable and len(runs) == 1:
         raise InvalidFileError(runs[0].sentence)
     tables = [_summary(runs[0]) if len(runs) == 1 else _listed(runs, "Runs")]
-    if working := [(run, worker) for run in runs for worker in run.working]:
-        hidden = sum(run.workers - len(run.working) for run in runs)
-        table = table_of(
-            working,
-            [
-                words("run", lambda row: row[0].folder),
-                words("batch", lambda row: row[1].worker),
-                words("works on", lambda row: _trials(row[1])),
-                column("for", lambda row: in_words(row[1].seconds)),
-            ],
-            caption="At work",
-            meaning="As the driver last wrote it.",
-            notes=[f"{hidden} more batches"] if hidden > 0 else [],
-        )
-        tables.append(table)
+    working = [
+        (run.folder, worker.worker, _trials(worker), in_words(worker.seconds))
+        for run in runs
+        for worker in run.working
+    ]
+    if working:
+        hidden = sum(run.workers for run in runs) - len(working)
+        notes = [f"{hidden} more batches"] if hidden > 0 else []
+        tables.append(say.table("at_work", working, notes=notes))
     return Outcome(
         text="\n".join(f"{run.folder}: {run.sentence}" for run in runs if run not in unreadable),
         tables=tuple(tables),
@@ -206,27 +203,21 @@ def _summary(run: RunStatus) -> Table:
 
 
 def _listed(runs: Sequence[RunStatus], caption: str) -> Table:
-    return table_of(
-        runs,
-        [
-            words("run", lambda run: run.folder),
-            words("state", lambda run: run.state),
-            words("kind", lambda run: run.kind or None),
-            words("agent", lambda run: run.agent or None),
-            column("done", lambda run: None if run.state == UNREADABLE else _done(run)),
-            column("failed", lambda run: run.failed or None),
-            column("time left", lambda run: run.left_seconds, in_words),
-            words("last heard of", lambda run: run.updated or None),
-            column("size", lambda run: storage(run.size)),
-        ],
-        caption=caption,
-        meaning="done counts what each folder holds; times are in UTC.",
-        notes=[
-            f"{run.folder}: {shortened(run.sentence, 4 * _LONGEST)}"
-            for run in runs
-            if run.state == UNREADABLE
-        ],
-    )
+    rows = [
+        {name: value or None for name, value in vars(run).items()}
+        | {
+            "done": None if run.state == UNREADABLE else _done(run),
+            "left": None if run.left_seconds is None else in_words(run.left_seconds),
+            "size": storage(run.size),
+        }
+        for run in runs
+    ]
+    notes = [
+        f"{run.folder}: {shortened(run.sentence, 4 * _LONGEST)}"
+        for run in runs
+        if run.state == UNREADABLE
+    ]
+    return say.table("runs", rows, notes=notes, caption=caption)
 
 
 def _done(run: RunStatus) -> str:
