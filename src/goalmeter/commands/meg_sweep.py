@@ -13,7 +13,6 @@ from goalmeter._files import check_writable
 from goalmeter.commands import outcome
 from goalmeter.commands.declare import Tell, argument, command, option, pairs, several
 from goalmeter.commands.options import (
-    DryRunOptions,
     PlaceOptions,
     RunOptions,
     SearchTime,
@@ -27,7 +26,7 @@ from goalmeter.pages.sweep import short_tables
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions(PlaceOptions, DryRunOptions, SeedOptions, RunOptions):
+class SweepOptions(PlaceOptions, SeedOptions, RunOptions):
     """Options of `goalmeter meg sweep`."""
 
     worlds: str | Path = argument(

@@ -15,7 +15,6 @@ from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.options import (
     SUITE_OPTIONS,
-    DryRunOptions,
     ModelOptions,
     PlaceOptions,
     RunOptions,
@@ -39,9 +38,7 @@ CONNECTIONS = 10  # requests at once where nothing is given, as in Inspect
 
 
 @dataclass(frozen=True, kw_only=True)
-class NavigateOptions(
-    ModelOptions, SuiteFields, PlaceOptions, DryRunOptions, SeedOptions, RunOptions
-):
+class NavigateOptions(ModelOptions, SuiteFields, PlaceOptions, SeedOptions, RunOptions):
     """Options of `goalmeter navigate`."""
 
     agent: str | None = argument(

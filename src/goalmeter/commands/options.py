@@ -36,8 +36,15 @@ SearchTime = Annotated[float, shared(metavar="SECONDS", least=0.001, most=1e9)]
 
 # --- Places, seeds, runs --------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
-class PlaceOptions:
-    """Where trials run."""
+class DryRunOptions:
+    """Whether only the cost is wanted."""
+
+    dry_run: bool = option("Print the planned trials and estimated cost, then exit.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceOptions(DryRunOptions):
+    """Where trials run, or that only their cost is wanted."""
 
     on: str | None = option(
         "PLACE  Where trials run: here, processes:N, ray, slurm, or a place of another package; "
@@ -70,13 +77,6 @@ class SeedOptions:
     """The seed of a command that draws random numbers."""
 
     seed: Seed = option("Seed of everything random.", default=0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DryRunOptions:
-    """Whether only the cost is wanted."""
-
-    dry_run: bool = option("Print the planned trials and estimated cost, then exit.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)

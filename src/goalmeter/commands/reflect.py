@@ -10,7 +10,7 @@ from typing import Any
 
 from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
 from goalmeter.commands.declare import Tell, argument, command, option, several
-from goalmeter.commands.options import Count, DryRunOptions, PlaceOptions, RunOptions, Seed
+from goalmeter.commands.options import Count, PlaceOptions, RunOptions, Seed
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.reflection_tables import early_text, measure_table, rewards_table
 from goalmeter.reflection import compare, measure
@@ -29,7 +29,7 @@ SECONDS_A_PERCEPT = 6e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReflectOptions(PlaceOptions, DryRunOptions, RunOptions):
+class ReflectOptions(PlaceOptions, RunOptions):
     """Options of `goalmeter reflect`."""
 
     agent: str | None = argument(

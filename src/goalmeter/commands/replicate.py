@@ -21,7 +21,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._names import did_you_mean
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.options import DryRunOptions, PlaceOptions, SeedOptions
+from goalmeter.commands.options import PlaceOptions, SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.pages import Texts
 from goalmeter.runs import HERE
@@ -69,7 +69,7 @@ class StudyOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplicateOptions(PlaceOptions, DryRunOptions, SeedOptions):
+class ReplicateOptions(PlaceOptions, SeedOptions):
     """Options of `goalmeter replicate`."""
 
     name: str = argument(f"NAME  {', '.join(REPLICATIONS)}.", complete="replications")
@@ -136,7 +136,7 @@ def find_replications(name: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoOptions(PlaceOptions, DryRunOptions, SeedOptions):
+class DemoOptions(PlaceOptions, SeedOptions):
     """Options of `goalmeter demo`."""
 
     out: Path = option(

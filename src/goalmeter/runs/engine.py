@@ -86,7 +86,6 @@ class Results(Generic[T]):
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.progress.end(*error)
         if self._store is not None:
             self._store.__exit__(*error)
 

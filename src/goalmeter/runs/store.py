@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, shown, visible
 from goalmeter._files import write_text
@@ -81,11 +81,10 @@ class RunStore:
         self._file = -1
         self._number = self._size = 0  # of the last line, and bytes up to its end
         self._keeps_values = True
-        self._unsynced = False  # whether there is a line that may not be on disk
         self._broken: OSError | None = None  # error of the heartbeat
         self._open = ExitStack()
 
-    def __enter__(self) -> RunStore:
+    def __enter__(self) -> Self:
         _refuse_foreign(self.folder, self._elsewhere)
         with ExitStack() as opening:
             try:
@@ -107,14 +106,12 @@ class RunStore:
         return self
 
     def __exit__(self, *error: object) -> None:
+        if self.progress is not None:
+            self.progress.end(*error)
         with self._open:
-            try:
-                self._sync()
-            except OSError as cause:
-                if not any(error):  # what is on its way out already says more
-                    raise self._unwritable(cause) from cause
-            finally:
-                self._write_status()
+            self._beat()
+            if self._broken is not None and not any(error):  # an error on its way says more
+                raise self._unwritable(self._broken) from self._broken
 
     def add(self, key: str, value: Any) -> None:
         """Store a finished trial; a stored one stays as it is."""
@@ -133,7 +130,6 @@ class RunStore:
             with suppress(OSError):
                 os.ftruncate(self._file, min(self._size, os.fstat(self._file).st_size))
             raise self._unwritable(cause) from cause
-        self._unsynced = True
         self._count(text, key, json.loads(text)["value"] if self._keeps_values else None)
 
     def forget(self) -> None:
@@ -148,23 +144,11 @@ class RunStore:
         self.lines.setdefault(key, self._number)
 
     def _beat(self) -> None:
-        try:
-            self._sync()
-        except OSError as cause:
-            self._broken = cause
-        self._write_status()
-
-    def _sync(self) -> None:
-        if self._unsynced:
-            # Before, so that a line that is written meanwhile counts as not yet on disk.
-            self._unsynced = False
+        if self._file >= 0:
             try:
                 os.fsync(self._file)
-            except OSError:
-                self._unsynced = True
-                raise
-
-    def _write_status(self) -> None:
+            except OSError as cause:
+                self._broken = cause
         if self.progress is not None:
             write_status(self.folder, self.progress.to_json())
 
@@ -181,11 +165,6 @@ class RunStore:
         about = read_about(path) if path.exists() else None
         if about is not None and self.values:
             stored, asked, made_by = about["what"], dict(self._what), about["made_by"]
-            if stored.get("kind") != asked.get("kind"):
-                raise InvalidParameterError(
-                    f"{self.folder} holds a run of {shown(stored.get('kind'))}, and this is one of "
-                    f"{shown(asked.get('kind'))}; {self._elsewhere}"
-                )
             for key in self._grows:
                 if isinstance(stored.get(key), list) and key in asked:
                     known = set(map(json_text, stored[key]))
@@ -239,7 +218,7 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
 
 
 # --- Stages ---------------------------------------------------------------------------------------
-class Stages:
+class Stages(RunStore):
     """A run of stages: which of them are needed is known only when those before are finished.
 
     `tell` is a progress callback; the other arguments are those of `RunStore`.
@@ -254,43 +233,37 @@ class Stages:
         tell: Tell | None = None,
         elsewhere: str = ELSEWHERE,
     ) -> None:
-        self.folder = Path(folder)
+        super().__init__(folder, what, grows=grows, elsewhere=elsewhere)
         self.tell: Tell = tell or (lambda line: None)
-        self._kind = str(what["kind"])
-        self._store = RunStore(folder, what, grows=grows, elsewhere=elsewhere)
-        self._progress = Progress(self._kind, "stage", None, 0, 0, None)
+        self._stages = Progress(str(what["kind"]), "stage", None, 0, 0, None)
 
-    def __enter__(self) -> Stages:
-        self._store.__enter__()
+    def __enter__(self) -> Self:
+        super().__enter__()
         # How many there will be is known when the last one is made.
-        done = len(self._store.lines)
-        self._progress = Progress(self._kind, "stage", None, done, 0, None)
-        self._store.progress = self._progress
+        self.progress = self._stages = Progress(
+            self._stages.name, "stage", None, len(self.lines), 0, None
+        )
         return self
-
-    def __exit__(self, *error: object) -> None:
-        self._progress.end(*error)
-        self._store.__exit__(*error)
 
     def value(self, key: str, make: Callable[[], Any]) -> Any:
         """Return the JSON value of a stage; make and store it if need be."""
-        if key not in self._store.values:
-            self.tell(f"{self._kind}: {key}")
-            outer = self._progress.working
-            self._progress.working = {"stage": (time.monotonic(), [key])}
+        if key not in self.values:
+            self.tell(f"{self._stages.name}: {key}")
+            outer = self._stages.working
+            self._stages.working = {"stage": (time.monotonic(), [key])}
             try:
                 made = make()
             finally:
-                self._progress.working = outer
+                self._stages.working = outer
             self.keep(key, made)
-        return self._store.values[key]
+        return self.values[key]
 
     def kept(self, key: str) -> Any:
         """Return the JSON value of a finished stage; None of another."""
-        return self._store.values.get(key)
+        return self.values.get(key)
 
     def keep(self, key: str, value: Any) -> None:
         """Store the JSON value of a stage; a stored one stays as it is."""
-        if key not in self._store.lines:
-            self._store.add(key, value)
-            self._progress.ended()
+        if key not in self.lines:
+            self.add(key, value)
+            self._stages.ended()
