@@ -24,7 +24,8 @@ from goalmeter.commands.options import (
 )
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.navigation import measure, suite_named, suite_names
-from goalmeter.navigation.inspect.budget import BudgetReachedError
+from goalmeter.navigation.inspect.budget import Budget, BudgetReachedError
+from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.plan import WalkPlan, forecast, plan_of
 from goalmeter.navigation.rollouts import study_of
 from goalmeter.navigation.suites import SUITES
@@ -93,12 +94,14 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
             plan = plan_of(name, o.suite, **options)
             if plan.asking is None:
                 return shown([of_reference(plan, on=place, out=o.out)])
-            costs: dict[str, Any] = {"price_in": o.price_in, "price_out": o.price_out}
-            costs |= {"call_seconds": o.call_seconds, "answer_tokens": o.answer_tokens}
+            names = ("price_in", "price_out", "call_seconds", "answer_tokens")
+            costs: dict[str, Any] = {name: getattr(o, name) for name in names}
             connections = o.max_connections or CONNECTIONS
             return shown([forecast(plan, out=o.out, connections=connections, **costs)])
         if is_model:
-            options |= {"server": o.server(), "logs": o.from_log, "budget": o.spending()}
+            options |= {"server": Server(**o.given(Server)), "logs": o.from_log}
+            limits: Any = o.budget or {}
+            options["budget"] = Budget(**limits, price_in=o.price_in, price_out=o.price_out)
             options |= {} if o.rounds is None else {"rounds": o.rounds}
             if name.startswith(HUGGING_FACE):
                 tell(

@@ -23,8 +23,6 @@ from goalmeter._errors import (
 from goalmeter.commands.declare import option, options_in, pairs, several, shared
 
 if TYPE_CHECKING:
-    from goalmeter.navigation.inspect.budget import Budget
-    from goalmeter.navigation.inspect.models import Server
     from goalmeter.navigation.prompts import Asking
     from goalmeter.navigation.suite_definition import Suite
 
@@ -178,10 +176,11 @@ SUITE_OPTIONS = options_in(SuiteFields)
 
 
 def as_typed(message: str) -> str:
-    """Return a message on what two runs differ in, with each option as it is typed."""
+    """Return a message on prices, or on what two runs differ in, with options as they are typed."""
     head, mark, differences = message.partition("holds another run: ")
     for name, declared in SUITE_OPTIONS.items():
         differences = re.sub(rf"\b{name}(?= is )", declared.flag, differences)
+    head = head.replace("price_in", "--price-in").replace("price_out", "--price-out")
     return head + mark + differences
 
 
@@ -265,7 +264,7 @@ class ModelOptions:
 
     def refuse(self, agent: str) -> None:
         """Raise an error if an option was given: the agent is not a language model."""
-        if flags := [MODEL_OPTIONS[name].flag for name in self._given(MODEL_OPTIONS)]:
+        if flags := [MODEL_OPTIONS[name].flag for name in self.given(ModelOptions)]:
             raise InvalidParameterError(
                 f"{', '.join(flags)}: for language models only, and {agent} is a reference "
                 f"agent; leave it out, or let {agent} read prompts as goalmeter/{agent}"
@@ -275,35 +274,17 @@ class ModelOptions:
         """Return the settings of prompts and generation."""
         from goalmeter.navigation.prompts import Asking, paper_effort
 
-        settings = self._given({each.name: each for each in fields(Asking)})
+        settings = self.given(Asking)
         settings["options"] = json_pairs("-M", self.options, "NAME=VALUE, such as batch=64")
         if getattr(self, "paper", False):
             settings.setdefault("reasoning_effort", paper_effort(model, suite))
         return Asking(seeded=not self.no_seeds, **settings)
 
-    def server(self) -> Server:
-        """Return the settings of the connection."""
-        from goalmeter.navigation.inspect.models import Server
-
-        return Server(**self._given({each.name: each for each in fields(Server)}))
-
-    def spending(self) -> Budget:
-        """Return the maximum cost."""
-        from goalmeter.navigation.inspect.budget import Budget
-
-        try:
-            return Budget(**(self.budget or {}), price_in=self.price_in, price_out=self.price_out)  # type: ignore[arg-type]
-        except InvalidParameterError as cause:
-            message = str(cause).replace("price_in", "--price-in")
-            raise InvalidParameterError(message.replace("price_out", "--price-out")) from cause
-
-    def _given(self, names: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of these names that were given."""
-        return {
-            name: getattr(self, name)
-            for name, declared in MODEL_OPTIONS.items()
-            if name in names and getattr(self, name) != declared.default
-        }
+    def given(self, record: Any) -> dict[str, Any]:
+        """Return the fields of a record that were given as options."""
+        names = [each.name for each in fields(record) if each.name in MODEL_OPTIONS]
+        options = {name: getattr(self, name) for name in names}
+        return {n: value for n, value in options.items() if value != MODEL_OPTIONS[n].default}
 
 
 MODEL_OPTIONS = options_in(ModelOptions)

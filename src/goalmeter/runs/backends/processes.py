@@ -132,6 +132,10 @@ class WorkerProcess:
                 results.append(JobResult(outcome, detail=detail))
         return BatchResult(results, total)
 
+    def make_text(self, batch: str) -> str:
+        """Make a batch; both it and its result are JSON text."""
+        return self.make(Batch(**json.loads(batch))).to_text()
+
     def close(self) -> None:
         """Kill the process and start no other; the thread that waits for it then returns."""
         with self._starting:

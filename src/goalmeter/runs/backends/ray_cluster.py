@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from goalmeter._errors import MOST_WORKERS, GoalmeterError, require, shown, whole_in_text
 from goalmeter.runs.backends.processes import WorkerProcess
-from goalmeter.runs.backends.remote import make_as_text, options_of, setup_of, worker_here
+from goalmeter.runs.backends.remote import options_of, setup_of, worker_here
 from goalmeter.runs.jobs import Batch, BatchResult, in_flight
 
 # Standard output and logging are left to this process.
@@ -71,7 +71,7 @@ def _worker(setup: str) -> WorkerProcess:
 
 def make_batch(setup: str, batch: str) -> str:
     """Make a batch in a task."""
-    return make_as_text(_worker(setup), batch)
+    return _worker(setup).make_text(batch)
 
 
 class RayCluster:

@@ -18,7 +18,6 @@ from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameter
 from goalmeter._files import digest
 from goalmeter._names import did_you_mean
 from goalmeter.runs.backends.processes import WorkerProcess, worker_environment
-from goalmeter.runs.jobs import Batch
 from goalmeter.runs.store import made_here
 
 MOST_BYTES = 2**29  # of files that are sent along
@@ -72,11 +71,6 @@ def worker_here(setup: str, path: Sequence[str] | None = None) -> WorkerProcess:
         )
     move_to(folder, files)
     return WorkerProcess(timeout, environment, path)
-
-
-def make_as_text(worker: WorkerProcess, batch: str) -> str:
-    """Make a batch; both it and its result are JSON text."""
-    return worker.make(Batch(**json.loads(batch))).to_text()
 
 
 @lru_cache(maxsize=1)

@@ -31,11 +31,12 @@ from goalmeter._errors import (
     shown,
     whole_in_text,
 )
-from goalmeter.runs.backends.remote import make_as_text, options_of, setup_of, worker_here
+from goalmeter.runs.backends.processes import WorkerProcess
+from goalmeter.runs.backends.remote import options_of, setup_of, worker_here
 from goalmeter.runs.jobs import Batch, BatchResult
 
 _OF_SLURM = ("partition", "account", "qos", "constraint")
-_OPTIONS = (*_OF_SLURM, "time", "memory", "jobs", "cores", "folder", "cluster")
+_OURS = ("time", "memory", "jobs", "cores", "folder", "cluster")
 _LEAVING = 10.0  # seconds that jobs have to end
 _LOOK_EVERY = {"slurm": 2.0, "local": 0.05}  # seconds
 
@@ -63,7 +64,7 @@ def make_batches(setup: str, batches: list[str]) -> list[str] | str:
     except GoalmeterError as error:
         return str(error)
     with ThreadPoolExecutor(len(batches)) as threads:
-        results = list(threads.map(make_as_text, workers, batches))
+        results = list(threads.map(WorkerProcess.make_text, workers, batches))
     for worker in workers:
         worker.end()
     return results
@@ -73,7 +74,7 @@ class SlurmJobs:
     """Jobs of Slurm, each of which makes a batch on each of its cores."""
 
     def __init__(self, argument: str, *, trials: int, timeout: float | None) -> None:
-        options = options_of(argument, "slurm", _OPTIONS)
+        options = options_of(argument, "slurm", (*_OF_SLURM, *_OURS))
         self._cluster = options.get("cluster", "slurm")
         if self._cluster not in _LOOK_EVERY:
             raise InvalidParameterError(
@@ -137,23 +138,20 @@ class SlurmJobs:
         while True:
             free = self._jobs - len(self._running)
             parts = [part for _ in range(free) if (part := list(islice(numbered, self._cores)))]
-            if parts:
-                self._submit(parts)
+            if parts:  # the jobs of an array
+                self._setup = self._setup or setup_of(parts[0][0][1].files, self._timeout)
+                texts = [[batch.to_text() for _, batch in part] for part in parts]
+                try:
+                    jobs = self._executor.map_array(make_batches, [self._setup] * len(parts), texts)
+                except (OSError, RuntimeError, self._submitit.core.utils.FailedJobError) as cause:
+                    words = " ".join(str(cause).split())
+                    raise GoalmeterError(f"Slurm takes no job: {words}") from cause
+                self._running |= zip(jobs, parts, strict=True)
             if not self._running:
                 return
             for job in [job for job in self._running if job.done()]:
                 yield from self._results(job)
             time.sleep(_LOOK_EVERY[self._cluster])
-
-    def _submit(self, parts: list[list[tuple[int, Batch]]]) -> None:
-        """Submit jobs as one array."""
-        self._setup = self._setup or setup_of(parts[0][0][1].files, self._timeout)
-        texts = [[batch.to_text() for _, batch in part] for part in parts]
-        try:
-            jobs = self._executor.map_array(make_batches, [self._setup] * len(parts), texts)
-        except (OSError, RuntimeError, self._submitit.core.utils.FailedJobError) as cause:
-            raise GoalmeterError(f"Slurm takes no job: {' '.join(str(cause).split())}") from cause
-        self._running |= zip(jobs, parts, strict=True)
 
     def _results(self, job: Any) -> Iterator[tuple[int, BatchResult]]:
         part = self._running.pop(job)
