@@ -102,25 +102,9 @@ def _plain(value: Any) -> Any:
 # --- Forecasts ------------------------------------------------------------------------------------
 def shown(forecasts: Sequence[Forecast]) -> Outcome:
     """Return forecasts as a table, a column each, and as JSON."""
-    rows: list[tuple[str, Callable[[Any], Any]]] = [
-        ("a trial is a", lambda f: f.noun),
-        ("trials", lambda f: _count(f.trials)),
-        ("kept already", lambda f: _count(f.kept)),
-        ("left", lambda f: _count(f.left)),
-    ]
-    for name in dict.fromkeys(name for forecast in forecasts for name in forecast.counted):
-        rows.append((name, lambda f, name=name: _count(f.counted.get(name))))  # type: ignore[misc]
-    rows += [
-        ("made at once", lambda f: f"{f.slots} ({f.place})" if f.place else str(f.slots)),
-        ("calls", lambda f: _span(f.calls, _count)),
-        ("prompt tokens", lambda f: _span(f.prompt_tokens, _count)),
-        ("output tokens", lambda f: _span(f.output_tokens, _count)),
-        ("output tokens at most", lambda f: _count(f.output_cap)),
-        ("US dollars", lambda f: _span(f.usd, "{:,.2f}".format)),
-        ("time", lambda f: _span(f.hours, _time)),
-        ("disk", lambda f: _span(f.disk, lambda size: storage(round(size)))),
-    ]
-    cells = [(head, *map(text, forecasts)) for head, text in rows]
+    columns = [_texts(forecast) for forecast in forecasts]
+    heads = dict.fromkeys(head for column in columns for head in column)
+    cells = [(head, *(column.get(head) for column in columns)) for head in heads]
     notes = dict.fromkeys(
         (f"{f.name}: " if len(forecasts) > 1 else "") + sentence
         for f in forecasts
@@ -136,14 +120,28 @@ def shown(forecasts: Sequence[Forecast]) -> Outcome:
     return Outcome(tables=(table,), json={"forecasts": [f.to_json() for f in forecasts]})
 
 
-def _count(value: float | None) -> str:
-    return "" if value is None else f"{round(value):,}"
+def _texts(f: Forecast) -> dict[str, str]:
+    return {
+        "a trial is a": f.noun,
+        "trials": _count(f.trials),
+        "kept already": _count(f.kept),
+        "left": _count(f.left),
+        **{name: _count(number) for name, number in f.counted.items()},
+        "made at once": f"{f.slots} ({f.place})" if f.place else str(f.slots),
+        "calls": _span(f.calls, _count),
+        "prompt tokens": _span(f.prompt_tokens, _count),
+        "output tokens": _span(f.output_tokens, _count),
+        "output tokens at most": "" if f.output_cap is None else _count(f.output_cap),
+        "US dollars": _span(f.usd, "{:,.2f}".format),
+        "time": _span(f.hours, lambda h: "under 1 s" if 0 < h * 3600 < 1 else in_words(h * 3600)),
+        "disk": _span(f.disk, lambda size: storage(round(size))),
+    }
+
+
+def _count(value: float) -> str:
+    return f"{round(value):,}"
 
 
 def _span(span: Span | None, number: Callable[[float], str]) -> str:
     ends = [] if span is None else [number(span.least), number(span.most)]
     return " to ".join(dict.fromkeys(ends))
-
-
-def _time(hours: float) -> str:
-    return "under 1 s" if 0 < hours * 3600 < 1 else in_words(hours * 3600)
