@@ -1,7 +1,7 @@
 """Jobs, studies and the interface of execution backends.
 
 A study is a set of trials with keys. A backend receives batches of calls and returns their
-results; both are plain JSON, because they cross process boundaries.
+results; arguments and values are JSON values, because they cross process boundaries.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from traceback import extract_tb
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from goalmeter import _errors
-from goalmeter._errors import GoalmeterError, MissingExtraError, shortened, visible
+from goalmeter._errors import GoalmeterError, MissingExtraError, json_text, shortened, visible
 
 OK, REFUSED, FAILED = "ok", "refused", "exception"
 TIMEOUT, CRASH, KILLED = "timeout", "crash", "killed"
@@ -42,10 +42,6 @@ class Batch:
     # SHA-256 of each file that the calls read, by path; other machines receive the files
     files: Mapping[str, str] = field(default_factory=dict)
 
-    def to_text(self) -> str:
-        """Return the fields as JSON; the function must have a name."""
-        return json.dumps(vars(self), default=dict)
-
 
 @dataclass(frozen=True)
 class JobResult:
@@ -61,10 +57,6 @@ class JobResult:
     # the error itself, where it was raised in this process
     cause: BaseException | None = field(default=None, compare=False, repr=False)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values, without the cause."""
-        return {name: value for name, value in vars(self).items() if name != "cause"}
-
     def refusal(self, where: str = "") -> Exception:
         """Return the error of a refused call, with its own class and `where` before its message."""
         # MissingExtraError is no GoalmeterError, so the class is looked up by its name.
@@ -78,16 +70,6 @@ class BatchResult:
 
     results: Sequence[JobResult]
     seconds: float = 0.0
-
-    def to_text(self) -> str:
-        """Return the fields as JSON."""
-        return json.dumps([[each.to_json() for each in self.results], self.seconds])
-
-    @classmethod
-    def from_text(cls, text: str) -> BatchResult:
-        """Return the result that `to_text` was called on."""
-        results, seconds = json.loads(text)
-        return cls([JobResult(**result) for result in results], seconds)
 
     @classmethod
     def killed(cls, batch: Batch, detail: str) -> BatchResult:
@@ -110,7 +92,10 @@ def calls(batch: Batch, *, keep_interrupts: bool = False) -> Iterator[tuple[JobR
     for arguments in batch.each:
         begun = time.perf_counter()
         try:
-            result = JobResult(OK, function_of(batch)(**batch.common, **arguments))
+            value = function_of(batch)(**batch.common, **arguments)
+            # The same from every process: a tuple as a list.
+            is_named = isinstance(batch.function, str)
+            result = JobResult(OK, json.loads(json_text(value)) if is_named else value)
         except (GoalmeterError, MissingExtraError) as error:
             result = JobResult(REFUSED, None, str(error), type(error).__name__, error)
         except BaseException as error:  # the code that is called may raise anything

@@ -162,15 +162,13 @@ def read_about(path: Path) -> dict[str, Any]:
         ) from cause
     if not (isinstance(about, dict) and isinstance(about.get("what"), dict)):
         raise InvalidFileError(f"{path} does not say what the run is: its 'what' is missing")
-    made_by = about.setdefault("made_by", {})
+    made_by = about.get("made_by")
     if about.get("format") != FORMAT:
         raise InvalidFileError(
             f"{path} has the format {shown(about.get('format'))}, expected {FORMAT}; read it with "
             f"the version of goalmeter that made it: {shown(made_by)}"
         )
-    if not isinstance(made_by, dict):
-        raise InvalidFileError(f"{path}: made_by is {shown(made_by)}, expected an object")
-    return about
+    return about | {"made_by": made_by if isinstance(made_by, dict) else {}}
 
 
 def lines_of(path: Path) -> Iterator[Line]:

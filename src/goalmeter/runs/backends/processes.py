@@ -41,25 +41,25 @@ def main(pipe_number: int) -> NoReturn:
     # Whoever sends the keyboard's signal ends this process: no code in it raised an exception.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     pipe = Connection(pipe_number)
-    batches: SimpleQueue[bytes] = SimpleQueue()
+    batches: SimpleQueue[Batch] = SimpleQueue()
     # A thread waits for batches, so that a worker whose parent is gone ends at once.
     Thread(target=_receive, args=(pipe, batches), daemon=True).start()
     while True:
-        batch = Batch(**json.loads(batches.get()))
+        batch = batches.get()
         with suppress(Exception):  # which the calls raise too
             function_of(batch)
-        pipe.send_bytes(b"null")
+        pipe.send(None)
         for result, seconds in calls(batch, keep_interrupts=True):
             for stream in (sys.stdout, sys.stderr):
                 with suppress(Exception):  # the user's code may have closed it
                     stream.flush()
-            pipe.send_bytes(json.dumps([result.to_json(), seconds]).encode())
+            pipe.send((replace(result, cause=None), seconds))
 
 
-def _receive(pipe: Connection, batches: SimpleQueue[bytes]) -> None:
+def _receive(pipe: Connection, batches: SimpleQueue[Batch]) -> None:
     with suppress(EOFError, OSError):
         while True:
-            batches.put(pipe.recv_bytes())
+            batches.put(pipe.recv())
     with suppress(OSError):  # what it started ends with it, as it leads its session
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(0)
@@ -120,7 +120,7 @@ class WorkerProcess:
             try:
                 for _ in left:
                     result, seconds = self._reply(self._timeout)
-                    results.append(JobResult(**result))
+                    results.append(result)
                     total += seconds
             except TimeoutError:
                 self.end()
@@ -131,10 +131,6 @@ class WorkerProcess:
                 detail = f"the process ended with {_in_words(status)}"
                 results.append(JobResult(outcome, detail=detail))
         return BatchResult(results, total)
-
-    def make_text(self, batch: str) -> str:
-        """Make a batch; both it and its result are JSON text."""
-        return self.make(Batch(**json.loads(batch))).to_text()
 
     def close(self) -> None:
         """Kill the process and start no other; the thread that waits for it then returns."""
@@ -164,7 +160,7 @@ class WorkerProcess:
                 if self._process is None:
                     self._start()
             try:
-                self._pipe.send_bytes(batch.to_text().encode())
+                self._pipe.send(batch)
                 self._reply(None)
                 return True
             except (EOFError, OSError):
@@ -200,7 +196,7 @@ class WorkerProcess:
                 raise TimeoutError
             if self._process.poll() is not None:  # a process that it forked holds the pipe open
                 raise EOFError
-        return json.loads(self._pipe.recv_bytes())
+        return self._pipe.recv()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

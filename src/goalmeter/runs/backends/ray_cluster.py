@@ -69,9 +69,9 @@ def _worker(setup: str) -> WorkerProcess:
     return worker_here(setup, [folder for folder in sys.path if not folder.startswith(of_ray)])
 
 
-def make_batch(setup: str, batch: str) -> str:
+def make_batch(setup: str, batch: Batch) -> BatchResult:
     """Make a batch in a task."""
-    return _worker(setup).make_text(batch)
+    return _worker(setup).make(batch)
 
 
 class RayCluster:
@@ -109,13 +109,13 @@ class RayCluster:
     def _submit(self, number: int, batch: Batch) -> Future[BatchResult]:
         if self._setup is None:
             self._setup = self._ray.put(setup_of(batch.files, self._timeout))
-        task = self._tasks[number] = self._make.remote(self._setup, batch.to_text())
+        task = self._tasks[number] = self._make.remote(self._setup, batch)
         result: Future[BatchResult] = Future()
 
-        def done(text: Future[str]) -> None:
+        def done(made: Future[BatchResult]) -> None:
             self._tasks.pop(number, None)
             try:
-                result.set_result(BatchResult.from_text(text.result()))
+                result.set_result(made.result())
             except self._ray.exceptions.RayTaskError as error:
                 said = error.cause  # nothing that a trial does is an error of its task
                 why = f"a node of the Ray cluster cannot be used: {said}"

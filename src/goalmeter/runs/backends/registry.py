@@ -13,13 +13,11 @@ below: `argument` are the options behind the colon, `trials` how many trials the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from importlib import import_module
 from typing import Self
 
-from goalmeter._errors import InvalidParameterError, json_text, shown
+from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._names import BACKENDS as PLUGINS
 from goalmeter._names import did_you_mean, loaded, plugins, refuse_taken
 from goalmeter.runs.jobs import Backend, Batch, BatchResult, calls
@@ -58,9 +56,6 @@ class Here:
         for number, batch in enumerate(batches):
             made = list(calls(batch))
             results = [result for result, _ in made]
-            if not callable(batch.function):
-                # As if they had come from another process, where a tuple arrives as a list.
-                results = [replace(r, value=json.loads(json_text(r.value))) for r in results]
             yield number, BatchResult(results, sum(seconds for _, seconds in made))
 
 

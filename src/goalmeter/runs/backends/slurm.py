@@ -57,14 +57,14 @@ def minutes(text: str) -> int:
     return math.ceil(seconds / 60)
 
 
-def make_batches(setup: str, batches: list[str]) -> list[str] | str:
+def make_batches(setup: str, batches: list[Batch]) -> list[BatchResult] | str:
     """Make batches in a job, one on each core; text says why this node cannot be used."""
     try:
         workers = [worker_here(setup) for _ in batches]
     except GoalmeterError as error:
         return str(error)
     with ThreadPoolExecutor(len(batches)) as threads:
-        results = list(threads.map(WorkerProcess.make_text, workers, batches))
+        results = list(threads.map(WorkerProcess.make, workers, batches))
     for worker in workers:
         worker.end()
     return results
@@ -140,9 +140,9 @@ class SlurmJobs:
             parts = [part for _ in range(free) if (part := list(islice(numbered, self._cores)))]
             if parts:  # the jobs of an array
                 self._setup = self._setup or setup_of(parts[0][0][1].files, self._timeout)
-                texts = [[batch.to_text() for _, batch in part] for part in parts]
+                asked = [[batch for _, batch in part] for part in parts]
                 try:
-                    jobs = self._executor.map_array(make_batches, [self._setup] * len(parts), texts)
+                    jobs = self._executor.map_array(make_batches, [self._setup] * len(parts), asked)
                 except (OSError, RuntimeError, self._submitit.core.utils.FailedJobError) as cause:
                     words = " ".join(str(cause).split())
                     raise GoalmeterError(f"Slurm takes no job: {words}") from cause
@@ -164,5 +164,4 @@ class SlurmJobs:
             return
         if isinstance(results, str):
             raise GoalmeterError(f"a job of Slurm cannot be used: {results}")
-        for (number, _), text in zip(part, results, strict=True):
-            yield number, BatchResult.from_text(text)
+        yield from zip((number for number, _ in part), results, strict=True)
