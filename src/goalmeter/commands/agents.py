@@ -30,25 +30,6 @@ INSTRUMENTS: dict[str, tuple[Ability, ...]] = {
     "meg mdp": (Ability.TABLE,),
     "probe": (Ability.HIDDEN,),
 }
-_MODEL = (Ability.TEXT,)
-_LOCAL_MODEL = (Ability.TEXT, Ability.HIDDEN)
-_OWN = (Ability.HISTORY, Ability.GRID)
-_TRAINED = (Ability.HISTORY, Ability.GRID, Ability.TABLE)
-# Names that stand for many agents: about, and what can be asked of them, as far as each allows it.
-FORMS: dict[str, tuple[str, tuple[Ability, ...]]] = {
-    "rc(NAME)": (
-        "the reality check of any agent: it freezes where it did not act as it would",
-        (Ability.HISTORY,),
-    ),
-    "FILE.py:NAME": ("your own: a function, or an object with begin", _OWN),
-    "sb3:PATH.zip": ("a policy that Stable-Baselines3 saved: PPO, A2C or DQN", _TRAINED),
-    "policy:PATH.npz": ("a policy file, [S, A] or [H, S, A], over a world's states", _TRAINED),
-    "goalmeter/AGENT": ("a reference agent without memory that reads prompts", _MODEL),
-    "goalmeter-local/FOLDER": ("a language model in a folder of this machine", _LOCAL_MODEL),
-    # Inspect's provider does not return the ids of tokens, without which no run can be probed.
-    "hf/NAME": ("a model of the Hugging Face Hub; save it to a folder to probe it", _MODEL),
-    "PROVIDER/NAME": ("any other model, as Inspect spells it: vllm/, openai/, ...", _MODEL),
-}
 
 
 @dataclass(frozen=True)
@@ -82,7 +63,8 @@ def listings(needed: Ability | None = None) -> list[dict[str, Any]]:
         about = "; ".join(kind.about for kind in matching)
         abilities = {ability for kind in matching for ability in kind.abilities}
         rows.append((matching[0].spelled(name), about, abilities, {}))
-    rows += [(name, about, _LOCAL_MODEL, {}) for name, about in organism_agents().items()]
+    local_model = (Ability.TEXT, Ability.HIDDEN)
+    rows += [(name, about, local_model, {}) for name, about in organism_agents().items()]
     for name, entry in plugins(AGENTS).items():
         more = {"package": origin(entry)}
         try:
@@ -91,7 +73,10 @@ def listings(needed: Ability | None = None) -> list[dict[str, Any]]:
             rows.append((name, "", (), more | {"problem": str(error)}))
         else:
             rows.append((kind.spelled(name), kind.about, kind.abilities, more))
-    rows += [(name, about, abilities, {}) for name, (about, abilities) in FORMS.items()]
+    # Names that stand for many agents: what can be asked of them, as far as each allows it.
+    for name, form in say.declared("forms").items():
+        abilities = {Ability[ability] for ability in form["abilities"]}
+        rows.append((name, form["about"], abilities, {}))
     return [
         {
             "name": name,

@@ -80,8 +80,7 @@ def forecast_of(
     if not (left := left_of(study.trials, out)):
         nothing = Span.of(0.0)
         return replace(forecast, hours=nothing, disk=nothing, assumed=forecast.assumed[:1])
-    seconds: list[float] = []
-    sizes: list[int] = []
+    seconds, sizes = list[float](), list[int]()
     # A process of its own where trials run apart, as a user's code may have to; here where it can.
     place = HERE if callable(study.function) else "processes:1"
     with opened(place, trials=1, timeout=timeout) as backend:
@@ -117,7 +116,6 @@ def unmeasured(
     *,
     on: str = HERE,
     out: str | Path | None = None,
-    counted: Mapping[str, int] | None = None,
     timeout: float | None = None,
 ) -> Forecast:
     """Count the trials of a study without making any; `why` says why the time is unknown."""
@@ -133,7 +131,6 @@ def unmeasured(
         place=on,
         hours=None,
         disk=None,
-        counted=counted or {},
         assumed=(why, at_once),
     )
 
