@@ -8,18 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from types import NoneType, UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Generic,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin
+from typing import get_type_hints as hints_of
 
 from goalmeter._errors import InvalidParameterError, shown
 
@@ -85,14 +75,14 @@ def argument(
 def options_in(record: Any) -> Mapping[str, Option]:
     """Return the options of a record by field: arguments, its own, and those of its bases."""
     hints, own = (
-        get_type_hints(record, include_extras=True),
+        hints_of(record, include_extras=True),
         vars(record).get("__annotations__", {}),
     )
     options = {}
     for each in fields(record):
         kind, spelling = hints[each.name], dict[str, Any]()
-        if get_origin(kind) in (Union, UnionType):  # the last type but None
-            kind = [one for one in get_args(kind) if one is not NoneType][-1]
+        if get_origin(kind) not in (Sequence, Annotated, None):  # of a union the last but None
+            kind = [one for one in get_args(kind) if one is not type(None)][-1]
         is_list = get_origin(kind) is Sequence
         item = get_args(kind)[0] if is_list else kind
         if get_origin(item) is Annotated:

@@ -17,7 +17,6 @@ from goalmeter._errors import (
     MOST_WORKERS,
     InvalidParameterError,
     shown,
-    whole,
     whole_in_text,
 )
 from goalmeter.commands.declare import option, options_in, pairs, several, shared
@@ -62,11 +61,10 @@ class PlaceOptions(DryRunOptions):
                 f"--on and --workers both say where trials run; give one of them: --workers "
                 f"{self.workers} is short for --on processes:{self.workers}"
             )
-        if self.workers is not None:
-            return f"processes:{whole(self.workers, 'workers', least=1, most=MOST_WORKERS)}"
-        if self.on is not None:
-            check_place(self.on)
-            return self.on
+        on = self.on if self.workers is None else f"processes:{self.workers}"
+        if on is not None:
+            check_place(on)
+            return on
         return f"processes:{cores()}" if cores() > 1 and seconds >= _WORTH_PROCESSES else HERE
 
 
@@ -182,20 +180,6 @@ def as_typed(message: str) -> str:
         differences = re.sub(rf"\b{name}(?= is )", declared.flag, differences)
     head = head.replace("price_in", "--price-in").replace("price_out", "--price-out")
     return head + mark + differences
-
-
-def typed_options(what: Mapping[str, Any], *, held_out_by_default: bool) -> list[str]:
-    """Return what to type for the options in the run.json of a navigation run."""
-    typed: list[str] = []
-    for name, declared in SUITE_OPTIONS.items():
-        value = what.get(name)
-        if name == "held_out":
-            if bool(value) != held_out_by_default:
-                typed.append(declared.flag.split("/")[not value])
-        elif value not in (None, False, [], ["key"]):  # a key is placed by default
-            for item in value if declared.kind == list[str] else [value]:
-                typed += [declared.flag, declared.write(item)]
-    return typed + (["--seed", str(what["seed"])] if what["seed"] else [])
 
 
 # --- Language models -----------------------------------------------------------------------------

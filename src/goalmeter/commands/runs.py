@@ -15,27 +15,19 @@ from goalmeter._errors import (
     InvalidFileError,
     InvalidParameterError,
     shortened,
-    shown,
 )
 from goalmeter._files import check_writable
 from goalmeter.agents.local_models import is_organism
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.options import MODEL_OPTIONS, typed_options
+from goalmeter.commands.options import MODEL_OPTIONS, SUITE_OPTIONS
 from goalmeter.commands.outcome import Outcome, provenance
 from goalmeter.meg.simulator.measure import KIND as SIMULATOR
 from goalmeter.navigation.prompts import Asking
 from goalmeter.organisms.kinds import MANIFEST
 from goalmeter.organisms.network import SETTINGS, read_settings
 from goalmeter.pages import Texts
-from goalmeter.pages.part import (
-    INSTRUMENTS,
-    Part,
-    all_findings,
-    all_sections,
-    all_terms,
-    part_behind,
-    part_of_runs,
-)
+from goalmeter.pages import part as pages
+from goalmeter.pages.part import INSTRUMENTS, Part
 from goalmeter.reflection.environments.registry import BATTERY, opposite
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.reflection.measure import readings_of
@@ -62,7 +54,16 @@ def how_to_continue(error: IncompleteRunError) -> str:
 
 
 def _navigate(what: Mapping[str, Any], folder: str) -> list[str]:
-    typed = typed_options(what, held_out_by_default=is_organism(what["agent"]))
+    typed: list[str] = []
+    for name, declared in SUITE_OPTIONS.items():
+        value = what.get(name)
+        if name == "held_out":  # by default where organisms walk
+            if bool(value) != is_organism(what["agent"]):
+                typed.append(declared.flag.split("/")[not value])
+        elif value not in (None, False, [], ["key"]):  # a key is placed by default
+            for item in value if declared.kind == list[str] else [value]:
+                typed += [declared.flag, declared.write(item)]
+    typed += ["--seed", str(what["seed"])] if what["seed"] else []
     if "prompts" in what:
         typed += ["--prompt", ",".join(what["prompts"])]
         typed += ["--history", str(what["history"])] if what.get("history") else []
@@ -272,13 +273,13 @@ def report_runs(o: ReportOptions, tell: Tell) -> Outcome:
         kind = read_about(Path(run) / RUN)["what"].get("kind")
         if not isinstance(kind, str) or kind not in INSTRUMENTS:
             known = ", ".join(map(repr, INSTRUMENTS))
-            raise InvalidFileError(f"{run} is a run of {shown(kind)}, expected one of {known}")
+            raise InvalidFileError(f"{run} is a run of {kind!r}, expected one of {known}")
         kinds.setdefault(kind, []).append(number)
     parts: list[Part] = []
     about: list[dict[str, Any]] = [{} for _ in folders]
     for kind, numbers in kinds.items():
         typed = [o.runs[number] for number in numbers]  # messages name folders as they were typed
-        for part in (part_of_runs(kind, typed, tell), part_behind(kind, typed, tell)):
+        for part in (pages.part_of_runs(kind, typed, tell), pages.part_behind(kind, typed, tell)):
             if part is not None:
                 parts.append(part)
                 for number, more in zip(numbers, part.runs, strict=True):
@@ -287,10 +288,10 @@ def report_runs(o: ReportOptions, tell: Tell) -> Outcome:
     path = write_report(
         o.out,
         parts[0].title if len(kinds) == 1 else "How agents do: measured runs",
-        all_sections(parts),
+        pages.all_sections(parts),
         lede=" ".join(part.lede for part in parts),
-        findings=all_findings(parts),
-        glossary=all_terms(parts),
+        findings=pages.all_findings(parts),
+        glossary=pages.all_terms(parts),
         provenance=provenance(f"goalmeter report {shlex.join(map(str, o.runs))}"),
     ).resolve()
     runs = [each | {"run": str(folder)} for each, folder in zip(about, folders, strict=True)]

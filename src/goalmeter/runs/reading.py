@@ -129,11 +129,10 @@ def read_run(folder: str | Path) -> StoredRun:
     about = read_about(folder / RUN)
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
-    with without_collections():
-        for number, line in enumerate(lines_of(folder / TRIALS), start=1):
-            # The first one counts: what somebody has read of a run stays true.
-            if line.key not in values:
-                values[line.key], lines[line.key] = line.value, number
+    for number, line in enumerate(lines_of(folder / TRIALS), start=1):
+        # The first one counts: what somebody has read of a run stays true.
+        if line.key not in values:
+            values[line.key], lines[line.key] = line.value, number
     return StoredRun(folder, about["what"], about["made_by"], values, lines)
 
 
@@ -175,7 +174,7 @@ def lines_of(path: Path) -> Iterator[Line]:
     """Give the whole lines of trials.jsonl; half a line at the end is left out."""
     number = 0
     try:
-        with reading(path) as file:
+        with reading(path) as file, without_collections():
             while texts := [text for text in islice(file, _AT_ONCE) if text.endswith(b"\n")]:
                 for text, trial in zip(texts, _trials(texts, path, number), strict=True):
                     yield Line(text, trial["key"], trial["value"])

@@ -32,7 +32,6 @@ from goalmeter.runs.reading import (
     TRIALS,
     lines_of,
     read_about,
-    without_collections,
 )
 from goalmeter.runs.status import LOCK, heartbeat, locked, write_status
 
@@ -93,9 +92,8 @@ class RunStore:
                 flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
                 self._file = os.open(self.folder / TRIALS, flags, 0o644)
                 opening.callback(os.close, self._file)
-                with without_collections():
-                    for line in lines_of(self.folder / TRIALS):
-                        self._count(*line)
+                for line in lines_of(self.folder / TRIALS):
+                    self._count(*line)
                 self._agree()
                 if os.fstat(self._file).st_size != self._size:
                     os.ftruncate(self._file, self._size)

@@ -19,17 +19,8 @@ from typing import Any, NoReturn, Self
 
 from goalmeter._errors import MOST_WORKERS, GoalmeterError, whole_in_text
 from goalmeter._streams import prepare_worker
-from goalmeter.runs.jobs import (
-    CRASH,
-    KILLED,
-    TIMEOUT,
-    Batch,
-    BatchResult,
-    JobResult,
-    calls,
-    function_of,
-    in_flight,
-)
+from goalmeter.runs import jobs
+from goalmeter.runs.jobs import Batch, BatchResult, JobResult, calls, function_of, in_flight
 
 
 # --- Inside of a worker ---------------------------------------------------------------------------
@@ -124,10 +115,12 @@ class WorkerProcess:
                     total += seconds
             except TimeoutError:
                 self.end()
-                results.append(JobResult(TIMEOUT, detail=f"no answer within {self._timeout:g} s"))
+                results.append(
+                    JobResult(jobs.TIMEOUT, detail=f"no answer within {self._timeout:g} s")
+                )
             except (EOFError, OSError):
                 status = self.end(_ENDING)
-                outcome = KILLED if -status in _FROM_OUTSIDE else CRASH
+                outcome = jobs.KILLED if -status in _FROM_OUTSIDE else jobs.CRASH
                 detail = f"the process ended with {_in_words(status)}"
                 results.append(JobResult(outcome, detail=detail))
         return BatchResult(results, total)
