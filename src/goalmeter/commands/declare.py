@@ -84,10 +84,11 @@ def options_in(record: Any) -> Mapping[str, Option]:
         if get_origin(kind) not in (Sequence, Annotated, None):  # of a union the last but None
             kind = [one for one in get_args(kind) if one is not type(None)][-1]
         is_list = get_origin(kind) is Sequence
-        item = get_args(kind)[0] if is_list else kind
+        item: Any = get_args(kind)[0] if is_list else kind
         if get_origin(item) is Annotated:
             item, spelling = item.__origin__, dict(*item.__metadata__)
-        said = Option(**{"kind": list[item] if is_list else item} | spelling | dict(each.metadata))
+        spelling = {"kind": list[item] if is_list else item} | spelling | dict(each.metadata)
+        said = Option(**spelling)
         if said.commas:
             read, write = partial(_listed, item), lambda values: ",".join(map(str, values))
             said = replace(said, kind=str, read=read, write=write)

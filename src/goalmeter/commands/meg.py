@@ -11,6 +11,8 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
+from goalmeter.agents.abilities import Ability
+from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.declare import InterruptedCommand, Tell, argument, command, option
 from goalmeter.commands.options import SearchTime, SeedOptions
 from goalmeter.commands.outcome import Outcome
@@ -97,9 +99,8 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
             "timeout": o.timeout,
         }
     measure = gm.meg.unknown_utility if search else gm.meg.known_utility
-    result: MegResult
     try:
-        result = measure(world, policy, reference=reference, progress=hear, **search)
+        result: MegResult = measure(world, policy, reference=reference, progress=hear, **search)
     except gm.meg.FitInterrupted as so_far:
         raise InterruptedCommand(
             Outcome(tables=(result_table(so_far.result),), json=so_far.result.to_json()),
@@ -117,10 +118,6 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
 
 
 def _of_agent(name: str, world: gm.TabularMDP) -> FloatArray:
-    """Return the policy of a trained agent in a world."""
-    from goalmeter.agents.abilities import Ability
-    from goalmeter.agents.registry import agent as named_agent
-
     agent = named_agent(name)
     if Ability.TABLE not in agent.abilities:
         raise InvalidParameterError(

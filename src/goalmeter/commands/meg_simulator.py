@@ -134,7 +134,7 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
         def measure() -> Measurement:
             functions: dict[str, Any] = {"utility": utilities, "state": state}
             try:
-                found = from_simulator(world, acting, progress=hear, **measured, **functions)
+                found: Any = from_simulator(world, acting, progress=hear, **measured, **functions)
                 return measurement(found)
             except SimulatorInterrupted as so_far:
                 raise InterruptedCommand(

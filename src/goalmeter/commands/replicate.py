@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import goalmeter
@@ -49,10 +48,11 @@ class StudyOptions:
     seed: int = 0  # the first seed
     on: str = HERE  # where trials run
     progress: Callable[[str], None] | None = None  # callback for progress messages
-    # names with commas between them, for studies that have agents to choose
+    # Of studies in which they can be chosen: names with commas between them, length of the trials,
+    # and run directories to show.
     agents: str | None = None
-    steps: int | None = None  # length of the trials, for studies in which it can be chosen
-    run: Sequence[str | Path] = ()  # run directories to show, for studies that can
+    steps: int | None = None
+    run: Sequence[str | Path] = ()
 
     def count(self, default: int, *, least: int, most: int = 10_000) -> int:
         """Return the number of seeds, if there can be so many."""
@@ -74,7 +74,6 @@ class ReplicateOptions(PlaceOptions, SeedOptions):
 
     name: str = argument(f"NAME  {', '.join(REPLICATIONS)}.", complete="replications")
     out: Path | None = option("Output folder; default runs/NAME.")
-    # More repetitions, or longer trials, would take weeks.
     seeds: int | None = option(
         "Number of seeds; default as in the experiment.", least=0, most=10_000
     )
@@ -93,9 +92,19 @@ def replicate(o: ReplicateOptions, tell: Tell) -> Outcome:
 
     The last line of the output is the path of report.html.
     """
+    if o.name not in REPLICATIONS:
+        raise InvalidParameterError(
+            f"{o.name!r} is not a known replication, expected one of: {', '.join(REPLICATIONS)}"
+            f"{did_you_mean(o.name, REPLICATIONS, quoted=True)}"
+        )
+    find_replications(o.name)
+    module = import_module(f"replications.{REPLICATIONS[o.name]}.study")
     own = {"agents": o.agents, "steps": o.steps, "run": o.run}
     chosen: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
-    module = study(o.name, chosen)
+    # Options are one list on the command line, and each study has some of them.
+    for given in chosen:
+        if given not in getattr(module, "OPTIONS", ()):
+            raise InvalidParameterError(f"{o.name} has no option --{given}; leave it out")
     options = StudyOptions(seeds=o.seeds, seed=o.seed, on=o.place(), progress=tell, **chosen)
     if o.dry_run:
         counts: dict[str, int] = module.planned(options)
@@ -105,22 +114,6 @@ def replicate(o: ReplicateOptions, tell: Tell) -> Outcome:
     check_writable(folder / "report.html")
     outcome: Outcome = module.replicate(folder, options)
     return outcome
-
-
-def study(name: str, options: Iterable[str] = ()) -> ModuleType:
-    """Return the module of a study that has all of some options."""
-    if name not in REPLICATIONS:
-        raise InvalidParameterError(
-            f"{name!r} is not a known replication, expected one of: {', '.join(REPLICATIONS)}"
-            f"{did_you_mean(name, REPLICATIONS, quoted=True)}"
-        )
-    find_replications(name)
-    module = import_module(f"replications.{REPLICATIONS[name]}.study")
-    # Options are one list on the command line, and each study has some of them.
-    for given in options:
-        if given not in getattr(module, "OPTIONS", ()):
-            raise InvalidParameterError(f"{name} has no option --{given}; leave it out")
-    return module
 
 
 def find_replications(name: str) -> None:

@@ -27,7 +27,6 @@ from goalmeter.pages import Texts
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
 from goalmeter.pages.part import Part, all_findings, all_sections, all_terms
 from goalmeter.pages.reflection import part_of as reflection_part
-from goalmeter.reflection import Reflection
 from goalmeter.reflection import measure as self_reflection
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.measure import forecast as reflection_forecast
@@ -188,7 +187,17 @@ def demo(
             "frozen_lake": lake and [row.to_json() for row in lake],
             "logged": [row.to_json() for row in logs],
             "mouse": mice.to_json(),
-            "reflection": [_reflection(measured) for measured in reflections],
+            # Without trials, of which there are hundreds.
+            "reflection": [
+                each.to_json()
+                | {
+                    "environments": [
+                        {"name": name, "opposite": opposite, "reward_per_step": reward}
+                        for (name, opposite), reward in each.by_environment().items()
+                    ]
+                }
+                for each in reflections
+            ],
         },
         command=f"goalmeter demo --seed {seed}",
         lede=lede,
@@ -225,12 +234,3 @@ def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
     assumed = ("trials run in this process and are not stored",)
     reflection = together("self-reflection", played, disk=None, assumed=assumed)
     return shown([together("organisms", cost), use, reflection])
-
-
-def _reflection(measured: Reflection) -> dict[str, Any]:
-    """The measurement without its trials, of which there are hundreds."""
-    environments = [
-        {"name": name, "opposite": opposite, "reward_per_step": reward}
-        for (name, opposite), reward in measured.by_environment().items()
-    ]
-    return measured.to_json() | {"environments": environments}
