@@ -69,7 +69,7 @@ def measure_causal(o: CausalOptions, tell: Tell) -> Outcome:
     tell(f"measuring in {network!r}")
     decisions, rng = list(o.decisions), np.random.default_rng(o.seed)
     if o.sensitivity is not None:
-        tables, json = _sensitivity(network, decisions, o.sensitivity, do, rng, tell)
+        tables, json = _sensitivity(network, o, do, tell)
     elif shifts:
         shifted = gm.meg.under_interventions(network, decisions, shifts, rng=rng, **goal)
         first = shifted.rows[0].result
@@ -94,10 +94,7 @@ def measure_causal(o: CausalOptions, tell: Tell) -> Outcome:
 
 def _check_options(o: CausalOptions) -> None:
     if not o.decisions:
-        raise InvalidParameterError(
-            "--decision: none given, expected one or more, the variables whose behaviour is "
-            "measured"
-        )
+        raise InvalidParameterError("--decision: none given, expected one or more variables")
     goals = {"--target": o.targets or None, "--utility": o.utility, "--sensitivity": o.sensitivity}
     named = [name for name, value in goals.items() if value is not None]
     if len(named) != 1:
@@ -121,8 +118,7 @@ def _check_options(o: CausalOptions) -> None:
             )
     if o.drawing is not None and Path(o.drawing).suffix.lower() != ".svg":
         raise InvalidParameterError(
-            f"--drawing is {str(o.drawing)!r}, expected a name that ends in .svg: the picture is "
-            f"in that format"
+            f"--drawing is {str(o.drawing)!r}, expected a name that ends in .svg, its format"
         )
 
 
@@ -133,13 +129,9 @@ def _result_tables(result: gm.meg.CausalMeg) -> tuple[Table, ...]:
 
 
 def _sensitivity(
-    network: CausalBayesianNetwork,
-    decisions: list[str],
-    up_to: int,
-    do: dict[str, Any],
-    rng: np.random.Generator,
-    tell: Tell,
+    network: CausalBayesianNetwork, o: CausalOptions, do: dict[str, Any], tell: Tell
 ) -> tuple[tuple[Table, ...], dict[str, Any]]:
+    decisions = list(o.decisions)
     outcomes = [x for x in network.variables if x not in decisions]
     reached = ask(network, decisions, do).network.descendants(*decisions)
     if outcomes and not reached.intersection(outcomes):
@@ -152,6 +144,7 @@ def _sensitivity(
         if done and done % max(1, min(100, count // 10)) == 0:
             tell(f"set {done} of {count}")
 
+    rng, up_to = np.random.default_rng(o.seed), int(o.sensitivity or 0)
     sets = gm.meg.sensitivity(network, decisions, up_to=up_to, do=do, rng=rng, progress=hear)
     best = sets.rows[0].to_json()
     method = f"the best of {len(sets.rows)} sets of up to {up_to} targets"

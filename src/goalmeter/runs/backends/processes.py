@@ -207,9 +207,7 @@ def _in_words(status: int) -> str:
 # --- Pool -----------------------------------------------------------------------------------------
 def cores() -> int:
     """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Processes:
