@@ -27,16 +27,12 @@ class Option:
 
     help: str  # description in one line
     metavar: str | None = None  # example of its value; None for numbers and flags
-    # as it is typed, by default "--" and the name of the field; "--yes/--no" for two
-    flag: str = ""
+    flag: str = ""  # as it is typed, by default "--" and the name; "--yes/--no" for two
     least: float | None = None  # bounds of a number
     most: float | None = None
-    # type that the command line reads, where it is not that of the field; a list is an option
-    # that may be repeated
-    kind: Any = None
+    kind: Any = None  # type that the command line reads; a list is an option that may be repeated
     commas: bool = False  # whether the values of a list are typed as one word
-    # makes the field's value of the flag and the typed value; None where these are equal
-    read: Callable[[str, Any], Any] | None = None
+    read: Callable[[str, Any], Any] | None = None  # makes the value of the flag and what is typed
     write: Callable[[Any], str] = str  # makes the typed value of one value of run.json
     group: str | None = None  # heading in the help; None for the general one
     complete: str = ""  # entry of `cli.application.COMPLETIONS` that lists its values in a shell

@@ -22,10 +22,8 @@ from goalmeter.reflection.trial import MOST_SEEDS, MOST_STEPS, is_user_code
 # Baseline agents, where playing them takes about a second.
 BASELINES = ("random", "constant")
 BASELINE_STEPS, BASELINE_PERCEPTS = 1000, 250_000
-# Seconds for a trial of a user's code, unless --timeout says otherwise.
-TIMEOUT = 60.0
-# Of scripted agents, about; those that train take a thousand times as long.
-SECONDS_A_PERCEPT = 6e-6
+TIMEOUT = 60.0  # seconds for a trial of a user's code, unless --timeout says otherwise
+SECONDS_A_PERCEPT = 6e-6  # of scripted agents; those that train take a thousand times as long
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +108,6 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
         # "." and ".." have no name that could be continued.
         named = Path(o.out) if Path(o.out).name not in ("", "..") else Path(o.out).resolve()
         folders = {"run": Path(o.out), "against_run": named.with_name(f"{named.name}.against")}
-    # The agent, and then the one that it is compared with.
     in_turn = [(o.agent, o.of_agent(o.agent, folders.get("run"), seeds))]
     if o.against is not None:
         in_turn.append((o.against, o.of_agent(o.against, folders.get("against_run"), seeds)))

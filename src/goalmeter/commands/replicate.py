@@ -25,8 +25,7 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.pages import Texts
 from goalmeter.runs import HERE
 
-# Name on the command line -> folder.
-REPLICATIONS = {
+REPLICATIONS = {  # name on the command line -> folder
     "meg-cliffworld": "cliffworld",
     "reflection-table-1": "reflection_table",
     "tempting-button": "tempting_button",

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import MissingExtraError, how_to_install, require
+from goalmeter._errors import MissingExtraError, how_to_install
 from goalmeter.agents.grid_agents import Decision
 from goalmeter.agents.local_models import is_model
 from goalmeter.gridworld.generators import Draws
@@ -76,9 +76,6 @@ def play_every(
 
 def ask(run: str, folder: str) -> None:
     """Play every walk of a language model in a worker process; the run is JSON."""
-    # A progress bar for each small model that is loaded would say nothing.
-    transformers = require("transformers", extra="lm", feature="Asking language models")
-    transformers.utils.logging.disable_progress_bar()
     _play(plan_from(json.loads(run), folder), Path(folder))
 
 

@@ -139,7 +139,6 @@ def _target(kind: Organism) -> str:
 
 def _walks(results: OrganismResults) -> Section:
     mouse, magpie, mole, moth = range(4)
-    # In pairs, which stand beside each other.
     shown = {MAZE.name: (mouse, mole, moth), KEY_NO_DOOR.name: (mouse, magpie, moth)}
     chosen = [
         (results.names[number], _walk(results.walked[suite][number].trajectories))

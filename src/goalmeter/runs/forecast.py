@@ -59,8 +59,7 @@ class Forecast(JsonFields):
     output_tokens: Span | None = None
     output_cap: int | None = None  # output tokens that no run can exceed
     usd: Span | None = None  # price of the calls, where prices are known
-    # further counts by name: worlds, decisions, fits
-    counted: Mapping[str, int] = field(default_factory=dict)
+    counted: Mapping[str, int] = field(default_factory=dict)  # of worlds, decisions, fits
     assumed: tuple[str, ...] = ()  # assumptions of these numbers, in sentences
 
 

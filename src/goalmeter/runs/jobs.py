@@ -39,8 +39,7 @@ class Batch:
     function: str | Callable[..., Any]
     each: Sequence[Mapping[str, Any]]  # keyword arguments of each call
     common: Mapping[str, Any] = field(default_factory=dict)  # those that all calls share
-    # SHA-256 of each file that the calls read, by path; other machines receive the files
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)  # SHA-256 by path; they travel along
 
 
 @dataclass(frozen=True)
@@ -131,13 +130,11 @@ class Study(Generic[T]):
     name: str  # whose trials they are, in progress messages and errors
     # as in `Batch`; a named function returns JSON values, a function itself the result
     function: str | Callable[..., T]
-    # keyword arguments of each trial by its key, in the order of the results
-    trials: Mapping[str, Mapping[str, Any]]
+    trials: Mapping[str, Mapping[str, Any]]  # keyword arguments by key, in the order of the results
     common: Mapping[str, Any] = field(default_factory=dict)  # those that all trials share
     files: Mapping[str, str] = field(default_factory=dict)  # as in `Batch`
     noun: str = "trial"  # what a trial is called, in the singular
-    # identity of the run, as JSON values; see `RunStore`
-    what: Mapping[str, Any] = field(default_factory=dict)
+    what: Mapping[str, Any] = field(default_factory=dict)  # identity of the run, see `RunStore`
     grows: Collection[str] = ()  # keys of `what` whose lists may become longer; see `RunStore`
     # makes a result of a key and JSON values, which anybody may have edited; raises
     # GoalmeterError if they are not the result of that key
@@ -148,8 +145,7 @@ class Study(Generic[T]):
     # makes the result of a trial that was refused, failed, timed out or crashed; None ends the
     # study with an error, and all earlier results are stored
     instead: Callable[[str, JobResult], T] | None = None
-    # made before the first trial; what is wrong with it is wrong with all trials
-    check: Batch | None = None
+    check: Batch | None = None  # made first; what is wrong with it is wrong with all trials
     check_advice: str = ""  # how to fix what `check` fails at
 
     def batch(self, keys: Collection[str]) -> Batch:
