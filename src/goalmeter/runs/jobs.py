@@ -12,7 +12,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
@@ -183,19 +182,3 @@ class Backend(Protocol):
         cannot make them, whatever they are. Leaving the context ends what still runs.
         """
         ...
-
-
-def in_flight(
-    batches: Iterator[Batch], slots: int, submit: Callable[[int, Batch], Future[BatchResult]]
-) -> Iterator[tuple[int, BatchResult]]:
-    """Keep so many batches submitted, and give each result as it is ready."""
-    numbered = enumerate(batches)
-    pending: dict[Future[BatchResult], int] = {}
-    while True:
-        while len(pending) < slots and (following := next(numbered, None)) is not None:
-            pending[submit(*following)] = following[0]
-        if not pending:
-            return
-        done, _ = wait(pending, return_when=FIRST_COMPLETED)
-        for future in done:
-            yield pending.pop(future), future.result()

@@ -9,9 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from multiprocessing.connection import Connection, Pipe
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -20,7 +21,7 @@ from typing import Any, NoReturn, Self
 from goalmeter._errors import MOST_WORKERS, GoalmeterError, whole_in_text
 from goalmeter._streams import prepare_worker
 from goalmeter.runs import jobs
-from goalmeter.runs.jobs import Batch, BatchResult, JobResult, calls, function_of, in_flight
+from goalmeter.runs.jobs import Batch, BatchResult, JobResult, calls, function_of
 
 
 # --- Inside of a worker ---------------------------------------------------------------------------
@@ -244,4 +245,12 @@ class Processes:
             finally:
                 self._idle.append(worker)
 
-        return in_flight(batches, self.slots, lambda _, batch: self._threads.submit(make, batch))
+        numbered = enumerate(batches)
+        pending: dict[Future[BatchResult], int] = {}
+        while True:
+            for number, batch in islice(numbered, self.slots - len(pending)):
+                pending[self._threads.submit(make, batch)] = number
+            if not pending:
+                return
+            for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                yield pending.pop(future), future.result()

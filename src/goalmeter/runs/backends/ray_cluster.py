@@ -12,9 +12,9 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
@@ -22,7 +22,7 @@ from typing import Any, Self
 from goalmeter._errors import MOST_WORKERS, GoalmeterError, require, shown, whole_in_text
 from goalmeter.runs.backends.processes import WorkerProcess
 from goalmeter.runs.backends.remote import options_of, setup_of, worker_here
-from goalmeter.runs.jobs import Batch, BatchResult, in_flight
+from goalmeter.runs.jobs import Batch, BatchResult
 
 # Standard output and logging are left to this process.
 _QUIET: dict[str, Any] = {
@@ -84,7 +84,7 @@ class RayCluster:
         most = whole_in_text(options.get("cpus", "512"), "cpus", least=1, most=MOST_WORKERS)
         self._address, self._most = options.get("address", ""), min(most, max(trials, 1))
         self._timeout = timeout
-        self._tasks: dict[int, Any] = {}
+        self._tasks: dict[Any, tuple[int, Batch]] = {}
         self._setup: Any = None
         self._ray: Any = require("ray", extra="ray", feature="Running trials on a Ray cluster")
 
@@ -97,40 +97,34 @@ class RayCluster:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for task in self._tasks.values():
+        for task in self._tasks:
             with suppress(Exception):  # the cluster itself may be gone
                 self._ray.cancel(task, force=True)
         self._tasks.clear()
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches; an iterator that is left early leaves its tasks running."""
-        return in_flight(batches, self.slots, self._submit)
-
-    def _submit(self, number: int, batch: Batch) -> Future[BatchResult]:
-        if self._setup is None:
-            self._setup = self._ray.put(setup_of(batch.files, self._timeout))
-        task = self._tasks[number] = self._make.remote(self._setup, batch)
-        result: Future[BatchResult] = Future()
-
-        def done(made: Future[BatchResult]) -> None:
-            self._tasks.pop(number, None)
-            try:
-                result.set_result(made.result())
-            except self._ray.exceptions.RayTaskError as error:
-                said = error.cause  # nothing that a trial does is an error of its task
-                why = f"a node of the Ray cluster cannot be used: {said}"
-                if not isinstance(said, GoalmeterError):
+        numbered = enumerate(batches)
+        while True:
+            for number, batch in islice(numbered, self.slots - len(self._tasks)):
+                if self._setup is None:
+                    self._setup = self._ray.put(setup_of(batch.files, self._timeout))
+                self._tasks[self._make.remote(self._setup, batch)] = number, batch
+            if not self._tasks:
+                return
+            for task in self._ray.wait([*self._tasks])[0]:
+                number, batch = self._tasks.pop(task)
+                try:
+                    yield number, self._ray.get(task)
+                except self._ray.exceptions.RayTaskError as error:
+                    # Nothing that a trial does is an error of its task.
                     last = str(error).strip().splitlines()[-1]
-                    why = (
-                        f"a task on the Ray cluster fails: {last}; look whether every node has the "
-                        f"same version of goalmeter"
-                    )
-                result.set_exception(GoalmeterError(why))
-            except self._ray.exceptions.RayError as error:
-                detail = f"Ray lost the process ({type(error).__name__})"
-                result.set_result(BatchResult.killed(batch, detail))
-            except BaseException as error:  # the callback of a future must raise nothing
-                result.set_exception(error)
-
-        task.future().add_done_callback(done)
-        return result
+                    raise GoalmeterError(
+                        f"a node of the Ray cluster cannot be used: {error.cause}"
+                        if isinstance(error.cause, GoalmeterError)
+                        else f"a task on the Ray cluster fails: {last}; look whether every node "
+                        f"has the same version of goalmeter"
+                    ) from error
+                except self._ray.exceptions.RayError as error:
+                    detail = f"Ray lost the process ({type(error).__name__})"
+                    yield number, BatchResult.killed(batch, detail)
