@@ -126,18 +126,10 @@ class InvalidFileError(GoalmeterError):
 class IncompleteRunError(InvalidFileError):
     """A run directory lacks some of its trials; `what` is its identity, from run.json."""
 
-    def __init__(
-        self,
-        folder: str | PathLike[str],
-        what: Mapping[str, Any],
-        *,
-        missing: int,
-        total: int,
-        trials: str,
-    ) -> None:
+    def __init__(self, folder: str | PathLike[str], what: Mapping[str, Any], lacks: str) -> None:
         self.folder, self.what = str(folder), what
         # A sentence without a remedy: the command line knows another one than Python.
-        self.shortage = message(f"{self.folder} lacks {missing} of {total} {trials}")
+        self.shortage = message(f"{self.folder} lacks {lacks}")
         super().__init__(
             f"{self.shortage}; measure the same again with out={self.folder!r}, which makes them"
         )

@@ -126,8 +126,8 @@ def stored_results(run: StoredRun, study: Study[T]) -> dict[str, T]:
     ended, failed = _ended_and_failed(run, study)
     every = failed | ended
     if missing := sum(key not in every for key in study.trials):
-        total, trials = len(study.trials), f"{study.noun}s"
-        raise IncompleteRunError(run.folder, run.what, missing=missing, total=total, trials=trials)
+        lacks = f"{missing} of {len(study.trials)} {study.noun}s"
+        raise IncompleteRunError(run.folder, run.what, lacks)
     return {key: every[key] for key in study.trials}
 
 
