@@ -41,22 +41,15 @@ Running = dict[str, tuple[float, list[str]]]
 # "KEY, failed 1", "KEY, failed 2", ..., so that nothing is overwritten. Where a trial has no result
 # yet, its last try counts.
 class Results(Generic[T]):
-    """Results of a study while they are being made; only this process writes them.
-
-    Args:
-        study: the study.
-        out: run directory, whose results are read first; None stores nothing.
-        tell: progress callback.
-        taken_over: results from elsewhere, stored first unless the directory has others.
-    """
+    """Results of a study while they are being made; only this process writes them."""
 
     def __init__(
         self,
         study: Study[T],
-        out: str | Path | None = None,
+        out: str | Path | None = None,  # run directory, which is read first; None stores nothing
         *,
         tell: Tell | None = None,
-        taken_over: Mapping[str, T] | None = None,
+        taken_over: Mapping[str, T] | None = None,  # stored first unless `out` has other results
     ) -> None:
         self.ended: dict[str, T] = {}  # in the order in which they came
         self._failed: dict[str, T] = {}
@@ -166,22 +159,15 @@ def _number_of_tries(stored: Collection[str], key: str) -> int:
 def carry_out(
     study: Study[T],
     *,
-    on: str | Backend = HERE,
-    timeout: float | None = None,
-    out: str | Path | None = None,
+    on: str | Backend = HERE,  # as `backends.registry` spells it
+    timeout: float | None = None,  # seconds that a trial may take
+    out: str | Path | None = None,  # run directory; what it holds is not made again
     progress: Tell | None = None,
 ) -> dict[str, T]:
     """Return the result of every trial of a study by its key, in its order.
 
     The results do not depend on the backend, the batches, or on how often this is interrupted and
     called again, if the function depends on nothing but its arguments.
-
-    Args:
-        study: the study.
-        on: backend, as `backends.registry` spells it, or a backend itself, which knows its timeout.
-        timeout: seconds that a trial may take; None for no limit.
-        out: run directory; what it holds is not made again. None stores nothing.
-        progress: progress callback.
 
     Raises:
         InvalidParameterError: no such backend, or `out` holds another run.

@@ -188,10 +188,19 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
     whole = max(*counts, done) if counts else None
     left = None if whole is None else whole - done
     is_written, rate = _is_written_now(folder, written), written.get("rate")
+    said = written.get("state")
+    if is_written:
+        state = RUNNING
+    elif left == 0 or (left is None and said == FINISHED):
+        state = FINISHED
+    elif said in (RUNNING, STOPPED):
+        state = KILLED if said == RUNNING else STOPPED
+    else:
+        state = INCOMPLETE if done else EMPTY
     names = ("noun", "seconds", "began", "updated", "host", "pid", "place")
     status = RunStatus(
         str(folder),
-        _state(is_written, written.get("state"), left, done),
+        state,
         "",
         kind=_text(what.get("kind")) if has_trials else f"{written.get('noun')}s",
         agent=_text(what.get("agent") or written.get("name")),
@@ -233,19 +242,19 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
 
 def _read_status(folder: Path) -> dict[str, Any]:
     """Return the valid fields of status.json; none if there is no such file."""
+
+    def is_valid(name: str, value: Any) -> bool:
+        if name in ("total", "done", "failed", "pid", "workers"):
+            return type(value) is int and 0 <= value < 2**53
+        if name in ("rate", "seconds"):
+            return type(value) in (int, float) and 0 <= value < float("inf")
+        return isinstance(value, list if name == "working" else str)
+
     with suppress(OSError, ValueError, RecursionError):
         written = json.loads(read_bytes(folder / STATUS, _MOST_BYTES))
         if isinstance(written, dict) and written.get("format") == STATUS_FORMAT:
-            return {name: value for name, value in written.items() if _is_valid(name, value)}
+            return {name: value for name, value in written.items() if is_valid(name, value)}
     return {}
-
-
-def _is_valid(name: str, value: Any) -> bool:
-    if name in ("total", "done", "failed", "pid", "workers"):
-        return type(value) is int and 0 <= value < 2**53
-    if name in ("rate", "seconds"):
-        return type(value) in (int, float) and 0 <= value < float("inf")
-    return isinstance(value, list if name == "working" else str)
 
 
 def _workers(written: Any) -> tuple[Worker, ...]:
@@ -268,16 +277,6 @@ def _is_written_now(folder: Path, written: Mapping[str, Any]) -> bool:
         age = time.time() - (folder / STATUS).stat().st_mtime
         return written.get("state") == RUNNING and abs(age) < _STALE
     return False
-
-
-def _state(is_written: bool, said: object, left: int | None, done: int) -> str:
-    if is_written:
-        return RUNNING
-    if left == 0 or (left is None and said == FINISHED):
-        return FINISHED
-    if said in (RUNNING, STOPPED):
-        return KILLED if said == RUNNING else STOPPED
-    return INCOMPLETE if done else EMPTY
 
 
 def _sentence(status: RunStatus) -> str:

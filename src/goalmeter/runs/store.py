@@ -5,10 +5,8 @@
     status.json     how far it is, for whoever watches; nothing depends on it
     .lock           while a process writes
 
-A line is written in one piece as soon as its trial has ended, so that a process that is killed
-loses the batches that are being made and no other trial; half a line at the end is dropped. A
-thread has the lines written to disk once a second. A key that comes twice counts once, the first
-time.
+A line is written as soon as its trial has ended, and to disk within a second; half a line at the
+end is dropped. A key that comes twice counts once, the first time.
 """
 
 from __future__ import annotations
@@ -49,14 +47,9 @@ class RunStore:
     """A run directory that is being written, from entering the context to leaving it.
 
     A directory that does not exist is made; the same run is continued; a run without a single trial
-    is replaced. Only one process at a time can write a run.
-
-    Args:
-        folder: run directory.
-        what: identity of the run, as JSON values; `what["kind"]` names the kind of run.
-        grows: keys of `what` whose lists may have become longer: the run is then of what both lists
-            have, and keeps all its trials.
-        elsewhere: what errors advise to use another directory.
+    is replaced. Only one process at a time can write a run. `what` is its identity, as JSON values,
+    of which those of `grows` are lists that may have become longer: the run is then of what both
+    lists have. `elsewhere` is how errors advise to use another directory.
 
     Raises:
         InvalidFileError: the directory holds something else, or cannot be written.
@@ -217,10 +210,7 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
 
 # --- Stages ---------------------------------------------------------------------------------------
 class Stages(RunStore):
-    """A run of stages: which of them are needed is known only when those before are finished.
-
-    `tell` is a progress callback; the other arguments are those of `RunStore`.
-    """
+    """A run of stages: which of them are needed is known only when those before are finished."""
 
     def __init__(
         self,
