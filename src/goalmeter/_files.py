@@ -75,7 +75,7 @@ def write_bytes(path: str | Path, data: bytes) -> Path:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write a text file in UTF-8 atomically, making missing folders; return its path."""
+    """Write a text file in UTF-8; see `write_bytes`."""
     return write_bytes(path, text.encode("utf-8"))
 
 

@@ -53,11 +53,6 @@ def _agents(*abilities: str) -> list[str]:
     return [name for able in abilities for name in module.listed_names(module.Ability[able])]
 
 
-def _environments() -> list[str]:
-    registry = _module("reflection.environments.registry")
-    return [*registry.environment_names(), *map(registry.opposite, registry.environment_names())]
-
-
 COMPLETIONS: dict[str, Callable[[], Iterable[str]]] = {
     "suites": lambda: _module("navigation.suites").suite_names(),
     "replications": lambda: _module("commands.replicate").REPLICATIONS,
@@ -65,12 +60,12 @@ COMPLETIONS: dict[str, Callable[[], Iterable[str]]] = {
     "organisms": lambda: _module("organisms").organism_names(),
     "navigators": lambda: _agents("GRID", "TEXT"),
     "agents": lambda: [*(names := _agents("HISTORY")), *(f"rc({name})" for name in names)],
-    "environments": _environments,
+    "environments": lambda: [
+        form.format(name)
+        for form in ("{}", "opposite({})")
+        for name in _module("reflection.environments.registry").environment_names()
+    ],
 }
-
-
-def _completion(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    return lambda incomplete: [n for n in dict.fromkeys(names()) if n.startswith(incomplete)]
 
 
 # --- Groups ---------------------------------------------------------------------------------------
@@ -199,7 +194,10 @@ def _parameter(name: str, option: Option, **more: Any) -> inspect.Parameter:
     """Return an option as typer declares it; an option without a default is None if not typed."""
     kind, default = option.kind, option.default
     if option.complete:
-        more["autocompletion"] = _completion(COMPLETIONS[option.complete])
+        names = COMPLETIONS[option.complete]
+        more["autocompletion"] = lambda incomplete: [
+            name for name in dict.fromkeys(names()) if name.startswith(incomplete)
+        ]
     declare = typer.Argument if option.is_argument else partial(typer.Option, option.flag)
     declared = declare(
         help=option.help,
