@@ -36,7 +36,7 @@ REPLICATIONS = {  # name on the command line -> folder
     "calibration": "calibration",
     "goal-misgeneralisation": "goal_misgeneralisation",
 }
-VARIABLE = "GOALMETER_REPLICATIONS"
+VARIABLE, DEMO = "GOALMETER_REPLICATIONS", "goalmeter.demo.run"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ def demo(o: DemoOptions, tell: Tell) -> Outcome:
 
     The last line of the output is the path of report.html.
     """
-    run = import_module("goalmeter.demo.run")
+    run = import_module(DEMO)
     if o.dry_run:
         outcome: Outcome = run.dry_run(o.out, seed=o.seed, on=o.place())
     else:
