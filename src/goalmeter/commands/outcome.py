@@ -18,6 +18,8 @@ from goalmeter.report.numbers import DASH, storage
 from goalmeter.runs.forecast import Forecast, Span
 from goalmeter.runs.progress import in_words
 
+__all__ = ["Outcome", "json_text", "provenance", "shown", "write_outcome"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:

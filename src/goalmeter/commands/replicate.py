@@ -25,6 +25,8 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.pages import Texts
 from goalmeter.runs import HERE
 
+__all__ = ["REPLICATIONS", "StudyOptions", "demo", "find_replications", "replicate"]
+
 REPLICATIONS = {  # name on the command line -> folder
     "meg-cliffworld": "cliffworld",
     "reflection-table-1": "reflection_table",

@@ -24,6 +24,8 @@ from goalmeter.organisms.kinds import Organism, organism
 from goalmeter.runs import HERE, Study, carry_out, is_of_this_machine, keys_in
 from goalmeter.runs.progress import Tell
 
+__all__ = ["ideal_organism", "play_every", "require_models", "walk_plan"]
+
 # An organism is a language model that was trained ("goalmeter/mouse"), or the ideal one
 # ("ideal-mouse"), which draws each move from the distribution that the other was trained on.
 IDEAL, TRAINED = "ideal-", "goalmeter/"
