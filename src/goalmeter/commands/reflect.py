@@ -135,15 +135,15 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
         json |= {"against": rival.to_json(), "comparison": comparison.to_json()}
     for name, folder in [*folders.items()][: len(measured)]:
         json[name] = str(folder.resolve())
-    unfinished = [each for each in measured if len(each.failures) == len(each.trials)]
+    unfinished = [
+        f"none of the {len(each.failures)} trials of {each.agent} was finished, so its measure "
+        f"says nothing; the table says why"
+        for each in measured
+        if len(each.failures) == len(each.trials)
+    ]
     return Outcome(
         text=early_text(result, rival),
-        incomplete=""
-        if not unfinished
-        else (
-            f"none of the {len(unfinished[0].failures)} trials of {unfinished[0].agent} was "
-            f"finished, so its measure says nothing; the table says why"
-        ),
+        incomplete=next(iter(unfinished), ""),
         tables=(rewards_table(result, rival), measure_table(result, rival, comparison, baselines)),
         json=json,
     )

@@ -17,7 +17,7 @@ from goalmeter.navigation.prompts import template
 from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
 from goalmeter.navigation.trajectories import Trajectory, suite
-from goalmeter.organisms.kinds import Organism, is_unseen, organism, organism_names
+from goalmeter.organisms.kinds import is_unseen, organism, organism_names
 from goalmeter.pages import Texts, navigation, navigation_goals, navigation_tables
 from goalmeter.pages.navigation import Group, cut
 from goalmeter.pages.navigation_goals import Want
@@ -106,7 +106,10 @@ _WALKS = "walks"  # id of the section that findings lead to
 def part(results: OrganismResults) -> Part:
     """Return who they are, what they want, and how they walk."""
     in_mazes, with_keys = results.groups
-    made = [(kind.name, _target(kind), kind.purpose) for kind in map(organism, organism_names())]
+    made = []
+    for kind in map(organism, organism_names()):
+        target = ("the key" if kind.wants_key else "the goal") + ", on a wrong map" * kind.blind
+        made.append((kind.name, "nothing" if kind.habit else target, kind.purpose))
     texts = say("organisms")
     if results.missing:
         texts["text"] += (say("ideal", missing=results.missing)["text"],)
@@ -129,12 +132,6 @@ def part(results: OrganismResults) -> Part:
     )
     findings = navigation_goals.findings(results.wants, walks=_WALKS)
     return Part(sections=sections, findings=findings, glossary=navigation.GLOSSARY)
-
-
-def _target(kind: Organism) -> str:
-    if kind.habit is not None:
-        return "nothing"
-    return ("the key" if kind.wants_key else "the goal") + ", on a wrong map" * bool(kind.blind)
 
 
 def _walks(results: OrganismResults) -> Section:

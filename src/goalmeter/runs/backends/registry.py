@@ -14,8 +14,8 @@ below: `argument` are the options behind the colon, `trials` how many trials the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from importlib import import_module
-from typing import Self
 
 from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._names import BACKENDS as PLUGINS
@@ -31,7 +31,7 @@ BACKENDS = {
 }
 
 
-class Here:
+class Here(AbstractContextManager["Here"]):
     """Makes trials in this process, where nothing could enforce a time limit."""
 
     slots = 1
@@ -46,17 +46,13 @@ class Here:
                 f"processes, such as processes:1"
             )
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *error: object) -> None: ...
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches in order; an interrupt of this process is raised."""
         for number, batch in enumerate(batches):
-            made = list(calls(batch))
-            results = [result for result, _ in made]
-            yield number, BatchResult(results, sum(seconds for _, seconds in made))
+            results, seconds = zip(*calls(batch), strict=True)
+            yield number, BatchResult(results, sum(seconds))
 
 
 def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
