@@ -32,7 +32,7 @@ from goalmeter.commands.declare import (
     option,
     several,
 )
-from goalmeter.commands.options import Count, SeedOptions, json_pairs
+from goalmeter.commands.options import Count, SeedOptions, values
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.meg.simulator import LearntUtility, SimulatorInterrupted, from_simulator
 from goalmeter.meg.simulator.gymnasium_worlds import closed, opened, time_limit
@@ -104,7 +104,7 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
     """Measure the MEG of an agent in a simulator."""
     _modules.clear()
     example = "KEY=JSON, such as size=7 or 'goal=[1,2]'"
-    env_options = json_pairs("--env-option", o.env_options, example)
+    env_options = values("--env-option", o.env_options, example)
     measured: dict[str, Any] = {name: getattr(o, name) for name in _AS_THEY_ARE}
     measured["bounds"] = _bounds(o.bounds)
     out = None

@@ -6,17 +6,17 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter.commands import outcome
-from goalmeter.commands.declare import Tell, argument, command, option, pairs, several
+from goalmeter.commands.declare import Tell, argument, command, option, several
 from goalmeter.commands.options import (
     PlaceOptions,
     RunOptions,
     SearchTime,
     SeedOptions,
+    values,
 )
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.sweeps.plan import forecast_of, plan_sweep
@@ -64,11 +64,15 @@ def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
     o.place()  # for its errors, before any world is made
     if o.parquet is not None:
         require_parquet()
+    example = "NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'"
+    arguments = values(
+        "--argument", o.arguments, example, lambda text: tomllib.loads(f"value = {text}")["value"]
+    )
     plan = plan_sweep(
         o.worlds,
         policies=o.policies,
         utilities=[*o.utilities, *({"unknown": name} for name in o.unknown)],
-        arguments=_arguments(o.arguments),
+        arguments=arguments,
         seed=o.seed,
         timeout=o.timeout,
     )
@@ -92,15 +96,3 @@ def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
         sentence = next(iter(sweep.sentences(FAILED)))
         incomplete = f"{rows} failed, so nothing was measured; most often: {sentence}"
     return Outcome(tables=short_tables(sweep), json=json, incomplete=incomplete)
-
-
-def _arguments(texts: Sequence[str]) -> dict[str, Any]:
-    """Return arguments written NAME=VALUE, with values of TOML; a bare word is text."""
-    out: dict[str, Any] = {}
-    example = "NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'"
-    for name, value in pairs("--argument", texts, example).items():
-        try:
-            out[name] = tomllib.loads(f"value = {value}")["value"]
-        except ValueError:  # no TOML, or a number that is too long
-            out[name] = value
-    return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from math import inf
@@ -118,12 +118,14 @@ def limits(flag: str, text: str | None) -> dict[str, float] | None:
     return out
 
 
-def json_pairs(flag: str, texts: Sequence[str], expected: str) -> dict[str, Any]:
-    """Return options that are each written NAME=VALUE, where the value is JSON or a word."""
+def values(
+    flag: str, texts: Sequence[str], expected: str, read: Callable[[str], Any] = json.loads
+) -> dict[str, Any]:
+    """Return options that are each written NAME=VALUE; what cannot be read as JSON is a word."""
     out: dict[str, Any] = {}
     for name, value in pairs(flag, texts, expected).items():
         try:
-            out[name] = json.loads(value)
+            out[name] = read(value)
         except (ValueError, RecursionError):
             out[name] = value
     return out
@@ -259,7 +261,7 @@ class ModelOptions:
         from goalmeter.navigation.prompts import Asking, paper_effort
 
         settings = self.given(Asking)
-        settings["options"] = json_pairs("-M", self.options, "NAME=VALUE, such as batch=64")
+        settings["options"] = values("-M", self.options, "NAME=VALUE, such as batch=64")
         if getattr(self, "paper", False):
             settings.setdefault("reasoning_effort", paper_effort(model, suite))
         return Asking(seeded=not self.no_seeds, **settings)
