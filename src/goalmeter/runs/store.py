@@ -83,15 +83,16 @@ class RunStore:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 opening.enter_context(locked(self.folder, self._elsewhere))
                 flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-                self._file = os.open(self.folder / TRIALS, flags, 0o644)
-                opening.callback(os.close, self._file)
+                file = os.open(self.folder / TRIALS, flags, 0o644)
+                opening.callback(os.close, file)
                 for line in lines_of(self.folder / TRIALS):
                     self._count(*line)
                 self._agree()
-                if os.fstat(self._file).st_size != self._size:
-                    os.ftruncate(self._file, self._size)
+                if os.fstat(file).st_size != self._size:
+                    os.ftruncate(file, self._size)
             except OSError as cause:
                 raise self._unwritable(cause) from cause
+            self._file = file
             opening.enter_context(heartbeat(self._beat))
             self._open = opening.pop_all()
         return self
