@@ -6,6 +6,7 @@ finished is what trials.jsonl holds, and a damaged file counts as none.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -22,7 +23,7 @@ from goalmeter._files import JsonFields, read_bytes
 from goalmeter.runs.progress import FINISHED, RUNNING, STATUS_FORMAT, STOPPED, Progress, in_words
 from goalmeter.runs.reading import RUN, STATUS, TRIALS, counted, read_about
 
-LOCK = ".lock"
+LOCK, SOFT_LOCK = ".lock", ".soft-lock"
 _EVERY = 1.0  # seconds between two writes
 # Beside the driver's own states: it was ended without a word, no driver of a version that writes a
 # status has worked on it, nothing is stored yet, or the folder cannot be read.
@@ -39,12 +40,18 @@ Total = Callable[[Mapping[str, Any]], int | None]
 @contextmanager
 def locked(folder: Path, elsewhere: str) -> Iterator[None]:
     """Hold the lock of an existing directory; `elsewhere` advises to use another one."""
-    from filelock import FileLock, Timeout
+    from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
     # Whoever looks at a run holds its lock for an instant, which is no reason to refuse to write.
-    lock = FileLock(folder / LOCK, timeout=0.2, thread_local=False)
+    lock: BaseFileLock = FileLock(folder / LOCK, timeout=0.2, thread_local=False)
     try:
-        lock.acquire()
+        try:
+            lock.acquire()
+        except OSError as cause:  # a file system without locks: the existence of a file is the lock
+            if cause.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise
+            lock = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
+            lock.acquire()
     except Timeout as cause:
         raise InvalidParameterError(
             f"another process writes to {folder}; wait for it or end it, or {elsewhere}"

@@ -31,7 +31,7 @@ from goalmeter.runs.reading import (
     lines_of,
     read_about,
 )
-from goalmeter.runs.status import LOCK, heartbeat, locked, write_status
+from goalmeter.runs.status import LOCK, SOFT_LOCK, heartbeat, locked, write_status
 
 ELSEWHERE = "choose another folder (--out)"
 _FEW, _SHOWN = 4, 60  # differences that a message names, and characters of each value
@@ -200,7 +200,7 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
         path.name
         for path in sorted(folder.iterdir())
         if not (path.name == TRIALS and path.stat().st_size == 0)
-        and not path.name.startswith((STATUS, LOCK, f".{RUN}.", f".{STATUS}."))
+        and not path.name.startswith((STATUS, LOCK, SOFT_LOCK, f".{RUN}.", f".{STATUS}."))
     ]
     # Another command may have begun the same run after the first look.
     if foreign and not (folder / RUN).exists():
