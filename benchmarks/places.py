@@ -73,7 +73,7 @@ def running(quick: bool) -> Iterator[list[str]]:
     if quick or importlib.util.find_spec("ray") is None:
         yield on
         return
-    with RayCluster("local", 2, None):
+    with RayCluster("local,cpus=2", trials=2, timeout=None):
         yield [*on, "ray:cpus=2"]
 
 

@@ -27,15 +27,10 @@ _KEPT_BEHIND = 400  # characters at the end of a message that is cut, which say 
 _SPELLED_OUT = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _WIDEST = 4096  # bits of an integer that is spelled out; Python refuses to spell out large ones
 _HALF = re.compile("[\ud800-\udfff]")
-_PLAIN = json.JSONEncoder(ensure_ascii=False)
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    r"""Text with all that cannot be seen spelled out as Python does; with `lines`, but their ends.
-
-    >>> print(visible("a\x1b[31m\u202eb\nc"))
-    a\x1b[31m\u202eb\nc
-    """
+    """Return text with invisible characters as Python's escapes; `lines` keeps ends of lines."""
     if text.isprintable():
         return text
     return "".join(
@@ -55,28 +50,18 @@ def message(text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    r"""Text with each half character spelled out, so that every encoding of Unicode takes it.
-
-    >>> encodable("caf\udce9")
-    'caf\\udce9'
-    """
+    """Return text with each half character as its escape, which every encoding of Unicode takes."""
     return text if text.isascii() else _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def json_text(value: Any, *, indent: int | None = None, allow_nan: bool = True) -> str:
-    """A value as JSON that every encoding of Unicode takes, and that is read back as the same."""
-    if indent is None and allow_nan:
-        return encodable(_PLAIN.encode(value))
+    """Return JSON that every encoding of Unicode takes, and that is read back as the same value."""
     # Inside of JSON, half a character can only be part of a string, where \\udXXX stands for it.
     return encodable(json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=allow_nan))
 
 
 def shown(value: object) -> str:
-    """A value in a few characters, whatever it is.
-
-    >>> shown("naive"), shown(10**5000)
-    ("'naive'", 'an integer of 16610 bits')
-    """
+    """Return a value in a few characters, whatever it is."""
     if isinstance(value, int) and value.bit_length() > _WIDEST:
         return f"an integer of {value.bit_length()} bits"
     try:
@@ -86,41 +71,32 @@ def shown(value: object) -> str:
 
 
 def in_a_line(error: BaseException, longest: int = _LONGEST_CAUSE) -> str:
-    r"""An error in one line of bounded length; its class, if it says nothing.
-
-    >>> in_a_line(ValueError("2 validation errors:\n  id\n  epoch"))
-    '2 validation errors: id epoch'
-    >>> in_a_line(RecursionError())
-    'RecursionError'
-    """
+    """Return an error in one line of bounded length, with its class where it says little."""
     # A KeyError says nothing but the key, which alone is no sentence, and sys.exit a number.
     unsaid = LookupError | TypeError | AttributeError | AssertionError | SystemExit
-    named = isinstance(error, unsaid)
     try:
         words = " ".join(str(error).split())
     except Exception:  # it is of a class of the user's
         words = ""
-    if named or not words:
+    if isinstance(error, unsaid) or not words:
         words = f"{type(error).__name__}: {words}".removesuffix(": ")
     return shortened(words, longest)
 
 
 def shortened(text: str, longest: int = _LONGEST_CAUSE) -> str:
-    """Text of at most so many characters, with a mark where it was cut.
-
-    >>> shortened("a" * 7, 5)
-    'aaaaa …'
-    """
+    """Return text of at most so many characters, with a mark where it was cut."""
     return text if len(text) <= longest else f"{text[:longest]} …"
 
 
 # --- Errors ---------------------------------------------------------------------------------------
-class GoalmeterError(ValueError):
-    """Invalid input; the message says how to fix it."""
-
+class _Message:
     # Here and not where it is raised: what a message quotes may be anybody's text.
     def __str__(self) -> str:
         return message(super().__str__())
+
+
+class GoalmeterError(_Message, ValueError):
+    """Invalid input; the message says how to fix it."""
 
 
 class InvalidModelError(GoalmeterError):
@@ -148,43 +124,23 @@ class InvalidFileError(GoalmeterError):
 
 
 class IncompleteRunError(InvalidFileError):
-    """A run directory lacks some of its trials.
+    """A run directory lacks some of its trials; `what` is its identity, from run.json."""
 
-    Attributes:
-        folder: run directory.
-        what: identity of the run, from run.json.
-        shortage: what is missing, in a sentence without a remedy.
-    """
-
-    def __init__(
-        self,
-        folder: str | PathLike[str],
-        what: Mapping[str, Any],
-        *,
-        missing: int,
-        total: int,
-        trials: str,
-    ) -> None:
+    def __init__(self, folder: str | PathLike[str], what: Mapping[str, Any], lacks: str) -> None:
         self.folder, self.what = str(folder), what
-        self.shortage = message(f"{self.folder} lacks {missing} of {total} {trials}")
+        # A sentence without a remedy: the command line knows another one than Python.
+        self.shortage = message(f"{self.folder} lacks {lacks}")
         super().__init__(
             f"{self.shortage}; measure the same again with out={self.folder!r}, which makes them"
         )
 
 
-class MissingExtraError(ImportError):
+class MissingExtraError(_Message, ImportError):
     """An optional dependency is needed and not installed."""
-
-    def __str__(self) -> str:
-        return message(super().__str__())
 
 
 def how_to_install(extra: str) -> str:
-    """The command that brings an extra, for a package that was installed and for a checkout.
-
-    >>> print(how_to_install("lm").removeprefix("install it with: "))
-    pip install 'goalmeter[lm]' (in a checkout: pip install -c constraints.txt -e '.[lm]')
-    """
+    """Return the command that brings an extra, for an installed package and for a checkout."""
     return (
         f"install it with: pip install 'goalmeter[{extra}]' "
         f"(in a checkout: pip install -c constraints.txt -e '.[{extra}]')"
@@ -192,18 +148,15 @@ def how_to_install(extra: str) -> str:
 
 
 def require(module: str, *, extra: str, feature: str) -> ModuleType:
-    """Import an optional module, or raise an error with the command that installs it.
-
-    `extra` is the goalmeter extra that brings it, and `feature` what it is needed for, as the
-    subject of a sentence.
-    """
+    """Import a module of an extra; `feature`, the subject of a sentence, is what needs it."""
+    package = module.partition(".")[0]
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
+        if error.name is None or error.name.partition(".")[0] != package:
             raise
         raise MissingExtraError(
-            f"{feature} needs the package {module.partition('.')[0]!r}, which is not installed; "
+            f"{feature} needs the package {package!r}, which is not installed; "
             f"{how_to_install(extra)}"
         ) from error
 
@@ -216,11 +169,7 @@ MOST_SECONDS = 31 * 86_400  # a month
 
 
 def whole(value: object, name: str, *, least: int, most: int) -> int:
-    """Return an integer of any kind, NumPy's too, as Python's.
-
-    >>> whole(3, "seeds", least=1, most=10)
-    3
-    """
+    """Return an integer of any kind, NumPy's too, as Python's."""
     # `index` takes integers of any library and no float, not even a whole one.
     try:
         number = index(value)  # type: ignore[arg-type]

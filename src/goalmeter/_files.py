@@ -16,7 +16,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, in_a_line, require, shown
+from goalmeter._errors import InvalidFileError, in_a_line, require, shown, whole_in_text
 
 # --- Files ----------------------------------------------------------------------------------------
 # A link is followed, and its target is replaced. Folders, devices and pipes are never replaced: a
@@ -32,15 +32,27 @@ _KINDS = {
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes its place when the block is left without an error.
-
-    Missing folders are made, and permissions are kept.
-    """
-    path = Path(path)
+def _writing(path: str | Path) -> Iterator[tuple[Path, int]]:
+    """Give the path to which a file is written, and its permissions; missing folders are made."""
+    target, permissions = Path(os.path.realpath(path)), 0o644
     try:
-        target, mode = _target_of(path)
+        with suppress(FileNotFoundError):
+            mode = target.lstat().st_mode
+            _refuse_special(path, mode)
+            permissions = stat.S_IMODE(mode)
         target.parent.mkdir(parents=True, exist_ok=True)
+        yield target, permissions
+    except OSError as cause:
+        raise InvalidFileError(
+            f"{path} cannot be written: {cause.strerror or cause}; "
+            f"choose a folder that can be written to"
+        ) from cause
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes its place, with its permissions, unless the block raises an error."""
+    with _writing(path) as (target, permissions):
         # In the same folder: only within one file system is replacing a single step.
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
         try:
@@ -48,13 +60,11 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).chmod(mode)  # mkstemp's files are for their owner only
+            Path(name).chmod(permissions)  # mkstemp's files are for their owner only
             Path(name).replace(target)
         finally:
             with suppress(OSError):  # it is gone already, unless writing failed
                 Path(name).unlink()
-    except OSError as cause:
-        raise _unwritable(path, cause) from cause
 
 
 def write_bytes(path: str | Path, data: bytes) -> Path:
@@ -71,24 +81,8 @@ def write_text(path: str | Path, text: str) -> Path:
 
 def check_writable(path: str | Path) -> None:
     """Raise what `write_bytes` would raise; missing folders are made."""
-    path = Path(path)
-    try:
-        target, _ = _target_of(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+    with _writing(path) as (target, _):
         tempfile.TemporaryFile(dir=target.parent).close()
-    except OSError as cause:
-        raise _unwritable(path, cause) from cause
-
-
-def _target_of(path: Path) -> tuple[Path, int]:
-    """Return the path to which a file is written, and its permissions."""
-    target = Path(os.path.realpath(path))
-    try:
-        mode = target.lstat().st_mode
-    except FileNotFoundError:
-        return target, 0o644
-    _refuse_special(path, mode)
-    return target, stat.S_IMODE(mode)
 
 
 def read_bytes(path: str | Path, most: int | None = None) -> bytes:
@@ -105,24 +99,17 @@ def reading(path: str | Path) -> BufferedReader:
     # Without waiting: a pipe that nobody writes to would hold up the opening itself.
     file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
     try:
-        _refuse_special(Path(path), os.fstat(file.fileno()).st_mode)
+        _refuse_special(path, os.fstat(file.fileno()).st_mode)
     except BaseException:
         file.close()
         raise
     return file
 
 
-def _refuse_special(path: Path, mode: int) -> None:
+def _refuse_special(path: str | Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "something else")
         raise InvalidFileError(f"{path} is {kind}, expected a file; name another")
-
-
-def _unwritable(path: Path, cause: OSError) -> InvalidFileError:
-    return InvalidFileError(
-        f"{path} cannot be written: {cause.strerror or cause}; "
-        f"choose a folder that can be written to"
-    )
 
 
 def digest(path: str | Path) -> str:
@@ -136,10 +123,7 @@ def digest(path: str | Path) -> str:
 
 # --- Json -----------------------------------------------------------------------------------------
 def json_value(value: Any) -> Any:
-    """Return a value as JSON has it: tuples as lists, NaN as null, results as their `to_json`.
-
-    Infinities stay; whoever writes the text spells them out.
-    """
+    """Return a value as JSON has it: tuples as lists, NaN as null, results as their `to_json`."""
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, Mapping):
@@ -166,12 +150,7 @@ UNPACK_LIMIT, DEFAULT_LIMIT = "GOALMETER_UNPACK_LIMIT", 2 * 1024**3
 def unpack_limit() -> int:
     """Return the number of bytes that an archive may unpack to."""
     text = os.environ.get(UNPACK_LIMIT, "").strip() or str(DEFAULT_LIMIT)
-    # Twenty digits are more bytes than any machine has.
-    if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) > 0):
-        raise InvalidParameterError(
-            f"{UNPACK_LIMIT} is {text[:40]!r}, expected a number of bytes, such as {DEFAULT_LIMIT}"
-        )
-    return int(text)
+    return whole_in_text(text, UNPACK_LIMIT, least=1, most=2**63)  # more than any machine has
 
 
 def listed(file: IO[bytes]) -> list[zipfile.ZipInfo]:
@@ -207,11 +186,7 @@ _MOST_LAYERS, _MOST_BYTES = 10_000, 2**24
 
 
 def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> Any:
-    """Load a model from a folder as `save_pretrained` writes it, without a network.
-
-    `kind` is a class of transformers, such as "AutoModelForCausalLM", `feature` what the model is
-    needed for, as the subject of a sentence, and `options` are those of `from_pretrained`.
-    """
+    """Load a model of a class of transformers from its folder, without a network."""
     transformers: Any = require("transformers", extra="lm", feature=feature)
     read = getattr(transformers, kind).from_pretrained
     with _reading(folder):

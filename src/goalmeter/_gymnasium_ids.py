@@ -12,7 +12,6 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-_CLASSES = "goalmeter.gridworld.gymnasium_worlds"
 # Gymnasium's rule: whoever changes how one of these behaves counts its version up.
 IDS = {
     "goalmeter/GridWorld-v0": "GridWorldEnv",
@@ -24,10 +23,7 @@ IDS = {
 
 
 def register() -> None:
-    """Make the ids known to Gymnasium: now if it is imported, else as soon as it is.
-
-    Calling it again does nothing.
-    """
+    """Make the ids known to Gymnasium: now if it is imported, else as soon as it is."""
     gymnasium = sys.modules.get("gymnasium")
     if gymnasium is not None:
         _register_in(gymnasium)
@@ -39,7 +35,8 @@ def _register_in(gymnasium: ModuleType) -> None:
     for name, class_ in IDS.items():
         if name not in gymnasium.registry:
             # The class is imported when the first environment is made.
-            gymnasium.register(name, entry_point=f"{_CLASSES}:{class_}")
+            entry_point = f"goalmeter.gridworld.gymnasium_worlds:{class_}"
+            gymnasium.register(name, entry_point=entry_point)
 
 
 class _OnImport(MetaPathFinder):
@@ -53,16 +50,13 @@ class _OnImport(MetaPathFinder):
         finders = (finder for finder in sys.meta_path if finder is not self)
         specs = (finder.find_spec(fullname, path, target) for finder in finders)
         spec = next((spec for spec in specs if spec is not None), None)
-        if spec is None or spec.loader is None:
-            return spec
-        execute = spec.loader.exec_module
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
 
-        def execute_and_register(module: ModuleType) -> None:
-            execute(module)
-            _register_in(module)
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
+            def execute_and_register(module: ModuleType) -> None:
+                execute(module)
+                _register_in(module)
 
-        # Who only asks whether Gymnasium is there gets a spec too, and runs nothing.
-        spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
+            # Who only asks whether Gymnasium is there gets a spec too, and runs nothing.
+            spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
         return spec

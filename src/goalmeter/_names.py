@@ -15,18 +15,13 @@ from typing import Any
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 
 # --- Names ----------------------------------------------------------------------------------------
-# Least similarity, as difflib's ratio: "gridy" may be "greedy" (0.73), "rat" not "random" (0.44).
-CUTOFF = 0.6
 _LONGEST = 80  # letters of a name that are compared: difflib takes time with their square
 _SHOWN = 8  # names that a message lists
 
 
-def nearest(name: object, known: Iterable[object], *, cutoff: float = CUTOFF) -> str | None:
-    """Return the known name that is most similar to an unknown one, or None; case is ignored.
-
-    >>> nearest("mouze", ["mouse", "magpie", "mole", "moth"])
-    'mouse'
-    """
+def nearest(name: object, known: Iterable[object], *, cutoff: float = 0.6) -> str | None:
+    """Return the known name that is most similar to an unknown one, or None; case is ignored."""
+    # As difflib's ratio, "gridy" is like "greedy" (0.73), and "rat" not like "random" (0.44).
     folded: dict[str, str] = {}
     for option in map(str, known):
         folded.setdefault(option.lower(), option)
@@ -37,11 +32,7 @@ def nearest(name: object, known: Iterable[object], *, cutoff: float = CUTOFF) ->
 def did_you_mean(
     name: object, known: Iterable[object], *, before: str = "", quoted: bool = False
 ) -> str:
-    """Return the part of a message that proposes the nearest name, if there is one.
-
-    >>> did_you_mean("mouze", ["mouse", "moth"], before="goalmeter/")
-    '; did you mean goalmeter/mouse?'
-    """
+    """Return the part of a message that proposes the nearest name, if there is one."""
     if (close := nearest(name, known)) is None:
         return ""
     proposed = f"{before}{close}"
@@ -130,10 +121,8 @@ def refuse_taken(group: str, names: Collection[str]) -> None:
 
 # --- Package fronts -------------------------------------------------------------------------------
 def lazy_front(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return a package's `__getattr__` and `__dir__`: names are imported when they are first used.
-
-    The imports of the package's `if TYPE_CHECKING:` block say where each name is.
-    """
+    """Return a package's `__getattr__` and `__dir__`: names are imported when first used."""
+    # The imports of the package's `if TYPE_CHECKING:` block say where each name is.
     homes = {
         alias.name: statement.module
         for block in ast.parse(Path(file).read_text(encoding="utf-8")).body

@@ -40,25 +40,20 @@ class _Patient(io.FileIO):
 
 
 def prepare() -> None:
-    """Prepare the standard streams of this process; streams that replaced Python's are kept.
-
-    Closed ones are opened, so that no file that is opened later gets the number of one. Results
-    written to a closed or full standard output raise `UnwrittenError`; progress that cannot be
-    written is dropped. Both are in UTF-8, since names and tables hold Greek letters.
-    """
-    _hold()
+    """Prepare the standard streams of this process; streams that replaced Python's are kept."""
+    _open_closed()
     if sys.stdout is sys.__stdout__:
         sys.stdout = _text(_Output(1, "w", closefd=False))
     if sys.stderr is sys.__stderr__:
         sys.stderr = _text(_Patient(2, "w", closefd=False))
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdout, sys.stderr):  # names and tables hold Greek letters
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def prepare_worker() -> None:
     """Let the code that a worker runs print, even if the streams are closed."""
-    _hold()
+    _open_closed()
     sys.stdout = _text(_Patient(1, "w", closefd=False))
     sys.stderr = _text(_Patient(2, "w", closefd=False))
 
@@ -70,7 +65,8 @@ def leave(status: int) -> NoReturn:
     sys.exit(status)
 
 
-def _hold() -> None:
+def _open_closed() -> None:
+    # Otherwise a file that is opened later gets the number of a closed stream.
     for number in (0, 1, 2):
         try:
             os.fstat(number)

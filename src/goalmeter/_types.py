@@ -7,9 +7,8 @@ Axis letters mean the same everywhere in the code and the documentation:
     B  problems solved together    D  features (weights of a linear utility)
     N  trajectories                T  1 for what does not depend on time, H for what does
 
-Public arrays put the state before the action ([S, A], [H, S, A]), as the field does.
-The numerical core works action-major ([A, S], [T, A, S, B]): sums over actions then run over
-the slowest axis, which NumPy vectorises, and that alone is worth a factor of four.
+Public arrays put the state before the action ([S, A], [H, S, A]), as the field does. The numerical
+core works action-major ([A, S], [T, A, S, B]), so that NumPy vectorises sums over actions.
 """
 
 from __future__ import annotations

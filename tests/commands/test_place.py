@@ -6,7 +6,7 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.commands.navigate import navigate
-from goalmeter.commands.options import PlaceOptions
+from goalmeter.commands.options import PlaceOptions, limits
 
 
 def test_what_is_given_is_taken() -> None:
@@ -38,3 +38,10 @@ def test_what_is_refused(on: str | None, workers: int | None, message: str) -> N
 def test_language_models_are_asked_by_this_process(said: dict[str, object]) -> None:
     with pytest.raises(InvalidParameterError, match="goalmeter/mouse is a language model, which"):
         navigate("goalmeter/mouse", **said)  # type: ignore[arg-type]
+
+
+def test_a_budget_has_limits_with_commas_between_them() -> None:
+    assert limits("--budget", "tokens=2e6,usd=2.50") == {"tokens": 2_000_000, "usd": 2.5}
+    for text in ("tokens=1.5", "calls=3", "usd=nan", "usd=-1", "tokens=inf", "tokens", ""):
+        with pytest.raises(InvalidParameterError, match="--budget"):
+            limits("--budget", text)

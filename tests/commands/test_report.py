@@ -58,3 +58,20 @@ def test_what_is_refused(runs: list[Path], tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(MissingExtraError, match=r"goalmeter\[report\]"):
         report_runs(runs, out)
     assert not out.exists()
+
+
+def test_what_a_run_of_walks_lacks_is_typed_as_a_user_would() -> None:
+    what = {
+        "kind": "navigation",
+        "agent": "greedy",
+        "suite": "key-door",
+        "sizes": [9],
+        "grids": [0, 1],
+        "trajectories": [0],
+        "cap": 30,
+        "seed": 0,
+    }
+    assert how_to_continue(IncompleteRunError("run", what, "1 of 2 walks")) == (
+        "run lacks 1 of 2 walks; make them with: goalmeter navigate greedy --suite key-door "
+        "--sizes 9 --grids 2 --trajectories 1 --cap 30 --out run"
+    )

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.runs import RunStore, read_run
+from goalmeter.runs import RunStore, made_here, read_run
 from goalmeter.runs import store as store_module
 
 WHAT = {"kind": "test", "steps": 5, "seeds": [0, 1]}
@@ -22,7 +22,7 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 
 
 def fill(folder: Path, what: dict[str, Any] = WHAT, **trials: Any) -> dict[str, Any]:
-    with RunStore(folder, what, grows=("seeds",), made_by={"version": "1"}) as store:
+    with RunStore(folder, what, grows=("seeds",)) as store:
         for key, value in trials.items():
             store.add(key, value)
         return dict(store.values)
@@ -36,7 +36,7 @@ def test_what_is_added_is_there_and_is_added_to(tmp_path: Path) -> None:
         "c": 3,
     }
     run = read_run(tmp_path / "new" / "run")
-    assert run.what == WHAT and run.made_by == {"version": "1"}
+    assert run.what == WHAT and run.made_by == made_here()
     assert list(run.values) == ["a", "b", "c"]
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections import UserDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -16,11 +15,9 @@ from typer.core import TyperCommand, TyperGroup
 import goalmeter
 from goalmeter._errors import MOST_SEED
 from goalmeter._names import nearest
-from goalmeter.cli import completion
 from goalmeter.cli.output import INCOMPLETE, follow, show, tell
 from goalmeter.commands.declare import REQUIRED, Command, InterruptedCommand, Option, options_in
 
-MEASURES = "meg, reflect, navigate and probe"
 MEG = {
     "mdp": ("meg:measure_mdp", "Measure the MEG of a policy or of logged trajectories."),
     "simulator": ("meg_simulator:measure_simulator", "Measure the MEG of an agent in a simulator."),
@@ -45,29 +42,51 @@ COMMANDS = {
 }
 
 
-class LazyCommands(UserDict[str, Any]):
-    """Commands by name, made when they are read; `data` says where each is, and its help."""
-
-    def __getitem__(self, name: str) -> Any:
-        where, text = self.data[name]
-        if not where:
-            return typer.main.get_command(_group(MegCommands, text))
-        module, _, function = where.partition(":")
-        return _command(name, getattr(import_module(f"goalmeter.commands.{module}"), function))
+# --- Completion in a shell ------------------------------------------------------------------------
+# A shell waits for the names, so that what each list needs is imported only then.
+def _module(name: str) -> Any:
+    return import_module(f"goalmeter.{name}")
 
 
+def _agents(*abilities: str) -> list[str]:
+    module = _module("agents")
+    return [name for able in abilities for name in module.listed_names(module.Ability[able])]
+
+
+COMPLETIONS: dict[str, Callable[[], Iterable[str]]] = {
+    "suites": lambda: _module("navigation.suites").suite_names(),
+    "replications": lambda: _module("commands.replicate").REPLICATIONS,
+    "places": lambda: _module("runs").place_names(),
+    "organisms": lambda: _module("organisms").organism_names(),
+    "navigators": lambda: _agents("GRID", "TEXT"),
+    "agents": lambda: [*(names := _agents("HISTORY")), *(f"rc({name})" for name in names)],
+    "environments": lambda: [
+        form.format(name)
+        for form in ("{}", "opposite({})")
+        for name in _module("reflection.environments.registry").environment_names()
+    ],
+}
+
+
+# --- Groups ---------------------------------------------------------------------------------------
 class Commands(TyperGroup):
     """A group of commands, with a suggestion for a name that is not one of them."""
 
     table: Mapping[str, tuple[str, str]] = COMMANDS
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.commands: Any = LazyCommands(self.table)
-
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the help."""
         return list(self.table)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, which is imported now; None if there is none of this name."""
+        if cmd_name not in self.table:
+            return None
+        where, text = self.table[cmd_name]
+        if not where:
+            return typer.main.get_command(_group(MegCommands, text))
+        module, _, function = where.partition(":")
+        return _command(cmd_name, getattr(_module(f"commands.{module}"), function))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the names with their help, without importing the commands."""
@@ -87,7 +106,8 @@ class Commands(TyperGroup):
         elif (near := nearest(name, self.table)) is not None:
             hint = f"Did you mean '{near}'?"
         else:
-            hint = f"The measures are {MEASURES}; `goalmeter --help` lists all commands."
+            measures = "meg, reflect, navigate and probe"
+            hint = f"The measures are {measures}; `goalmeter --help` lists all commands."
         ctx.fail(f"No such command '{name}'. {hint}")
 
 
@@ -174,10 +194,11 @@ def _parameter(name: str, option: Option, **more: Any) -> inspect.Parameter:
     """Return an option as typer declares it; an option without a default is None if not typed."""
     kind, default = option.kind, option.default
     if option.complete:
-        more["autocompletion"] = getattr(completion, option.complete)
-    declare: Callable[..., Any] = typer.Argument
-    if not option.is_argument:
-        declare = partial(typer.Option, option.flag)
+        names = COMPLETIONS[option.complete]
+        more["autocompletion"] = lambda incomplete: [
+            name for name in dict.fromkeys(names()) if name.startswith(incomplete)
+        ]
+    declare = typer.Argument if option.is_argument else partial(typer.Option, option.flag)
     declared = declare(
         help=option.help,
         metavar=option.metavar,

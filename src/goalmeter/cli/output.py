@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 INCOMPLETE = 3  # exit status of a result in which something failed
 SHOW = "GOALMETER_TRACEBACK"
 _EVERY = 1.0  # seconds between two looks at a run, as often as a driver writes
-_PAUSE = 4  # multiple of what a look takes: those at a million trials leave the cores to others
+_CLEAR = "\x1b[H\x1b[2J"  # to the upper left of a terminal, and nothing below
 
 
 def show(outcome: Outcome, *, as_json: bool) -> None:
@@ -32,10 +32,10 @@ def show(outcome: Outcome, *, as_json: bool) -> None:
 
         print(json_text(outcome.json))
     else:
-        from goalmeter.report.tables import print_tables, printable
+        from goalmeter.report.tables import print_tables
 
         if outcome.text:
-            print(f"{printable(outcome.text)}\n")
+            print(f"{visible(outcome.text, lines=True)}\n")
         print_tables(outcome.tables)
         if outcome.report is not None:
             print(outcome.report)  # on the last line, where a script looks for it
@@ -52,24 +52,18 @@ def tell(line: str) -> None:
 def follow(look: Callable[[], Outcome], outcome: Outcome, *, as_json: bool) -> Outcome:
     """Print the status of runs until none is running; return the last one, not yet printed."""
     in_terminal = sys.stdout.isatty() and not as_json
-    last, taken = "", 0.0
+    last = ""
     while any(run["state"] == "running" for run in outcome.json["runs"]):
-        if in_terminal:
-            sys.stdout.write("\x1b[H\x1b[2J")  # to the upper left, and nothing below
         if as_json or in_terminal:
+            sys.stdout.write(_CLEAR * in_terminal)
             show(outcome, as_json=as_json)
         elif outcome.text != last:  # in a file or a pipe, a line for each change
-            from goalmeter.report.tables import printable
-
-            print(printable(outcome.text))
+            print(visible(outcome.text, lines=True))
         sys.stdout.flush()
         last = outcome.text
-        time.sleep(max(_EVERY, _PAUSE * taken))
-        begun = time.monotonic()
+        time.sleep(_EVERY)
         outcome = look()
-        taken = time.monotonic() - begun
-    if in_terminal:
-        sys.stdout.write("\x1b[H\x1b[2J")
+    sys.stdout.write(_CLEAR * in_terminal)
     return outcome
 
 
@@ -83,25 +77,19 @@ def is_usage_error(error: Exception) -> bool:
 
 def print_usage_error(error: Any) -> int:
     """Print the usage of the command and what is wrong; return the exit status."""
-    context = getattr(error, "ctx", None)
-    lines = []
+    text = message(f"Error: {' '.join(error.format_message().split())}")
     if type(error).__name__ == "NoArgsIsHelpError":  # a group without a command: its help is all
-        lines.append(visible(error.format_message(), lines=True))
-    else:
-        if context is not None:
-            asks = f"Try '{context.command_path} --help' for help."
-            lines += [visible(text, lines=True) for text in (context.get_usage(), asks, "")]
-        lines.append(message(f"Error: {' '.join(error.format_message().split())}"))
+        text = visible(error.format_message(), lines=True)
+    elif (context := getattr(error, "ctx", None)) is not None:
+        asks = f"Try '{context.command_path} --help' for help."
+        text = f"{visible(context.get_usage(), lines=True)}\n{visible(asks)}\n\n{text}"
     if sys.stderr is not None:
-        print("\n".join(lines), file=sys.stderr, flush=True)
+        print(text, file=sys.stderr, flush=True)
     return int(error.exit_code)
 
 
 def report_internal_error(error: Exception) -> None:
-    """Print an unexpected error in one line, and write its traceback to a file.
-
-    GOALMETER_TRACEBACK=1 prints the traceback too.
-    """
+    """Print an unexpected error in one line, and write its traceback to a file."""
     command = shlex.join(["goalmeter", *sys.argv[1:]])
     report = (
         f"goalmeter {goalmeter.__version__}, Python {platform.python_version()}, "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,11 @@ from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.options import SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.organisms.training import recipe, train
-from goalmeter.reflection.environments import Environment, all_environments
-from goalmeter.report.numbers import DASH
-from goalmeter.report.tables import column, table_of, words
+from goalmeter.pages import Texts
+from goalmeter.reflection.environments import all_environments
 from goalmeter.runs import cores
+
+say = Texts("commands")
 
 # --- Agents ---------------------------------------------------------------------------------------
 # What each instrument can measure: an agent with one of these abilities.
@@ -29,25 +29,6 @@ INSTRUMENTS: dict[str, tuple[Ability, ...]] = {
     "navigate": (Ability.GRID, Ability.TEXT),
     "meg mdp": (Ability.TABLE,),
     "probe": (Ability.HIDDEN,),
-}
-_MODEL = (Ability.TEXT,)
-_LOCAL_MODEL = (Ability.TEXT, Ability.HIDDEN)
-_OWN = (Ability.HISTORY, Ability.GRID)
-_TRAINED = (Ability.HISTORY, Ability.GRID, Ability.TABLE)
-# Names that stand for many agents: about, and what can be asked of them, as far as each allows it.
-FORMS: dict[str, tuple[str, tuple[Ability, ...]]] = {
-    "rc(NAME)": (
-        "the reality check of any agent: it freezes where it did not act as it would",
-        (Ability.HISTORY,),
-    ),
-    "FILE.py:NAME": ("your own: a function, or an object with begin", _OWN),
-    "sb3:PATH.zip": ("a policy that Stable-Baselines3 saved: PPO, A2C or DQN", _TRAINED),
-    "policy:PATH.npz": ("a policy file, [S, A] or [H, S, A], over a world's states", _TRAINED),
-    "goalmeter/AGENT": ("a reference agent without memory that reads prompts", _MODEL),
-    "goalmeter-local/FOLDER": ("a language model in a folder of this machine", _LOCAL_MODEL),
-    # Inspect's provider does not return the ids of tokens, without which no run can be probed.
-    "hf/NAME": ("a model of the Hugging Face Hub; save it to a folder to probe it", _MODEL),
-    "PROVIDER/NAME": ("any other model, as Inspect spells it: vllm/, openai/, ...", _MODEL),
 }
 
 
@@ -60,121 +41,84 @@ class NoOptions:
 def agents(o: NoOptions, tell: Tell) -> Outcome:
     """List available agents and the measures that support each."""
     lines = listings()
-    table = table_of(
-        lines,
-        (
-            words("name", itemgetter("name")),
-            words(
-                "what it is",
-                lambda line: (
-                    line["problem"]
-                    or line["about"] + (f" (of {line['package']})" if line["package"] else "")
-                ),
-            ),
-            words("measured by", lambda line: ", ".join(line["instruments"]) or DASH),
-        ),
-        caption="Agents",
-        meaning="What AGENT can be, and the commands that can measure it; in a shell, names with "
-        "brackets stand in quotes.",
-        notes=[
-            f"goalmeter {name} needs {' or '.join(map(str, needed))}."
-            for name, needed in INSTRUMENTS.items()
-        ],
-    )
+    rows = []
+    for line in lines:
+        about = line["about"] + (f" (of {line['package']})" if line["package"] else "")
+        measured = ", ".join(line["instruments"]) or None
+        rows.append(line | {"what": line["problem"] or about, "measured": measured})
+    notes = [
+        f"goalmeter {name} needs {' or '.join(map(str, needed))}."
+        for name, needed in INSTRUMENTS.items()
+    ]
+    table = say.table("agents", rows, notes=notes)
     abilities = {ability.name.lower(): str(ability) for ability in Ability}
     return Outcome(tables=(table,), json={"agents": lines, "abilities": abilities})
 
 
 def listings(needed: Ability | None = None) -> list[dict[str, Any]]:
-    """Return every agent, or those with an ability; packages that add some are imported.
-
-    A package that cannot be loaded is a line that says so, and hinders no other.
-    """
-    lines: list[dict[str, Any]] = []
-
-    def add(name: str, about: str, abilities: Collection[Ability], **more: str) -> None:
-        able = [ability for ability in Ability if ability in abilities]
-        if needed is None or needed in able:
-            instruments = [name for name, some in INSTRUMENTS.items() if set(some) & set(able)]
-            lines.append(
-                {
-                    "name": name,
-                    "about": about,
-                    "abilities": [ability.name.lower() for ability in able],
-                    "instruments": instruments,
-                    "package": None,
-                    "problem": None,
-                }
-                | more
-            )
-
+    """Return every agent, or those with an ability; packages that add some are imported."""
+    rows: list[tuple[str, str, Collection[Ability], dict[str, str]]] = []
     for name, kinds in factories().items():
         matching = [kind for kind in kinds if needed is None or needed in kind.abilities] or kinds
         about = "; ".join(kind.about for kind in matching)
-        add(matching[0].spelled(name), about, {a for kind in matching for a in kind.abilities})
-    for name, about in organism_agents().items():
-        add(name, about, _LOCAL_MODEL)
+        abilities = {ability for kind in matching for ability in kind.abilities}
+        rows.append((matching[0].spelled(name), about, abilities, {}))
+    local_model = (Ability.TEXT, Ability.HIDDEN)
+    rows += [(name, about, local_model, {}) for name, about in organism_agents().items()]
     for name, entry in plugins(AGENTS).items():
+        more = {"package": origin(entry)}
         try:
             kind = plugin_factory(name)
-        except PluginError as error:
-            add(name, "", (), package=origin(entry), problem=str(error))
+        except PluginError as error:  # it hinders no other
+            rows.append((name, "", (), more | {"problem": str(error)}))
         else:
-            add(kind.spelled(name), kind.about, kind.abilities, package=origin(entry))
-    for name, (about, abilities) in FORMS.items():
-        add(name, about, abilities)
-    return lines
+            rows.append((kind.spelled(name), kind.about, kind.abilities, more))
+    # Names that stand for many agents: what can be asked of them, as far as each allows it.
+    for name, form in say.declared("forms").items():
+        abilities = {Ability[ability] for ability in form["abilities"]}
+        rows.append((name, form["about"], abilities, {}))
+    return [
+        {
+            "name": name,
+            "about": about,
+            "abilities": [ability.name.lower() for ability in Ability if ability in able],
+            "instruments": [name for name, some in INSTRUMENTS.items() if set(some) & set(able)],
+            "package": None,
+            "problem": None,
+        }
+        | more
+        for name, about, able, more in rows
+        if needed is None or needed in able
+    ]
 
 
 # --- Reflect list ---------------------------------------------------------------------------------
 def catalogue() -> Outcome:
     """Return all environments and agents, as tables and as JSON."""
-    environments = [_about(environment) for environment in all_environments()]
+    environments: list[dict[str, Any]] = [
+        {
+            "name": environment.name,
+            "n_actions": environment.n_actions,
+            "n_observations": environment.n_observations,
+            "in_battery": environment.in_battery,
+            "idea": environment.idea,
+            "options": {name: list(values) for name, values in environment.run.options.items()},
+            "known_returns": environment.known_returns,
+        }
+        for environment in all_environments()
+    ]
+    rows = []
+    for about in environments:
+        # The first value of each is the default.
+        options = about["options"].items()
+        readings = [f"{name}={value}" for name, values in options for value in values[1:]]
+        battery = "yes" if about["in_battery"] else None
+        rows.append(about | {"battery": battery, "readings": " ".join(readings) or None})
     agents = [{key: line[key] for key in ("name", "about")} for line in listings(Ability.HISTORY)]
     return Outcome(
-        tables=(
-            table_of(
-                environments,
-                (
-                    words("name", itemgetter("name")),
-                    column("actions", itemgetter("n_actions")),
-                    column("observations", itemgetter("n_observations")),
-                    column("battery", lambda about: "yes" if about["in_battery"] else DASH),
-                    words("idea", itemgetter("idea")),
-                    words("other readings", itemgetter("options"), _other_readings),
-                ),
-                caption="Environments",
-                meaning="Each has an opposite, spelled opposite(NAME). The battery is the paper's "
-                "25. Other readings are spelled NAME(option=value).",
-                notes=("One of your own is FILE.py:NAME, a class derived from Run.",),
-            ),
-            table_of(
-                agents,
-                (words("name", itemgetter("name")), words("", itemgetter("about"))),
-                caption="Agents",
-                meaning="What AGENT can be; in a shell, names with brackets stand in quotes.",
-            ),
-        ),
+        tables=(say.table("environments", rows), say.table("names", agents)),
         json={"environments": environments, "agents": agents},
     )
-
-
-def _other_readings(options: dict[str, list[Any]]) -> str:
-    # The first value of each is the default.
-    readings = [f"{name}={value}" for name, values in options.items() for value in values[1:]]
-    return " ".join(readings) or DASH
-
-
-def _about(environment: Environment) -> dict[str, Any]:
-    return {
-        "name": environment.name,
-        "n_actions": environment.n_actions,
-        "n_observations": environment.n_observations,
-        "in_battery": environment.in_battery,
-        "idea": environment.idea,
-        "options": {name: list(values) for name, values in environment.run.options.items()},
-        "known_returns": environment.known_returns,
-    }
 
 
 # --- Train organism -------------------------------------------------------------------------------
@@ -182,17 +126,17 @@ def _about(environment: Environment) -> dict[str, Any]:
 class TrainingOptions(SeedOptions):
     """Options of `goalmeter train-organism`; None stands for the value of the recipe."""
 
-    name: str = argument("mouse, magpie, mole or moth.", "NAME", complete="organisms")
+    name: str = argument("NAME  mouse, magpie, mole or moth.", complete="organisms")
     out: Path | None = option("Run directory; default runs/organism-NAME.")
     steps: int | None = option(
         "Training steps; default as in the recipe.", least=1, most=10_000_000
     )
     rate: float | None = option("Learning rate; default as in the recipe.")
     begin_with: str | None = option(
-        "Organism or folder whose weights it begins with, or nothing.", flag="--from"
+        "--from  Organism or folder whose weights it begins with, or nothing."
     )
-    sizes: Sequence[int] | None = option("Sizes of grids; default 5,7,9,11.", "5,7", commas=True)
-    keys: bool = option("Worlds with keys too.", default=True, flag="--keys/--no-keys")
+    sizes: Sequence[int] | None = option("5,7  Sizes of grids; default 5,7,9,11.", commas=True)
+    keys: bool = option("--keys/--no-keys  Worlds with keys too.", default=True)
     device: str | None = option("cpu, cuda, ...; default the first GPU if there is one.")
     workers: int | None = option("Processes; default two if there are cores.", least=1, most=2)
 
@@ -204,17 +148,15 @@ def train_organism(o: TrainingOptions, tell: Tell) -> Outcome:
     An interrupted training is resumed by the same command.
     """
     usual = recipe(o.name)
-    changes: dict[str, Any] = {}
+    sizes = tuple(o.sizes) if o.sizes else None
+    changes: dict[str, Any] = {"begin_with": o.begin_with, "sizes": sizes}
     # A recipe may have several rounds with rates of their own; --steps and --rate describe one.
     if o.steps is not None or o.rate is not None:
         rate = usual.rounds[0][1] if o.rate is None else o.rate
         finite(rate, "--rate", least=1e-12, most=10.0)
         changes["rounds"] = ((usual.steps if o.steps is None else o.steps, rate),)
-    if o.begin_with is not None:
-        changes["begin_with"] = o.begin_with
-    if o.sizes:
-        changes["sizes"] = tuple(o.sizes)
-    settings = replace(usual, keys=o.keys, seed=o.seed, **changes)
+    given = {name: value for name, value in changes.items() if value is not None}
+    settings = replace(usual, keys=o.keys, seed=o.seed, **given)
     folder = train(
         settings,
         Path("runs") / f"organism-{o.name}" if o.out is None else o.out,

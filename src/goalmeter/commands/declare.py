@@ -1,7 +1,6 @@
 """Declaration of commands: one record of options per command, from which the command line derives.
 
-A field of the record states an option once: its type, bounds, default and help. The command is a
-function of the record and a progress callback, and can be called from Python with its fields.
+A field of the record states an option once: its type, bounds, default and help.
 """
 
 from __future__ import annotations
@@ -9,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin
+from typing import get_type_hints as hints_of
 
 from goalmeter._errors import InvalidParameterError, shown
 
@@ -27,57 +27,69 @@ class Option:
 
     help: str  # description in one line
     metavar: str | None = None  # example of its value; None for numbers and flags
-    # as it is typed, by default "--" and the name of the field; "--yes/--no" for two
-    flag: str = ""
+    flag: str = ""  # as it is typed, by default "--" and the name; "--yes/--no" for two
     least: float | None = None  # bounds of a number
     most: float | None = None
-    # type that the command line reads, where it is not that of the field; a list is an option
-    # that may be repeated
-    kind: Any = None
+    kind: Any = None  # type that the command line reads; a list is an option that may be repeated
     commas: bool = False  # whether the values of a list are typed as one word
-    # makes the field's value of the flag and the typed value; None where these are equal
-    read: Callable[[str, Any], Any] | None = None
+    read: Callable[[str, Any], Any] | None = None  # makes the value of the flag and what is typed
     write: Callable[[Any], str] = str  # makes the typed value of one value of run.json
     group: str | None = None  # heading in the help; None for the general one
-    complete: str = ""  # function of `cli.completion` that lists its values in a shell
+    complete: str = ""  # entry of `cli.application.COMPLETIONS` that lists its values in a shell
     is_argument: bool = False  # whether it is typed without a flag
     default: Any = None  # of the field; `REQUIRED` if there is none
 
 
 def option(text: str, metavar: str | None = None, *, default: Any = None, **spelling: Any) -> Any:
-    """Declare a field of a record as an option; `REQUIRED` is the default of one without any."""
-    return field(default=default, metadata={"option": Option(text, metavar, **spelling)})
+    """Declare a field of a record as an option; `REQUIRED` is the default of one without any.
+
+    The text may begin as the help does, with two spaces before it: "--policy POLICY  The policy."
+    """
+    spelled, _, text = text.rpartition("  ")
+    for word in (*spelled.split(), *filter(None, [metavar])):
+        spelling["flag" if word.startswith("-") else "metavar"] = word
+    return field(default=default, metadata={"help": text} | spelling)
 
 
-def argument(text: str, metavar: str, *, default: Any = REQUIRED, **spelling: Any) -> Any:
+def several(text: str, **spelling: Any) -> Any:
+    """Declare a field of a record as an option that may be repeated, or left out."""
+    return option(text, default=(), **spelling)
+
+
+def shared(**spelling: Any) -> tuple[tuple[str, Any], ...]:
+    """Return what all options of an annotated type have in common."""
+    return tuple(spelling.items())
+
+
+def argument(
+    text: str, metavar: str | None = None, *, default: Any = REQUIRED, **spelling: Any
+) -> Any:
     """Declare a field of a record as an argument."""
     return option(text, metavar, default=default, is_argument=True, **spelling)
 
 
 def options_in(record: Any) -> Mapping[str, Option]:
     """Return the options of a record by field: arguments, its own, and those of its bases."""
-    hints, own = get_type_hints(record), vars(record).get("__annotations__", {})
+    hints, own = (
+        hints_of(record, include_extras=True),
+        vars(record).get("__annotations__", {}),
+    )
     options = {}
     for each in fields(record):
-        if "option" not in each.metadata:
-            continue
-        said: Option = each.metadata["option"]
-        kind, read, write = hints[each.name], said.read, said.write
-        if get_origin(kind) is not Sequence and get_args(kind):  # of a union, the last but None
+        kind, spelling = hints[each.name], dict[str, Any]()
+        if get_origin(kind) not in (Sequence, Annotated, None):  # of a union the last but None
             kind = [one for one in get_args(kind) if one is not type(None)][-1]
-        if get_origin(kind) is Sequence:
-            item: Any = get_args(kind)[0]
-            kind = str if said.commas else list[item]
-            if said.commas:
-                read, write = partial(_listed, item), lambda values: ",".join(map(str, values))
-        options[each.name] = replace(
-            said,
-            flag=said.flag or f"--{each.name.replace('_', '-')}",
-            kind=said.kind or kind,
-            read=read,
-            write=write,
-            default=each.default,
-        )
+        is_list = get_origin(kind) is Sequence
+        item: Any = get_args(kind)[0] if is_list else kind
+        if get_origin(item) is Annotated:
+            item, spelling = item.__origin__, dict(*item.__metadata__)
+        spelling = {"kind": list[item] if is_list else item} | spelling | dict(each.metadata)
+        said = Option(**spelling)
+        if said.commas:
+            read, write = partial(_listed, item), lambda values: ",".join(map(str, values))
+            said = replace(said, kind=str, read=read, write=write)
+        flag = said.flag or f"--{each.name.replace('_', '-')}"
+        options[each.name] = replace(said, flag=flag, default=each.default)
     order = sorted(options, key=lambda name: (not options[name].is_argument, name not in own))
     return {name: options[name] for name in order}
 

@@ -11,8 +11,10 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
+from goalmeter.agents.abilities import Ability
+from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.declare import InterruptedCommand, Tell, argument, command, option
-from goalmeter.commands.options import SeedOptions
+from goalmeter.commands.options import SearchTime, SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.result import MegResult, slowly
 from goalmeter.pages.meg import result_table
@@ -20,10 +22,8 @@ from goalmeter.tabular.arrays import load_features, load_policy
 from goalmeter.tabular.trajectories import load_trajectories
 
 CLASSES = ("state", "state-action", "time-state")
-NETWORK = "network"
-NETWORK_SEEDS = 5
-# Spellings of trained policies, see `agents.trained_policies`.
-TRAINED = ("sb3:", "policy:")
+NETWORK, NETWORK_SEEDS = "network", 5
+TRAINED = ("sb3:", "policy:")  # spellings of trained policies, see `agents.trained_policies`
 # The optimal policy as a baseline is an array [H, S, A]; of worlds larger than this it is left out.
 BASELINE_ENTRIES = 10_000_000
 
@@ -32,22 +32,18 @@ BASELINE_ENTRIES = 10_000_000
 class MdpOptions(SeedOptions):
     """Options of `goalmeter meg mdp`."""
 
-    mdp: Path = argument("The world.", "MDP.npz")
+    mdp: Path = argument("MDP.npz  The world.")
     policy: str | Path | None = option(
-        "The policy to measure: a file, or a trained policy such as sb3:PATH.zip.", "POLICY.npz"
+        "POLICY.npz  The policy to measure: a file, or a trained policy such as sb3:PATH.zip."
     )
-    trajectories: Path | None = option("Or the logged trajectories to measure.", "T.npz")
+    trajectories: Path | None = option("T.npz  Or the logged trajectories to measure.")
     unknown: str | None = option(
-        "Towards the best utility of a class instead of the reward: state, state-action, "
-        "time-state, network, or a features file.",
-        "CLASS",
+        "CLASS  Towards the best utility of a class instead of the reward: state, state-action, "
+        "time-state, network, or a features file."
     )
-    reference: Path | None = option("The policy that scores 0; default uniform.", "POLICY.npz")
-    timeout: float | None = option(
-        "Time limit of a search for an unknown utility, which ends with the best so far.",
-        "SECONDS",
-        least=0.001,
-        most=1e9,
+    reference: Path | None = option("POLICY.npz  The policy that scores 0; default uniform.")
+    timeout: SearchTime | None = option(
+        "Time limit of a search for an unknown utility, which ends with the best so far."
     )
 
 
@@ -93,23 +89,18 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
             tell(progress.stage)  # each restart of a network, however soon it comes
         now_and_then(progress)
 
-    over: Any = o.unknown if o.unknown in CLASSES else "state"
-    result: MegResult
+    search: dict[str, Any] = {}
+    if o.unknown is not None:
+        search = {
+            "features": features,
+            "over": o.unknown if o.unknown in CLASSES else "state",
+            "network": o.unknown == NETWORK,
+            "seeds": range(o.seed, o.seed + NETWORK_SEEDS),
+            "timeout": o.timeout,
+        }
+    measure = gm.meg.unknown_utility if search else gm.meg.known_utility
     try:
-        if o.unknown is None:
-            result = gm.meg.known_utility(world, policy, reference=reference, progress=hear)
-        else:
-            result = gm.meg.unknown_utility(
-                world,
-                policy,
-                features=features,
-                over=over,
-                network=o.unknown == NETWORK,
-                reference=reference,
-                seeds=range(o.seed, o.seed + NETWORK_SEEDS),
-                progress=hear,
-                timeout=o.timeout,
-            )
+        result: MegResult = measure(world, policy, reference=reference, progress=hear, **search)
     except gm.meg.FitInterrupted as so_far:
         raise InterruptedCommand(
             Outcome(tables=(result_table(so_far.result),), json=so_far.result.to_json()),
@@ -127,10 +118,6 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
 
 
 def _of_agent(name: str, world: gm.TabularMDP) -> FloatArray:
-    """Return the policy of a trained agent in a world."""
-    from goalmeter.agents.abilities import Ability
-    from goalmeter.agents.registry import agent as named_agent
-
     agent = named_agent(name)
     if Ability.TABLE not in agent.abilities:
         raise InvalidParameterError(

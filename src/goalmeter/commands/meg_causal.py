@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.causal.files import load_model, load_utility, parse_do
-from goalmeter.commands.declare import REQUIRED, Tell, argument, command, option
-from goalmeter.commands.options import SeedOptions
+from goalmeter.commands.declare import REQUIRED, Tell, argument, command, option, several
+from goalmeter.commands.options import Count, SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.causal.result import ask
 from goalmeter.pages.meg import goal_table, intervention_table, result_table, sensitivity_table
@@ -30,28 +31,24 @@ SHOWN_VARIABLES = 15  # larger models are not shown in a terminal
 class CausalOptions(SeedOptions):
     """Options of `goalmeter meg causal`."""
 
-    model: Path = argument("The network: .bif, .xmlbif, packed, or asia.", "MODEL.bif")
+    model: Path = argument("MODEL.bif  The network: .bif, .xmlbif, packed, or asia.")
     decisions: Sequence[str] = option(
-        "A candidate decision, its policy the model's CPD; repeat for more.",
-        "D",
+        "--decision D  A candidate decision, its policy the model's CPD; repeat for more.",
         default=REQUIRED,
-        flag="--decision",
     )
-    targets: Sequence[str] = option(
-        "A variable that the goal may be about; repeat for more.", "T", default=(), flag="--target"
+    targets: Sequence[str] = several(
+        "--target T  A variable that the goal may be about; repeat for more."
     )
-    utility: Path | None = option("Or a known utility.", "UTILITY.json")
-    sensitivity: int | None = option("Or a table of every set of up to K targets.", "K", least=1)
-    do: Sequence[str] = option(
-        "Measure under this intervention; repeat to set more.", "X=x", default=()
-    )
-    shift: Sequence[str] = option(
-        "Score the goal in this changed world too; repeat for more worlds.", "X=x[,Y=y]", default=()
+    utility: Path | None = option("UTILITY.json  Or a known utility.")
+    sensitivity: Count | None = option("K  Or a table of every set of up to K targets.")
+    do: Sequence[str] = several("X=x  Measure under this intervention; repeat to set more.")
+    shift: Sequence[str] = several(
+        "X=x[,Y=y]  Score the goal in this changed world too; repeat for more worlds."
     )
     data: Path | None = option(
-        "Observed outcomes, to measure instead of the model's policy.", "TABLE.csv"
+        "TABLE.csv  Observed outcomes, to measure instead of the model's policy."
     )
-    drawing: Path | None = option("Draw the diagram to this file.", "FILE.svg")
+    drawing: Path | None = option("FILE.svg  Draw the diagram to this file.")
 
 
 @command(CausalOptions)
@@ -72,38 +69,32 @@ def measure_causal(o: CausalOptions, tell: Tell) -> Outcome:
     tell(f"measuring in {network!r}")
     decisions, rng = list(o.decisions), np.random.default_rng(o.seed)
     if o.sensitivity is not None:
-        tables, json = _sensitivity(network, decisions, o.sensitivity, do, rng, tell)
+        tables, json = _sensitivity(network, o, do, tell)
     elif shifts:
         shifted = gm.meg.under_interventions(network, decisions, shifts, rng=rng, **goal)
         first = shifted.rows[0].result
         tables = (*_result_tables(first), intervention_table(shifted))
         json = first.to_json() | {"interventions": shifted.to_json()}
     else:
-        if o.data is not None and _has_influence(network, decisions, do, goal):
-            result: gm.meg.CausalMeg = gm.meg.from_table(
-                network, decisions, o.data, do=do, rng=rng, **goal
-            )
-        elif o.utility is not None:
-            result = gm.meg.causal_utility(network, decisions, do=do, rng=rng, **goal)
-        else:
-            result = gm.meg.targets(network, decisions, do=do, rng=rng, **goal)
+        measure: Any = gm.meg.targets if o.utility is None else gm.meg.causal_utility
+        if o.data is not None:
+            query = ask(network, decisions, do).towards(goal.get("targets"), goal.get("utility"))
+            if query.recall.kind != "none":  # without an influence no data are needed
+                measure = partial(gm.meg.from_table, data=o.data)
+        result = measure(network, decisions, do=do, rng=rng, **goal)
         tables, json = _result_tables(result), result.to_json()
+    changed = network.do(do)
     if o.drawing is not None:
-        text = _drawn(network.do(do), decisions, goal, do)
-        tell(f"drawing {write_text(o.drawing, text)}")
+        tell(f"drawing {write_text(o.drawing, _drawn(changed, decisions, goal, do))}")
         json["drawing"] = str(o.drawing)
     small = len(network.variables) <= SHOWN_VARIABLES
-    text = network.do(do).text(decisions=o.decisions) if small else ""
+    text = changed.text(decisions=o.decisions) if small else ""
     return Outcome(tables=tables, json=json, text=text)
 
 
 def _check_options(o: CausalOptions) -> None:
-    """Raise an error where options exclude each other."""
     if not o.decisions:
-        raise InvalidParameterError(
-            "--decision: none given, expected one or more, the variables whose behaviour is "
-            "measured"
-        )
+        raise InvalidParameterError("--decision: none given, expected one or more variables")
     goals = {"--target": o.targets or None, "--utility": o.utility, "--sensitivity": o.sensitivity}
     named = [name for name, value in goals.items() if value is not None]
     if len(named) != 1:
@@ -127,36 +118,23 @@ def _check_options(o: CausalOptions) -> None:
             )
     if o.drawing is not None and Path(o.drawing).suffix.lower() != ".svg":
         raise InvalidParameterError(
-            f"--drawing is {str(o.drawing)!r}, expected a name that ends in .svg: the picture is "
-            f"in that format"
+            f"--drawing is {str(o.drawing)!r}, expected a name that ends in .svg, its format"
         )
 
 
 def _result_tables(result: gm.meg.CausalMeg) -> tuple[Table, ...]:
     # A goal that is the same for all outcomes has no table.
     goal = None if result.goal is None else goal_table(result.goal, result)
-    return (result_table(result),) if goal is None else (result_table(result), goal)
-
-
-def _has_influence(
-    network: CausalBayesianNetwork, decisions: list[str], do: dict[str, Any], goal: dict[str, Any]
-) -> bool:
-    """Return whether a decision influences the utility; otherwise no data are needed."""
-    posed = ask(network, decisions, do)
-    return posed.towards(goal.get("targets"), goal.get("utility")).recall.kind != "none"
+    return tuple(filter(None, (result_table(result), goal)))
 
 
 def _sensitivity(
-    network: CausalBayesianNetwork,
-    decisions: list[str],
-    up_to: int,
-    do: dict[str, Any],
-    rng: np.random.Generator,
-    tell: Tell,
+    network: CausalBayesianNetwork, o: CausalOptions, do: dict[str, Any], tell: Tell
 ) -> tuple[tuple[Table, ...], dict[str, Any]]:
-    changed = ask(network, decisions, do).network
+    decisions = list(o.decisions)
     outcomes = [x for x in network.variables if x not in decisions]
-    if outcomes and not changed.descendants(*decisions).intersection(outcomes):
+    reached = ask(network, decisions, do).network.descendants(*decisions)
+    if outcomes and not reached.intersection(outcomes):
         # Not an error: the decisions are nobody's causes, and that is the answer.
         nothing = gm.meg.targets(network, decisions, outcomes, do=do)
         table = {"decisions": decisions, "do": do, "rows": []}
@@ -166,6 +144,7 @@ def _sensitivity(
         if done and done % max(1, min(100, count // 10)) == 0:
             tell(f"set {done} of {count}")
 
+    rng, up_to = np.random.default_rng(o.seed), int(o.sensitivity or 0)
     sets = gm.meg.sensitivity(network, decisions, up_to=up_to, do=do, rng=rng, progress=hear)
     best = sets.rows[0].to_json()
     method = f"the best of {len(sets.rows)} sets of up to {up_to} targets"

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -29,9 +30,9 @@ from goalmeter.commands.declare import (
     argument,
     command,
     option,
-    pairs,
+    several,
 )
-from goalmeter.commands.options import SeedOptions, json_or_words
+from goalmeter.commands.options import Count, SeedOptions, values
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.meg.simulator import LearntUtility, SimulatorInterrupted, from_simulator
 from goalmeter.meg.simulator.gymnasium_worlds import closed, opened, time_limit
@@ -43,7 +44,6 @@ from goalmeter.pages.simulator import part_of, short_tables
 from goalmeter.report import require_report_extra
 from goalmeter.runs import Study, carry_out, keys_in
 
-LEARNT = "learnt"  # the utility that is fitted to the behaviour of the agent
 # Fields of the options that `from_simulator` takes as they are.
 _AS_THEY_ARE = ("combined", "reference", "chance", "budget", "level", "precision", "seed")
 
@@ -53,63 +53,50 @@ class SimulatorOptions(SeedOptions):
     """Options of `goalmeter meg simulator`."""
 
     env: str = argument(
-        "A Gymnasium environment: its id, MODULE:ID, or a function that makes it, "
-        "FILE.py:FUNCTION.",
-        "ENV_ID",
+        "ENV_ID  A Gymnasium environment: its id, MODULE:ID, or a function that makes it, "
+        "FILE.py:FUNCTION."
     )
     agent: str = option(
-        "Who is measured: a name, sb3:PATH.zip, or FILE.py:NAME of an agent, of a function of the "
-        "observation, or of a function without parameters that returns a model.",
-        "AGENT",
+        "AGENT  Who is measured: a name, sb3:PATH.zip, or FILE.py:NAME of an agent, of a function "
+        "of the observation, or of a function without parameters that returns a model.",
         default=REQUIRED,
     )
-    utilities: Sequence[str] = option(
-        "What a decision pays: reward (the default), learnt (fitted to some episodes, bounded with "
-        "others), or NAME=FILE.py:FUNCTION with a function of (observation, info); repeat for "
-        "more, and for their differences.",
-        "NAME=FILE.py:FUNCTION",
-        default=(),
-        flag="--utility",
+    utilities: Sequence[str] = several(
+        "--utility NAME=FILE.py:FUNCTION  What a decision pays: reward (the default), learnt "
+        "(fitted to some episodes, bounded with others), or NAME=FILE.py:FUNCTION with a function "
+        "of (observation, info); repeat for more, and for their differences."
     )
     combined: bool = option(
         "Measure the best linear combination of the utilities too.", default=False
     )
-    horizon: int | None = option(
-        "Number of decisions; default the environment's time limit.", least=1
-    )
-    budget: int = option("Steps of the simulator, in all.", default=200_000, least=1)
+    horizon: Count | None = option("Number of decisions; default the environment's time limit.")
+    budget: Count = option("Steps of the simulator, in all.", default=200_000)
     level: float = option("Probability with which the interval holds.", default=0.95)
     precision: float = option(
         "End before the budget is spent when the lower end is within this share of the estimate.",
         default=0.02,
     )
     state: str | None = option(
-        "Which states are the same: observation, or a function of (observation, info) that names "
-        "the state.",
-        "observation|FILE.py:FUNCTION",
+        "observation|FILE.py:FUNCTION  Which states are the same: observation, or a function of "
+        "(observation, info) that names the state."
     )
-    bounds: Sequence[str] = option(
-        "Least and greatest payment of one decision, and of all that follow; repeat for more "
-        "utilities.",
-        "[NAME=]LOW,HIGH[,LEAST,MOST]",
-        default=(),
+    bounds: Sequence[str] = several(
+        "[NAME=]LOW,HIGH[,LEAST,MOST]  Least and greatest payment of one decision, and of all that "
+        "follow; repeat for more utilities."
     )
     reference: str | None = option(
-        "Reference of continuous actions: uniform, gaussian(SCALE) or gaussian(SCALE,CENTRE).",
-        "REFERENCE",
+        "REFERENCE  Reference of continuous actions: uniform, gaussian(SCALE) or "
+        "gaussian(SCALE,CENTRE)."
     )
     chance: str | None = option(
-        "Where chance comes from: generator (all of it from the environment's np_random), none, or "
-        "unknown; default generator for Gymnasium's own environments and ours, else unknown.",
-        "generator|none|unknown",
+        "generator|none|unknown  Where chance comes from: generator (all of it from the "
+        "environment's np_random), none, or unknown; default generator for Gymnasium's own "
+        "environments and ours, else unknown."
     )
-    env_options: Sequence[str] = option(
-        "A keyword for the environment, such as size=7; repeat for more.",
-        "KEY=JSON",
-        default=(),
-        flag="--env-option",
+    env_options: Sequence[str] = several(
+        "--env-option KEY=JSON  A keyword for the environment, such as size=7; repeat for more."
     )
-    out: Path | None = option("Run directory for the results, with a page.", "RUN")
+    out: Path | None = option("RUN  Run directory for the results, with a page.")
 
 
 @command(SimulatorOptions)
@@ -117,7 +104,7 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
     """Measure the MEG of an agent in a simulator."""
     _modules.clear()
     example = "KEY=JSON, such as size=7 or 'goal=[1,2]'"
-    env_options = json_or_words(pairs("--env-option", o.env_options, example))
+    env_options = values("--env-option", o.env_options, example)
     measured: dict[str, Any] = {name: getattr(o, name) for name in _AS_THEY_ARE}
     measured["bounds"] = _bounds(o.bounds)
     out = None
@@ -128,38 +115,26 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
         # What a user's code prints is no result, and the result is all that standard output has.
         until_measured.enter_context(redirect_stdout(sys.stderr))
         state = o.state if o.state in (None, OBSERVATION) else _function(str(o.state), "state")
-        functions: dict[str, Any] = {"utility": _utilities(o.utilities), "state": state}
+        utilities = _utilities(o.utilities)
         tell(f"making {o.env}")
         with caller_guard():
             world = _environment(o.env, env_options)
             until_measured.callback(closed, world)
             measured["horizon"] = time_limit(world) if o.horizon is None else o.horizon
             acting = _agent(o.agent)
-        # The identity of the run: the options as typed, and the files that they name.
-        utilities = [text.partition("=")[2] or text for text in o.utilities]
-        what = {
-            "kind": KIND,
-            "environment": o.env,
-            "environment options": env_options,
-            "agent": o.agent,
-            "utilities": list(o.utilities) or [REWARD],
-            "state": o.state,
-            **measured,
-            "files": _contents([o.env, o.agent, *utilities, o.state or ""]),
-        }
         messages: list[Any] = []
+        measurement = partial(
+            Measurement, o.agent, measured["horizon"], o.budget, o.seed, tightening=messages
+        )
 
         def hear(now: Any) -> None:
             messages.append(now)
             tell(str(now))
 
-        def measurement(results: Any) -> Measurement:
-            counts = measured["horizon"], o.budget, o.seed
-            return Measurement(o.agent, *counts, results, messages)
-
         def measure() -> Measurement:
+            functions: dict[str, Any] = {"utility": utilities, "state": state}
             try:
-                found = from_simulator(world, acting, progress=hear, **measured, **functions)
+                found: Any = from_simulator(world, acting, progress=hear, **measured, **functions)
                 return measurement(found)
             except SimulatorInterrupted as so_far:
                 raise InterruptedCommand(
@@ -170,12 +145,23 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
                 tell("goalmeter: interrupted before any bound was known; nothing is kept")
                 raise
 
+        named = [text.partition("=")[2] or text for text in o.utilities]
         study = Study(
             "this measurement",
             measure,
             {KEY: {}},
             noun="measurement",
-            what=what,
+            # The identity of the run: the options as typed, and the files that they name.
+            what={
+                "kind": KIND,
+                "environment": o.env,
+                "environment options": env_options,
+                "agent": o.agent,
+                "utilities": list(o.utilities) or [REWARD],
+                "state": o.state,
+                **measured,
+                "files": _contents([o.env, o.agent, *named, o.state or ""]),
+            },
             from_json=lambda _, stored: Measurement.from_json(stored, str(out)),
             to_json=Measurement.to_json,
         )
@@ -210,7 +196,7 @@ def _outcome(measurement: Measurement) -> Outcome:
 # --- User files -----------------------------------------------------------------------------------
 # Each file is run once: it may train what it holds. What its functions raise later is an error of
 # the file, with the line, and no internal error.
-_modules: dict[str, ModuleType] = {}
+_modules: dict[Path, ModuleType] = {}
 
 
 def _member(spelled: str, kind: str) -> Any:
@@ -219,7 +205,7 @@ def _member(spelled: str, kind: str) -> Any:
             f"{shown(spelled)} names no {kind} in a file, expected FILE.py:NAME"
         )
     path, name = parts
-    key = str(Path(path).resolve())
+    key = Path(path).resolve()
     if key not in _modules:
         _modules[key] = run_file(path, kind)
     return member_of(_modules[key], path, name, kind)
@@ -230,12 +216,11 @@ def _function(spelled: str, kind: str) -> Callable[..., Any]:
     member = _member(spelled, kind)
     if not callable(member):
         raise InvalidFileError(f"{spelled} is {shown(member)}, expected a function")
-    return guarded(member, spelled)
+    return _guarded(member, spelled)
 
 
-def guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
+def _guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
     """Return a user's function whose exceptions become a sentence with file and line."""
-    where = Path(spelled.rpartition(":")[0]).resolve()
 
     def call(*arguments: Any, **options: Any) -> Any:
         try:
@@ -244,6 +229,7 @@ def guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
             raise
         # Whatever else a user's code raises to end the program ends the command in a sentence.
         except BaseException as cause:
+            where = Path(spelled.rpartition(":")[0]).resolve()
             name, words = type(cause).__name__, in_a_line(cause)
             said = words if words.startswith(name) else f"{name}: {words}"
             raise InvalidParameterError(
@@ -277,11 +263,7 @@ def _environment(env: str, options: dict[str, Any]) -> Any:
 
 
 def _agent(spelled: str) -> Any:
-    """Return the agent of a name or of FILE.py:NAME, as `from_simulator` takes one.
-
-    A class, or a function without parameters, is called. The name of an agent for grid worlds
-    is returned for the registry.
-    """
+    """Return the agent of a name or of FILE.py:NAME, as `from_simulator` takes one."""
     if split_name(spelled) is None:
         try:
             return named_agent(spelled)
@@ -294,28 +276,30 @@ def _agent(spelled: str) -> Any:
             ) from cause
     member = _member(spelled, "agent")
     if walks(member):
-        return canonical(spelled)
+        return canonical(spelled)  # the registry makes agents for grid worlds
     try:
         takes_nothing = callable(member) and not signature(member).parameters
     except (TypeError, ValueError):  # some builtins have no signature
         takes_nothing = False
     if isinstance(member, type) or takes_nothing:
-        member = guarded(member, spelled)()
+        member = _guarded(member, spelled)()
     if member is None:
         raise InvalidFileError(f"{spelled}() returned nothing, expected an agent")
     if hasattr(member, "begin"):
-        begin = guarded(member.begin, spelled)
-        episodes = lambda generator: guarded(begin(generator), spelled)  # noqa: E731
-        return SimpleNamespace(begin=episodes, __name__=spelled)
+        begin = _guarded(member.begin, spelled)
+        return SimpleNamespace(
+            begin=lambda generator: _guarded(begin(generator), spelled), __name__=spelled
+        )
     # A model of a library is asked by its methods; a plain function is called.
     if callable(member) and not hasattr(member, "predict"):
-        return guarded(member, spelled)
+        return _guarded(member, spelled)
     return member
 
 
 def _utilities(spelled: Sequence[str]) -> dict[str, Any]:
     """Return utilities by name: what is typed before =, or the name of the function."""
     out: dict[str, Any] = {}
+    known = {REWARD: REWARD, "learnt": LearntUtility()}
     for text in spelled or (REWARD,):
         name, equals, what = text.partition("=")
         if not equals:
@@ -326,7 +310,6 @@ def _utilities(spelled: Sequence[str]) -> dict[str, Any]:
                 f"--utility {shown(text)}: {why}; give every utility a name of its own, as "
                 f"NAME=FILE.py:FUNCTION or NAME={REWARD}"
             )
-        known = {REWARD: REWARD, LEARNT: LearntUtility()}
         out[name] = known[what] if what in known else _function(what, "utility")
     return out
 

@@ -6,13 +6,18 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter.commands import outcome
-from goalmeter.commands.declare import Tell, argument, command, option, pairs
-from goalmeter.commands.options import DryRunOptions, PlaceOptions, RunOptions, SeedOptions
+from goalmeter.commands.declare import Tell, argument, command, option, several
+from goalmeter.commands.options import (
+    PlaceOptions,
+    RunOptions,
+    SearchTime,
+    SeedOptions,
+    values,
+)
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.sweeps.plan import plan_sweep
 from goalmeter.meg.sweeps.sweep import forecast_of, play
@@ -21,45 +26,32 @@ from goalmeter.pages.sweep import short_tables
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions(PlaceOptions, DryRunOptions, SeedOptions, RunOptions):
+class SweepOptions(PlaceOptions, SeedOptions, RunOptions):
     """Options of `goalmeter meg sweep`."""
 
     worlds: str | Path = argument(
-        "A TOML file, a folder of MDP files, or FILE.py:NAME.", "SWEEP", kind=str
+        "SWEEP  A TOML file, a folder of MDP files, or FILE.py:NAME.", kind=str
     )
-    policies: Sequence[str] = option(
-        "optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1,10), FILES-{world}.npz or "
-        "FILE.py:NAME; repeat for more.",
-        "POLICY",
-        default=(),
-        flag="--policy",
+    policies: Sequence[str] = several(
+        "--policy POLICY  optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1,10), "
+        "FILES-{world}.npz or FILE.py:NAME; repeat for more."
     )
-    utilities: Sequence[str] = option(
-        "reward (the default), an .npz file or FILE.py:NAME; repeat for more.",
-        "UTILITY",
-        default=(),
-        flag="--utility",
+    utilities: Sequence[str] = several(
+        "--utility UTILITY  reward (the default), an .npz file or FILE.py:NAME; repeat for more."
     )
-    unknown: Sequence[str] = option(
-        "The best utility of a class: state, state-action, time-state, or features as an .npz file "
-        "or FILE.py:NAME; repeat for more.",
-        "CLASS",
-        default=(),
+    unknown: Sequence[str] = several(
+        "CLASS  The best utility of a class: state, state-action, time-state, or features as an "
+        ".npz file or FILE.py:NAME; repeat for more."
     )
-    arguments: Sequence[str] = option(
-        "Of FILE.py:NAME: a value, a list, or {from=0,count=100}; repeat for more.",
-        "NAME=VALUE",
-        default=(),
-        flag="--argument",
+    arguments: Sequence[str] = several(
+        "--argument NAME=VALUE  Of FILE.py:NAME: a value, a list, or {from=0,count=100}; repeat "
+        "for more."
     )
-    timeout: float | None = option(
-        "Time limit of the search of a row, which ends with the best so far.",
-        "SECONDS",
-        least=0.001,
-        most=1e9,
+    timeout: SearchTime | None = option(
+        "Time limit of the search of a row, which ends with the best so far."
     )
-    csv: Path | None = option("A file for all rows.", "FILE.csv")
-    parquet: Path | None = option("The same as Parquet; needs pyarrow.", "FILE.parquet")
+    csv: Path | None = option("FILE.csv  A file for all rows.")
+    parquet: Path | None = option("FILE.parquet  The same as Parquet; needs pyarrow.")
 
 
 @command(SweepOptions)
@@ -72,11 +64,15 @@ def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
     o.place()  # for its errors, before any world is made
     if o.parquet is not None:
         require_parquet()
+    example = "NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'"
+    arguments = values(
+        "--argument", o.arguments, example, lambda text: tomllib.loads(f"value = {text}")["value"]
+    )
     plan = plan_sweep(
         o.worlds,
         policies=o.policies,
         utilities=[*o.utilities, *({"unknown": name} for name in o.unknown)],
-        arguments=_arguments(o.arguments),
+        arguments=arguments,
         seed=o.seed,
         timeout=o.timeout,
     )
@@ -89,28 +85,14 @@ def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
             raise InvalidParameterError(f"{path} is an input of the sweep; name another file")
         check_writable(path)  # before all is measured, which may take long
     sweep = Sweep(plan, play(plan, on=place, out=o.out, progress=tell))
-    written: dict[str, str] = {} if o.out is None else {"run": str(Path(o.out).resolve())}
+    json = sweep.to_json() | ({} if o.out is None else {"run": str(Path(o.out).resolve())})
     if o.csv is not None:
-        written["csv"] = str(write_csv(sweep, o.csv).resolve())
+        json["csv"] = str(write_csv(sweep, o.csv).resolve())
     if o.parquet is not None:
-        written["parquet"] = str(write_parquet(sweep, o.parquet).resolve())
+        json["parquet"] = str(write_parquet(sweep, o.parquet).resolve())
     incomplete = ""
     if (failed := sweep.counts[FAILED]) == len(sweep):
         rows = "the only row" if failed == 1 else f"all {failed} rows"
         sentence = next(iter(sweep.sentences(FAILED)))
         incomplete = f"{rows} failed, so nothing was measured; most often: {sentence}"
-    return Outcome(
-        tables=short_tables(sweep), json=sweep.to_json() | written, incomplete=incomplete
-    )
-
-
-def _arguments(texts: Sequence[str]) -> dict[str, Any]:
-    """Return arguments written NAME=VALUE, with values of TOML; a bare word is text."""
-    out: dict[str, Any] = {}
-    example = "NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'"
-    for name, value in pairs("--argument", texts, example).items():
-        try:
-            out[name] = tomllib.loads(f"value = {value}")["value"]
-        except ValueError:  # no TOML, or a number that is too long
-            out[name] = value
-    return out
+    return Outcome(tables=short_tables(sweep), json=json, incomplete=incomplete)

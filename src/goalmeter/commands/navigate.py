@@ -14,7 +14,7 @@ from goalmeter.agents.local_models import HUGGING_FACE, LOCAL, check_folder
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.options import (
-    DryRunOptions,
+    SUITE_OPTIONS,
     ModelOptions,
     PlaceOptions,
     RunOptions,
@@ -24,13 +24,14 @@ from goalmeter.commands.options import (
 )
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.navigation import measure, suite_named, suite_names
-from goalmeter.navigation.inspect.budget import BudgetReachedError
+from goalmeter.navigation.inspect.budget import Budget, BudgetReachedError
+from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.plan import WalkPlan, forecast, plan_of
 from goalmeter.navigation.rollouts import study_of
 from goalmeter.navigation.suites import SUITES
+from goalmeter.pages import Texts
 from goalmeter.pages.navigation_goals import directed_tables
 from goalmeter.pages.navigation_tables import suite_tables
-from goalmeter.report.page import Column, Table
 from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast, forecast_of
 
@@ -38,21 +39,17 @@ CONNECTIONS = 10  # requests at once where nothing is given, as in Inspect
 
 
 @dataclass(frozen=True, kw_only=True)
-class NavigateOptions(
-    ModelOptions, SuiteFields, PlaceOptions, DryRunOptions, SeedOptions, RunOptions
-):
+class NavigateOptions(ModelOptions, SuiteFields, PlaceOptions, SeedOptions, RunOptions):
     """Options of `goalmeter navigate`."""
 
     agent: str | None = argument(
-        "A reference agent, such as greedy or boltzmann(2), or a language model as Inspect spells "
-        "it, such as vllm/openai/gpt-oss-20b.",
-        "AGENT",
+        "AGENT  A reference agent, such as greedy or boltzmann(2), or a language model as Inspect "
+        "spells it, such as vllm/openai/gpt-oss-20b.",
         default=None,
         complete="navigators",
     )
     suite: str = option(
-        f"Grid worlds: {', '.join(SUITES)}, or a suite of another package.",
-        "NAME",
+        f"NAME  Grid worlds: {', '.join(SUITES)}, or a suite of another package.",
         default="maze",
         complete="suites",
     )
@@ -83,7 +80,7 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
     name = named.name
     # An agent with both abilities walks by itself, without prompts.
     is_model = Ability.GRID not in named.abilities
-    options = o.of_suite() | {"seed": o.seed}
+    options = {name: getattr(o, name) for name in SUITE_OPTIONS} | {"seed": o.seed}
     if is_model:
         check_folder(name)
         options["asking"] = o.asking(name, suite_named(o.suite))
@@ -97,14 +94,25 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
             plan = plan_of(name, o.suite, **options)
             if plan.asking is None:
                 return shown([of_reference(plan, on=place, out=o.out)])
-            costs: dict[str, Any] = {"price_in": o.price_in, "price_out": o.price_out}
-            costs |= {"call_seconds": o.call_seconds, "answer_tokens": o.answer_tokens}
+            names = ("price_in", "price_out", "call_seconds", "answer_tokens")
+            costs: dict[str, Any] = {name: getattr(o, name) for name in names}
             connections = o.max_connections or CONNECTIONS
             return shown([forecast(plan, out=o.out, connections=connections, **costs)])
         if is_model:
-            options |= {"server": o.server(), "logs": o.from_log, "budget": o.spending()}
+            options |= {"server": Server(**o.given(Server)), "logs": o.from_log}
+            limits: Any = o.budget or {}
+            options["budget"] = Budget(**limits, price_in=o.price_in, price_out=o.price_out)
             options |= {} if o.rounds is None else {"rounds": o.rounds}
-            _check_model(o, name, tell)
+            if name.startswith(HUGGING_FACE):
+                tell(
+                    f"{name}: this provider does not record token ids, so `goalmeter probe` cannot "
+                    f"use the run; a model in a folder can be probed as {LOCAL}FOLDER"
+                )
+            if o.on is not None or o.workers is not None:
+                raise InvalidParameterError(
+                    f"{name} is a language model, which this process calls; leave out --on and "
+                    f"--workers, and set concurrent requests with --max-connections"
+                )
         result = measure(name, o.suite, **options, on=place, out=o.out, progress=tell)
     except BudgetReachedError as reached:
         return _unfinished(name, o.suite, reached, o.out)
@@ -124,41 +132,22 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
             f"{sum(result.failed.values())} of {len(result.seen.trajectories)} walks failed "
             f"({each}); they count as not arrived, and {again}"
         )
-    json_values = result.to_json(directed=o.meg)
-    return Outcome(tables=tuple(tables), json=json_values, incomplete=incomplete)
-
-
-def _check_model(o: NavigateOptions, name: str, tell: Tell) -> None:
-    if name.startswith(HUGGING_FACE):
-        tell(
-            f"{name}: this provider does not record token ids, so `goalmeter probe` cannot use "
-            f"the run; a model in a folder can be probed as {LOCAL}FOLDER"
-        )
-    if o.on is not None or o.workers is not None:
-        raise InvalidParameterError(
-            f"{name} is a language model, which this process calls; leave out --on and "
-            f"--workers, and set concurrent requests with --max-connections"
-        )
+    values = result.to_json(directed=o.meg)
+    return Outcome(tables=tuple(tables), json=values, incomplete=incomplete)
 
 
 def of_reference(plan: WalkPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
     """Return the cost of the trajectories of a reference agent."""
-    trials = plan.keys()
-    keys = {key: {"key": key} for key in trials}
-    function = "goalmeter.navigation.rollouts:play"
-    study = study_of(plan, function, keys, common={"what": json.dumps(plan.what)})
+    keys = {walk.name: {"key": walk.name} for walk in plan.tasks.walks()}
+    common = {"what": json.dumps(plan.what)}
+    study = study_of(plan, "goalmeter.navigation.rollouts:play", keys, common=common)
     return forecast_of(study, on=on, out=out)
 
 
 def _unfinished(agent: str, suite: str, reached: BudgetReachedError, out: Path | None) -> Outcome:
     """Describe a run that reached its budget; it has no measures, as its walks are a part."""
     walks = {"ended": reached.ended, "left": reached.walks - reached.ended}
-    table = Table(
-        caption=f"{agent} in the suite {suite}: the run is not complete",
-        columns=(Column("walks", numeric=False), "number"),
-        rows=tuple((name, str(count)) for name, count in walks.items()),
-        meaning="There are no measures before all walks have ended.",
-    )
+    table = Texts("commands").table("unfinished", walks.items(), agent=agent, suite=suite)
     values = {
         "agent": agent,
         "suite": suite,
@@ -168,9 +157,8 @@ def _unfinished(agent: str, suite: str, reached: BudgetReachedError, out: Path |
         "spent": dict(reached.spent),
         "budget": reached.budget.to_json(),
     }
-    go_on = "nothing was kept (--out)"
+    again = "nothing was kept (--out)"
     if out is not None:
         values["run"] = str(Path(out).resolve())
-        again = "the same command with a larger --budget goes on from"
-        go_on = f"{again} {shlex.quote(str(out))}"
-    return Outcome(tables=(table,), json=values, incomplete=f"{reached}; {go_on}")
+        again = f"the same command with a larger --budget goes on from {shlex.quote(str(out))}"
+    return Outcome(tables=(table,), json=values, incomplete=f"{reached}; {again}")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from goalmeter._errors import (
     MOST_SECONDS,
@@ -17,63 +17,21 @@ from goalmeter._errors import (
     MOST_WORKERS,
     InvalidParameterError,
     shown,
-    whole,
     whole_in_text,
 )
-from goalmeter.commands.declare import option, options_in, pairs
+from goalmeter.commands.declare import option, options_in, pairs, several, shared
 
 if TYPE_CHECKING:
-    from goalmeter.navigation.inspect.budget import Budget
-    from goalmeter.navigation.inspect.models import Server
     from goalmeter.navigation.prompts import Asking
     from goalmeter.navigation.suite_definition import Suite
 
 _WORTH_PROCESSES = 3.0  # seconds; processes take one to start, and import what trials need
+Count = Annotated[int, shared(least=1)]
+Seed = Annotated[int, shared(least=0, most=MOST_SEED)]
+SearchTime = Annotated[float, shared(metavar="SECONDS", least=0.001, most=1e9)]
 
 
 # --- Places, seeds, runs --------------------------------------------------------------------------
-@dataclass(frozen=True, kw_only=True)
-class PlaceOptions:
-    """Where trials run."""
-
-    on: str | None = option(
-        "Where trials run: here, processes:N, ray, slurm, or a place of another package; default "
-        "one process a core where that is faster.",
-        "PLACE",
-        complete="places",
-    )
-    workers: int | None = option(
-        "So many processes: short for --on processes:N.", least=1, most=MOST_WORKERS
-    )
-
-    def place(self, *, seconds: float = inf) -> str:
-        """Return the execution backend.
-
-        Without --on and --workers it is a process for each core, if trials that take so many
-        seconds one after the other are worth their start, and otherwise this process.
-        """
-        from goalmeter.runs import HERE, check_place, cores
-
-        if self.on is not None and self.workers is not None:
-            raise InvalidParameterError(
-                f"--on and --workers both say where trials run; give one of them: --workers "
-                f"{self.workers} is short for --on processes:{self.workers}"
-            )
-        if self.workers is not None:
-            return f"processes:{whole(self.workers, 'workers', least=1, most=MOST_WORKERS)}"
-        if self.on is not None:
-            check_place(self.on)
-            return self.on
-        return f"processes:{cores()}" if cores() > 1 and seconds >= _WORTH_PROCESSES else HERE
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeedOptions:
-    """The seed of a command that draws random numbers."""
-
-    seed: int = option("Seed of everything random.", default=0, least=0, most=MOST_SEED)
-
-
 @dataclass(frozen=True, kw_only=True)
 class DryRunOptions:
     """Whether only the cost is wanted."""
@@ -82,10 +40,46 @@ class DryRunOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlaceOptions(DryRunOptions):
+    """Where trials run, or that only their cost is wanted."""
+
+    on: str | None = option(
+        "PLACE  Where trials run: here, processes:N, ray, slurm, or a place of another package; "
+        "default one process a core where that is faster.",
+        complete="places",
+    )
+    workers: int | None = option(
+        "So many processes: short for --on processes:N.", least=1, most=MOST_WORKERS
+    )
+
+    def place(self, *, seconds: float = inf) -> str:
+        """Return the execution backend; `seconds` are those of all trials, one after the other."""
+        from goalmeter.runs import HERE, check_place, cores
+
+        if self.on is not None and self.workers is not None:
+            raise InvalidParameterError(
+                f"--on and --workers both say where trials run; give one of them: --workers "
+                f"{self.workers} is short for --on processes:{self.workers}"
+            )
+        on = self.on if self.workers is None else f"processes:{self.workers}"
+        if on is not None:
+            check_place(on)
+            return on
+        return f"processes:{cores()}" if cores() > 1 and seconds >= _WORTH_PROCESSES else HERE
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedOptions:
+    """The seed of a command that draws random numbers."""
+
+    seed: Seed = option("Seed of everything random.", default=0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """Where results are stored."""
 
-    out: Path | None = option("Run directory; an existing run is resumed.", "RUN")
+    out: Path | None = option("RUN  Run directory; an existing run is resumed.")
 
 
 # --- Values ---------------------------------------------------------------------------------------
@@ -106,42 +100,32 @@ def bounds(flag: str, texts: Sequence[str] | None) -> list[tuple[int, int]] | No
 
 
 def limits(flag: str, text: str | None) -> dict[str, float] | None:
-    """Return the limits of a budget, each written NAME=NUMBER; tokens are an integer.
-
-    >>> limits("--budget", "tokens=2e6,usd=2.50")
-    {'tokens': 2000000, 'usd': 2.5}
-    """
+    """Return the limits of a budget, each written NAME=NUMBER; tokens are an integer."""
     if text is None:
         return None
     try:
-        out = {name: float(value) for name, value in pairs(flag, text.split(","), "").items()}
-        if not set(out) <= {"tokens", "usd"} or not all(0 <= value < inf for value in out.values()):
-            raise ValueError
-        if "tokens" in out and out["tokens"] != (tokens := int(out["tokens"])):
-            raise ValueError
-        return out | ({"tokens": tokens} if "tokens" in out else {})
-    except ValueError as cause:
+        out = {}
+        for name, value in pairs(flag, text.split(","), "").items():
+            number = float(value)
+            out[name] = {"tokens": int, "usd": float}[name](number)
+            if out[name] != number or not 0 <= number < inf:
+                raise ValueError
+    except (KeyError, ValueError, OverflowError) as cause:
         raise InvalidParameterError(
             f"{flag} is {shown(text)}, expected tokens=N, usd=X or both with a comma between "
             f"them, such as tokens=1000000,usd=2.50; Inspect has no limit on calls"
         ) from cause
+    return out
 
 
-def provider_options(texts: Sequence[str]) -> dict[str, Any]:
-    """Return options of a provider, each written NAME=VALUE, where the value is JSON or a word.
-
-    >>> provider_options(["dtype=bfloat16", "batch=64", "stream=true"])
-    {'dtype': 'bfloat16', 'batch': 64, 'stream': True}
-    """
-    return json_or_words(pairs("-M", texts, "NAME=VALUE, such as batch=64"))
-
-
-def json_or_words(values: Mapping[str, str]) -> dict[str, Any]:
-    """Return values as JSON has them; one that is no JSON is a word."""
+def values(
+    flag: str, texts: Sequence[str], expected: str, read: Callable[[str], Any] = json.loads
+) -> dict[str, Any]:
+    """Return options that are each written NAME=VALUE; what cannot be read as JSON is a word."""
     out: dict[str, Any] = {}
-    for name, value in values.items():
+    for name, value in pairs(flag, texts, expected).items():
         try:
-            out[name] = json.loads(value)
+            out[name] = read(value)
         except (ValueError, RecursionError):
             out[name] = value
     return out
@@ -149,14 +133,9 @@ def json_or_words(values: Mapping[str, str]) -> dict[str, Any]:
 
 # --- Suites ---------------------------------------------------------------------------------------
 # run.json lists the indices of grids and trajectories; the command line counts them from 0.
-_counted = partial(option, least=1, write=lambda indices: str(len(indices)))
-_range = partial(
-    option,
-    metavar="LOW-HIGH",
-    kind=list[str],
-    read=bounds,
-    write=lambda pair: "-".join(map(str, pair)),
-)
+_Indices = Annotated[int, shared(least=1, write=lambda indices: str(len(indices)))]
+_as_range = shared(kind=list[str], read=bounds, write=lambda pair: "-".join(map(str, pair)))
+_Range = Annotated[tuple[int, int], _as_range]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,62 +152,45 @@ class SuiteFields:
     objects: Sequence[str] | None = option(
         "Objects to place in key-no-door worlds.", "key,neutral", commas=True
     )
-    grids: int | None = _counted("Grids of each size and complexity.")
-    trajectories: int | None = _counted("Trajectories through each grid.")
-    distances: Sequence[tuple[int, int]] | None = _range(
-        "Range of the shortest path of mazes; repeat for more strata.", flag="--distance"
+    grids: _Indices | None = option("Grids of each size and complexity.")
+    trajectories: _Indices | None = option("Trajectories through each grid.")
+    distances: Sequence[_Range] | None = option(
+        "--distance LOW-HIGH  Range of the shortest path of mazes; repeat for more strata."
     )
-    detours: Sequence[tuple[int, int]] | None = _range(
-        "Range of the shortest path minus the Manhattan distance; repeat for more strata.",
-        flag="--detour",
+    detours: Sequence[_Range] | None = option(
+        "--detour LOW-HIGH  Range of the shortest path minus the Manhattan distance; repeat for "
+        "more strata."
     )
     paper: bool = option("The paper's scale and caps, where none is given.", default=False)
-    cap: int | None = option("Maximum trajectory length.", least=1)
+    cap: Count | None = option("Maximum trajectory length.")
     cap_factor: float | None = option(
         "Maximum trajectory length as a multiple of the shortest path; default 3.", least=1
     )
     held_out: bool | None = option(
-        "Only grids that organisms are not trained on; default for these alone.",
-        flag="--held-out/--all-grids",
+        "--held-out/--all-grids  Only grids that organisms are not trained on; default for these "
+        "alone."
     )
-
-    def of_suite(self) -> dict[str, Any]:
-        """Return the options of the suite."""
-        return {name: getattr(self, name) for name in SUITE_OPTIONS}
 
 
 SUITE_OPTIONS = options_in(SuiteFields)
 
 
 def as_typed(message: str) -> str:
-    """Return a message on what two runs differ in, with each option as it is typed."""
+    """Return a message on prices, or on what two runs differ in, with options as they are typed."""
     head, mark, differences = message.partition("holds another run: ")
     for name, declared in SUITE_OPTIONS.items():
         differences = re.sub(rf"\b{name}(?= is )", declared.flag, differences)
+    head = head.replace("price_in", "--price-in").replace("price_out", "--price-out")
     return head + mark + differences
 
 
-def typed_options(what: Mapping[str, Any], *, held_out_by_default: bool) -> list[str]:
-    """Return what to type for the options in the run.json of a navigation run.
-
-    `held_out_by_default` says whether its agent walks in held-out grids by default.
-    """
-    typed: list[str] = []
-    for name, declared in SUITE_OPTIONS.items():
-        value = what.get(name)
-        if name == "held_out":
-            if bool(value) != held_out_by_default:
-                typed.append(declared.flag.split("/")[not value])
-        elif value not in (None, False, [], ["key"]):  # a key is placed by default
-            for item in value if declared.kind == list[str] else [value]:
-                typed += [declared.flag, declared.write(item)]
-    return typed + (["--seed", str(what["seed"])] if what["seed"] else [])
-
-
 # --- Language models -----------------------------------------------------------------------------
+_REACHED, _COSTS = "How it is reached", "What it may cost"
 _asked = partial(option, group="How a language model is asked")
-_reached = partial(option, group="How it is reached")
-_costs = partial(option, group="What it may cost")
+_reached = partial(option, group=_REACHED)
+_Price = Annotated[float, shared(least=0, most=10**6, group=_COSTS)]
+_Tries = Annotated[int, shared(least=0, most=1000, group=_REACHED)]
+_Limits = Annotated[Mapping[str, float], shared(kind=str, read=limits, group=_COSTS)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,9 +198,8 @@ class ModelOptions:
     """Options of language models; a missing one is None, empty or False."""
 
     prompts: Sequence[str] | None = _asked(
-        "Prompt templates; several are compared. Default keys/1 where there are keys.",
-        "plain/1,keys/1",
-        flag="--prompt",
+        "--prompt plain/1,keys/1  Prompt templates; several are compared. Default keys/1 where "
+        "there are keys.",
         commas=True,
     )
     history: int | None = _asked("Past steps that a prompt shows; default 0.", least=0, most=10_000)
@@ -252,56 +213,44 @@ class ModelOptions:
         "Output tokens of one answer; default 10000.", least=1, most=10**8
     )
     reasoning_effort: str | None = _asked(
-        "Default the model's; for gpt-oss with --paper low, in worlds with a key medium.",
-        "low|medium|high|...",
+        "low|medium|high|...  Default the model's; for gpt-oss with --paper low, in worlds with a "
+        "key medium."
     )
     logprobs: bool = _asked(
         "Ask for log-probabilities, 20 a token, and keep those of the moves.", default=False
     )
     no_seeds: bool = _asked("Send no seeds, to servers that refuse them.", default=False)
-    options: Sequence[str] = _reached(
-        "Option of the provider, such as dtype=bfloat16; repeat for more.",
-        "NAME=VALUE",
-        default=(),
-        flag="-M",
+    options: Sequence[str] = several(
+        "-M NAME=VALUE  Option of the provider, such as dtype=bfloat16; repeat for more.",
+        group=_REACHED,
     )
     base_url: str | None = _reached(
-        "URL of the server; default from the environment, such as VLLM_BASE_URL.",
-        "URL",
-        flag="--model-base-url",
+        "--model-base-url URL  URL of the server; default from the environment, such as "
+        "VLLM_BASE_URL."
     )
     max_connections: int | None = _reached("Concurrent requests.", least=1, most=10_000)
-    max_retries: int | None = _reached(
-        "Retries of a request that the server failed; default 5.", least=0, most=1000
-    )
+    max_retries: _Tries | None = option("Retries of a request that the server failed; default 5.")
     timeout: int | None = _reached(
         "Seconds for one answer; default 600.", least=1, most=MOST_SECONDS
     )
-    rounds: int | None = _reached(
-        "How often trajectories that the server failed are made again; default 2.",
-        least=0,
-        most=1000,
+    rounds: _Tries | None = option(
+        "How often trajectories that the server failed are made again; default 2."
     )
-    from_log: Sequence[Path] = _reached(
-        "Take over trajectories of `inspect eval goalmeter/...`: a log, or a folder of logs; "
-        "repeat for more.",
-        "FILE.eval",
-        default=(),
+    from_log: Sequence[Path] = several(
+        "FILE.eval  Take over trajectories of `inspect eval goalmeter/...`: a log, or a folder of "
+        "logs; repeat for more.",
+        group=_REACHED,
     )
-    budget: Mapping[str, float] | None = _costs(
-        "Inspect's limits on tokens and cost, for all commands of the run; it can be resumed.",
-        "tokens=N,usd=X",
-        kind=str,
-        read=limits,
+    budget: _Limits | None = option(
+        "tokens=N,usd=X  Inspect's limits on tokens and cost, for all commands of the run; it can "
+        "be resumed."
     )
-    price_in: float | None = _costs("US dollars for a million input tokens.", least=0, most=10**6)
-    price_out: float | None = _costs(
-        "US dollars for a million output tokens, reasoning included.", least=0, most=10**6
-    )
+    price_in: _Price | None = option("US dollars for a million input tokens.")
+    price_out: _Price | None = option("US dollars for a million output tokens, reasoning included.")
 
     def refuse(self, agent: str) -> None:
         """Raise an error if an option was given: the agent is not a language model."""
-        if flags := [MODEL_OPTIONS[name].flag for name in self._given(*MODEL_OPTIONS)]:
+        if flags := [MODEL_OPTIONS[name].flag for name in self.given(ModelOptions)]:
             raise InvalidParameterError(
                 f"{', '.join(flags)}: for language models only, and {agent} is a reference "
                 f"agent; leave it out, or let {agent} read prompts as goalmeter/{agent}"
@@ -311,35 +260,17 @@ class ModelOptions:
         """Return the settings of prompts and generation."""
         from goalmeter.navigation.prompts import Asking, paper_effort
 
-        settings = self._given(*{each.name for each in fields(Asking)} - {"options"})
+        settings = self.given(Asking)
+        settings["options"] = values("-M", self.options, "NAME=VALUE, such as batch=64")
         if getattr(self, "paper", False):
             settings.setdefault("reasoning_effort", paper_effort(model, suite))
-        options = provider_options(self.options)
-        return Asking(seeded=not self.no_seeds, options=options, **settings)
+        return Asking(seeded=not self.no_seeds, **settings)
 
-    def server(self) -> Server:
-        """Return the settings of the connection."""
-        from goalmeter.navigation.inspect.models import Server
-
-        return Server(**self._given("base_url", "max_connections", "max_retries", "timeout"))
-
-    def spending(self) -> Budget:
-        """Return the maximum cost."""
-        from goalmeter.navigation.inspect.budget import Budget
-
-        try:
-            return Budget(**(self.budget or {}), price_in=self.price_in, price_out=self.price_out)  # type: ignore[arg-type]
-        except InvalidParameterError as cause:
-            message = str(cause).replace("price_in", "--price-in")
-            raise InvalidParameterError(message.replace("price_out", "--price-out")) from cause
-
-    def _given(self, *names: str) -> dict[str, Any]:
-        """Return the options of these names that were given."""
-        return {
-            name: getattr(self, name)
-            for name, declared in MODEL_OPTIONS.items()
-            if name in names and getattr(self, name) != declared.default
-        }
+    def given(self, record: Any) -> dict[str, Any]:
+        """Return the fields of a record that were given as options."""
+        names = [each.name for each in fields(record) if each.name in MODEL_OPTIONS]
+        options = {name: getattr(self, name) for name in names}
+        return {n: value for n, value in options.items() if value != MODEL_OPTIONS[n].default}
 
 
 MODEL_OPTIONS = options_in(ModelOptions)

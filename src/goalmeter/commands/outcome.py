@@ -6,9 +6,8 @@ import math
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,8 @@ import goalmeter
 from goalmeter import _errors
 from goalmeter.report import Column, Finding, Section, Table, write_report, write_text
 from goalmeter.report.numbers import DASH, storage
-
-if TYPE_CHECKING:
-    from goalmeter.runs.forecast import Forecast, Span
+from goalmeter.runs.forecast import Forecast, Span
+from goalmeter.runs.progress import in_words
 
 __all__ = ["Outcome", "json_text", "provenance", "shown", "write_outcome"]
 
@@ -50,15 +48,11 @@ def write_outcome(
     lede: str,
     findings: Sequence[Finding | str],
     glossary: Mapping[str, str],
-    tables: Iterable[Table] | None = None,
+    tables: Iterable[Table] | None = None,  # for a terminal, by default all of the page's
     text: str = "",
     figures: bool = True,
 ) -> Outcome:
-    """Write report.html, results.json and figures/*.svg of an experiment into a folder.
-
-    `command` stands at the foot of the page. results.json holds `result`; the outcome's JSON has
-    the paths of both files too. `tables` are for a terminal, by default all of the page's.
-    """
+    """Write report.html, results.json and figures/*.svg of an experiment into a folder."""
     folder = Path(out)
     report = write_report(
         folder / "report.html",
@@ -110,25 +104,9 @@ def _plain(value: Any) -> Any:
 # --- Forecasts ------------------------------------------------------------------------------------
 def shown(forecasts: Sequence[Forecast]) -> Outcome:
     """Return forecasts as a table, a column each, and as JSON."""
-    rows: list[tuple[str, Callable[[Any], Any]]] = [
-        ("a trial is a", lambda f: f.noun),
-        ("trials", lambda f: _count(f.trials)),
-        ("kept already", lambda f: _count(f.kept)),
-        ("left", lambda f: _count(f.left)),
-    ]
-    for counted in dict.fromkeys(name for forecast in forecasts for name in forecast.counted):
-        rows.append((counted, partial(_counted, counted)))
-    rows += [
-        ("made at once", lambda f: f"{f.slots} ({f.place})" if f.place else str(f.slots)),
-        ("calls", lambda f: _span(f.calls, _count)),
-        ("prompt tokens", lambda f: _span(f.prompt_tokens, _count)),
-        ("output tokens", lambda f: _span(f.output_tokens, _count)),
-        ("output tokens at most", lambda f: _count(f.output_cap)),
-        ("US dollars", lambda f: _span(f.usd, "{:,.2f}".format)),
-        ("time", lambda f: _span(f.hours, _time)),
-        ("disk", lambda f: _span(f.disk, lambda size: storage(round(size)))),
-    ]
-    cells = [(head, *map(text, forecasts)) for head, text in rows]
+    columns = [_texts(forecast) for forecast in forecasts]
+    heads = dict.fromkeys(head for column in columns for head in column)
+    cells = [(head, *(column.get(head) for column in columns)) for head in heads]
     notes = dict.fromkeys(
         (f"{f.name}: " if len(forecasts) > 1 else "") + sentence
         for f in forecasts
@@ -144,20 +122,28 @@ def shown(forecasts: Sequence[Forecast]) -> Outcome:
     return Outcome(tables=(table,), json={"forecasts": [f.to_json() for f in forecasts]})
 
 
-def _counted(name: str, forecast: Forecast) -> str:
-    return _count(forecast.counted.get(name))
+def _texts(f: Forecast) -> dict[str, str]:
+    return {
+        "a trial is a": f.noun,
+        "trials": _count(f.trials),
+        "kept already": _count(f.kept),
+        "left": _count(f.left),
+        **{name: _count(number) for name, number in f.counted.items()},
+        "made at once": f"{f.slots} ({f.place})" if f.place else str(f.slots),
+        "calls": _span(f.calls, _count),
+        "prompt tokens": _span(f.prompt_tokens, _count),
+        "output tokens": _span(f.output_tokens, _count),
+        "output tokens at most": "" if f.output_cap is None else _count(f.output_cap),
+        "US dollars": _span(f.usd, "{:,.2f}".format),
+        "time": _span(f.hours, lambda h: "under 1 s" if 0 < h * 3600 < 1 else in_words(h * 3600)),
+        "disk": _span(f.disk, lambda size: storage(round(size))),
+    }
 
 
-def _count(value: float | None) -> str:
-    return "" if value is None else f"{round(value):,}"
+def _count(value: float) -> str:
+    return f"{round(value):,}"
 
 
 def _span(span: Span | None, number: Callable[[float], str]) -> str:
     ends = [] if span is None else [number(span.least), number(span.most)]
     return " to ".join(dict.fromkeys(ends))
-
-
-def _time(hours: float) -> str:
-    from goalmeter.runs.progress import in_words
-
-    return "under 1 s" if 0 < hours * 3600 < 1 else in_words(hours * 3600)

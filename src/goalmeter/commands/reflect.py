@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
-from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.options import DryRunOptions, PlaceOptions, RunOptions
+from goalmeter.commands.declare import Tell, argument, command, option, several
+from goalmeter.commands.options import Count, PlaceOptions, RunOptions, Seed
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.reflection_tables import early_text, measure_table, rewards_table
-from goalmeter.reflection import Reflection, compare, measure
+from goalmeter.reflection import compare, measure
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.measure import HEAVY, bare, check
 from goalmeter.reflection.measure import forecast as forecast_of
@@ -22,48 +22,41 @@ from goalmeter.reflection.trial import MOST_SEEDS, MOST_STEPS, is_user_code
 # Baseline agents, where playing them takes about a second.
 BASELINES = ("random", "constant")
 BASELINE_STEPS, BASELINE_PERCEPTS = 1000, 250_000
-# Seconds for a trial of a user's code, unless --timeout says otherwise.
-TIMEOUT = 60.0
-# Of scripted agents, about; those that train take a thousand times as long.
-SECONDS_A_PERCEPT = 6e-6
+TIMEOUT = 60.0  # seconds for a trial of a user's code, unless --timeout says otherwise
+SECONDS_A_PERCEPT = 6e-6  # of scripted agents; those that train take a thousand times as long
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReflectOptions(PlaceOptions, DryRunOptions, RunOptions):
+class ReflectOptions(PlaceOptions, RunOptions):
     """Options of `goalmeter reflect`."""
 
     agent: str | None = argument(
-        "A name, such as rc(naive), or your own: FILE.py:NAME.",
-        "AGENT",
+        "AGENT  A name, such as rc(naive), or your own: FILE.py:NAME.",
         default=None,
         complete="agents",
     )
-    environments: Sequence[str] = option(
-        "Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for your own; repeat "
-        "for more. Default: the paper's battery.",
-        "NAME",
-        default=(),
-        flag="--environment",
+    environments: Sequence[str] = several(
+        "--environment NAME  Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for "
+        "your own; repeat for more. Default: the paper's battery.",
         complete="environments",
     )
-    steps: int = option("Length of each trial, in percepts.", default=500, least=1)
-    seeds: int = option("Trials of each environment.", default=10, least=1)
+    steps: Count = option("Length of each trial, in percepts.", default=500)
+    seeds: Count = option("Trials of each environment.", default=10)
     timeout: float | None = option(
         "Seconds for a trial, 0 for no limit; default 60 for your own code.", least=0
     )
     opposite_reading: str = option(
-        "Definition of an opposite.", "literal|unnegated", default="literal"
+        "literal|unnegated  Definition of an opposite.", default="literal"
     )
-    step_counting: str = option("Definition of a step.", "percepts|actions", default="percepts")
+    step_counting: str = option("percepts|actions  Definition of a step.", default="percepts")
     against: str | None = option(
-        "Compare with this agent on the same trials, which --out RUN stores in RUN.against.",
-        "AGENT",
+        "AGENT  Compare with this agent on the same trials, which --out RUN stores in RUN.against.",
         complete="agents",
     )
     list_all: bool = option(
-        "Show the environments and agents that have names.", default=False, flag="--list"
+        "--list  Show the environments and agents that have names.", default=False
     )
-    seed: int = option("The first seed.", default=0, least=0, most=MOST_SEED)
+    seed: Seed = option("The first seed.", default=0)
 
     @property
     def played(self) -> list[str]:
@@ -84,7 +77,7 @@ class ReflectOptions(PlaceOptions, DryRunOptions, RunOptions):
             "opposite_reading": self.opposite_reading,
             "step_counting": self.step_counting,
             "on": self.place(seconds=inf if slow else percepts * SECONDS_A_PERCEPT),
-            "timeout": None if limit == 0 else limit,
+            "timeout": limit or None,
             "out": folder,
         }
 
@@ -115,7 +108,6 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
         # "." and ".." have no name that could be continued.
         named = Path(o.out) if Path(o.out).name not in ("", "..") else Path(o.out).resolve()
         folders = {"run": Path(o.out), "against_run": named.with_name(f"{named.name}.against")}
-    # The agent, and then the one that it is compared with.
     in_turn = [(o.agent, o.of_agent(o.agent, folders.get("run"), seeds))]
     if o.against is not None:
         in_turn.append((o.against, o.of_agent(o.against, folders.get("against_run"), seeds)))
@@ -143,19 +135,15 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
         json |= {"against": rival.to_json(), "comparison": comparison.to_json()}
     for name, folder in [*folders.items()][: len(measured)]:
         json[name] = str(folder.resolve())
+    unfinished = [
+        f"none of the {len(each.failures)} trials of {each.agent} was finished, so its measure "
+        f"says nothing; the table says why"
+        for each in measured
+        if len(each.failures) == len(each.trials)
+    ]
     return Outcome(
         text=early_text(result, rival),
-        incomplete=next(filter(None, map(_none_finished, measured)), ""),
+        incomplete=next(iter(unfinished), ""),
         tables=(rewards_table(result, rival), measure_table(result, rival, comparison, baselines)),
         json=json,
-    )
-
-
-def _none_finished(result: Reflection) -> str:
-    """Return an error if an agent finished no trial; "" if it did."""
-    if len(result.failures) < len(result.trials):
-        return ""
-    return (
-        f"none of the {len(result.failures)} trials of {result.agent} was finished, so its "
-        "measure says nothing; the table says why"
     )

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import goalmeter
@@ -21,16 +20,14 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._names import did_you_mean
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.options import DryRunOptions, PlaceOptions, SeedOptions
+from goalmeter.commands.options import PlaceOptions, SeedOptions
 from goalmeter.commands.outcome import Outcome
-from goalmeter.report import Column, Table
+from goalmeter.pages import Texts
 from goalmeter.runs import HERE
 
-__all__ = ["REPLICATIONS", "StudyOptions", "demo", "find_replications", "replicate", "study"]
+__all__ = ["REPLICATIONS", "StudyOptions", "demo", "find_replications", "replicate"]
 
-DEMO = "goalmeter.demo.run"
-# Name on the command line -> folder.
-REPLICATIONS = {
+REPLICATIONS = {  # name on the command line -> folder
     "meg-cliffworld": "cliffworld",
     "reflection-table-1": "reflection_table",
     "tempting-button": "tempting_button",
@@ -41,7 +38,7 @@ REPLICATIONS = {
     "calibration": "calibration",
     "goal-misgeneralisation": "goal_misgeneralisation",
 }
-VARIABLE = "GOALMETER_REPLICATIONS"
+VARIABLE, DEMO = "GOALMETER_REPLICATIONS", "goalmeter.demo.run"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,10 +49,11 @@ class StudyOptions:
     seed: int = 0  # the first seed
     on: str = HERE  # where trials run
     progress: Callable[[str], None] | None = None  # callback for progress messages
-    # names with commas between them, for studies that have agents to choose
+    # Of studies in which they can be chosen: names with commas between them, length of the trials,
+    # and run directories to show.
     agents: str | None = None
-    steps: int | None = None  # length of the trials, for studies in which it can be chosen
-    run: Sequence[str | Path] = ()  # run directories to show, for studies that can
+    steps: int | None = None
+    run: Sequence[str | Path] = ()
 
     def count(self, default: int, *, least: int, most: int = 10_000) -> int:
         """Return the number of seeds, if there can be so many."""
@@ -67,27 +65,26 @@ class StudyOptions:
     def command(self, name: str) -> str:
         """Return the command of a study with these options, for the foot of its page."""
         given = {name: getattr(self, name) for name in ("agents", "seeds", "steps", "seed")}
-        options = (f" --{name} {value}" for name, value in given.items() if value is not None)
+        options = [f" --{name} {value}" for name, value in given.items() if value is not None]
         return f"goalmeter replicate {name}{''.join(options)}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplicateOptions(PlaceOptions, DryRunOptions, SeedOptions):
+class ReplicateOptions(PlaceOptions, SeedOptions):
     """Options of `goalmeter replicate`."""
 
-    name: str = argument(f"{', '.join(REPLICATIONS)}.", "NAME", complete="replications")
+    name: str = argument(f"NAME  {', '.join(REPLICATIONS)}.", complete="replications")
     out: Path | None = option("Output folder; default runs/NAME.")
-    # More repetitions, or longer trials, would take weeks.
     seeds: int | None = option(
         "Number of seeds; default as in the experiment.", least=0, most=10_000
     )
     agents: str | None = option(
-        "Rows of reflection-table-1; or names, with commas between them.", "scripted|neural|all"
+        "scripted|neural|all  Rows of reflection-table-1; or names, with commas between them."
     )
     steps: int | None = option(
         "Length of the trials, where it can be chosen.", least=1, most=10_000_000
     )
-    run: Sequence[Path] | None = option("A run to show in lm-navigation; repeat for more.", "RUN")
+    run: Sequence[Path] | None = option("RUN  A run to show in lm-navigation; repeat for more.")
 
 
 @command(ReplicateOptions)
@@ -96,40 +93,28 @@ def replicate(o: ReplicateOptions, tell: Tell) -> Outcome:
 
     The last line of the output is the path of report.html.
     """
+    if o.name not in REPLICATIONS:
+        raise InvalidParameterError(
+            f"{o.name!r} is not a known replication, expected one of: {', '.join(REPLICATIONS)}"
+            f"{did_you_mean(o.name, REPLICATIONS, quoted=True)}"
+        )
+    find_replications(o.name)
+    module = import_module(f"replications.{REPLICATIONS[o.name]}.study")
     own = {"agents": o.agents, "steps": o.steps, "run": o.run}
     chosen: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
-    module = study(o.name, chosen)
+    # Options are one list on the command line, and each study has some of them.
+    for given in chosen:
+        if given not in getattr(module, "OPTIONS", ()):
+            raise InvalidParameterError(f"{o.name} has no option --{given}; leave it out")
     options = StudyOptions(seeds=o.seeds, seed=o.seed, on=o.place(), progress=tell, **chosen)
     if o.dry_run:
         counts: dict[str, int] = module.planned(options)
-        table = Table(
-            caption=f"What {o.name} will do",
-            columns=(Column("", numeric=False), Column("number")),
-            rows=tuple((what, f"{count:,}") for what, count in counts.items()),
-            meaning="Nothing is started, and no folder made. The time is estimated from the first "
-            "trials, once they run.",
-        )
+        table = Texts("commands").table("planned", counts.items(), name=o.name)
         return Outcome(tables=(table,), json={"replication": o.name, "planned": counts})
     folder = Path("runs") / o.name if o.out is None else Path(o.out)
     check_writable(folder / "report.html")
     outcome: Outcome = module.replicate(folder, options)
     return outcome
-
-
-def study(name: str, options: Iterable[str] = ()) -> ModuleType:
-    """Return the module of a study that has all of some options."""
-    if name not in REPLICATIONS:
-        raise InvalidParameterError(
-            f"{name!r} is not a known replication, expected one of: {', '.join(REPLICATIONS)}"
-            f"{did_you_mean(name, REPLICATIONS, quoted=True)}"
-        )
-    find_replications(name)
-    module = import_module(f"replications.{REPLICATIONS[name]}.study")
-    # Options are one list on the command line, and each study has some of them.
-    for given in options:
-        if given not in getattr(module, "OPTIONS", ()):
-            raise InvalidParameterError(f"{name} has no option --{given}; leave it out")
-    return module
 
 
 def find_replications(name: str) -> None:
@@ -140,13 +125,12 @@ def find_replications(name: str) -> None:
             f"{name}: the studies are not part of the installed package; check out goalmeter's "
             f"repository and set {VARIABLE} to its folder replications (now {folder})"
         )
-    # Worker processes inherit the path.
     if str(folder.parent) not in sys.path:
-        sys.path.append(str(folder.parent))
+        sys.path.append(str(folder.parent))  # which worker processes inherit
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoOptions(PlaceOptions, DryRunOptions, SeedOptions):
+class DemoOptions(PlaceOptions, SeedOptions):
     """Options of `goalmeter demo`."""
 
     out: Path = option(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,76 +15,65 @@ from goalmeter._errors import (
     InvalidFileError,
     InvalidParameterError,
     shortened,
-    shown,
 )
 from goalmeter._files import check_writable
 from goalmeter.agents.local_models import is_organism
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.options import MODEL_OPTIONS, typed_options
+from goalmeter.commands.options import MODEL_OPTIONS, SUITE_OPTIONS
 from goalmeter.commands.outcome import Outcome, provenance
 from goalmeter.meg.simulator.measure import KIND as SIMULATOR
 from goalmeter.navigation.prompts import Asking
 from goalmeter.organisms.kinds import MANIFEST
 from goalmeter.organisms.network import SETTINGS, read_settings
-from goalmeter.pages.part import (
-    INSTRUMENTS,
-    Part,
-    all_findings,
-    all_sections,
-    all_terms,
-    part_behind,
-    part_of_runs,
-)
+from goalmeter.pages import Texts
+from goalmeter.pages import part as pages
+from goalmeter.pages.part import INSTRUMENTS, Part
 from goalmeter.reflection.environments.registry import BATTERY, opposite
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.reflection.measure import readings_of
 from goalmeter.report import Table, require_report_extra, write_report
 from goalmeter.report.numbers import percent, storage
-from goalmeter.report.tables import column, summary_table, table_of, words
+from goalmeter.report.tables import summary_table
 from goalmeter.runs.progress import FINISHED, in_words
 from goalmeter.runs.reading import RUN, read_about
 from goalmeter.runs.status import INCOMPLETE, UNREADABLE, RunStatus, Worker, runs_below, status_of
 
+say = Texts("commands")
+
+
 # --- Resuming -------------------------------------------------------------------------------------
-
-
 def how_to_continue(error: IncompleteRunError) -> str:
-    """Return what a run lacks, and the command or call that makes it.
-
-    >>> print(how_to_continue(IncompleteRunError("run", {"kind": "navigation", "agent": "greedy",
-    ...     "suite": "key-door", "sizes": [9], "grids": [0, 1], "trajectories": [0], "cap": 30,
-    ...     "seed": 0}, missing=1, total=2, trials="walks")))
-    run lacks 1 of 2 walks; make them with: goalmeter navigate greedy --suite key-door --sizes 9 \
---grids 2 --trajectories 1 --cap 30 --out run
-    """
-    return f"{error.shortage}; make them with: {resuming_command(error.what, error.folder)}"
-
-
-def resuming_command(what: Mapping[str, Any], folder: str) -> str:
-    """Return the command that resumes a run in a folder, from what its run.json says."""
-    match what["kind"]:
-        case "navigation":
-            return shlex.join(_navigate(what, folder))
-        case "reflection":
-            return _reflect(what, folder)
+    """Return what a run lacks, and the command or call that makes it, from its run.json."""
     # A sweep knows its worlds by content, and not by the file or the folder that named them.
-    return f"the command that began it, with --out {shlex.quote(folder)}"
+    command = f"the command that began it, with --out {shlex.quote(error.folder)}"
+    if error.what["kind"] == "navigation":
+        command = shlex.join(_navigate(error.what, error.folder))
+    if error.what["kind"] == REFLECTION:
+        command = _reflect(error.what, error.folder)
+    return f"{error.shortage}; make them with: {command}"
 
 
 def _navigate(what: Mapping[str, Any], folder: str) -> list[str]:
-    typed = typed_options(what, held_out_by_default=is_organism(what["agent"]))
+    typed: list[str] = []
+    for name, declared in SUITE_OPTIONS.items():
+        value = what.get(name)
+        if name == "held_out":  # by default where organisms walk
+            if bool(value) != is_organism(what["agent"]):
+                typed.append(declared.flag.split("/")[not value])
+        elif value not in (None, False, [], ["key"]):  # a key is placed by default
+            for item in value if declared.kind == list[str] else [value]:
+                typed += [declared.flag, declared.write(item)]
+    typed += ["--seed", str(what["seed"])] if what["seed"] else []
     if "prompts" in what:
         typed += ["--prompt", ",".join(what["prompts"])]
         typed += ["--history", str(what["history"])] if what.get("history") else []
-        asking, usual = Asking.from_json(what), Asking()
-        # What is the default is not typed, so that the command reads as a user would type it.
-        for name in (each.name for each in fields(asking)):
-            value = getattr(asking, name)
+        usual = Asking()
+        for name, value in Asking.from_json(what).to_json().items():
             if name == "options":
-                for option, given in asking.to_json()["options"].items():
+                for option, given in value.items():
                     text = given if isinstance(given, str) else json.dumps(given)
                     typed += ["-M", f"{option}={text}"]
-            elif value != getattr(usual, name):
+            elif value != getattr(usual, name):  # the command reads as a user would type it
                 flag = "--no-seeds" if name == "seeded" else MODEL_OPTIONS[name].flag
                 typed += [flag] if isinstance(value, bool) else [flag, str(value)]
     start = ["goalmeter", "navigate", what["agent"], "--suite", what["suite"]]
@@ -120,7 +110,7 @@ _LONGEST = 60  # characters of a trial's key, or of a reason, in a table
 class StatusOptions:
     """Options of `goalmeter status`."""
 
-    runs: Sequence[Path] = argument("Run directories.", "RUN")
+    runs: Sequence[Path] = argument("RUN  Run directories.")
     watch: bool = option("Repeat every second while a run is running.", default=False)
 
 
@@ -132,21 +122,15 @@ def status(o: StatusOptions, tell: Tell) -> Outcome:
     if unreadable and len(runs) == 1:
         raise InvalidFileError(runs[0].sentence)
     tables = [_summary(runs[0]) if len(runs) == 1 else _listed(runs, "Runs")]
-    if working := [(run, worker) for run in runs for worker in run.working]:
-        hidden = sum(run.workers - len(run.working) for run in runs)
-        table = table_of(
-            working,
-            [
-                words("run", lambda row: row[0].folder),
-                words("batch", lambda row: row[1].worker),
-                words("works on", lambda row: _trials(row[1])),
-                column("for", lambda row: in_words(row[1].seconds)),
-            ],
-            caption="At work",
-            meaning="As the driver last wrote it.",
-            notes=[f"{hidden} more batches"] if hidden > 0 else [],
-        )
-        tables.append(table)
+    working = [
+        (run.folder, worker.worker, _trials(worker), in_words(worker.seconds))
+        for run in runs
+        for worker in run.working
+    ]
+    if working:
+        hidden = sum(run.workers for run in runs) - len(working)
+        notes = [f"{hidden} more batches"] if hidden > 0 else []
+        tables.append(say.table("at_work", working, notes=notes))
     return Outcome(
         text="\n".join(f"{run.folder}: {run.sentence}" for run in runs if run not in unreadable),
         tables=tuple(tables),
@@ -159,7 +143,7 @@ def status(o: StatusOptions, tell: Tell) -> Outcome:
 class RunsOptions:
     """Options of `goalmeter runs`."""
 
-    folder: Path = argument("Directory to search.", "FOLDER", default=Path("runs"))
+    folder: Path = argument("FOLDER  Directory to search.", default=Path("runs"))
 
 
 @command(RunsOptions)
@@ -175,14 +159,10 @@ def runs(o: RunsOptions, tell: Tell) -> Outcome:
 
 def trial_count(what: Mapping[str, Any]) -> int | None:
     """Return the number of trials of a run from run.json; None where that takes long."""
-    if what.get("kind") == SIMULATOR:
-        return 1
-    if what.get("kind") != REFLECTION:
-        return None
-    try:
-        return len(what["seeds"]) * len(what["environments"])
-    except (KeyError, TypeError):
-        return None
+    with suppress(KeyError, TypeError):
+        if what.get("kind") == REFLECTION:
+            return len(what["seeds"]) * len(what["environments"])
+    return 1 if what.get("kind") == SIMULATOR else None
 
 
 def _status(folder: Path) -> RunStatus:
@@ -208,7 +188,7 @@ def _summary(run: RunStatus) -> Table:
         ("done", _done(run)),
         ("failed", f"{run.failed:,}"),
         ("left", "" if run.left is None else f"{run.left:,}"),
-        ("rate", rate_in_words(run.rate)),
+        ("rate", "" if run.rate is None else _rate(run.rate)),
         ("time left", "" if run.left_seconds is None else in_words(run.left_seconds)),
         ("where", f"{run.place} {process}".strip()),
         ("begun", run.began),
@@ -224,27 +204,21 @@ def _summary(run: RunStatus) -> Table:
 
 
 def _listed(runs: Sequence[RunStatus], caption: str) -> Table:
-    return table_of(
-        runs,
-        [
-            words("run", lambda run: run.folder),
-            words("state", lambda run: run.state),
-            words("kind", lambda run: run.kind or None),
-            words("agent", lambda run: run.agent or None),
-            column("done", lambda run: None if run.state == UNREADABLE else _done(run)),
-            column("failed", lambda run: run.failed or None),
-            column("time left", lambda run: run.left_seconds, in_words),
-            words("last heard of", lambda run: run.updated or None),
-            column("size", lambda run: storage(run.size)),
-        ],
-        caption=caption,
-        meaning="done counts what each folder holds; times are in UTC.",
-        notes=[
-            f"{run.folder}: {shortened(run.sentence, 4 * _LONGEST)}"
-            for run in runs
-            if run.state == UNREADABLE
-        ],
-    )
+    rows = [
+        {name: value or None for name, value in vars(run).items()}
+        | {
+            "done": None if run.state == UNREADABLE else _done(run),
+            "left": None if run.left_seconds is None else in_words(run.left_seconds),
+            "size": storage(run.size),
+        }
+        for run in runs
+    ]
+    notes = [
+        f"{run.folder}: {shortened(run.sentence, 4 * _LONGEST)}"
+        for run in runs
+        if run.state == UNREADABLE
+    ]
+    return say.table("runs", rows, notes=notes, caption=caption)
 
 
 def _done(run: RunStatus) -> str:
@@ -254,18 +228,11 @@ def _done(run: RunStatus) -> str:
     return f"{run.done:,} of {run.total:,}{share}"
 
 
-def rate_in_words(rate: float | None) -> str:
-    """Return a number of trials a second, in a readable unit of time.
-
-    >>> [rate_in_words(rate) for rate in (120.0, 0.1, 0.001, None)]
-    ['120 a second', '6 a minute', '3.6 an hour', '']
-    """
-    if rate is None:
-        return ""
+def _rate(a_second: float) -> str:
     for times, unit in ((1, "a second"), (60, "a minute")):
-        if rate * times >= 1:
-            return f"{rate * times:.3g} {unit}"
-    return f"{rate * 3600:.3g} an hour"
+        if a_second * times >= 1:
+            return f"{a_second * times:.3g} {unit}"
+    return f"{a_second * 3600:.3g} an hour"
 
 
 def _trials(worker: Worker) -> str:
@@ -279,7 +246,7 @@ def _trials(worker: Worker) -> str:
 class ReportOptions:
     """Options of `goalmeter report`."""
 
-    runs: Sequence[Path] = argument("Directories of finished runs.", "RUN")
+    runs: Sequence[Path] = argument("RUN  Directories of finished runs.")
     out: Path = option("Path of the page.", default=Path("report.html"))
 
 
@@ -293,15 +260,26 @@ def report_runs(o: ReportOptions, tell: Tell) -> Outcome:
         raise InvalidParameterError(f"{twice[0]} is given twice; give each run once")
     require_report_extra()
     check_writable(o.out)  # before the runs are read, which may take long
-    _refuse_to_replace_data(Path(o.out))
+    if Path(o.out).is_file():
+        with Path(o.out).open("rb") as file:
+            start = file.read(200).lower()
+        if start and not start.lstrip().startswith((b"<!doctype html", b"<html")):
+            raise InvalidFileError(
+                f"{o.out} exists and is not an HTML page, so it is not replaced; choose another "
+                f"--out"
+            )
     kinds: dict[str, list[int]] = {}  # numbers of the runs of each kind, in the order of typing
     for number, run in enumerate(o.runs):
-        kinds.setdefault(kind_of(run), []).append(number)
+        kind = read_about(Path(run) / RUN)["what"].get("kind")
+        if not isinstance(kind, str) or kind not in INSTRUMENTS:
+            known = ", ".join(map(repr, INSTRUMENTS))
+            raise InvalidFileError(f"{run} is a run of {kind!r}, expected one of {known}")
+        kinds.setdefault(kind, []).append(number)
     parts: list[Part] = []
     about: list[dict[str, Any]] = [{} for _ in folders]
     for kind, numbers in kinds.items():
         typed = [o.runs[number] for number in numbers]  # messages name folders as they were typed
-        for part in (part_of_runs(kind, typed, tell), part_behind(kind, typed, tell)):
+        for part in (pages.part_of_runs(kind, typed, tell), pages.part_behind(kind, typed, tell)):
             if part is not None:
                 parts.append(part)
                 for number, more in zip(numbers, part.runs, strict=True):
@@ -310,10 +288,10 @@ def report_runs(o: ReportOptions, tell: Tell) -> Outcome:
     path = write_report(
         o.out,
         parts[0].title if len(kinds) == 1 else "How agents do: measured runs",
-        all_sections(parts),
+        pages.all_sections(parts),
         lede=" ".join(part.lede for part in parts),
-        findings=all_findings(parts),
-        glossary=all_terms(parts),
+        findings=pages.all_findings(parts),
+        glossary=pages.all_terms(parts),
         provenance=provenance(f"goalmeter report {shlex.join(map(str, o.runs))}"),
     ).resolve()
     runs = [each | {"run": str(folder)} for each, folder in zip(about, folders, strict=True)]
@@ -322,24 +300,3 @@ def report_runs(o: ReportOptions, tell: Tell) -> Outcome:
         json={"report": str(path), "runs": runs},
         report=path,
     )
-
-
-def _refuse_to_replace_data(out: Path) -> None:
-    """Raise an error if there is a file that is not a page, such as a run's trials."""
-    if out.is_file() and out.stat().st_size:
-        with out.open("rb") as file:
-            start = file.read(200).lstrip().lower()
-        if not start.startswith((b"<!doctype html", b"<html")):
-            raise InvalidFileError(
-                f"{out} exists and is not an HTML page, so it is not replaced; choose another --out"
-            )
-
-
-def kind_of(run: str | Path) -> str:
-    """Return the kind of run that a folder holds."""
-    kind = read_about(Path(run) / RUN)["what"].get("kind")
-    if not isinstance(kind, str) or kind not in INSTRUMENTS:
-        raise InvalidFileError(
-            f"{run} is a run of {shown(kind)}, expected one of {', '.join(map(repr, INSTRUMENTS))}"
-        )
-    return kind

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import MissingExtraError, how_to_install, require
-from goalmeter.agents.grid_agents import Decision, Probabilities
+from goalmeter._errors import MissingExtraError, how_to_install
+from goalmeter.agents.grid_agents import Decision
 from goalmeter.agents.local_models import is_model
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
@@ -29,16 +29,14 @@ __all__ = ["ideal_organism", "play_every", "require_models", "walk_plan"]
 # An organism is a language model that was trained ("goalmeter/mouse"), or the ideal one
 # ("ideal-mouse"), which draws each move from the distribution that the other was trained on.
 IDEAL, TRAINED = "ideal-", "goalmeter/"
-# The organism whose map is wrong.
-MOLE = "mole"
-_ASK = "goalmeter.commands.walks:ask"
-_PACKAGES = ("inspect_ai", "torch", "transformers")
+MOLE = "mole"  # the organism whose map is wrong
 
 
 def require_models(agents: Iterable[str]) -> None:
     """Check that the packages of language models are installed, without importing them."""
     models = [agent for agent in agents if is_model(agent)]
-    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    packages = ("inspect_ai", "torch", "transformers")
+    missing = [name for name in packages if find_spec(name) is None]
     if models and missing:
         raise MissingExtraError(
             f"{', '.join(models)}: language models need the package {missing[0]!r}, which is not "
@@ -55,10 +53,7 @@ def walk_plan(agent: str, name: str, **options: Any) -> WalkPlan:
 def play_every(
     plans: Sequence[WalkPlan], out: Path, *, on: str = HERE, progress: Tell | None = None
 ) -> list[Walked]:
-    """Play several plans, each stored in a folder AGENT/SUITE and resumed from there.
-
-    Processes of this machine run language models, each for one plan at a time.
-    """
+    """Play several plans, each stored in a folder AGENT/SUITE and resumed from there."""
     models = [
         plan
         for plan in plans
@@ -74,23 +69,16 @@ def play_every(
             }
             for plan in models
         }
-        study = Study[None]("language models", _ASK, trials, noun="run")
+        study = Study[None]("language models", "goalmeter.commands.walks:ask", trials, noun="run")
         carry_out(study, on=on, progress=progress)
+        progress = None
     # Models that ran in other processes have their walks in their folders by now.
-    return [play(plan, out, None if elsewhere else progress) for plan in plans]
+    return [_play(plan, run_folder(plan, out), progress) for plan in plans]
 
 
 def ask(run: str, folder: str) -> None:
     """Play every walk of a language model in a worker process; the run is JSON."""
-    # A progress bar for each small model that is loaded would say nothing.
-    transformers = require("transformers", extra="lm", feature="Asking language models")
-    transformers.utils.logging.disable_progress_bar()
     _play(plan_from(json.loads(run), folder), Path(folder))
-
-
-def play(plan: WalkPlan, out: Path, progress: Tell | None = None) -> Walked:
-    """Play every walk of a plan that its folder below `out` does not hold yet."""
-    return _play(plan, run_folder(plan, out), progress)
 
 
 def _play(plan: WalkPlan, folder: Path, progress: Tell | None = None) -> Walked:
@@ -135,12 +123,10 @@ class IdealWalk:
         return Decision(self.draws.weighted(row), row)
 
 
+# Each state occurs in several walks, and a plan on the organism's map is made each time.
+_intended = lru_cache(maxsize=4096)(Organism.intended)
+
+
 def ideal_organism(name: str) -> IdealOrganism:
     """Return the navigator of a name such as "ideal-mouse"."""
     return IdealOrganism(name, organism(name.removeprefix(IDEAL)))
-
-
-# Each state occurs in several walks, and a plan on the organism's map is made each time.
-@lru_cache(maxsize=4096)
-def _intended(kind: Organism, world: GridWorld, state: State) -> Probabilities:
-    return kind.intended(world, state)

@@ -11,7 +11,7 @@ from goalmeter.meg.causal import Interventions, Sensitivity
 from goalmeter.pages import Texts
 from goalmeter.pages.meg import intervention_table, sensitivity_table
 from goalmeter.pages.part import Part
-from goalmeter.report import Figure, Finding, Link, Section
+from goalmeter.report import Finding, Link
 from goalmeter.report.numbers import nats
 
 SIDES = ("left", "right")
@@ -28,9 +28,7 @@ class Mouse(NamedTuple):
     """Measurements of the page."""
 
     one_step: Sensitivity  # every set of targets of Example 1
-    # goal -> MEG in training and under interventions, of the mouse beside a bell that follows the
-    # cheese
-    shifts: dict[str, Interventions]
+    shifts: dict[str, Interventions]  # goal -> MEG in training and under interventions
 
     def to_json(self) -> dict[str, Any]:
         """The numbers as JSON values."""
@@ -41,10 +39,7 @@ class Mouse(NamedTuple):
 
 
 def example_1(to_cheese: float) -> CausalBayesianNetwork:
-    """The mouse that goes to the cheese with some probability, its position M written out.
-
-    Source: MEG paper (NeurIPS 2024), Example 1 and Figure 1.
-    """
+    """The mouse of the MEG paper's Example 1 and Figure 1, its position M written out."""
     return CausalBayesianNetwork(
         {"S": SIDES, "D": SIDES, "M": SIDES, "T": OUTCOMES},
         {"D": ["S"], "M": ["D"], "T": ["S", "M"]},
@@ -59,10 +54,7 @@ def example_1(to_cheese: float) -> CausalBayesianNetwork:
 
 
 def bell(followed: str, often: float = OFTEN) -> CausalBayesianNetwork:
-    """In training a bell, B, rings where the cheese is; the mouse follows one of the two.
-
-    T says whether the mouse ends at the cheese, R whether it ends at the bell.
-    """
+    """In training a bell, B, rings where the cheese is; the mouse ends at cheese (T), bell (R)."""
     place = ("S", "B").index(followed)
     return CausalBayesianNetwork(
         {"S": SIDES, "B": SIDES, "D": SIDES, "T": OUTCOMES, "R": ("bell", "none")},
@@ -102,19 +94,16 @@ def part(measured: Mouse) -> Part:
         links=(Link("numbers", _SHIFTS),),
     )
     diagram = example_1(OFTEN).svg(decisions=["D"], targets=["T"], name="mouse-one-step")
-    example = Section(
-        tables=(sensitivity_table(measured.one_step, **say("example_targets")),),
-        figures=(Figure(svg=diagram, **say("example_diagram")),),
-        **say("example"),
+    example = say.section(
+        "example",
+        sensitivity_table(measured.one_step, **say("example_targets")),
+        say.figure("example_diagram", diagram),
     )
     first, *others = [
         intervention_table(shifts, **say("shifts", goal=goal))
         for goal, shifts in measured.shifts.items()
     ]
     diagram = bell("S").svg(decisions=["D"], targets=["T", "R"], observed=["B"], name="mouse-bell")
-    shifts = Section(
-        tables=(replace(first, anchor=_SHIFTS), *others),
-        figures=(Figure(svg=diagram, **say("bell_diagram")),),
-        **say("bell"),
-    )
+    tables = (replace(first, anchor=_SHIFTS), *others)
+    shifts = say.section("bell", *tables, say.figure("bell_diagram", diagram))
     return Part(sections=(example, shifts), findings=[finding], glossary=say("mouse_glossary"))

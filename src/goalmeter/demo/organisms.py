@@ -17,14 +17,13 @@ from goalmeter.navigation.prompts import template
 from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
 from goalmeter.navigation.trajectories import Trajectory, suite
-from goalmeter.organisms.kinds import ORGANISMS, Organism, is_unseen, organism, organism_names
+from goalmeter.organisms.kinds import is_unseen, organism, organism_names
 from goalmeter.pages import Texts, navigation, navigation_goals, navigation_tables
 from goalmeter.pages.navigation import Group, cut
 from goalmeter.pages.navigation_goals import Want
 from goalmeter.pages.part import Part
 from goalmeter.report import Finding, Link, Section
 from goalmeter.report.numbers import percent
-from goalmeter.report.tables import column, table_of, words
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.scenes import Scenes, uncertain_cells
@@ -52,8 +51,7 @@ class OrganismResults:
     missing: str  # why ideal organisms walk in place of the trained ones; "" if they do not
     names: tuple[str, ...]  # of the organisms that walked
     walked: dict[str, list[Walked]]  # their walks, by suite
-    # their behaviour beside reference agents, in mazes and in worlds with a key
-    groups: tuple[Group, ...]
+    groups: tuple[Group, ...]  # behaviour beside reference agents, in mazes and with keys
     wants: tuple[Want, ...]  # the goal inferred for each organism
 
     def to_json(self) -> dict[str, Any]:
@@ -81,29 +79,24 @@ def plans_of(seed: int) -> tuple[str, list[WalkPlan]]:
 
 
 def measure(out: Path, *, seed: int, on: str, progress: Tell | None = None) -> OrganismResults:
-    """Let the organisms walk and measure them; stored walks are reused.
-
-    Ideal organisms walk instead where the packages of language models are missing.
-    """
+    """Let the organisms walk and measure them; stored walks are reused."""
     missing, plans = plans_of(seed)
     runs = play_every(plans, out, on=on, progress=progress)
     groups = tuple(navigation.groups(runs, progress))
     walked = {name: [run for run in runs if run.plan.suite.name == name] for name in SUITES}
     names = tuple(run.plan.agent for run in walked[MAZE.name])
-    return OrganismResults(missing, names, walked, groups, tuple(_wants(*groups)))
-
-
-def _wants(in_mazes: Group, with_keys: Group) -> list[Want]:
-    """What the agents want that walked in both kinds of worlds, on the true map or the mole's."""
+    # What the agents want that walked in both kinds of worlds, on the true map or the mole's.
+    in_mazes, with_keys = groups
     place = {result.agent: n for n, result in enumerate(with_keys.results)}
     agents = [result.agent for result in in_mazes.results]
     both = [(n, place[agent]) for n, agent in enumerate(agents) if agent in place]
-    return navigation_goals.wants(
+    wants = navigation_goals.wants(
         [in_mazes.results[n] for n, _ in both],
         [with_keys.results[n] for _, n in both],
         ([in_mazes.directed[n] for n, _ in both], [with_keys.directed[n] for _, n in both]),
         organism(MOLE),
     )
+    return OrganismResults(missing, names, walked, groups, tuple(wants))
 
 
 # --- Page -----------------------------------------------------------------------------------------
@@ -113,79 +106,52 @@ _WALKS = "walks"  # id of the section that findings lead to
 def part(results: OrganismResults) -> Part:
     """Return who they are, what they want, and how they walk."""
     in_mazes, with_keys = results.groups
+    made = []
+    for kind in map(organism, organism_names()):
+        target = ("the key" if kind.wants_key else "the goal") + ", on a wrong map" * kind.blind
+        made.append((kind.name, "nothing" if kind.habit else target, kind.purpose))
     texts = say("organisms")
     if results.missing:
         texts["text"] += (say("ideal", missing=results.missing)["text"],)
-    made = table_of(
-        [ORGANISMS[name] for name in organism_names()],
-        (
-            words("organism", lambda kind: kind.name),
-            words("made to want", _target, answer=True),
-            words("what it does", lambda kind: kind.purpose),
-        ),
-        anchor="made",
-        **say("made"),
-    )
+    wants = navigation_goals.wants_table(results.wants)
     chart = navigation_goals.directedness_chart
     sections = (
-        Section(tables=(navigation_goals.wants_table(results.wants), made), **texts),
+        Section(tables=(wants, say.table("made", made, anchor="made")), **texts),
         _walks(results),
-        Section(
-            tables=(navigation_tables.agents_table(in_mazes.results),),
-            figures=(chart(in_mazes.directed, "organisms-maze-meg"),),
-            **say("mazes"),
+        say.section(
+            "mazes",
+            navigation_tables.agents_table(in_mazes.results),
+            chart(in_mazes.directed, "organisms-maze-meg"),
         ),
-        Section(
-            tables=(
-                navigation_tables.agents_table(with_keys.results),
-                navigation_tables.keys_table(with_keys.results),
-            ),
-            figures=(chart(with_keys.directed, "organisms-key-meg"),),
-            **say("keys"),
+        say.section(
+            "keys",
+            navigation_tables.agents_table(with_keys.results),
+            navigation_tables.keys_table(with_keys.results),
+            chart(with_keys.directed, "organisms-key-meg"),
         ),
     )
     findings = navigation_goals.findings(results.wants, walks=_WALKS)
     return Part(sections=sections, findings=findings, glossary=navigation.GLOSSARY)
 
 
-def _target(kind: Organism) -> str:
-    if kind.habit is not None:
-        return "nothing"
-    return ("the key" if kind.wants_key else "the goal") + ", on a wrong map" * bool(kind.blind)
-
-
 def _walks(results: OrganismResults) -> Section:
     mouse, magpie, mole, moth = range(4)
-    # In pairs, which stand beside each other.
     shown = {MAZE.name: (mouse, mole, moth), KEY_NO_DOOR.name: (mouse, magpie, moth)}
     chosen = [
         (results.names[number], _walk(results.walked[suite][number].trajectories))
         for suite, numbers in shown.items()
         for number in numbers
     ]
-    tables = []
-    if answered := [row for row in chosen if row[1].steps and row[1].steps[0].raw]:
+    answers = None
+    if answered := [each for each in chosen if each[1].steps and each[1].steps[0].raw]:
         agent, walk = answered[0]
-        table = table_of(
-            answered,
-            (
-                words("agent", lambda row: row[0]),
-                words("suite", lambda row: row[1].suite),
-                words("answer", lambda row: cut(row[1].steps[0].raw)),
-            ),
-            **say("answers", agent=agent, prompt=cut(walk.steps[0].prompt)),
-        )
-        tables.append(table)
-    return Section(
-        anchor=_WALKS,
-        tables=tuple(tables),
-        figures=tuple(
-            navigation.replay(walk, f"organisms-walk-{number}", name)
-            for number, (name, walk) in enumerate(chosen, start=1)
-        ),
-        figures_first=True,
-        **say("walks"),
-    )
+        rows = [(name, walk.suite, cut(walk.steps[0].raw)) for name, walk in answered]
+        answers = say.table("answers", rows, agent=agent, prompt=cut(walk.steps[0].prompt))
+    replays = [
+        navigation.replay(walk, f"organisms-walk-{number}", name)
+        for number, (name, walk) in enumerate(chosen, start=1)
+    ]
+    return say.section("walks", answers, replays, anchor=_WALKS)
 
 
 def _walk(walks: Sequence[Trajectory]) -> Trajectory:
@@ -293,31 +259,15 @@ def part_of_use(rows: Sequence[dict[str, Any]] | str) -> Part:
     """Return the section on cells in use, with a finding for each clear verdict."""
     if isinstance(rows, str):
         return Part(sections=(Section(title=f"{TITLE}: not measured", text=(f"{rows}.",)),))
-
-    def share(row: dict[str, Any], name: str) -> Estimate:
-        return Estimate.from_json(row[name])
-
-    table = table_of(
-        rows,
-        (
-            words("organism", lambda row: row["organism"]),
-            words("cells", lambda row: row["cells"]),
-            column("moves that change, knocked out", lambda row: share(row, "flips"), percent),
-            column("another cell instead", lambda row: share(row, "null"), percent),
-            words("verdict", lambda row: row["verdict"], answer=True),
-        ),
-        anchor=_ANCHOR,
-        **say("used_cells", size=SIZE),
-    )
-    findings = [
-        Finding(
-            text=f"{row['organism']}, {row['cells']}: its cells are {row['verdict']}: "
-            f"{percent(share(row, 'flips'))} of moves change when a needed cell is knocked out, "
-            f"{percent(share(row, 'null'))} when another is.",
-            links=(Link("table", _ANCHOR),),
-        )
-        for row in rows
-        if row["verdict"] in (USED, NOT_USED)
-    ]
-    section = Section(title=TITLE, tables=(table,), **say("use"))
-    return Part(sections=(section,), findings=findings)
+    findings = []
+    for row in rows:
+        if row["verdict"] in (USED, NOT_USED):
+            flips, null = (percent(Estimate.from_json(row[name])) for name in ("flips", "null"))
+            finding = Finding(
+                text=f"{row['organism']}, {row['cells']}: its cells are {row['verdict']}: {flips} "
+                f"of moves change when a needed cell is knocked out, {null} when another is.",
+                links=(Link("table", _ANCHOR),),
+            )
+            findings.append(finding)
+    table = say.table("used_cells", rows, anchor=_ANCHOR, size=SIZE)
+    return Part(sections=(Section(title=TITLE, tables=(table,), **say("use")),), findings=findings)

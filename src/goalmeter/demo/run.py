@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,13 +27,11 @@ from goalmeter.pages import Texts
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
 from goalmeter.pages.part import Part, all_findings, all_sections, all_terms
 from goalmeter.pages.reflection import part_of as reflection_part
-from goalmeter.reflection import Reflection
 from goalmeter.reflection import measure as self_reflection
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.measure import forecast as reflection_forecast
 from goalmeter.report import Finding, Link, Section, require_report_extra
-from goalmeter.report.numbers import between, nats, number, p_value, percent
-from goalmeter.report.tables import column, table_of, words
+from goalmeter.report.numbers import nats, percent
 from goalmeter.runs import HERE
 from goalmeter.runs.forecast import together, unmeasured
 from goalmeter.runs.progress import Tell
@@ -79,7 +78,7 @@ def _cliff_part(rows: list[PolicyRow]) -> Part:
         f"at every tenth decision {nats(noisy.value)} ({percent(noisy.fraction)}).",
         links=(Link("numbers", _NOISE),),
     )
-    section = Section(tables=(replace(table, anchor=_NOISE),), **say("cliff"))
+    section = say.section("cliff", replace(table, anchor=_NOISE))
     return Part(sections=(section,), findings=[finding], glossary=GLOSSARY)
 
 
@@ -90,14 +89,11 @@ def _frozen_lake() -> tuple[list[PolicyRow] | None, Section]:
     except MissingExtraError as error:
         title = "A Gymnasium environment: not measured"
         return None, Section(title=title, text=(f"{error}.",))
-    env = gymnasium.make(LAKE_NAME)
-    try:
+    with closing(gymnasium.make(LAKE_NAME)) as env:
         mdp = gm.TabularMDP.from_gymnasium(env)
-    finally:
-        env.close()
     rows = _measured(mdp, {f"ε-greedy, ε = {LAKE_EPSILON:g}": LAKE_EPSILON})
     table = policy_table(rows=rows, digits=3, **say("lake_policies", world=LAKE_NAME))
-    return rows, Section(tables=(table,), **say("lake", world=LAKE_NAME, horizon=mdp.steps))
+    return rows, say.section("lake", table, world=LAKE_NAME, horizon=mdp.steps)
 
 
 # --- Logged trajectories --------------------------------------------------------------------------
@@ -115,7 +111,7 @@ class LoggedRow(NamedTuple):
         return row | self.estimate.to_json()
 
 
-def _logged(seed: int) -> list[LoggedRow]:
+def _logged(seed: int) -> tuple[list[LoggedRow], Section]:
     """Estimate MEG from sampled episodes of an epsilon-greedy and of the uniform policy."""
     mdp = gm.cliff_world()
     policies = {
@@ -123,52 +119,32 @@ def _logged(seed: int) -> list[LoggedRow]:
         "uniform": gm.uniform_policy(mdp),
     }
     rng = np.random.default_rng(seed)
-    out = []
+    rows = []
     for name, policy in policies.items():
         log = sample_trajectories(mdp, policy, LOG_EPISODES, rng=rng)
         known = from_trajectories(mdp, log, rng=rng)
-        out.append(LoggedRow(name, "the reward", known, gm.meg.known_utility(mdp, policy)))
+        rows.append(LoggedRow(name, "the reward", known, gm.meg.known_utility(mdp, policy)))
         unknown = from_trajectories(mdp, log, unknown="state", rng=rng)
         exact = gm.meg.unknown_utility(mdp, policy)
-        out.append(LoggedRow(name, "some utility over states", unknown, exact))
-    return out
-
-
-def _logged_section(rows: list[LoggedRow]) -> Section:
-    """Return the table of estimates from logs."""
-    table = table_of(
-        rows,
-        (
-            words("agent", lambda row: row.agent),
-            words("towards", lambda row: row.goal),
-            column("episodes", lambda row: row.estimate.n),
-            column("estimate (nats)", lambda row: row.estimate.corrected, nats, answer=True),
-            column(
-                f"{percent(rows[0].estimate.confidence, 0)} interval",
-                lambda row: between(row.estimate.interval, 3),
-            ),
-            column("held out", lambda row: number(row.estimate.held_out, 3)),
-            column("p", lambda row: row.estimate.p_value, p_value),
-            column("exact", lambda row: row.exact.value, nats),
-        ),
-        **say("logged_estimates", episodes=LOG_EPISODES),
-    )
-    return Section(tables=(table,), **say("logged", episodes=LOG_EPISODES))
+        rows.append(LoggedRow(name, "some utility over states", unknown, exact))
+    confidence = percent(rows[0].estimate.confidence, 0)
+    table = say.table("logged_estimates", rows, episodes=LOG_EPISODES, confidence=confidence)
+    return rows, say.section("logged", table, episodes=LOG_EPISODES)
 
 
 # --- Run ------------------------------------------------------------------------------------------
+def _folders(out: str | Path, seed: int) -> tuple[Path, Path]:
+    """Return where walks and answers are stored; those with another seed are other runs."""
+    return Path(out) / "organisms" / f"seed-{seed}", Path(out) / "use" / f"seed-{seed}"
+
+
 def demo(
     out: str | Path, *, seed: int = 0, on: str = HERE, progress: Tell | None = None
 ) -> Outcome:
-    """Measure the embedded agents and write report.html and results.json.
-
-    Walks are stored in the folder and reused. Without Gymnasium, or the packages of language
-    models, the page says how to install them.
-    """
+    """Measure the embedded agents and write report.html and results.json."""
     tell = progress or (lambda line: None)
     require_report_extra()
-    # Walks and answers with another seed are other runs.
-    walks, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
+    walks, used = _folders(out, seed)
     results = organisms.measure(walks, seed=seed, on=on, progress=progress)
     cells = organisms.measure_use(used, seed=seed, on=on, progress=progress)
     tell("CliffWorld")
@@ -176,7 +152,7 @@ def demo(
     tell(LAKE_NAME)
     lake, lake_section = _frozen_lake()
     tell("logged trajectories")
-    logs = _logged(seed)
+    logs, logs_section = _logged(seed)
     tell("causal models")
     mice = mouse.measure()
     reflections = []
@@ -189,7 +165,7 @@ def demo(
         organisms.part(results),
         organisms.part_of_use(cells),
         _cliff_part(cliff),
-        Part(sections=(lake_section, _logged_section(logs))),
+        Part(sections=(lake_section, logs_section)),
         mouse.part(mice),
         reflection_part(reflections),
     ]
@@ -211,7 +187,17 @@ def demo(
             "frozen_lake": lake and [row.to_json() for row in lake],
             "logged": [row.to_json() for row in logs],
             "mouse": mice.to_json(),
-            "reflection": [_reflection(measured) for measured in reflections],
+            # Without trials, of which there are hundreds.
+            "reflection": [
+                each.to_json()
+                | {
+                    "environments": [
+                        {"name": name, "opposite": opposite, "reward_per_step": reward}
+                        for (name, opposite), reward in each.by_environment().items()
+                    ]
+                }
+                for each in reflections
+            ],
         },
         command=f"goalmeter demo --seed {seed}",
         lede=lede,
@@ -226,44 +212,25 @@ def demo(
 def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
     """Estimate the cost of `demo`, without what takes seconds."""
     require_report_extra()
-    # Walks and answers with another seed are other runs.
-    walks, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
-    options: dict[str, Any] = {
-        "steps": REFLECTION_STEPS,
-        "seeds": range(seed, seed + REFLECTION_SEEDS),
-    }
-    played = [reflection_forecast(name, environments=BATTERY, **options) for name in REFLECTING]
-    _, plans = organisms.plans_of(seed)
-    folders = [(plan, run_folder(plan, walks)) for plan in plans]
-    cost = [
-        of_reference(plan, out=folder)
-        if plan.asking is None
-        else replace(model_forecast(plan, out=folder, connections=1), place="")
-        for plan, folder in folders
-    ]
-    return shown(
-        [
-            together("organisms", cost),
-            unmeasured(
-                organisms.use_study(seed),
-                "the number of answers per question is not known in advance",
-                on=on,
-                out=used,
-            ),
-            together(
-                "self-reflection",
-                played,
-                disk=None,
-                assumed=("trials run in this process and are not stored",),
-            ),
-        ]
+    walks, used = _folders(out, seed)
+    cost = []
+    for plan in organisms.plans_of(seed)[1]:
+        folder = run_folder(plan, walks)
+        if plan.asking is None:
+            cost.append(of_reference(plan, out=folder))
+        else:
+            cost.append(replace(model_forecast(plan, out=folder, connections=1), place=""))
+    use = unmeasured(
+        organisms.use_study(seed),
+        "the number of answers per question is not known in advance",
+        on=on,
+        out=used,
     )
-
-
-def _reflection(measured: Reflection) -> dict[str, Any]:
-    """The measurement without its trials, of which there are hundreds."""
-    environments = [
-        {"name": name, "opposite": opposite, "reward_per_step": reward}
-        for (name, opposite), reward in measured.by_environment().items()
+    seeds = range(seed, seed + REFLECTION_SEEDS)
+    played = [
+        reflection_forecast(name, environments=BATTERY, steps=REFLECTION_STEPS, seeds=seeds)
+        for name in REFLECTING
     ]
-    return measured.to_json() | {"environments": environments}
+    assumed = ("trials run in this process and are not stored",)
+    reflection = together("self-reflection", played, disk=None, assumed=assumed)
+    return shown([together("organisms", cost), use, reflection])

@@ -33,10 +33,9 @@ from goalmeter.organisms.network import (
     save,
     write_network,
 )
-from goalmeter.runs.lock import locked
 from goalmeter.runs.progress import Progress
 from goalmeter.runs.reading import STATUS
-from goalmeter.runs.status import reporting_status
+from goalmeter.runs.status import locked, reporting_status
 
 if TYPE_CHECKING:
     import torch

@@ -81,7 +81,7 @@ def load(run: str | Path) -> Measurement:
     if stored.what.get("kind") != KIND:
         raise another_kind(run, stored.what.get("kind"), KIND)
     if KEY not in stored.values:
-        raise IncompleteRunError(run, stored.what, missing=1, total=1, trials="measurements")
+        raise IncompleteRunError(run, stored.what, "1 of 1 measurements")
     return Measurement.from_json(stored.values[KEY], str(run))
 
 

@@ -22,10 +22,9 @@ from goalmeter.runs.backends.registry import HERE, opened
 from goalmeter.runs.jobs import CRASH, KILLED, OK, REFUSED, Backend, Batch, JobResult, Study
 from goalmeter.runs.progress import Progress, Tell
 from goalmeter.runs.reading import TRIALS, StoredRun, lines_of, try_key, without_collections
-from goalmeter.runs.store import RunStore, made_here
+from goalmeter.runs.store import RunStore
 
-_MOST = 1000  # trials of a batch
-_REMEMBERED = 15  # batches whose costs are remembered
+_MOST, _REMEMBERED = 1000, 15  # trials of a batch; batches whose costs are remembered
 # So many batches are left for each worker, so that none works long after the others have ended.
 _ROUNDS_LEFT = 4
 # Repetitions of a trial whose process somebody else ended. Interruptions at random moments miss one
@@ -42,39 +41,27 @@ Running = dict[str, tuple[float, list[str]]]
 # "KEY, failed 1", "KEY, failed 2", ..., so that nothing is overwritten. Where a trial has no result
 # yet, its last try counts.
 class Results(Generic[T]):
-    """Results of a study while they are being made; only this process writes them.
-
-    Args:
-        study: the study.
-        out: run directory, whose results are read first; None stores nothing.
-        tell: progress callback.
-        taken_over: results from elsewhere, stored first unless the directory has others.
-    """
+    """Results of a study while they are being made; only this process writes them."""
 
     def __init__(
         self,
         study: Study[T],
-        out: str | Path | None = None,
+        out: str | Path | None = None,  # run directory, which is read first; None stores nothing
         *,
         tell: Tell | None = None,
-        taken_over: Mapping[str, T] | None = None,
+        taken_over: Mapping[str, T] | None = None,  # stored first unless `out` has other results
     ) -> None:
         self.ended: dict[str, T] = {}  # in the order in which they came
         self._failed: dict[str, T] = {}
-        self._study = study
-        self._tell = tell
-        self._taken_over = taken_over or {}
+        self._study, self._tell, self._taken_over = study, tell, taken_over or {}
         self.progress = Progress(study.name, study.noun, 0, 0, 0, None)
-        self._store = None
-        if out is not None:
-            self._store = RunStore(out, study.what, grows=study.grows, made_by=made_here())
+        self._store = None if out is None else RunStore(out, study.what, grows=study.grows)
 
     def __enter__(self) -> Self:
         study, store = self._study, self._store
-        if store is not None:
-            store.__enter__()
         try:
             if store is not None:
+                store.__enter__()
                 stored = StoredRun(store.folder, dict(study.what), {}, store.values, store.lines)
                 self.ended, self._failed = _ended_and_failed(stored, study)
                 store.forget()  # the JSON values of a million results take twice their memory
@@ -92,7 +79,6 @@ class Results(Generic[T]):
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.progress.end(*error)
         if self._store is not None:
             self._store.__exit__(*error)
 
@@ -113,7 +99,7 @@ class Results(Generic[T]):
             self._store.add(try_key(key, number) if is_try else key, self._study.to_json(result))
         (self._failed if is_try else self.ended)[key] = result
         if is_failure:
-            self.progress.failed()
+            self.progress.failures += 1
         if not is_try:
             self.progress.ended()
 
@@ -133,8 +119,8 @@ def stored_results(run: StoredRun, study: Study[T]) -> dict[str, T]:
     ended, failed = _ended_and_failed(run, study)
     every = failed | ended
     if missing := sum(key not in every for key in study.trials):
-        total, trials = len(study.trials), f"{study.noun}s"
-        raise IncompleteRunError(run.folder, run.what, missing=missing, total=total, trials=trials)
+        lacks = f"{missing} of {len(study.trials)} {study.noun}s"
+        raise IncompleteRunError(run.folder, run.what, lacks)
     return {key: every[key] for key in study.trials}
 
 
@@ -173,22 +159,15 @@ def _number_of_tries(stored: Collection[str], key: str) -> int:
 def carry_out(
     study: Study[T],
     *,
-    on: str | Backend = HERE,
-    timeout: float | None = None,
-    out: str | Path | None = None,
+    on: str | Backend = HERE,  # as `backends.registry` spells it
+    timeout: float | None = None,  # seconds that a trial may take
+    out: str | Path | None = None,  # run directory; what it holds is not made again
     progress: Tell | None = None,
 ) -> dict[str, T]:
     """Return the result of every trial of a study by its key, in its order.
 
     The results do not depend on the backend, the batches, or on how often this is interrupted and
     called again, if the function depends on nothing but its arguments.
-
-    Args:
-        study: the study.
-        on: backend, as `backends.registry` spells it, or a backend itself, which knows its timeout.
-        timeout: seconds that a trial may take; None for no limit.
-        out: run directory; what it holds is not made again. None stores nothing.
-        progress: progress callback.
 
     Raises:
         InvalidParameterError: no such backend, or `out` holds another run.
@@ -239,23 +218,20 @@ def check_first(study: Study[Any], backend: Backend) -> None:
     if study.check is None:
         return
     batch = replace(study.check, files=study.files)
-    for _, result in _results([""], lambda keys: batch, backend, {}):
-        if result.outcome == REFUSED:
-            raise result.cause or result.refusal()
-        if result.outcome != OK:
-            advice = f"; {study.check_advice}" if study.check_advice else ""
-            raise InvalidFileError(
-                f"{study.name} cannot be made: {result.outcome}, {result.detail}{advice}"
-            )
+    ((_, result),) = _results([""], lambda keys: batch, backend, {})
+    if result.outcome == REFUSED:
+        raise result.cause or result.refusal()
+    if result.outcome != OK:
+        advice = f"; {study.check_advice}" if study.check_advice else ""
+        raise InvalidFileError(
+            f"{study.name} cannot be made: {result.outcome}, {result.detail}{advice}"
+        )
 
 
 def _results(
     keys: list[str], batch_of: Callable[[list[str]], Batch], backend: Backend, running: Running
 ) -> Iterator[tuple[str, JobResult]]:
-    """Give what came of some trials; `running` holds the batches that are being made.
-
-    A trial whose process somebody else ended is made again, in a batch of its own.
-    """
+    """Give what came of some trials; `running` holds the batches that are being made."""
     worthwhile = backend.worthwhile
     costs: deque[float] = deque(maxlen=_REMEMBERED)
     kills: Counter[str] = Counter()
@@ -279,6 +255,7 @@ def _results(
                 if result.outcome != KILLED:
                     yield key, result
                     continue
+                # A trial whose process somebody else ended is made again, in a batch of its own.
                 kills[key] += 1
                 if kills[key] <= _AGAIN:
                     again.append(key)
@@ -295,14 +272,11 @@ def _results(
 
 
 def batch_size(costs: Collection[float], left: int, slots: int, worthwhile: float) -> int:
-    """Return the number of trials of the next batch, where `left` remain.
-
-    A trial's result does not depend on its batch, so the clock can change no number. `costs` are
-    the seconds of a trial in the last batches; their median leaves out the first batches, which pay
-    for imports.
-    """
+    """Return the number of trials of the next batch, from their seconds in the last ones."""
+    # A trial's result does not depend on its batch, so the clock can change no number.
     if not costs or not worthwhile:
         return 1
+    # The median leaves out the first batches, which pay for imports.
     by_cost = worthwhile / max(median(costs), worthwhile / _MOST)
     return max(1, int(min(by_cost, left / (slots * _ROUNDS_LEFT))))
 
@@ -310,7 +284,8 @@ def batch_size(costs: Collection[float], left: int, slots: int, worthwhile: floa
 def result_in(study: Study[T], key: str, result: JobResult) -> T:
     """Return the result of a trial, or what the study puts in its place."""
     if result.outcome == OK:
-        return study.result(key, result.value)
+        value: T = result.value
+        return value if callable(study.function) else study.from_json(key, value)
     if study.instead is not None:
         return study.instead(key, result)
     if result.outcome == REFUSED:

@@ -1,7 +1,6 @@
 """Cost forecasts of studies for `--dry-run`, made without a run directory.
 
-The time is measured on some trials that are made and not stored, spread evenly over the plan; the
-first one pays for imports and is left out of the mean.
+The time is measured on some trials that are made and not stored, spread evenly over the plan.
 """
 
 from __future__ import annotations
@@ -60,8 +59,7 @@ class Forecast(JsonFields):
     output_tokens: Span | None = None
     output_cap: int | None = None  # output tokens that no run can exceed
     usd: Span | None = None  # price of the calls, where prices are known
-    # further counts by name: worlds, decisions, fits
-    counted: Mapping[str, int] = field(default_factory=dict)
+    counted: Mapping[str, int] = field(default_factory=dict)  # of worlds, decisions, fits
     assumed: tuple[str, ...] = ()  # assumptions of these numbers, in sentences
 
 
@@ -81,8 +79,7 @@ def forecast_of(
     if not (left := left_of(study.trials, out)):
         nothing = Span.of(0.0)
         return replace(forecast, hours=nothing, disk=nothing, assumed=forecast.assumed[:1])
-    seconds: list[float] = []
-    sizes: list[int] = []
+    seconds, sizes = list[float](), list[int]()
     # A process of its own where trials run apart, as a user's code may have to; here where it can.
     place = HERE if callable(study.function) else "processes:1"
     with opened(place, trials=1, timeout=timeout) as backend:
@@ -97,7 +94,7 @@ def forecast_of(
             sizes.append(len(json_text({"key": key, "value": value}).encode()) + 1)
             seconds.append(made.seconds)
             end = min(end, time.monotonic() + _SECONDS)
-    seconds = seconds[1:] or seconds
+    seconds = seconds[1:] or seconds  # the first one pays for imports
     each, size = fmean(seconds), fmean(sizes)
     spread = f", from {min(seconds):.3g} to {max(seconds):.3g} s" if len(seconds) > 1 else ""
     measured = (
@@ -118,7 +115,6 @@ def unmeasured(
     *,
     on: str = HERE,
     out: str | Path | None = None,
-    counted: Mapping[str, int] | None = None,
     timeout: float | None = None,
 ) -> Forecast:
     """Count the trials of a study without making any; `why` says why the time is unknown."""
@@ -134,16 +130,12 @@ def unmeasured(
         place=on,
         hours=None,
         disk=None,
-        counted=counted or {},
         assumed=(why, at_once),
     )
 
 
 def slots_at(on: str, trials: int, *, timeout: float | None = None) -> tuple[int, str]:
-    """Return how many of some trials a backend makes at once, and that in a sentence.
-
-    1 of a cluster, whose size is known when it is reached.
-    """
+    """Return how many of some trials a backend makes at once, and that in a sentence."""
     known = getattr(opened(on, trials=max(trials, 1), timeout=timeout), "slots", None)
     if known == 1:
         return 1, f"one is made after the other ({on})"
@@ -156,18 +148,15 @@ def slots_at(on: str, trials: int, *, timeout: float | None = None) -> tuple[int
 
 
 def together(name: str, forecasts: Sequence[Forecast], **changes: Any) -> Forecast:
-    """Join forecasts of trials that are made one after the other.
-
-    A number that one of them does not know is unknown for all. `changes` are fields of the result.
-    """
-
-    def added(field: str, nothing: Any) -> Any:
-        values = [getattr(each, field) for each in forecasts]
-        return None if None in values else sum(values, nothing)
-
+    """Join forecasts of trials that are made one after the other; `changes` are fields of it."""
+    nothing: dict[str, Any] = dict.fromkeys(("trials", "kept", "left", "output_cap"), 0)
     spans = ("hours", "disk", "calls", "prompt_tokens", "output_tokens", "usd")
-    joined: dict[str, Any] = {field: added(field, Span(0, 0)) for field in spans}
-    joined |= {field: added(field, 0) for field in ("trials", "kept", "left", "output_cap")}
+    nothing |= dict.fromkeys(spans, Span(0, 0))
+    joined: dict[str, Any] = {}
+    for number, start in nothing.items():
+        values = [getattr(each, number) for each in forecasts]
+        # A number that one of them does not know is unknown for all.
+        joined[number] = None if None in values else sum(values, start)
     joined["assumed"] = tuple(dict.fromkeys(line for each in forecasts for line in each.assumed))
     return replace(forecasts[0], name=name, **(joined | changes))
 

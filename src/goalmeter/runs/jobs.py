@@ -1,7 +1,7 @@
 """Jobs, studies and the interface of execution backends.
 
 A study is a set of trials with keys. A backend receives batches of calls and returns their
-results; both are plain JSON, because they cross process boundaries.
+results; arguments and values are JSON values, because they cross process boundaries.
 """
 
 from __future__ import annotations
@@ -12,29 +12,16 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from goalmeter import _errors
-from goalmeter._errors import (
-    GoalmeterError,
-    InvalidParameterError,
-    MissingExtraError,
-    shortened,
-    shown,
-    visible,
-)
-from goalmeter._names import did_you_mean
+from goalmeter._errors import GoalmeterError, MissingExtraError, json_text, shortened, visible
 
-OK = "ok"
-REFUSED = "refused"
-FAILED = "exception"
-TIMEOUT = "timeout"
-CRASH = "crash"
-KILLED = "killed"
+OK, REFUSED, FAILED = "ok", "refused", "exception"
+TIMEOUT, CRASH, KILLED = "timeout", "crash", "killed"
 
 # A worker calls functions of goalmeter and of its replications only.
 _FUNCTION = re.compile(r"((?:goalmeter|replications)(?:\.[A-Za-z]\w*)+):([A-Za-z]\w*)")
@@ -50,14 +37,8 @@ class Batch:
     # which only this process can call and which may return anything
     function: str | Callable[..., Any]
     each: Sequence[Mapping[str, Any]]  # keyword arguments of each call
-    # keyword arguments that all calls share
-    common: Mapping[str, Any] = field(default_factory=dict)
-    # SHA-256 of each file that the calls read, by path; other machines receive the files
-    files: Mapping[str, str] = field(default_factory=dict)
-
-    def to_text(self) -> str:
-        """Return the fields as JSON; the function must have a name."""
-        return json.dumps(vars(self), default=dict)
+    common: Mapping[str, Any] = field(default_factory=dict)  # those that all calls share
+    files: Mapping[str, str] = field(default_factory=dict)  # SHA-256 by path; they travel along
 
 
 @dataclass(frozen=True)
@@ -74,10 +55,6 @@ class JobResult:
     # the error itself, where it was raised in this process
     cause: BaseException | None = field(default=None, compare=False, repr=False)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values, without the cause."""
-        return {name: value for name, value in vars(self).items() if name != "cause"}
-
     def refusal(self, where: str = "") -> Exception:
         """Return the error of a refused call, with its own class and `where` before its message."""
         # MissingExtraError is no GoalmeterError, so the class is looked up by its name.
@@ -91,16 +68,6 @@ class BatchResult:
 
     results: Sequence[JobResult]
     seconds: float = 0.0
-
-    def to_text(self) -> str:
-        """Return the fields as JSON."""
-        return json.dumps([[each.to_json() for each in self.results], self.seconds])
-
-    @classmethod
-    def from_text(cls, text: str) -> BatchResult:
-        """Return the result that `to_text` was called on."""
-        results, seconds = json.loads(text)
-        return cls([JobResult(**result) for result in results], seconds)
 
     @classmethod
     def killed(cls, batch: Batch, detail: str) -> BatchResult:
@@ -119,18 +86,18 @@ def function_of(batch: Batch) -> Callable[..., Any]:
 
 
 def calls(batch: Batch, *, keep_interrupts: bool = False) -> Iterator[tuple[JobResult, float]]:
-    """Make the calls of a batch in this process; give each result and the seconds that it took.
-
-    `keep_interrupts` says whether KeyboardInterrupt is a result too: in a worker only the code that
-    is called raises it, elsewhere the user ends the process.
-    """
+    """Make the calls of a batch in this process; give each result and the seconds that it took."""
     for arguments in batch.each:
         begun = time.perf_counter()
         try:
-            result = JobResult(OK, function_of(batch)(**batch.common, **arguments))
+            value = function_of(batch)(**batch.common, **arguments)
+            # The same from every process: a tuple as a list.
+            is_named = isinstance(batch.function, str)
+            result = JobResult(OK, json.loads(json_text(value)) if is_named else value)
         except (GoalmeterError, MissingExtraError) as error:
             result = JobResult(REFUSED, None, str(error), type(error).__name__, error)
         except BaseException as error:  # the code that is called may raise anything
+            # In a worker only that code raises KeyboardInterrupt; elsewhere the user does.
             if not (keep_interrupts or isinstance(error, (Exception, SystemExit))):
                 raise
             result = JobResult(FAILED, None, in_a_line(error), type(error).__name__, error)
@@ -138,11 +105,7 @@ def calls(batch: Batch, *, keep_interrupts: bool = False) -> Iterator[tuple[JobR
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error in one line, with the place in the user's code that raised it.
-
-    >>> in_a_line(ValueError("no   good"))
-    'ValueError: no good'
-    """
+    """Return an error in one line, with the place in the user's code that raised it."""
     try:
         words = shortened(visible(" ".join(str(error).split())))
     except Exception:  # the error is of a class of the user's
@@ -166,15 +129,11 @@ class Study(Generic[T]):
     name: str  # whose trials they are, in progress messages and errors
     # as in `Batch`; a named function returns JSON values, a function itself the result
     function: str | Callable[..., T]
-    # keyword arguments of each trial by its key, in the order of the results
-    trials: Mapping[str, Mapping[str, Any]]
-    # keyword arguments that all trials share
-    common: Mapping[str, Any] = field(default_factory=dict)
-    # SHA-256 of each file that a trial reads, by path
-    files: Mapping[str, str] = field(default_factory=dict)
+    trials: Mapping[str, Mapping[str, Any]]  # keyword arguments by key, in the order of the results
+    common: Mapping[str, Any] = field(default_factory=dict)  # those that all trials share
+    files: Mapping[str, str] = field(default_factory=dict)  # as in `Batch`
     noun: str = "trial"  # what a trial is called, in the singular
-    # identity of the run, as JSON values; see `RunStore`
-    what: Mapping[str, Any] = field(default_factory=dict)
+    what: Mapping[str, Any] = field(default_factory=dict)  # identity of the run, see `RunStore`
     grows: Collection[str] = ()  # keys of `what` whose lists may become longer; see `RunStore`
     # makes a result of a key and JSON values, which anybody may have edited; raises
     # GoalmeterError if they are not the result of that key
@@ -185,17 +144,12 @@ class Study(Generic[T]):
     # makes the result of a trial that was refused, failed, timed out or crashed; None ends the
     # study with an error, and all earlier results are stored
     instead: Callable[[str, JobResult], T] | None = None
-    # made before the first trial; what is wrong with it is wrong with all trials
-    check: Batch | None = None
+    check: Batch | None = None  # made first; what is wrong with it is wrong with all trials
     check_advice: str = ""  # how to fix what `check` fails at
 
     def batch(self, keys: Collection[str]) -> Batch:
         """Return the batch of some trials."""
         return Batch(self.function, [self.trials[key] for key in keys], self.common, self.files)
-
-    def result(self, key: str, value: Any) -> T:
-        """Return the result that a call gave."""
-        return value if callable(self.function) else self.from_json(key, value)
 
 
 # --- Backends -------------------------------------------------------------------------------------
@@ -228,53 +182,3 @@ class Backend(Protocol):
         cannot make them, whatever they are. Leaving the context ends what still runs.
         """
         ...
-
-
-def in_flight(
-    batches: Iterator[Batch], slots: int, submit: Callable[[int, Batch], Future[BatchResult]]
-) -> Iterator[tuple[int, BatchResult]]:
-    """Keep so many batches submitted, and give each result as it is ready."""
-    numbered = enumerate(batches)
-    pending: dict[Future[BatchResult], int] = {}
-    while True:
-        while len(pending) < slots and (following := next(numbered, None)) is not None:
-            pending[submit(*following)] = following[0]
-        if not pending:
-            return
-        done, _ = wait(pending, return_when=FIRST_COMPLETED)
-        for future in done:
-            yield pending.pop(future), future.result()
-
-
-# Commas inside of square brackets belong to a value: exclude=node[1,2].
-_PART = re.compile(r"(?:\[[^\]]*\]|[^,\[])+")
-
-
-def options_of(
-    argument: str, place: str, known: Collection[str], *, first: str = ""
-) -> dict[str, str]:
-    """Return the options behind the colon of a place; `first` names a first part without a name.
-
-    >>> options_of("10.0.0.5:6379,cpus=8", "ray", ["address", "cpus"], first="address")
-    {'address': '10.0.0.5:6379', 'cpus': '8'}
-    """
-    options: dict[str, str] = {}
-    for number, part in enumerate(_PART.findall(argument)):
-        name, equals, value = (word.strip() for word in part.partition("="))
-        if not equals and first and number == 0:
-            name, value = first, name
-        if name not in known or not value or name in options:
-            raise InvalidParameterError(
-                f"{place}:{argument} has {shown(part)}{did_you_mean(name, known) or ';'} expected "
-                f"NAME=VALUE once each, with commas between them, of {', '.join(known)}"
-            )
-        options[name] = value
-    return options
-
-
-def check_timeout(timeout: float | None) -> None:
-    """Raise an error unless a time limit is None or positive."""
-    if timeout is not None and not timeout > 0:
-        raise InvalidParameterError(
-            f"timeout is {timeout}, expected a number of seconds above 0, or None"
-        )

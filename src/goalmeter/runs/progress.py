@@ -22,23 +22,16 @@ _MOST_BATCHES, _FEW_TRIALS = 100, 3
 
 
 class Progress:
-    """Progress of trials: a message after every tenth of the time so far.
-
-    Args:
-        name: whose trials they are; every message begins with it.
-        noun: what a trial is called, in the singular.
-        trials: number of trials; None where unknown, and then there are no messages.
-        done: trials that were stored already.
-        failures: how many of those failed.
-        tell: progress callback, or None.
-    """
+    """Progress of trials: a message after every tenth of the time so far."""
 
     def __init__(
         self, name: str, noun: str, trials: int | None, done: int, failures: int, tell: Tell | None
     ) -> None:
         self._tell = None if trials is None else tell
-        self.name, self.noun, self.trials = name, noun, trials
-        self._before = self.done = done
+        self.name = name  # whose trials they are; every message begins with it
+        self.noun = noun  # what a trial is called, in the singular
+        self.trials = trials  # number of trials; None where unknown: then there are no messages
+        self._before = self.done = done  # `_before` were stored already
         self.failures, self.steps = failures, 0  # steps are finished parts of trials
         self.state, self.place = RUNNING, "here"
         # Trials that are being made: by batch, since when by a monotonic clock, and keys.
@@ -54,10 +47,6 @@ class Progress:
         if self.done == self._before:
             self._message(_STEPS_EVERY, f", {self.steps} steps so far")
 
-    def failed(self) -> None:
-        """Count a failed trial; `ended` says that it is not made again."""
-        self.failures += 1
-
     def ended(self) -> None:
         """Count a trial that has ended."""
         self.done += 1
@@ -71,11 +60,7 @@ class Progress:
         self.state = FINISHED if is_whole and not any(error) else STOPPED
 
     def to_json(self) -> dict[str, Any]:
-        """Return the content of status.json.
-
-        Wall times are shown and nothing else; `failed` trials are among those that are `done`;
-        `rate` is of the trials that this command has `made`, a second; null stands for unknown.
-        """
+        """Return the content of status.json, with null for what is unknown."""
         seconds, made = time.monotonic() - self._begun, self.done - self._before
         working = dict(self.working) if self.state == RUNNING else {}
         return {
@@ -85,11 +70,11 @@ class Progress:
             "noun": self.noun,
             "total": self.trials,
             "done": self.done,
-            "failed": self.failures,
+            "failed": self.failures,  # among those that are done
             "steps": self.steps,
-            "made": made,
+            "made": made,  # by this command
             "seconds": round(seconds, 3),
-            "rate": made / seconds if made and seconds > 0 else None,
+            "rate": made / seconds if made and seconds > 0 else None,  # a second
             "left_seconds": self._seconds_left(),
             "began": in_utc(self._began),
             "updated": in_utc(time.time()),
@@ -126,20 +111,12 @@ class Progress:
 
 
 def in_words(seconds: float) -> str:
-    """Return a time in words.
-
-    >>> [in_words(seconds) for seconds in (12.4, 240, 9000)]
-    ['12 s', '4 min', '2.5 h']
-    """
+    """Return a time in words, such as "12 s", "4 min" and "2.5 h"."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def in_utc(seconds: float) -> str:
-    """Return a wall time in ISO 8601, in UTC and to the second.
-
-    >>> in_utc(0.0)
-    '1970-01-01T00:00:00Z'
-    """
+    """Return a wall time in ISO 8601, in UTC and to the second."""
     return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -52,15 +51,12 @@ def check_record(
 
 def is_whole(value: Any, least: int, most: int) -> bool:
     """Return whether a value is an integer in a range; true and false are not."""
-    # By its type, since Python counts true and false as integers.
     return type(value) is int and least <= value <= most
 
 
 def is_number(value: Any, most: float) -> bool:
-    """Return whether a value is a finite number of at most some size."""
-    if type(value) not in (int, float):
-        return False
-    return abs(value) <= most and (type(value) is int or math.isfinite(value))
+    """Return whether a value is a number of at most some finite size."""
+    return type(value) in (int, float) and bool(abs(value) <= most)
 
 
 def whole(least: int, most: int, *, or_null: bool = False, required: bool = True) -> Field:
@@ -88,20 +84,14 @@ def true_or_false() -> Field:
     return Field("true or false", lambda v: isinstance(v, bool))
 
 
-def listed(
-    what: str, accepts: Callable[[Any], bool], *, least: int = 0, most: int, required: bool = True
-) -> Field:
+def listed(what: str, accepts: Callable[[Any], bool], *, least: int = 0, most: int) -> Field:
     """Return a field for a list of different hashable values, which `what` names in words."""
 
     def fits(value: Any) -> bool:
-        return (
-            isinstance(value, list)
-            and least <= len(value) <= most
-            and all(map(accepts, value))
-            and len(set(value)) == len(value)
-        )
+        is_list = isinstance(value, list) and least <= len(value) <= most
+        return is_list and all(map(accepts, value)) and len(set(value)) == len(value)
 
-    return Field(f"a list of {least} to {most} different {what}", fits, required=required)
+    return Field(f"a list of {least} to {most} different {what}", fits)
 
 
 # --- Reading --------------------------------------------------------------------------------------
@@ -133,24 +123,16 @@ class Line(NamedTuple):
     value: Any
 
 
-class Counted(NamedTuple):
-    """Number of finished trials of a run, and of unfinished trials with failed tries."""
-
-    done: int
-    tries: int
-
-
 def read_run(folder: str | Path) -> StoredRun:
     """Read a run, also while another process writes to it."""
     folder = Path(folder)
     about = read_about(folder / RUN)
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
-    with without_collections():
-        for number, line in enumerate(lines_of(folder / TRIALS), start=1):
-            # The first one counts: what somebody has read of a run stays true.
-            if line.key not in values:
-                values[line.key], lines[line.key] = line.value, number
+    for number, line in enumerate(lines_of(folder / TRIALS), start=1):
+        # The first one counts: what somebody has read of a run stays true.
+        if line.key not in values:
+            values[line.key], lines[line.key] = line.value, number
     return StoredRun(folder, about["what"], about["made_by"], values, lines)
 
 
@@ -164,41 +146,35 @@ def another_kind(folder: str | Path, there: object, expected: str) -> InvalidFil
 def read_about(path: Path) -> dict[str, Any]:
     """Read run.json."""
     try:
-        about = json.loads(read_bytes(path, MOST_BYTES).decode("utf-8"))
+        data = read_bytes(path, MOST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidFileError(
             f"{path.parent} is no run: it has no {RUN}; expected a folder that --out made"
         ) from None
     except OSError as cause:
         raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
-    except InvalidFileError:
-        raise
+    try:
+        about = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as cause:  # no JSON, too large a number, or too deep
         raise InvalidFileError(
             f"{path} is no JSON: {cause}; restore it, or begin again in another folder"
         ) from cause
     if not (isinstance(about, dict) and isinstance(about.get("what"), dict)):
         raise InvalidFileError(f"{path} does not say what the run is: its 'what' is missing")
-    made_by = about.setdefault("made_by", {})
+    made_by = about.get("made_by")
     if about.get("format") != FORMAT:
         raise InvalidFileError(
             f"{path} has the format {shown(about.get('format'))}, expected {FORMAT}; read it with "
             f"the version of goalmeter that made it: {shown(made_by)}"
         )
-    if not isinstance(made_by, dict):
-        raise InvalidFileError(f"{path}: made_by is {shown(made_by)}, expected an object")
-    return about
+    return about | {"made_by": made_by if isinstance(made_by, dict) else {}}
 
 
 def lines_of(path: Path) -> Iterator[Line]:
-    """Give the whole lines of trials.jsonl; half a line at the end is left out.
-
-    Raises:
-        InvalidFileError: a line is no trial, or the file cannot be read.
-    """
+    """Give the whole lines of trials.jsonl; half a line at the end is left out."""
     number = 0
     try:
-        with reading(path) as file:
+        with reading(path) as file, without_collections():
             while texts := [text for text in islice(file, _AT_ONCE) if text.endswith(b"\n")]:
                 for text, trial in zip(texts, _trials(texts, path, number), strict=True):
                     yield Line(text, trial["key"], trial["value"])
@@ -217,15 +193,15 @@ def _trials(texts: list[bytes], path: Path, before: int) -> list[dict[str, Any]]
             return list(trials)
     trials = []
     for number, text in enumerate(texts, start=before + 1):
-        try:
-            trials.append(json.loads(text))
-        except (ValueError, RecursionError):
-            trials.append(None)
-        if not _is_trial(trials[-1]):
+        trial = None
+        with suppress(ValueError, RecursionError):
+            trial = json.loads(text)
+        if not _is_trial(trial):
             raise InvalidFileError(
                 f"{path}, line {number}: expected a trial, an object with key and value, got "
                 f"{text.rstrip()[:_SHOWN]!r}; remove that line and its trial is played again"
             )
+        trials.append(trial)
     return trials
 
 
@@ -245,19 +221,14 @@ def without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def counted(path: Path) -> Counted:
-    """Count the trials in trials.jsonl."""
+def counted(path: Path) -> tuple[int, int]:
+    """Return the number of finished trials, and of unfinished trials with failed tries."""
     keys = {line.key for line in lines_of(path)}
     # Most runs have none: to look for the word takes no time beside the expression.
     tried = [match for key in keys if ", failed " in key and (match := _TRY.fullmatch(key))]
-    without = {match[1] for match in tried if match[1] not in keys}
-    return Counted(len(keys) - len(tried), len(without))
+    return len(keys) - len(tried), len({match[1] for match in tried if match[1] not in keys})
 
 
 def try_key(key: str, number: int) -> str:
-    """Return the key of a failed try of a trial.
-
-    >>> try_key("maze", 2)
-    'maze, failed 2'
-    """
+    """Return the key of a failed try of a trial, such as "maze, failed 2"."""
     return f"{key}, failed {number}"

@@ -1,14 +1,12 @@
 """Status of a run: what its driver writes while it runs, and what any process can read.
 
 The driver writes `Progress.to_json` into status.json once a second. Nothing depends on it: what is
-finished is what trials.jsonl holds. Anybody may have edited it, and a driver may have been ended at
-any moment, so a damaged file counts as none. Whether somebody writes the run is told by its lock,
-and where that is unknown (another machine's, or a file system without locks) by the age of
-status.json.
+finished is what trials.jsonl holds, and a damaged file counts as none.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -20,12 +18,12 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, json_text, visible
+from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, visible
 from goalmeter._files import JsonFields, read_bytes
-from goalmeter.runs.lock import is_locked
 from goalmeter.runs.progress import FINISHED, RUNNING, STATUS_FORMAT, STOPPED, Progress, in_words
 from goalmeter.runs.reading import RUN, STATUS, TRIALS, counted, read_about
 
+LOCK, SOFT_LOCK = ".lock", ".soft-lock"
 _EVERY = 1.0  # seconds between two writes
 # Beside the driver's own states: it was ended without a word, no driver of a version that writes a
 # status has worked on it, nothing is stored yet, or the folder cannot be read.
@@ -36,6 +34,54 @@ _DEEPEST = 6  # levels of folders below the one that is searched
 
 # Number of trials of a run, from what run.json says; None where that is unknown.
 Total = Callable[[Mapping[str, Any]], int | None]
+
+
+# --- Lock -----------------------------------------------------------------------------------------
+@contextmanager
+def locked(folder: Path, elsewhere: str) -> Iterator[None]:
+    """Hold the lock of an existing directory; `elsewhere` advises to use another one."""
+    from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+
+    # Whoever looks at a run holds its lock for an instant, which is no reason to refuse to write.
+    lock: BaseFileLock = FileLock(folder / LOCK, timeout=0.2, thread_local=False)
+    try:
+        try:
+            lock.acquire()
+        except OSError as cause:  # a file system without locks: the existence of a file is the lock
+            if cause.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise
+            lock = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
+            lock.acquire()
+    except Timeout as cause:
+        raise InvalidParameterError(
+            f"another process writes to {folder}; wait for it or end it, or {elsewhere}"
+        ) from cause
+    except OSError as cause:
+        raise InvalidFileError(
+            f"{folder} cannot be written: {cause.strerror or cause}; make room, or {elsewhere}"
+        ) from cause
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # while it is held: whoever waits for it then makes another file
+            (folder / LOCK).unlink()
+        lock.release()
+
+
+def is_locked(folder: Path) -> bool | None:
+    """Return whether a process holds the lock of a directory; None where that is unknown."""
+    try:
+        import fcntl
+
+        with (folder / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    except (ImportError, OSError):
+        return None
+    return False
 
 
 # --- Driver ---------------------------------------------------------------------------------------
@@ -74,30 +120,25 @@ def write_status(folder: Path, status: Mapping[str, Any]) -> None:
 @contextmanager
 def reporting_status(folder: Path, progress: Progress) -> Iterator[None]:
     """Write the status of something that stores no trials into a folder, such as a training."""
-    error: list[object] = []
+    has_failed = True
     try:
         with heartbeat(lambda: write_status(folder, progress.to_json())):
             yield
-    except BaseException as raised:
-        error.append(raised)
-        raise
+        has_failed = False
     finally:
-        progress.end(*error)
+        progress.end(has_failed)
         write_status(folder, progress.to_json())
 
 
 # --- Reading --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Worker(JsonFields):
-    """A worker that has trials now.
+    """A worker that has trials now."""
 
-    Its batch, the keys of the first few trials, how many there are, and for how many seconds.
-    """
-
-    worker: str
-    trials: tuple[str, ...]
-    count: int
-    seconds: float
+    worker: str  # its batch
+    trials: tuple[str, ...]  # keys of the first few of them
+    count: int  # number of all of them
+    seconds: float  # for how long
 
 
 @dataclass(frozen=True)
@@ -118,8 +159,7 @@ class RunStatus(JsonFields):
     failed: int = 0  # failed trials, as the driver wrote, or else those with failed tries only
     left: int | None = None
     rate: float | None = None  # trials a second of the present or last driver; None if unknown
-    # time left at that rate, while somebody writes it; None if unknown
-    left_seconds: float | None = None
+    left_seconds: float | None = None  # at that rate, while somebody writes it
     seconds: float | None = None  # working time of this driver, when it last wrote
     began: str = ""  # wall times of the driver's first and last write; "" if there are none
     updated: str = ""
@@ -140,35 +180,47 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
     folder = Path(folder)
     written = _read_status(folder)
     has_trials = (folder / RUN).exists() or not written  # a training has a status and no trials
+    size = 0
+    with suppress(OSError):
+        size = (folder / TRIALS).stat().st_size
     try:
         about = read_about(folder / RUN) if has_trials else {"what": {}, "made_by": {}}
-        trials = counted(folder / TRIALS)
+        stored, tries = counted(folder / TRIALS)
     except InvalidFileError as cause:
-        return RunStatus(str(folder), UNREADABLE, _unreadable(folder, cause), size=_size(folder))
-    what, name = about["what"], written.get("name")
-    done = trials.done if has_trials else written.get("done", 0)
+        return RunStatus(str(folder), UNREADABLE, _unreadable(folder, cause), size=size)
+    what = about["what"]
+    done = stored if has_trials else written.get("done", 0)
     # A command with fewer trials than are stored writes less; the run is of all of them.
     counts = [count for count in (total(what), written.get("total")) if count is not None]
     whole = max(*counts, done) if counts else None
     left = None if whole is None else whole - done
     is_written, rate = _is_written_now(folder, written), written.get("rate")
+    said = written.get("state")
+    if is_written:
+        state = RUNNING
+    elif left == 0 or (left is None and said == FINISHED):
+        state = FINISHED
+    elif said in (RUNNING, STOPPED):
+        state = KILLED if said == RUNNING else STOPPED
+    else:
+        state = INCOMPLETE if done else EMPTY
     names = ("noun", "seconds", "began", "updated", "host", "pid", "place")
     status = RunStatus(
         str(folder),
-        _state(is_written, written.get("state"), left, done),
+        state,
         "",
         kind=_text(what.get("kind")) if has_trials else f"{written.get('noun')}s",
-        agent=_text(what.get("agent") or name),
+        agent=_text(what.get("agent") or written.get("name")),
         total=whole,
         done=done,
-        failed=max(written.get("failed", 0), trials.tries),
+        failed=max(written.get("failed", 0), tries),
         left=left,
         rate=rate,
         left_seconds=left / rate if is_written and left and rate else None,
         version=written.get("version") or _text(about["made_by"].get("goalmeter")),
         workers=written.get("workers", 0) if is_written else 0,
         working=_workers(written.get("working")) if is_written else (),
-        size=_size(folder),
+        size=size,
         **{name: written[name] for name in names if name in written},
     )
     return replace(status, sentence=_sentence(status))
@@ -181,8 +233,7 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
     """
     top = Path(folder)
     try:
-        with os.scandir(top):
-            pass
+        next(top.iterdir(), None)
     except OSError as cause:
         raise InvalidFileError(
             f"{top} cannot be searched: {cause.strerror}; expected a folder with runs"
@@ -198,33 +249,32 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
 
 def _read_status(folder: Path) -> dict[str, Any]:
     """Return the valid fields of status.json; none if there is no such file."""
+
+    def is_valid(name: str, value: Any) -> bool:
+        if name in ("total", "done", "failed", "pid", "workers"):
+            return type(value) is int and 0 <= value < 2**53
+        if name in ("rate", "seconds"):
+            return type(value) in (int, float) and 0 <= value < float("inf")
+        return isinstance(value, list if name == "working" else str)
+
     with suppress(OSError, ValueError, RecursionError):
         written = json.loads(read_bytes(folder / STATUS, _MOST_BYTES))
         if isinstance(written, dict) and written.get("format") == STATUS_FORMAT:
-            return {name: value for name, value in written.items() if _is_valid(name, value)}
+            return {name: value for name, value in written.items() if is_valid(name, value)}
     return {}
 
 
-def _is_valid(name: str, value: Any) -> bool:
-    if name in ("total", "done", "failed", "pid", "workers"):
-        return type(value) is int and 0 <= value < 2**53
-    if name in ("rate", "seconds"):
-        return type(value) in (int, float) and 0 <= value < float("inf")
-    return isinstance(value, list if name == "working" else str)
-
-
 def _workers(written: Any) -> tuple[Worker, ...]:
-    with suppress(TypeError, ValueError, AttributeError):  # another version's, or damaged
-        workers = [Worker(**entry) for entry in written or ()]
+    with suppress(TypeError, ValueError, KeyError):  # another version's, or damaged
         return tuple(
-            Worker(str(w.worker), tuple(map(str, w.trials)), int(w.count), float(w.seconds))
-            for w in workers
+            Worker(str(w["worker"]), tuple(map(str, w["trials"])), int(w["count"]), +w["seconds"])
+            for w in written or ()
         )
     return ()
 
 
 def _is_written_now(folder: Path, written: Mapping[str, Any]) -> bool:
-    """Return whether a process writes the run now."""
+    """Return whether a process writes the run now: by its lock, or else by the status's age."""
     locked = is_locked(folder)
     is_here = written.get("host") == socket.gethostname()
     if locked or (locked is False and (is_here or not written)):
@@ -234,16 +284,6 @@ def _is_written_now(folder: Path, written: Mapping[str, Any]) -> bool:
         age = time.time() - (folder / STATUS).stat().st_mtime
         return written.get("state") == RUNNING and abs(age) < _STALE
     return False
-
-
-def _state(is_written: bool, said: object, left: int | None, done: int) -> str:
-    if is_written:
-        return RUNNING
-    if left == 0 or (left is None and said == FINISHED):
-        return FINISHED
-    if said in (RUNNING, STOPPED):
-        return KILLED if said == RUNNING else STOPPED
-    return INCOMPLETE if done else EMPTY
 
 
 def _sentence(status: RunStatus) -> str:
@@ -278,9 +318,3 @@ def _unreadable(folder: Path, cause: InvalidFileError) -> str:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _size(folder: Path) -> int:
-    with suppress(OSError):
-        return (folder / TRIALS).stat().st_size
-    return 0

@@ -5,10 +5,8 @@
     status.json     how far it is, for whoever watches; nothing depends on it
     .lock           while a process writes
 
-A line is written in one piece as soon as its trial has ended, so that a process that is killed
-loses the batches that are being made and no other trial; half a line at the end is dropped. A
-thread has the lines written to disk once a second. A key that comes twice counts once, the first
-time.
+A line is written as soon as its trial has ended, and to disk within a second; half a line at the
+end is dropped. A key that comes twice counts once, the first time.
 """
 
 from __future__ import annotations
@@ -20,11 +18,10 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, shown, visible
 from goalmeter._files import write_text
-from goalmeter.runs.lock import LOCK, SOFT_LOCK, locked
 from goalmeter.runs.progress import Progress, Tell
 from goalmeter.runs.reading import (
     FORMAT,
@@ -33,13 +30,10 @@ from goalmeter.runs.reading import (
     TRIALS,
     lines_of,
     read_about,
-    without_collections,
 )
-from goalmeter.runs.status import heartbeat, write_status
+from goalmeter.runs.status import LOCK, SOFT_LOCK, heartbeat, locked, write_status
 
 ELSEWHERE = "choose another folder (--out)"
-# Versions before 0.2 named the process that writes there.
-_OLD_OWNER = "owner.json"
 _FEW, _SHOWN = 4, 60  # differences that a message names, and characters of each value
 
 
@@ -53,15 +47,9 @@ class RunStore:
     """A run directory that is being written, from entering the context to leaving it.
 
     A directory that does not exist is made; the same run is continued; a run without a single trial
-    is replaced. Only one process at a time can write a run.
-
-    Args:
-        folder: run directory.
-        what: identity of the run, as JSON values; `what["kind"]` names the kind of run.
-        grows: keys of `what` whose lists may have become longer: the run is then of what both lists
-            have, and keeps all its trials.
-        made_by: recorded when the run is made, and not compared.
-        elsewhere: what errors advise to use another directory.
+    is replaced. Only one process at a time can write a run. `what` is its identity, as JSON values,
+    of which those of `grows` are lists that may have become longer: the run is then of what both
+    lists have. `elsewhere` is how errors advise to use another directory.
 
     Raises:
         InvalidFileError: the directory holds something else, or cannot be written.
@@ -74,7 +62,6 @@ class RunStore:
         what: Mapping[str, Any],
         *,
         grows: Collection[str] = (),
-        made_by: Mapping[str, Any] | None = None,
         elsewhere: str = ELSEWHERE,
     ) -> None:
         self.folder = Path(folder)
@@ -83,44 +70,40 @@ class RunStore:
         self.progress: Progress | None = None  # source of status.json; None writes none
         self._elsewhere, self._grows = elsewhere, grows
         self._what: dict[str, Any] = json.loads(json.dumps(dict(what)))  # as it will be read
-        self._made_by = dict(made_by or {})
         self._file = -1
         self._number = self._size = 0  # of the last line, and bytes up to its end
         self._keeps_values = True
-        self._unsynced = False  # whether there is a line that may not be on disk
         self._broken: OSError | None = None  # error of the heartbeat
         self._open = ExitStack()
 
-    def __enter__(self) -> RunStore:
+    def __enter__(self) -> Self:
         _refuse_foreign(self.folder, self._elsewhere)
         with ExitStack() as opening:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 opening.enter_context(locked(self.folder, self._elsewhere))
                 flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-                self._file = os.open(self.folder / TRIALS, flags, 0o644)
-                opening.callback(os.close, self._file)
-                with without_collections():
-                    for line in lines_of(self.folder / TRIALS):
-                        self._count(*line)
+                file = os.open(self.folder / TRIALS, flags, 0o644)
+                opening.callback(os.close, file)
+                for line in lines_of(self.folder / TRIALS):
+                    self._count(*line)
                 self._agree()
-                if os.fstat(self._file).st_size != self._size:
-                    os.ftruncate(self._file, self._size)
+                if os.fstat(file).st_size != self._size:
+                    os.ftruncate(file, self._size)
             except OSError as cause:
                 raise self._unwritable(cause) from cause
+            self._file = file
             opening.enter_context(heartbeat(self._beat))
             self._open = opening.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
+        if self.progress is not None:
+            self.progress.end(*error)
         with self._open:
-            try:
-                self._sync()
-            except OSError as cause:
-                if not any(error):  # what is on its way out already says more
-                    raise self._unwritable(cause) from cause
-            finally:
-                self._write_status()
+            self._beat()
+            if self._broken is not None and not any(error):  # an error on its way says more
+                raise self._unwritable(self._broken) from self._broken
 
     def add(self, key: str, value: Any) -> None:
         """Store a finished trial; a stored one stays as it is."""
@@ -139,7 +122,6 @@ class RunStore:
             with suppress(OSError):
                 os.ftruncate(self._file, min(self._size, os.fstat(self._file).st_size))
             raise self._unwritable(cause) from cause
-        self._unsynced = True
         self._count(text, key, json.loads(text)["value"] if self._keeps_values else None)
 
     def forget(self) -> None:
@@ -154,23 +136,11 @@ class RunStore:
         self.lines.setdefault(key, self._number)
 
     def _beat(self) -> None:
-        try:
-            self._sync()
-        except OSError as cause:
-            self._broken = cause
-        self._write_status()
-
-    def _sync(self) -> None:
-        if self._unsynced:
-            # Before, so that a line that is written meanwhile counts as not yet on disk.
-            self._unsynced = False
+        if self._file >= 0:
             try:
                 os.fsync(self._file)
-            except OSError:
-                self._unsynced = True
-                raise
-
-    def _write_status(self) -> None:
+            except OSError as cause:
+                self._broken = cause
         if self.progress is not None:
             write_status(self.folder, self.progress.to_json())
 
@@ -183,15 +153,10 @@ class RunStore:
     def _agree(self) -> None:
         """Write what the run is, or check that it is the same; without trials it is replaced."""
         path = self.folder / RUN
-        made_by = self._made_by
+        made_by = made_here()
         about = read_about(path) if path.exists() else None
         if about is not None and self.values:
             stored, asked, made_by = about["what"], dict(self._what), about["made_by"]
-            if stored.get("kind") != asked.get("kind"):
-                raise InvalidParameterError(
-                    f"{self.folder} holds a run of {shown(stored.get('kind'))}, and this is one of "
-                    f"{shown(asked.get('kind'))}; {self._elsewhere}"
-                )
             for key in self._grows:
                 if isinstance(stored.get(key), list) and key in asked:
                     known = set(map(json_text, stored[key]))
@@ -235,8 +200,7 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
         path.name
         for path in sorted(folder.iterdir())
         if not (path.name == TRIALS and path.stat().st_size == 0)
-        and path.name not in (STATUS, LOCK, SOFT_LOCK, _OLD_OWNER)
-        and not path.name.startswith((f".{RUN}.", f".{STATUS}.", f".{_OLD_OWNER}."))
+        and not path.name.startswith((STATUS, LOCK, SOFT_LOCK, f".{RUN}.", f".{STATUS}."))
     ]
     # Another command may have begun the same run after the first look.
     if foreign and not (folder / RUN).exists():
@@ -246,11 +210,8 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
 
 
 # --- Stages ---------------------------------------------------------------------------------------
-class Stages:
-    """A run of stages: which of them are needed is known only when those before are finished.
-
-    `tell` is a progress callback; the other arguments are those of `RunStore`.
-    """
+class Stages(RunStore):
+    """A run of stages: which of them are needed is known only when those before are finished."""
 
     def __init__(
         self,
@@ -261,43 +222,37 @@ class Stages:
         tell: Tell | None = None,
         elsewhere: str = ELSEWHERE,
     ) -> None:
-        self.folder = Path(folder)
+        super().__init__(folder, what, grows=grows, elsewhere=elsewhere)
         self.tell: Tell = tell or (lambda line: None)
-        self._kind = str(what["kind"])
-        self._store = RunStore(folder, what, grows=grows, made_by=made_here(), elsewhere=elsewhere)
-        self._progress = Progress(self._kind, "stage", None, 0, 0, None)
+        self._stages = Progress(str(what["kind"]), "stage", None, 0, 0, None)
 
-    def __enter__(self) -> Stages:
-        self._store.__enter__()
+    def __enter__(self) -> Self:
+        super().__enter__()
         # How many there will be is known when the last one is made.
-        done = len(self._store.lines)
-        self._progress = Progress(self._kind, "stage", None, done, 0, None)
-        self._store.progress = self._progress
+        self.progress = self._stages = Progress(
+            self._stages.name, "stage", None, len(self.lines), 0, None
+        )
         return self
-
-    def __exit__(self, *error: object) -> None:
-        self._progress.end(*error)
-        self._store.__exit__(*error)
 
     def value(self, key: str, make: Callable[[], Any]) -> Any:
         """Return the JSON value of a stage; make and store it if need be."""
-        if key not in self._store.values:
-            self.tell(f"{self._kind}: {key}")
-            outer = self._progress.working
-            self._progress.working = {"stage": (time.monotonic(), [key])}
+        if key not in self.values:
+            self.tell(f"{self._stages.name}: {key}")
+            outer = self._stages.working
+            self._stages.working = {"stage": (time.monotonic(), [key])}
             try:
                 made = make()
             finally:
-                self._progress.working = outer
+                self._stages.working = outer
             self.keep(key, made)
-        return self._store.values[key]
+        return self.values[key]
 
     def kept(self, key: str) -> Any:
         """Return the JSON value of a finished stage; None of another."""
-        return self._store.values.get(key)
+        return self.values.get(key)
 
     def keep(self, key: str, value: Any) -> None:
         """Store the JSON value of a stage; a stored one stays as it is."""
-        if key not in self._store.lines:
-            self._store.add(key, value)
-            self._progress.ended()
+        if key not in self.lines:
+            self.add(key, value)
+            self._stages.ended()

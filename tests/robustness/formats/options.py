@@ -42,7 +42,7 @@ LEFT_OUT = {"help", "install_completion", "show_completion", "version", "device"
 def _command(path: tuple[str, ...]) -> Any:
     command: Any = typer.main.get_command(app)
     for name in path:
-        command = command.commands[name]
+        command = command.get_command(None, name)
     return command
 
 

@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {"sizes": [5], "complexities": [1], "grids": 6, "traject
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
     ray = pytest.importorskip("ray")
-    with RayCluster("local", 2, None) as cluster:
+    with RayCluster("local,cpus=2", trials=2, timeout=None) as cluster:
         yield cluster
     ray.shutdown()
 

@@ -51,14 +51,14 @@ def test_a_job_is_a_public_function_of_goalmeter() -> None:
     for function in ("os:system", "goalmeter:x", "goalmeter.runs.jobs:_x", "goalmeter.x.:y", "x"):
         ((result, _),) = calls(Batch(function, [{}]))
         assert "expected goalmeter.module:function" in result.detail
-    with Processes(1) as pool:
+    with Processes("1", trials=9, timeout=None) as pool:
         ((_, made),) = pool.run(iter([Batch("os:system", [{}, {}])]))
     assert [result.error for result in made.results] == ["ValueError", "ValueError"]
 
 
 def test_in_a_batch_only_the_guilty_call_fails(user: Path) -> None:
     study = played(user, "mixed")
-    with Processes(1) as pool:
+    with Processes("1", trials=9, timeout=None) as pool:
         ((_, made),) = pool.run(iter([study.batch(list(study.trials))]))
     assert made.results[1] == JobResult("crash", detail="the process ended with exit status 3")
     values = [result.value for result in made.results if result.outcome == "ok"]

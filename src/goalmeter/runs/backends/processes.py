@@ -9,61 +9,49 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from multiprocessing.connection import Connection, Pipe
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, NoReturn, Self
 
-from goalmeter._errors import MOST_WORKERS, GoalmeterError, whole, whole_in_text
+from goalmeter._errors import MOST_WORKERS, GoalmeterError, whole_in_text
 from goalmeter._streams import prepare_worker
-from goalmeter.runs.jobs import (
-    CRASH,
-    KILLED,
-    TIMEOUT,
-    Batch,
-    BatchResult,
-    JobResult,
-    calls,
-    check_timeout,
-    function_of,
-    in_flight,
-)
+from goalmeter.runs import jobs
+from goalmeter.runs.jobs import Batch, BatchResult, JobResult, calls, function_of
+
 
 # --- Inside of a worker ---------------------------------------------------------------------------
-# A worker receives batches on a pipe. It sends a message when it can take the first one, when the
-# imports of a batch are over, and for each call. What a user's code prints goes to standard error.
-_READY = json.dumps([{}, 0.0]).encode()
-
-
+# A worker receives batches on a pipe. It sends a message when the imports of a batch are over, and
+# for each call. What a user's code prints goes to standard error.
 def main(pipe_number: int) -> NoReturn:
     """Make batches until the other end of the pipe is closed."""
     prepare_worker()
     # Whoever sends the keyboard's signal ends this process: no code in it raised an exception.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     pipe = Connection(pipe_number)
-    batches: SimpleQueue[bytes] = SimpleQueue()
-    pipe.send_bytes(_READY)
+    batches: SimpleQueue[Batch] = SimpleQueue()
     # A thread waits for batches, so that a worker whose parent is gone ends at once.
     Thread(target=_receive, args=(pipe, batches), daemon=True).start()
     while True:
-        batch = Batch(**json.loads(batches.get()))
+        batch = batches.get()
         with suppress(Exception):  # which the calls raise too
             function_of(batch)
-        pipe.send_bytes(_READY)
+        pipe.send(None)
         for result, seconds in calls(batch, keep_interrupts=True):
             for stream in (sys.stdout, sys.stderr):
                 with suppress(Exception):  # the user's code may have closed it
                     stream.flush()
-            pipe.send_bytes(json.dumps([result.to_json(), seconds]).encode())
+            pipe.send((replace(result, cause=None), seconds))
 
 
-def _receive(pipe: Connection, batches: SimpleQueue[bytes]) -> None:
+def _receive(pipe: Connection, batches: SimpleQueue[Batch]) -> None:
     with suppress(EOFError, OSError):
         while True:
-            batches.put(pipe.recv_bytes())
+            batches.put(pipe.recv())
     with suppress(OSError):  # what it started ends with it, as it leads its session
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(0)
@@ -84,7 +72,7 @@ _ENVIRONMENT = {
     "VECLIB_MAXIMUM_THREADS": "1",
     "PYTHONHASHSEED": "0",
 }
-_ATTEMPTS = 6  # starts in a row that may fail
+_ATTEMPTS = 6  # starts in a row that may fail: a machine short of memory may spare the next one
 _CHECK_EVERY = 1.0  # seconds; how often it is checked whether a silent process has ended
 _ENDING = 1.0  # seconds that a process may take to end after it has closed its pipe
 # What a shell, a scheduler or a machine short of memory ends a process with; a process that fails
@@ -98,10 +86,7 @@ def worker_environment() -> dict[str, str]:
 
 
 class WorkerProcess:
-    """A worker process that is started when it is first needed, and replaced when it ends.
-
-    A call may take `timeout` seconds. Environment and import path are by default this process's.
-    """
+    """A worker process that is started when it is first needed, and replaced when it ends."""
 
     def __init__(
         self,
@@ -121,24 +106,24 @@ class WorkerProcess:
         """Make a batch; a call that takes too long or ends the process has that as its result."""
         results: list[JobResult] = []
         total = 0.0
-        while len(results) < len(batch.each):
-            self._start()
-            if self._closed:
+        while left := batch.each[len(results) :]:
+            if not self._begin(replace(batch, each=left)):
                 break
             try:
-                rest = replace(batch, each=batch.each[len(results) :])
-                self._pipe.send_bytes(rest.to_text().encode())
-                self._reply(None)
-                while len(results) < len(batch.each):
+                for _ in left:
                     result, seconds = self._reply(self._timeout)
-                    results.append(JobResult(**result))
+                    results.append(result)
                     total += seconds
             except TimeoutError:
                 self.end()
-                detail = f"no answer within {self._timeout:g} s"
-                results.append(JobResult(TIMEOUT, detail=detail))
+                results.append(
+                    JobResult(jobs.TIMEOUT, detail=f"no answer within {self._timeout:g} s")
+                )
             except (EOFError, OSError):
-                results.append(self._lost())
+                status = self.end(_ENDING)
+                outcome = jobs.KILLED if -status in _FROM_OUTSIDE else jobs.CRASH
+                detail = f"the process ended with {_in_words(status)}"
+                results.append(JobResult(outcome, detail=detail))
         return BatchResult(results, total)
 
     def close(self) -> None:
@@ -148,48 +133,53 @@ class WorkerProcess:
             if self._process is not None:
                 _kill(self._process)
 
-    def end(self) -> int:
-        """End the process and all that it started; return its exit status."""
+    def end(self, patience: float = 0.0) -> int:
+        """End the process and all that it started, after some seconds; return its exit status."""
         process, self._process = self._process, None
         if process is None:
             return 0
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
         _kill(process)
         self._pipe.close()
         return process.wait()
 
-    def _start(self) -> None:
-        """Start a process unless there is one."""
+    def _begin(self, batch: Batch) -> bool:
+        """Send a batch and wait until its imports are over; False after `close`."""
         status = 0
         for _ in range(_ATTEMPTS):
             with self._starting:
-                if self._process is not None or self._closed:
-                    return
-                self._pipe, theirs = Pipe()
-                arguments = [json.dumps(self._path), str(theirs.fileno())]
-                # A session of its own: Ctrl-C in a terminal reaches this process only, and all that
-                # a worker starts can be ended with it.
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _PROGRAM, *arguments],
-                    stdin=subprocess.DEVNULL,
-                    stdout=2,
-                    env=os.environ | dict(self._environment),
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,
-                )
-                theirs.close()
+                if self._closed:
+                    return False
+                if self._process is None:
+                    self._start()
             try:
+                self._pipe.send(batch)
                 self._reply(None)
-                return
-            except (EOFError, OSError):  # a machine short of memory may spare the next one
-                with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(_ENDING)
-                status = self.end()
+                return True
+            except (EOFError, OSError):
+                status = self.end(_ENDING)
         raise GoalmeterError(
             f"a worker process cannot be started: {_ATTEMPTS} attempts ended before they took a "
             f"job, the last with {_in_words(status)}; what they said is above. Look whether there "
             f"is memory left, and whether {sys.executable} starts; what is finished is kept where "
             f"--out names a folder"
         )
+
+    def _start(self) -> None:
+        self._pipe, theirs = Pipe()
+        arguments = [json.dumps(self._path), str(theirs.fileno())]
+        # A session of its own: Ctrl-C in a terminal reaches this process only, and all that a
+        # worker starts can be ended with it.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _PROGRAM, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            env=os.environ | dict(self._environment),
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+        theirs.close()
 
     def _reply(self, timeout: float | None) -> Any:
         """Return the next message of the process; raise EOFError at its end."""
@@ -200,19 +190,7 @@ class WorkerProcess:
                 raise TimeoutError
             if self._process.poll() is not None:  # a process that it forked holds the pipe open
                 raise EOFError
-        return json.loads(self._pipe.recv_bytes())
-
-    def _lost(self) -> JobResult:
-        """Return the result of the call during which the process ended."""
-        assert self._process is not None
-        try:
-            self._process.wait(_ENDING)
-        except subprocess.TimeoutExpired:
-            self.end()
-            return JobResult(CRASH, detail="it closed its pipes, and was ended")
-        status = self.end()
-        detail = f"the process ended with {_in_words(status)}"
-        return JobResult(KILLED if -status in _FROM_OUTSIDE else CRASH, detail=detail)
+        return self._pipe.recv()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -222,39 +200,27 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _in_words(status: int) -> str:
-    """Return how a process ended."""
     with suppress(ValueError):
-        if status < 0:
-            return f"signal {signal.Signals(-status).name}"
+        return f"signal {signal.Signals(-status).name}"
     return f"exit status {status}"
 
 
 # --- Pool -----------------------------------------------------------------------------------------
 def cores() -> int:
     """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def processes(argument: str, *, trials: int, timeout: float | None) -> Processes:
-    """Open "processes:N"; by default one process for each core."""
-    count = whole_in_text(argument, "workers", least=1, most=MOST_WORKERS) if argument else cores()
-    return Processes(min(count, max(trials, 1)), timeout)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Processes:
-    """Worker processes of this machine, each with a thread that feeds it.
-
-    Results depend neither on the number of workers nor on which of them makes what: workers have
-    one thread for numerics, one seed for Python's hashes and the import path of this process.
-    """
+    """Worker processes of this machine, each with a thread that feeds it; by default one a core."""
 
     worthwhile = 0.2  # a message takes less than a thousandth of that
 
-    def __init__(self, count: int, timeout: float | None = None) -> None:
-        self.slots = whole(count, "workers", least=1, most=MOST_WORKERS)
-        check_timeout(timeout)
+    def __init__(self, argument: str, *, trials: int, timeout: float | None) -> None:
+        count = cores()
+        if argument:
+            count = whole_in_text(argument, "workers", least=1, most=MOST_WORKERS)
+        self.slots = min(count, max(trials, 1))
         self._workers = [WorkerProcess(timeout) for _ in range(self.slots)]
         self._idle = self._workers.copy()
 
@@ -271,13 +237,20 @@ class Processes:
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches; an iterator that is left early leaves its batches running."""
-        return in_flight(
-            batches, self.slots, lambda _, batch: self._threads.submit(self._make, batch)
-        )
 
-    def _make(self, batch: Batch) -> BatchResult:
-        worker = self._idle.pop()  # there are as many workers as threads
-        try:
-            return worker.make(batch)
-        finally:
-            self._idle.append(worker)
+        def make(batch: Batch) -> BatchResult:
+            worker = self._idle.pop()  # there are as many workers as threads
+            try:
+                return worker.make(batch)
+            finally:
+                self._idle.append(worker)
+
+        numbered = enumerate(batches)
+        pending: dict[Future[BatchResult], int] = {}
+        while True:
+            for number, batch in islice(numbered, self.slots - len(pending)):
+                pending[self._threads.submit(make, batch)] = number
+            if not pending:
+                return
+            for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                yield pending.pop(future), future.result()

@@ -12,17 +12,17 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
 from goalmeter._errors import MOST_WORKERS, GoalmeterError, require, shown, whole_in_text
 from goalmeter.runs.backends.processes import WorkerProcess
-from goalmeter.runs.backends.remote import make_as_text, setup_of, worker_here
-from goalmeter.runs.jobs import Batch, BatchResult, check_timeout, in_flight, options_of
+from goalmeter.runs.backends.remote import options_of, setup_of, worker_here
+from goalmeter.runs.jobs import Batch, BatchResult
 
 # Standard output and logging are left to this process.
 _QUIET: dict[str, Any] = {
@@ -33,11 +33,7 @@ _QUIET: dict[str, Any] = {
 
 
 def join(ray: ModuleType, address: str) -> None:
-    """Join a cluster until this process ends, unless it is in one already.
-
-    `address` is HOST:PORT, "auto", "local" for a cluster that is started here, or "" for that of
-    RAY_ADDRESS, or else whichever there is.
-    """
+    """Join a cluster until this process ends, unless it is in one already."""
     if ray.is_initialized():
         return
     wanted = address or os.environ.get("RAY_ADDRESS") or "auto"
@@ -63,15 +59,6 @@ def join(ray: ModuleType, address: str) -> None:
 
 
 # --- Tasks ----------------------------------------------------------------------------------------
-def opened_cluster(argument: str, *, trials: int, timeout: float | None) -> RayCluster:
-    """Open "ray:ADDRESS,cpus=N"."""
-    options = options_of(argument, "ray", ("address", "cpus"), first="address")
-    most = whole_in_text(options.get("cpus", "512"), "cpus", least=1, most=MOST_WORKERS)
-    check_timeout(timeout)
-    require("ray", extra="ray", feature="Running trials on a Ray cluster")
-    return RayCluster(options.get("address", ""), min(most, max(trials, 1)), timeout)
-
-
 @lru_cache(maxsize=1)
 def _worker(setup: str) -> WorkerProcess:
     """Return the worker process that makes the batches of all tasks of this process of Ray."""
@@ -82,23 +69,26 @@ def _worker(setup: str) -> WorkerProcess:
     return worker_here(setup, [folder for folder in sys.path if not folder.startswith(of_ray)])
 
 
-def make_batch(setup: str, batch: str) -> str:
+def make_batch(setup: str, batch: Batch) -> BatchResult:
     """Make a batch in a task."""
-    return make_as_text(_worker(setup), batch)
+    return _worker(setup).make(batch)
 
 
 class RayCluster:
-    """Tasks on a Ray cluster, of one CPU each, `most` at once."""
+    """Tasks on a Ray cluster, of one CPU each."""
 
     worthwhile = 0.3  # seconds; a batch and its results cross in some milliseconds
 
-    def __init__(self, address: str, most: int, timeout: float | None) -> None:
-        self._address, self._most, self._timeout = address, most, timeout
-        self._tasks: dict[int, Any] = {}
+    def __init__(self, argument: str, *, trials: int, timeout: float | None) -> None:
+        options = options_of(argument, "ray", ("address", "cpus"), first="address")
+        most = whole_in_text(options.get("cpus", "512"), "cpus", least=1, most=MOST_WORKERS)
+        self._address, self._most = options.get("address", ""), min(most, max(trials, 1))
+        self._timeout = timeout
+        self._tasks: dict[Any, tuple[int, Batch]] = {}
         self._setup: Any = None
+        self._ray: Any = require("ray", extra="ray", feature="Running trials on a Ray cluster")
 
     def __enter__(self) -> Self:
-        self._ray = require("ray", extra="ray", feature="Running trials on a Ray cluster")
         join(self._ray, self._address)
         cpus = int(self._ray.cluster_resources().get("CPU", 0))
         self.slots = max(1, min(self._most, cpus))
@@ -107,42 +97,34 @@ class RayCluster:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for task in self._tasks.values():
+        for task in self._tasks:
             with suppress(Exception):  # the cluster itself may be gone
                 self._ray.cancel(task, force=True)
         self._tasks.clear()
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches; an iterator that is left early leaves its tasks running."""
-        return in_flight(batches, self.slots, self._submit)
-
-    def _submit(self, number: int, batch: Batch) -> Future[BatchResult]:
-        if self._setup is None:
-            self._setup = self._ray.put(setup_of(batch.files, self._timeout))
-        task = self._tasks[number] = self._make.remote(self._setup, batch.to_text())
-        result: Future[BatchResult] = Future()
-
-        def done(text: Future[str]) -> None:
-            self._tasks.pop(number, None)
-            try:
-                result.set_result(BatchResult.from_text(text.result()))
-            except self._ray.exceptions.RayTaskError as error:
-                result.set_exception(_task_error(error))
-            except self._ray.exceptions.RayError as error:
-                detail = f"Ray lost the process ({type(error).__name__})"
-                result.set_result(BatchResult.killed(batch, detail))
-            except BaseException as error:  # the callback of a future must raise nothing
-                result.set_exception(error)
-
-        task.future().add_done_callback(done)
-        return result
-
-
-def _task_error(error: Any) -> GoalmeterError:
-    """Return what to say of a task that raised an error: nothing that a trial does is one."""
-    if isinstance(error.cause, GoalmeterError):
-        return GoalmeterError(f"a node of the Ray cluster cannot be used: {error.cause}")
-    return GoalmeterError(
-        f"a task on the Ray cluster fails: {str(error).strip().splitlines()[-1]}; look whether "
-        f"every node has the same version of goalmeter"
-    )
+        numbered = enumerate(batches)
+        while True:
+            for number, batch in islice(numbered, self.slots - len(self._tasks)):
+                if self._setup is None:
+                    self._setup = self._ray.put(setup_of(batch.files, self._timeout))
+                self._tasks[self._make.remote(self._setup, batch)] = number, batch
+            if not self._tasks:
+                return
+            for task in self._ray.wait([*self._tasks])[0]:
+                number, batch = self._tasks.pop(task)
+                try:
+                    yield number, self._ray.get(task)
+                except self._ray.exceptions.RayTaskError as error:
+                    # Nothing that a trial does is an error of its task.
+                    last = str(error).strip().splitlines()[-1]
+                    raise GoalmeterError(
+                        f"a node of the Ray cluster cannot be used: {error.cause}"
+                        if isinstance(error.cause, GoalmeterError)
+                        else f"a task on the Ray cluster fails: {last}; look whether every node "
+                        f"has the same version of goalmeter"
+                    ) from error
+                except self._ray.exceptions.RayError as error:
+                    detail = f"Ray lost the process ({type(error).__name__})"
+                    yield number, BatchResult.killed(batch, detail)

@@ -6,74 +6,61 @@
     slurm           jobs of Slurm, see `slurm`
 
 Another package adds one by an entry point in the group "goalmeter.backends": its name is the
-spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, like those below.
+spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, like the classes
+below: `argument` are the options behind the colon, `trials` how many trials there are to make, and
+`timeout` how many seconds each may take.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from importlib import import_module
-from typing import Self
 
-from goalmeter._errors import InvalidParameterError, json_text, shown
+from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._names import BACKENDS as PLUGINS
 from goalmeter._names import did_you_mean, loaded, plugins, refuse_taken
 from goalmeter.runs.jobs import Backend, Batch, BatchResult, calls
 
 HERE, PROCESSES = "here", "processes"
-# Where the function is that opens each.
 BACKENDS = {
-    HERE: "goalmeter.runs.backends.registry:here",
-    PROCESSES: "goalmeter.runs.backends.processes:processes",
-    "ray": "goalmeter.runs.backends.ray_cluster:opened_cluster",
-    "slurm": "goalmeter.runs.backends.slurm:opened_jobs",
+    HERE: "goalmeter.runs.backends.registry:Here",
+    PROCESSES: "goalmeter.runs.backends.processes:Processes",
+    "ray": "goalmeter.runs.backends.ray_cluster:RayCluster",
+    "slurm": "goalmeter.runs.backends.slurm:SlurmJobs",
 }
 
 
-class Here:
-    """Makes trials in this process."""
+class Here(AbstractContextManager["Here"]):
+    """Makes trials in this process, where nothing could enforce a time limit."""
 
     slots = 1
     worthwhile = 0.0  # each trial is stored as soon as it has ended
 
-    def __enter__(self) -> Self:
-        return self
+    def __init__(self, argument: str, *, trials: int, timeout: float | None) -> None:
+        if argument:
+            raise InvalidParameterError(f"'here:{argument}' is this process; expected 'here' alone")
+        if timeout is not None:
+            raise InvalidParameterError(
+                f"timeout is {timeout} for trials in this process, which cannot be ended; expected "
+                f"processes, such as processes:1"
+            )
 
     def __exit__(self, *error: object) -> None: ...
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches in order; an interrupt of this process is raised."""
         for number, batch in enumerate(batches):
-            made = list(calls(batch))
-            results = [result for result, _ in made]
-            if not callable(batch.function):
-                # As if they had come from another process, where a tuple arrives as a list.
-                results = [replace(r, value=json.loads(json_text(r.value))) for r in results]
-            yield number, BatchResult(results, sum(seconds for _, seconds in made))
-
-
-def here(argument: str, *, trials: int, timeout: float | None) -> Here:
-    """Open "here", where nothing could enforce a time limit."""
-    if argument:
-        raise InvalidParameterError(f"'here:{argument}' is this process; expected 'here' alone")
-    if timeout is not None:
-        raise InvalidParameterError(
-            f"timeout is {timeout} for trials in this process, which cannot be ended; expected "
-            f"processes, such as processes:1"
-        )
-    return Here()
+            results, seconds = zip(*calls(batch), strict=True)
+            yield number, BatchResult(results, sum(seconds))
 
 
 def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
-    """Return the backend that a spelling stands for; nothing starts before its context is entered.
-
-    Args:
-        on: its name, and behind a colon its options.
-        trials: number of trials to make; no more workers than that are started.
-        timeout: seconds that a trial may take; None for no limit.
-    """
+    """Return the backend of a spelling; nothing starts before its context is entered."""
+    if timeout is not None and not timeout > 0:
+        raise InvalidParameterError(
+            f"timeout is {timeout}, expected a number of seconds above 0, or None"
+        )
     name, _, argument = str(on).partition(":")
     opener: Callable[..., Backend]
     if name in BACKENDS:
@@ -97,11 +84,7 @@ def check_place(on: str) -> None:
 
 
 def own_process(on: str) -> str:
-    """Return a backend outside of this process, whose numerics have many threads.
-
-    >>> own_process("here"), own_process("processes:8")
-    ('processes:1', 'processes:8')
-    """
+    """Return a backend outside of this process, whose numerics have many threads."""
     return "processes:1" if on == HERE else on
 
 

@@ -5,30 +5,46 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-from goalmeter._errors import GoalmeterError, InvalidFileError
+from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError, shown
 from goalmeter._files import digest
+from goalmeter._names import did_you_mean
 from goalmeter.runs.backends.processes import WorkerProcess, worker_environment
-from goalmeter.runs.jobs import Batch
 from goalmeter.runs.store import made_here
 
 MOST_BYTES = 2**29  # of files that are sent along
+# Commas inside of square brackets belong to a value: exclude=node[1,2].
+_PART = re.compile(r"(?:\[[^\]]*\]|[^,\[])+")
+
+
+def options_of(
+    argument: str, place: str, known: Collection[str], *, first: str = ""
+) -> dict[str, str]:
+    """Return the options behind the colon of a place; `first` names a first part without a name."""
+    options: dict[str, str] = {}
+    for number, part in enumerate(_PART.findall(argument)):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals and first and number == 0:
+            name, value = first, name
+        if name not in known or not value or name in options:
+            raise InvalidParameterError(
+                f"{place}:{argument} has {shown(part)}{did_you_mean(name, known) or ';'} expected "
+                f"NAME=VALUE once each, with commas between them, of {', '.join(known)}"
+            )
+        options[name] = value
+    return options
 
 
 def setup_of(files: Mapping[str, str], timeout: float | None) -> str:
-    """Return what a remote worker needs before its first batch, as JSON.
-
-    Args:
-        files: SHA-256 of each file that trials read, by path; the files travel along.
-        timeout: seconds that a trial may take; None for no limit.
-    """
+    """Return what a remote worker needs before its first batch, as JSON; the files travel along."""
     for path, known in files.items():
         if digest(path) != known:
             raise InvalidFileError(f"{path} has changed since this began; start the run again")
@@ -46,10 +62,7 @@ def setup_of(files: Mapping[str, str], timeout: float | None) -> str:
 
 
 def worker_here(setup: str, path: Sequence[str] | None = None) -> WorkerProcess:
-    """Return a worker process of this machine, which a driver on another machine set up.
-
-    `path` is where Python looks for modules; None for where this process looks.
-    """
+    """Return a worker process of this machine, which a driver on another machine set up."""
     wanted, folder, environment, timeout, files = json.loads(setup)
     if version() != wanted:
         raise GoalmeterError(
@@ -60,17 +73,10 @@ def worker_here(setup: str, path: Sequence[str] | None = None) -> WorkerProcess:
     return WorkerProcess(timeout, environment, path)
 
 
-def make_as_text(worker: WorkerProcess, batch: str) -> str:
-    """Make a batch; both it and its result are JSON text."""
-    return worker.make(Batch(**json.loads(batch))).to_text()
-
-
 @lru_cache(maxsize=1)
 def version() -> str:
-    """Return the version of goalmeter with a digest of its source, and that of Python.
-
-    In a checkout the number alone does not tell one commit from another.
-    """
+    """Return the version of goalmeter with a digest of its source, and that of Python."""
+    # In a checkout the number alone does not tell one commit from another.
     package = Path(__file__).resolve().parents[2]
     source = sha256()
     for file in sorted(package.rglob("*.py")):
@@ -80,13 +86,14 @@ def version() -> str:
 
 
 def move_to(folder: str, files: Mapping[str, Sequence[str]]) -> None:
-    """Change to the working folder, or to one with copies of the files where it is not shared.
-
-    `files` are the SHA-256 and the content, in base 64, of each file by path.
-    """
+    """Change to the working folder, or to one with copies of the files where it is not shared."""
     if Path(folder).is_dir():
         os.chdir(folder)
-    missing = [path for path, (known, _) in files.items() if _digest_here(path) != known]
+    missing = [
+        path
+        for path, (known, _) in files.items()
+        if not Path(path).is_file() or digest(path) != known
+    ]
     if elsewhere := [path for path in missing if Path(path).is_absolute()]:
         raise InvalidFileError(
             f"{socket.gethostname()} has no {elsewhere[0]} with the same content, and files are "
@@ -98,10 +105,3 @@ def move_to(folder: str, files: Mapping[str, Sequence[str]]) -> None:
             if not Path(path).is_absolute():
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
                 Path(path).write_bytes(base64.b64decode(content))
-
-
-def _digest_here(path: str) -> str:
-    try:
-        return digest(path)
-    except InvalidFileError:
-        return ""

@@ -20,7 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Self
 
 from goalmeter._errors import (
@@ -32,54 +31,18 @@ from goalmeter._errors import (
     shown,
     whole_in_text,
 )
-from goalmeter.runs.backends.remote import make_as_text, setup_of, worker_here
-from goalmeter.runs.jobs import Batch, BatchResult, check_timeout, options_of
+from goalmeter.runs.backends.processes import WorkerProcess
+from goalmeter.runs.backends.remote import options_of, setup_of, worker_here
+from goalmeter.runs.jobs import Batch, BatchResult
 
 _OF_SLURM = ("partition", "account", "qos", "constraint")
-_OPTIONS = (*_OF_SLURM, "time", "memory", "jobs", "cores", "folder", "cluster")
+_OURS = ("time", "memory", "jobs", "cores", "folder", "cluster")
 _LEAVING = 10.0  # seconds that jobs have to end
 _LOOK_EVERY = {"slurm": 2.0, "local": 0.05}  # seconds
 
 
-def _submitit() -> ModuleType:
-    return require("submitit", extra="slurm", feature="Running trials in jobs of Slurm")
-
-
-def opened_jobs(argument: str, *, trials: int, timeout: float | None) -> SlurmJobs:
-    """Open "slurm:NAME=VALUE,..."."""
-    options = options_of(argument, "slurm", _OPTIONS)
-    check_timeout(timeout)
-    cluster = options.get("cluster", "slurm")
-    if cluster not in _LOOK_EVERY:
-        raise InvalidParameterError(
-            f"cluster is {shown(cluster)}, expected {' or '.join(_LOOK_EVERY)}"
-        )
-    cores = whole_in_text(options.get("cores", "1"), "cores", least=1, most=MOST_WORKERS)
-    jobs = whole_in_text(options.get("jobs", "8"), "jobs", least=1, most=MOST_WORKERS // cores)
-    requested: dict[str, Any] = {
-        "timeout_min": minutes(options.get("time", "1:00:00")),
-        "cpus_per_task": cores,
-    }
-    requested |= {f"slurm_{name}": options[name] for name in _OF_SLURM if name in options}
-    if memory := options.get("memory"):
-        requested["slurm_mem"] = memory.upper().removesuffix("B")
-    _submitit()
-    if cluster == "slurm" and shutil.which("sbatch") is None:
-        raise InvalidParameterError(
-            "there is no program sbatch, so this machine submits no jobs to Slurm; run it on a "
-            "login node, or try slurm:cluster=local"
-        )
-    jobs = min(jobs, math.ceil(max(trials, 1) / cores))
-    folder = Path(options.get("folder", ".goalmeter-slurm"))
-    return SlurmJobs(cluster, jobs, cores, requested, folder, timeout)
-
-
 def minutes(text: str) -> int:
-    """Return a time as Slurm writes it in minutes, rounded up.
-
-    >>> minutes("90"), minutes("1:30:00"), minutes("2-00"), minutes("10:30")
-    (90, 90, 2880, 11)
-    """
+    """Return a time as Slurm writes it, such as "2-00" or "1:30:00", in minutes, rounded up."""
     days, dash, rest = text.rpartition("-")
     parts = [days or "0", *rest.split(":")]
     if len(parts) > 4 or not all(part.isdecimal() and len(part) < 5 for part in parts):
@@ -94,39 +57,52 @@ def minutes(text: str) -> int:
     return math.ceil(seconds / 60)
 
 
-def make_batches(setup: str, batches: list[str]) -> list[str] | str:
+def make_batches(setup: str, batches: list[Batch]) -> list[BatchResult] | str:
     """Make batches in a job, one on each core; text says why this node cannot be used."""
     try:
         workers = [worker_here(setup) for _ in batches]
     except GoalmeterError as error:
         return str(error)
     with ThreadPoolExecutor(len(batches)) as threads:
-        results = list(threads.map(make_as_text, workers, batches))
+        results = list(threads.map(WorkerProcess.make, workers, batches))
     for worker in workers:
         worker.end()
     return results
 
 
 class SlurmJobs:
-    """Jobs of Slurm, each of which makes a batch on each of its cores.
+    """Jobs of Slurm, each of which makes a batch on each of its cores."""
 
-    `requested` is what is requested of Slurm, as submitit names it, which writes below `folder`.
-    """
-
-    def __init__(
-        self,
-        cluster: str,
-        jobs: int,
-        cores: int,
-        requested: dict[str, Any],
-        folder: Path,
-        timeout: float | None,
-    ) -> None:
-        self.slots = jobs * cores
+    def __init__(self, argument: str, *, trials: int, timeout: float | None) -> None:
+        options = options_of(argument, "slurm", (*_OF_SLURM, *_OURS))
+        self._cluster = options.get("cluster", "slurm")
+        if self._cluster not in _LOOK_EVERY:
+            raise InvalidParameterError(
+                f"cluster is {shown(self._cluster)}, expected {' or '.join(_LOOK_EVERY)}"
+            )
+        cores = whole_in_text(options.get("cores", "1"), "cores", least=1, most=MOST_WORKERS)
+        jobs = whole_in_text(options.get("jobs", "8"), "jobs", least=1, most=MOST_WORKERS // cores)
+        # As submitit names them.
+        self._requested: dict[str, Any] = {
+            "timeout_min": minutes(options.get("time", "1:00:00")),
+            "cpus_per_task": cores,
+        }
+        self._requested |= {f"slurm_{name}": options[name] for name in _OF_SLURM if name in options}
+        if memory := options.get("memory"):
+            self._requested["slurm_mem"] = memory.upper().removesuffix("B")
+        self._submitit: Any = require(
+            "submitit", extra="slurm", feature="Running trials in jobs of Slurm"
+        )
+        if self._cluster == "slurm" and shutil.which("sbatch") is None:
+            raise InvalidParameterError(
+                "there is no program sbatch, so this machine submits no jobs to Slurm; run it on a "
+                "login node, or try slurm:cluster=local"
+            )
+        self._cores, self._jobs = cores, min(jobs, math.ceil(max(trials, 1) / cores))
+        self._parent, self._timeout = Path(options.get("folder", ".goalmeter-slurm")), timeout
+        self.slots = self._jobs * cores
         # A job waits in the queue, and each starts processes of its own.
-        self.worthwhile = 120.0 if cluster == "slurm" else 2.0
-        self._cluster, self._jobs, self._cores = cluster, jobs, cores
-        self._requested, self._parent, self._timeout = requested, folder, timeout
+        self.worthwhile = 120.0 if self._cluster == "slurm" else 2.0
         self._running: dict[Any, list[tuple[int, Batch]]] = {}
         self._setup = ""
 
@@ -134,7 +110,7 @@ class SlurmJobs:
         try:
             self._parent.mkdir(parents=True, exist_ok=True)
             self._folder = Path(tempfile.mkdtemp(prefix="run-", dir=self._parent)).resolve()
-            self._executor = _submitit().AutoExecutor(self._folder, cluster=self._cluster)
+            self._executor = self._submitit.AutoExecutor(self._folder, cluster=self._cluster)
         except OSError as cause:
             raise InvalidFileError(
                 f"{self._parent} cannot be written: {cause.strerror or cause}; name another with "
@@ -162,23 +138,20 @@ class SlurmJobs:
         while True:
             free = self._jobs - len(self._running)
             parts = [part for _ in range(free) if (part := list(islice(numbered, self._cores)))]
-            if parts:
-                self._submit(parts)
+            if parts:  # the jobs of an array
+                self._setup = self._setup or setup_of(parts[0][0][1].files, self._timeout)
+                asked = [[batch for _, batch in part] for part in parts]
+                try:
+                    jobs = self._executor.map_array(make_batches, [self._setup] * len(parts), asked)
+                except (OSError, RuntimeError, self._submitit.core.utils.FailedJobError) as cause:
+                    words = " ".join(str(cause).split())
+                    raise GoalmeterError(f"Slurm takes no job: {words}") from cause
+                self._running |= zip(jobs, parts, strict=True)
             if not self._running:
                 return
             for job in [job for job in self._running if job.done()]:
                 yield from self._results(job)
             time.sleep(_LOOK_EVERY[self._cluster])
-
-    def _submit(self, parts: list[list[tuple[int, Batch]]]) -> None:
-        """Submit jobs as one array."""
-        self._setup = self._setup or setup_of(parts[0][0][1].files, self._timeout)
-        texts = [[batch.to_text() for _, batch in part] for part in parts]
-        try:
-            jobs = self._executor.map_array(make_batches, [self._setup] * len(parts), texts)
-        except (OSError, RuntimeError, _submitit().core.utils.FailedJobError) as cause:
-            raise GoalmeterError(f"Slurm takes no job: {' '.join(str(cause).split())}") from cause
-        self._running |= zip(jobs, parts, strict=True)
 
     def _results(self, job: Any) -> Iterator[tuple[int, BatchResult]]:
         part = self._running.pop(job)
@@ -191,5 +164,4 @@ class SlurmJobs:
             return
         if isinstance(results, str):
             raise GoalmeterError(f"a job of Slurm cannot be used: {results}")
-        for (number, _), text in zip(part, results, strict=True):
-            yield number, BatchResult.from_text(text)
+        yield from zip((number for number, _ in part), results, strict=True)
