@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import Parameter, signature
 from operator import index
 from struct import pack
-from typing import Any, ClassVar, NamedTuple, Protocol, SupportsIndex, cast
+from typing import Any, NamedTuple, Protocol, SupportsIndex, cast
 
 from goalmeter._errors import InvalidParameterError, shown
 
@@ -61,16 +59,11 @@ class Mind(Protocol):
 
 
 class Agent(Protocol):
-    """Begins minds. Two minds that are told the same do the same.
-
-    Attributes:
-        options: names of settings that an environment may ask it to assume, such as
-            "learning_rate"; an agent without this attribute has none.
-    """
+    """Begins minds. Two minds that are told the same do the same."""
 
     @property
     def options(self) -> frozenset[str]:
-        """Names of the settings that `begin` takes."""
+        """Settings that `begin` takes, such as "learning_rate"; none without this attribute."""
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         """Return a mind at the empty history, told how many actions and observations are legal."""
@@ -101,14 +94,57 @@ def options_of(agent: Agent) -> frozenset[str]:
     return getattr(agent, "options", frozenset())
 
 
-def refuse_unknown(agent: Agent, options: Mapping[str, Any]) -> None:
-    """Refuse settings that an agent does not know, rather than ignore them."""
-    for option in options:
-        if option not in (known := options_of(agent)):
-            raise InvalidParameterError(
-                f"{agent!r} cannot assume {option}={options[option]!r}: it knows "
-                f"{', '.join(sorted(known)) or 'no settings'}; ask Source.takes({option!r}) first"
-            )
+class HistoryAgent:
+    """An agent that begins minds by `mind`, by default such as draw what `choose` says."""
+
+    options: frozenset[str] = frozenset()
+    seed: int
+
+    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+        """Return a mind at the empty history, with the settings that it is asked to assume."""
+        for option in options:
+            if option not in self.options:
+                raise InvalidParameterError(
+                    f"{self!r} cannot assume {option}={options[option]!r}: it knows "
+                    f"{', '.join(sorted(self.options)) or 'no settings'}; ask "
+                    f"Source.takes({option!r}) first"
+                )
+        return self.mind(n_actions, n_observations, **options)
+
+    def mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+        """Return a mind at the empty history, with settings that the agent knows."""
+        return DrawingMind(self, n_actions, hash_start(self.seed, n_actions, n_observations))
+
+    def choose(self, mind: Any) -> int:
+        """Return what it does where its mind is."""
+        raise NotImplementedError
+
+
+@dataclass(slots=True, eq=False)
+class DrawingMind:
+    """A mind that remembers the hash of its history and the latest observation alone."""
+
+    agent: HistoryAgent
+    n_actions: int
+    state: int  # the hash
+    observation: int = 0
+
+    def perceive(self, reward: float, observation: int) -> None:
+        """Go on by a percept."""
+        self.state = hash_percept(self.state, reward, observation)
+        self.observation = observation
+
+    def act(self) -> int:
+        """Return what the agent does here."""
+        return self.agent.choose(self)
+
+    def take(self, action: int) -> None:
+        """Go on by an action."""
+        self.state = hash_action(self.state, action)
+
+    def fork(self) -> DrawingMind:
+        """Return another mind at the same point."""
+        return DrawingMind(self.agent, self.n_actions, self.state, self.observation)
 
 
 # A stochastic agent of the paper is made deterministic by remembering its choices. Here the choice
@@ -196,22 +232,12 @@ HistoryFunction = Callable[[History, int, int], int]
 FUNCTION = "a function (history, n_actions, n_observations) -> int"
 
 
-class FunctionAgent:
+class FunctionAgent(HistoryAgent):
     """An agent from a function of the history (Definition 1 of the paper).
 
-    Every question hands the function the whole history, so a run of n steps costs at least
-    O(n^2); an agent that learns step by step is faster as a mind of its own.
-
-    Keyword-only parameters of the function are settings that environments may ask it to assume:
-    with `def agent(history, n_actions, n_observations, *, learning_rate=0.1)` it can be asked what
-    it would do if it learnt at another rate.
-
-    Args:
-        function: of (history, n_actions, n_observations), gives an integer: an `int`, or anything
-            that Python can index a list with, such as NumPy's integers.
-
-    Raises:
-        InvalidParameterError: it cannot be called with these three.
+    The function takes (history, n_actions, n_observations) and gives an integer. It is called with
+    the whole history each time, so a run of n steps costs at least O(n^2). Its keyword-only
+    parameters are settings that environments may ask it to assume, such as `learning_rate=0.1`.
     """
 
     def __init__(self, function: Callable[..., SupportsIndex]) -> None:
@@ -225,58 +251,43 @@ class FunctionAgent:
     def __repr__(self) -> str:
         return f"FunctionAgent({_name(self.function)})"
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+    def mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         """Return a mind that remembers the history for the function."""
-        if options:
-            refuse_unknown(self, options)
-        function = partial(self.function, **options) if options else self.function
-        return _FunctionMind(function, n_actions, n_observations, [], [])
+        return _FunctionMind(partial(self.function, **options), (n_actions, n_observations))
 
 
+@dataclass
 class _FunctionMind:
-    def __init__(
-        self,
-        function: Callable[..., SupportsIndex],
-        n_actions: int,
-        n_observations: int,
-        percepts: list[Percept],
-        actions: list[int],
-    ) -> None:
-        self._function = function
-        self._counts = n_actions, n_observations
-        self._percepts = percepts
-        self._actions = actions
-        self._known: int | None = None
+    function: partial[SupportsIndex]
+    counts: tuple[int, int]  # legal actions, and observations
+    percepts: tuple[Percept, ...] = ()
+    actions: tuple[int, ...] = ()
+    known: int | None = None
 
     def perceive(self, reward: float, observation: int) -> None:
-        self._percepts.append(Percept(reward, observation))
-        self._known = None
+        self.percepts += (Percept(reward, observation),)
+        self.known = None
 
     def act(self) -> int:
-        known = self._known
-        if known is None:
-            history = History(tuple(self._percepts), tuple(self._actions))
-            answer = self._function(history, *self._counts)
+        if self.known is None:
+            answer = self.function(History(self.percepts, self.actions), *self.counts)
             # Only that it is an integer: whether it is legal is said by whoever asked.
             try:
-                self._known = known = index(answer)
+                self.known = index(answer)
             except TypeError:
-                n = len(self._percepts)
+                n = len(self.percepts)
                 raise NoActionError(
-                    f"{_name(self._function)} returned {shown(answer)} "
+                    f"{_name(self.function)} returned {shown(answer)} "
                     f"({type(answer).__name__}) at a history of {n} percept{'s' * (n > 1)}, "
-                    f"expected an integer in 0 .. {self._counts[0] - 1}"
+                    f"expected an integer in 0 .. {self.counts[0] - 1}"
                 ) from None
-        return known
+        return self.known
 
     def take(self, action: int) -> None:
-        self._actions.append(action)
+        self.actions += (action,)
 
     def fork(self) -> _FunctionMind:
-        told = self._percepts.copy(), self._actions.copy()
-        twin = _FunctionMind(self._function, *self._counts, *told)
-        twin._known = self._known
-        return twin
+        return replace(self)
 
 
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
@@ -341,7 +352,7 @@ def as_function(agent: Agent, **options: Any) -> HistoryFunction:
     return act
 
 
-class RealityCheck:
+class RealityCheck(HistoryAgent):
     """The reality check of an agent pi (Definition 8).
 
         rc(x_1)             = pi(x_1)
@@ -353,12 +364,8 @@ class RealityCheck:
     The frozen action answers the first percept of the history at hand, which in a simulation may
     not be the first percept of the real one.
 
-    Args:
-        inner: pi; an agent, or a function of the history.
-        forward_options: assume what pi can assume, such as a learning rate. The authors' library
-            does not, so that IncentivizeLearningRate pays -1 to every reality check; False is so.
-
-    Source: Definition 8 and Proposition 9.
+    It assumes what pi can assume, such as a learning rate. The authors' library does not, so that
+    IncentivizeLearningRate pays -1 to every reality check; nor with `forward_options=False`.
     """
 
     def __init__(self, inner: Agent | HistoryFunction, *, forward_options: bool = True) -> None:
@@ -369,10 +376,8 @@ class RealityCheck:
         forwards = self.options == options_of(self.inner)
         return f"RealityCheck({self.inner!r}{'' if forwards else ', forward_options=False'})"
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+    def mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         """Return a mind at the empty history; takes the settings of the inner agent."""
-        if options:
-            refuse_unknown(self, options)
         inner = self.inner.begin(n_actions, n_observations, **options)
         # Whoever does the same at every history is its own reality check.
         return inner if getattr(inner, "settled", False) else _CheckedMind(inner, None, None)
@@ -429,12 +434,9 @@ class _CheckedMind:
 
 
 class Turn(NamedTuple):
-    """A percept, the action that it followed, and the turn before; None before the first.
+    """A percept and the action that it followed; going on from it makes a new one."""
 
-    Going on from a turn makes a new one and leaves it as it is, so a fork costs nothing.
-    """
-
-    before: Turn | None
+    before: Turn | None  # None before the first
     action: int | None
     reward: float
     observation: int
@@ -449,87 +451,75 @@ class Prefix:
     actions: tuple[int, ...]
 
 
-def prefix(turn: Turn) -> Prefix:
+def prefix(turn: Turn | None) -> Prefix:
     """Return the history up to a turn."""
     turns: list[Turn] = []
-    at: Turn | None = turn
-    while at is not None:
-        turns.append(at)
-        at = at.before
-    turns.reverse()
-    return Prefix(
-        tuple(turn.reward for turn in turns),
-        tuple(turn.observation for turn in turns),
-        tuple(turn.action for turn in turns if turn.action is not None),
-    )
+    while turn is not None:
+        turns.append(turn)
+        turn = turn.before
+    _, actions, rewards, observations = zip(*reversed(turns), strict=True)
+    return Prefix(rewards, observations, actions[1:])
 
 
-class ConvertedAgent(ABC):
+class ConvertedAgent(HistoryAgent):
     """An agent that trains on the first k percepts of a history.
 
-    It can be asked to assume a `learning_rate`, or a `learning_rate_scale` times its own.
+    Settings that it may be asked to assume: a learning rate, or a multiple of its own.
     """
 
-    options: ClassVar[frozenset[str]] = frozenset({"learning_rate", "learning_rate_scale"})
+    options = frozenset({"learning_rate", "learning_rate_scale"})
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self._learned: OrderedDict[Hashable, Any] = OrderedDict()
+        self._learned: dict[Hashable, Any] = {}
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+    def mind(
+        self,
+        n_actions: int,
+        n_observations: int,
+        *,
+        learning_rate: float | None = None,
+        learning_rate_scale: float | None = None,
+    ) -> Mind:
         """Return a mind at the empty history."""
-        refuse_unknown(self, options)
-        rate = options.get("learning_rate")
-        if "learning_rate_scale" in options:
-            own = self.own_rate(n_actions, n_observations) if rate is None else rate
-            rate = own * options["learning_rate_scale"]
-        mind = LearnerMind()
-        mind.agent = self
-        mind.counts = n_actions, n_observations
-        mind.rate = rate
-        mind.start = mind.state = hash_start(self.seed, n_actions, n_observations)
-        mind.turn = mind.action = mind.trained_on = mind.learned = mind.known = None
-        mind.n = mind.trained_state = 0
-        return mind
+        counts = n_actions, n_observations
+        if learning_rate_scale is not None:
+            own = self.own_rate(*counts) if learning_rate is None else learning_rate
+            learning_rate = own * learning_rate_scale
+        start = hash_start(self.seed, *counts)
+        return LearnerMind(self, counts, learning_rate, start, start)
 
-    @abstractmethod
     def own_rate(self, n_actions: int, n_observations: int) -> float:
         """Return the learning rate that it has if it is asked to assume none."""
-
-    @abstractmethod
-    def choose(self, mind: LearnerMind) -> int:
-        """Return what it does at a history."""
+        raise NotImplementedError
 
     def remembered(self, key: Hashable, train: Callable[[], Any], most: int) -> Any:
         """Return what a training gave, from memory if it is among the `most` latest ones used."""
-        if key in self._learned:
-            self._learned.move_to_end(key)
-        else:
-            self._learned[key] = train()
-            while len(self._learned) > most:
-                self._learned.popitem(last=False)
-        return self._learned[key]
+        learned = self._learned.pop(key, None)
+        if learned is None:
+            learned = train()
+        self._learned[key] = learned
+        while len(self._learned) > most:
+            del self._learned[next(iter(self._learned))]
+        return learned
 
 
-@dataclass(slots=True, init=False, eq=False)
+@dataclass(slots=True, eq=False)
 class LearnerMind:
-    """The history, marked where the training ends; training waits until it is asked.
-
-    Made without arguments and filled in, which takes half the time.
-    """
+    """The history, marked where the training ends; training waits until it is asked."""
 
     agent: ConvertedAgent
     counts: tuple[int, int]  # legal actions, and observations
     rate: float | None  # the learning rate, if it is not the agent's own
     start: int  # the hash of the empty history
     state: int  # the hash of the history
-    turn: Turn | None  # the latest
-    action: int | None  # taken since the latest percept
-    n: int  # percepts
-    trained_on: Turn | None  # percept k
-    trained_state: int  # the hash up to percept k
-    learned: Any  # what the agent has trained on them, once that was needed
-    known: int | None  # what it does here, if it was asked
+    turn: Turn | None = None  # the latest
+    action: int | None = None  # taken since the latest percept
+    n: int = 0  # percepts
+    trained_on: Turn | None = None  # percept k
+    trained_state: int = 0  # the hash up to percept k
+    learned: Any = None  # what the agent has trained on them, once that was needed
+    known: int | None = None  # what it does here, if it was asked
 
     def perceive(self, reward: float, observation: int) -> None:
         """Go on by a percept."""
@@ -553,7 +543,7 @@ class LearnerMind:
 
     def fork(self) -> LearnerMind:
         """Return another mind at the same point."""
-        twin = LearnerMind()
+        twin: LearnerMind = object.__new__(LearnerMind)
         for name in LearnerMind.__slots__:
             setattr(twin, name, getattr(self, name))
         return twin

@@ -40,7 +40,6 @@ from goalmeter.organisms.kinds import weights_of
 
 try:
     from inspect_ai import model as lm
-    from inspect_ai.tool import ToolChoice, ToolInfo
 except ModuleNotFoundError as error:
     raise MissingExtraError(
         "Asking language models needs the package 'inspect_ai', which is not installed; "
@@ -58,10 +57,7 @@ _IDLE = 1.0
 
 
 class Batcher(Generic[Request, Reply]):
-    """Gathers requests of any threads and answers them a batch at a time, in a thread of its own.
-
-    `answer` replies to a batch of at most `most`, in order; its error is the reply to each of them.
-    """
+    """Gathers requests of any threads and answers them in batches, in a thread of its own."""
 
     def __init__(self, answer: Callable[[list[Request]], list[Reply]], most: int) -> None:
         self._answer = answer
@@ -109,6 +105,7 @@ class Batcher(Generic[Request, Reply]):
                 future.set_result(reply)
 
 
+# --- Reading prompts ------------------------------------------------------------------------------
 # What lies where, as `gridworld.conversions.compact` says it.
 _THINGS = {
     "Goal": grid.GOAL,
@@ -120,34 +117,18 @@ _THINGS = {
 
 
 def read_back(prompt: str) -> tuple[grid.GridWorld, State]:
-    r"""Return the world in a prompt, and where the agent is in it.
-
-    The last grid counts: those before it are examples. The world starts where the agent is now. A
-    key or a neutral object that was picked up is not in the grid any more; if there is a door, the
-    key must have been taken, and its old place, which nothing depends on, is any empty cell.
-
-    Args:
-        prompt: as `conversions.rendered` writes grids, with text around it, or as `compact` does.
-
-    Example: a corridor.
-        >>> from goalmeter.gridworld.conversions import rendered
-        >>> world = grid.GridWorld.from_text(["#####", "#A_G#", "#####"])
-        >>> read_back(f"Go!\n{rendered(world)}") == (world, State(grid.Cell(1, 1)))
-        True
-    """
+    """Return the world in a prompt, which starts where the agent is now, and the agent's state."""
     lines = prompt.splitlines()
     cells = _listed(lines) or _last_grid(lines)
     shown = {symbol for row in cells for symbol in row}
     layer = WITHOUT_KEY
     if grid.DOOR in shown and grid.KEY not in shown:
+        # The key must have been taken. Its old place, on which nothing depends, is any empty cell.
         layer = WITH_KEY
-        empty = [
-            (r, c) for r, row in enumerate(cells) for c, s in enumerate(row) if s == grid.EMPTY
-        ]
-        if not empty:
+        holder = next((row for row in cells if grid.EMPTY in row), None)
+        if holder is None:
             raise InvalidParameterError("the grid has a door, and no cell where its key could be")
-        row, column = empty[0]
-        cells[row][column] = grid.KEY
+        holder[holder.index(grid.EMPTY)] = grid.KEY
     world = grid.GridWorld.from_text("".join(row) for row in cells)
     return world, State(grid.Cell(*world.start), layer)
 
@@ -172,7 +153,7 @@ def _listed(lines: list[str]) -> list[list[str]] | None:
 
 
 def _last_grid(lines: list[str]) -> list[list[str]]:
-    """The symbols of the last grid of a text: a line of column numbers and the rows below it."""
+    """The symbols of the last grid of a text; those before it are examples."""
     for head in reversed(range(len(lines))):
         columns = lines[head].split()
         if len(columns) < 3 or columns != [str(c) for c in range(len(columns))]:
@@ -191,6 +172,7 @@ def _last_grid(lines: list[str]) -> list[list[str]]:
     )
 
 
+# --- Models ---------------------------------------------------------------------------------------
 REFERENCE, LOCAL = "goalmeter", "goalmeter-local"
 DEFAULT_TOKENS = 2048
 # Prompts that are answered at once.
@@ -198,28 +180,14 @@ BATCH = 32
 
 
 class ReferenceAgentAPI(lm.ModelAPI):
-    """Reference agents that answer prompts: they see what a model sees, and no more.
+    """Reference agents that answer prompts: they see what a model sees, and no more."""
 
-    Only agents without memory can: a prompt shows the grid as it is now. What they draw depends on
-    the prompt and the seed of the call. With log-probabilities they give those of their policy.
-    """
-
-    def __init__(
-        self,
-        model_name: str,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        config: lm.GenerateConfig = lm.GenerateConfig(),  # noqa: B008 (Inspect's signature)
-    ) -> None:
-        super().__init__(model_name, base_url, api_key, [], config)
+    def __init__(self, model_name: str, **options: Any) -> None:
+        super().__init__(model_name, **options)
         self._agent = prompted_agent(model_name)
 
     async def generate(
-        self,
-        input: list[lm.ChatMessage],
-        tools: list[ToolInfo],
-        tool_choice: ToolChoice,
-        config: lm.GenerateConfig,
+        self, input: list[lm.ChatMessage], tools: Any, tool_choice: Any, config: lm.GenerateConfig
     ) -> lm.ModelOutput:
         """Answer the last message."""
         prompt = input[-1].text
@@ -252,24 +220,19 @@ class ReferenceAgentAPI(lm.ModelAPI):
 
 @lm.modelapi(name=LOCAL)
 class LocalModelAPI(lm.ModelAPI):
-    """A model in a folder; what is asked at the same time is answered in one batch.
-
-    Answers in the channels of gpt-oss come whole, with the markers. `metadata` of the output holds
-    the ids of the tokens: "prompt_ids" and "output_ids".
-    """
+    """A model in a folder; what is asked at the same time is answered in one batch."""
 
     def __init__(
         self,
         model_name: str,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        config: lm.GenerateConfig = lm.GenerateConfig(),  # noqa: B008 (Inspect's signature)
+        *,
         path: str | None = None,
         device: str | None = None,
         dtype: str = "auto",
         batch: int = BATCH,
+        **options: Any,
     ) -> None:
-        super().__init__(model_name, base_url, api_key, [], config)
+        super().__init__(model_name, **options)
         if batch < 1:
             raise InvalidParameterError(f"batch is {batch}, expected at least 1")
         self._model = LocalModel(path or model_name, device=device, dtype=dtype)
@@ -282,11 +245,7 @@ class LocalModelAPI(lm.ModelAPI):
             )
 
     async def generate(
-        self,
-        input: list[lm.ChatMessage],
-        tools: list[ToolInfo],
-        tool_choice: ToolChoice,
-        config: lm.GenerateConfig,
+        self, input: list[lm.ChatMessage], tools: Any, tool_choice: Any, config: lm.GenerateConfig
     ) -> lm.ModelOutput:
         """Answer a conversation."""
         if tools:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 from goalmeter._errors import InvalidParameterError, whole_in_text
 from goalmeter._names import AGENTS, PluginError, loaded, nearest, origin, plugins, refuse_taken
@@ -23,7 +23,7 @@ from goalmeter.agents.history import Agent, RealityCheck
 from goalmeter.agents.local_models import OURS, is_model, is_path, model_agent, organism_agents
 from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner, RandomAgent
 from goalmeter.agents.trained_policies import TRAINED, is_trained, trained_agent
-from goalmeter.agents.user_agents import file_agent, object_agent
+from goalmeter.agents.user_agents import file_agent, object_makers
 from goalmeter.agents.user_code import misspelled
 from goalmeter.organisms import organism_names
 
@@ -31,15 +31,13 @@ MakeAgent = Callable[[int], Agent]  # from a seed
 MOST_K = 1_000_000  # the number of an action
 
 
-def scripted(make: MakeAgent, about: str) -> AgentFactory:
-    """Return the entry of an agent that is a function of its history and takes no argument."""
+def _of_history(make: MakeAgent, about: str) -> AgentFactory:
     return AgentFactory.without_argument(about, {Ability.HISTORY: make})
 
 
 def _constant(name: str, argument: str | None) -> NamedAgent:
     if argument is None:
-        makers = {Ability.HISTORY: lambda seed: ConstantAgent()}
-        return NamedAgent(name, _CONSTANT, makers)
+        return NamedAgent(name, _CONSTANT, {Ability.HISTORY: lambda seed: ConstantAgent()})
     if not re.fullmatch(r"\d+", argument):
         raise InvalidParameterError(
             f"there is no agent '{name}({argument})': in constant(K), K is a whole number, 0 or "
@@ -67,22 +65,22 @@ def _recurrent_dqn(seed: int) -> Agent:
 
 
 _CONSTANT = "always action 0; constant(K) for action K"
-HISTORY_AGENTS: dict[str, AgentFactory] = {
-    "random": scripted(RandomAgent, "every action equally likely"),
+HISTORY_AGENTS = {
+    "random": _of_history(RandomAgent, "every action equally likely"),
     "constant": AgentFactory(_CONSTANT, frozenset({Ability.HISTORY}), _constant, argument="K"),
-    "naive": scripted(NaiveLearner, "what paid best at once, as published; 15% at random"),
-    "naive-true-average": scripted(
-        lambda seed: NaiveLearner(seed, true_average=True), "naive with the average of the text"
+    "naive": _of_history(NaiveLearner, "what paid best at once, as published; 15% at random"),
+    "naive-true-average": _of_history(
+        partial(NaiveLearner, true_average=True), "naive with the average of the text"
     ),
-    "q-learner": scripted(QLearner, "tabular Q-learning over observations"),
-    "a2c": scripted(_stable_baselines("a2c"), "A2C of Stable-Baselines3"),
-    "dqn": scripted(_stable_baselines("dqn"), "DQN of Stable-Baselines3"),
-    "ppo": scripted(_stable_baselines("ppo"), "PPO of Stable-Baselines3"),
-    "ppo-as-published": scripted(
+    "q-learner": _of_history(QLearner, "tabular Q-learning over observations"),
+    "a2c": _of_history(_stable_baselines("a2c"), "A2C of Stable-Baselines3"),
+    "dqn": _of_history(_stable_baselines("dqn"), "DQN of Stable-Baselines3"),
+    "ppo": _of_history(_stable_baselines("ppo"), "PPO of Stable-Baselines3"),
+    "ppo-as-published": _of_history(
         _stable_baselines("ppo", as_published=True),
         "PPO with the authors' wrong log-probabilities",
     ),
-    "recurrent-dqn": scripted(_recurrent_dqn, "DQN with a recurrent network"),
+    "recurrent-dqn": _of_history(_recurrent_dqn, "DQN with a recurrent network"),
 }
 
 # Names:
@@ -98,8 +96,6 @@ HISTORY_AGENTS: dict[str, AgentFactory] = {
 # Other packages add names by entry points (`_plugins`), a program by `register`. A name that two
 # kinds have, such as `random`, is one agent with the abilities of both.
 
-# Kinds of agents whose names are listed; a later one adds its abilities to an earlier one's names.
-TABLES: list[dict[str, AgentFactory]] = [NAVIGATORS, HISTORY_AGENTS]
 _REGISTERED: dict[str, AgentFactory] = {}
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -107,15 +103,8 @@ _PLAIN_NAME = re.compile(r"[a-z][a-z0-9-]*")
 def agent(name: str) -> NamedAgent:
     """Return the agent that a name stands for, with what can be asked of it.
 
-    Nothing heavy is imported, and no file of agents is run, before one of its abilities is used.
-
-    Args:
-        name: in the grammar above; `goalmeter agents` lists what there is.
-
-    Raises:
-        InvalidParameterError: no agent has that name, or what stands in its brackets is wrong.
-        InvalidFileError: the file of a trained policy is missing or damaged.
-        PluginError: the package that registers the name cannot be loaded.
+    `goalmeter agents` lists what there is. Nothing heavy is imported, and no file of agents is run,
+    before one of its abilities is used.
 
     Example: an agent of two kinds, and the canonical spelling of a name.
         >>> [str(ability) for ability in agent("random").abilities]
@@ -129,26 +118,14 @@ def agent(name: str) -> NamedAgent:
 
 
 def history_agent(name: str, seed: int = 0) -> Agent:
-    """Return the agent of a name as a function of its history, whose draws come from the seed.
-
-    Example: the reality check of the naive learner.
-        >>> history_agent("rc(naive)", seed=3)
-        RealityCheck(NaiveLearner(seed=3, exploration=0.15, true_average=False))
-    """
+    """Return the agent of a name as a function of its history, whose draws come from the seed."""
     return agent(name).at_histories(seed, asker="self-reflection")
 
 
 def register(name: str, thing: AgentFactory | object, about: str = "") -> None:
     """Give an agent a name in this process; a package does it by an entry point instead.
 
-    Args:
-        name: small letters, digits and hyphens.
-        thing: an `AgentFactory`; or a function, an object or a class as in a file of agents.
-        about: what it is, in a line.
-
-    Raises:
-        InvalidParameterError: the name is taken, is not spelled like a name, or the object is no
-            agent.
+    It is an `AgentFactory`; or a function, an object or a class as in a file of agents.
     """
     if not _PLAIN_NAME.fullmatch(name):
         raise InvalidParameterError(
@@ -161,11 +138,10 @@ def register(name: str, thing: AgentFactory | object, about: str = "") -> None:
 
 def factories() -> dict[str, tuple[AgentFactory, ...]]:
     """Return the factories of each name that goalmeter knows, or that was registered."""
-    by_name: dict[str, tuple[AgentFactory, ...]] = {}
-    for table in (*TABLES, _REGISTERED):
-        for name, factory in table.items():
-            by_name[name] = (*by_name.get(name, ()), factory)
-    return by_name
+    # A later table adds its abilities to an earlier one's names.
+    tables = (NAVIGATORS, HISTORY_AGENTS, _REGISTERED)
+    names = dict.fromkeys(name for table in tables for name in table)
+    return {name: tuple(table[name] for table in tables if name in table) for name in names}
 
 
 def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> AgentFactory:
@@ -174,8 +150,7 @@ def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> Agen
         return thing
     document = (getattr(thing, "__doc__", None) or "").strip().partition("\n")[0]
     about = about or document or "an agent without a description"
-    named = object_agent(thing, name, about)
-    return AgentFactory.without_argument(about, named.makers)
+    return AgentFactory.without_argument(about, object_makers(thing, name))
 
 
 def plugin_factory(name: str) -> AgentFactory:
@@ -192,8 +167,7 @@ def plugin_factory(name: str) -> AgentFactory:
 def listed_names(ability: Ability | None = None) -> Sequence[str]:
     """Return names in the spelling in which they can be used.
 
-    Args:
-        ability: what can be asked of them; None for all, without importing another package.
+    Those of an ability, or all; for all no other package is imported.
     """
     names = [
         made[0].spelled(name)

@@ -21,21 +21,13 @@ _SPELLED = re.compile(r"(.+\.py):(.*)", re.DOTALL)
 
 
 def split_name(spelled: str) -> tuple[str, str] | None:
-    """Return the file and the name in it, or None for a name that is of no file.
-
-    >>> split_name("agents/mine.py:agent")
-    ('agents/mine.py', 'agent')
-    """
+    """Return the file and the name in it, or None for a name that is of no file."""
     parts = _SPELLED.fullmatch(spelled.strip())
     return (parts[1], parts[2]) if parts else None
 
 
 def canonical(spelled: str) -> str:
-    """Return a name of a file with the file in its one spelling; any other name as it is.
-
-    >>> canonical("./agents/../mine.py:agent"), canonical("naive")
-    ('mine.py:agent', 'naive')
-    """
+    """Return a name of a file with the file in its one spelling; any other name as it is."""
     parts = split_name(spelled)
     return spelled if parts is None else f"{from_here(parts[0])}:{parts[1]}"
 
@@ -48,11 +40,7 @@ def from_here(path: str | Path) -> str:
 
 
 def misspelled(name: str, example: str) -> str:
-    """Return what is wrong with the spelling of a name that is unknown; "" if nothing is seen.
-
-    >>> misspelled("rc(naive", "my_agent.py:agent")
-    'a bracket is missing'
-    """
+    """Return what is wrong with the spelling of a name that is unknown; "" if nothing is seen."""
     if name.count("(") != name.count(")"):
         return "a bracket is missing"
     path, colon, attribute = name.rpartition(":")
@@ -132,11 +120,7 @@ def line_of(cause: BaseException, where: Path) -> str:
 
 
 def files_of(path: str) -> list[str]:
-    """Return a user's file, which may be missing, and its neighbours that it imports, in turn.
-
-    Nothing is run: they are what the import statements name, so what is imported by other means, or
-    read as data, is not among them. All lie below the folder of the file.
-    """
+    """Return a user's file, which may be missing, and its neighbours that it imports, in turn."""
     folder = Path(path).parent
     files: dict[str, None] = {path: None}
     left = [Path(path)]

@@ -31,48 +31,29 @@ MARGIN = 0.05
 
 @dataclass(frozen=True)
 class FrameComparison(JsonFields):
-    """One metric in a frame against the original, over pairs of grids.
+    """One metric in a frame against the original, over pairs of grids."""
 
-    Attributes:
-        metric: "success", "accuracy" or "spl".
-        base, changed: means over grids of the original and of the frame.
-        difference: changed less base.
-        test: Wilcoxon's, as published.
-        equivalence: test that they are equal to within the margin.
-        test_corrected, equivalence_corrected: p-values corrected for the number of frames.
-    """
-
-    metric: str
-    base: float
-    changed: float
-    difference: Estimate
-    test: SignedRanks
-    test_corrected: float
-    equivalence: Equivalence
-    equivalence_corrected: float
+    metric: str  # "success", "accuracy" or "spl"
+    base: float  # means over grids of the original and of the frame
+    changed: float  # means over grids of the original and of the frame
+    difference: Estimate  # changed less base
+    test: SignedRanks  # Wilcoxon's, as published
+    test_corrected: float  # p-values corrected for the number of frames
+    equivalence: Equivalence  # test that they are equal to within the margin
+    equivalence_corrected: float  # p-values corrected for the number of frames
 
 
 @dataclass(frozen=True)
 class Frame(JsonFields):
-    """One frame against the original.
+    """One frame against the original."""
 
-    Attributes:
-        transform: name.
-        isometry: whether nothing but labels changes.
-        pairs: number of grids in both.
-        comparisons: one for each metric.
-        agreement: of relabelled answers across frames; None unless an isometry.
-        self_agreement: within each frame.
-        shortfall: self_agreement less agreement.
-    """
-
-    transform: str
-    isometry: bool
-    pairs: int
-    comparisons: tuple[FrameComparison, ...]
-    agreement: Estimate | None
-    self_agreement: Estimate | None
-    shortfall: Estimate | None
+    transform: str  # name
+    isometry: bool  # whether nothing but labels changes
+    pairs: int  # number of grids in both
+    comparisons: tuple[FrameComparison, ...]  # one for each metric
+    agreement: Estimate | None  # of relabelled answers across frames; None unless an isometry
+    self_agreement: Estimate | None  # within each frame
+    shortfall: Estimate | None  # self_agreement less agreement
 
 
 @dataclass(frozen=True)
@@ -161,10 +142,7 @@ def _compared(
 def _agreements(
     seen: Observed, transform: Transform
 ) -> tuple[Estimate, Estimate, Estimate] | tuple[None, None, None]:
-    """Agreement with the original, within each frame, and the difference.
-
-    Each is averaged over states, conditions of a grid and grids.
-    """
+    """Agreement with the original, within each frame, and the difference."""
     if not transform.isometry:
         return None, None, None
     original, changed = _answers(seen, None), _answers(seen, transform.name)
@@ -184,11 +162,7 @@ def _agreements(
 
 
 def _pairs(before: IntArray, after: IntArray) -> tuple[float, float] | None:
-    """Shares of pairs of equal answers across frames and within, averaged over states.
-
-    Counts [states, 5] are of the original and of the same states and actions in the frame. Invalid
-    answers agree with none. None unless a state has two answers in both frames.
-    """
+    """Shares of pairs of equal answers across frames and within, averaged over states."""
     n, m = before.sum(axis=1), after.sum(axis=1)
     twice = (n >= 2) & (m >= 2)
     if not twice.any():

@@ -33,36 +33,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Directedness:
-    """Goal-directedness of an agent in worlds under one condition.
+    """Goal-directedness of an agent in worlds under one condition."""
 
-    Attributes:
-        agent: name.
-        reference: whether it is a baseline agent.
-        condition: as JSON.
-        silent: number of invalid answers, which have no evidence.
-        thing: "key", "neutral" or None: the object in these worlds.
-        goal: towards the goal, whole walks.
-        goal_without: towards the goal until the object is taken; None where there is none.
-        towards_thing: towards the object, until it is taken.
-        difference: `goal_without` less `towards_thing`, nats per walk.
-    """
-
-    agent: str
-    reference: bool
-    condition: str
-    silent: int
-    thing: str | None
-    goal: GoalFit
+    agent: str  # name
+    reference: bool  # whether it is a baseline agent
+    condition: str  # as JSON
+    silent: int  # number of invalid answers, which have no evidence
+    thing: str | None  # "key", "neutral" or None: the object in these worlds
+    goal: GoalFit  # towards the goal, whole walks
     goal_without: GoalFit | None
-    towards_thing: GoalFit | None
-    difference: Estimate | None
+    towards_thing: GoalFit | None  # towards the object, until it is taken
+    difference: Estimate | None  # `goal_without` less `towards_thing`, nats per walk
 
     @property
     def larger(self) -> str | None:
-        """Which explains more of the decisions until the object is taken; None if inconclusive.
-
-        The intervals of the difference and of the larger one must exclude 0.
-        """
+        """Which explains more of the decisions until the object is taken; None if inconclusive."""
         low, high = (self.difference and self.difference.interval) or (0.0, 0.0)
         if low <= 0 <= high:
             return None
@@ -82,10 +67,7 @@ class Directedness:
 def directedness(
     results: Sequence[Navigation], *, progress: Callable[[str], None] | None = None
 ) -> list[Directedness]:
-    """Measure every agent under every condition, in grids as they were generated.
-
-    Agents in the same worlds share the planning.
-    """
+    """Measure every agent under every condition, in grids as they were generated."""
     if progress is not None:
         progress("goal-directedness")
     seen = [

@@ -100,11 +100,7 @@ class Navigation:
         return tuple(directedness([self, *self.references]))
 
     def to_json(self, *, directed: bool = False) -> dict[str, Any]:
-        """Return all measures as JSON values, as the command prints them with --json.
-
-        Args:
-            directed: whether to include the goal-directedness of the walks, under "meg".
-        """
+        """Return all measures as JSON values, as the command prints them with --json."""
         out = self._measures()
         out["references"] = {agent.agent: agent._measures() for agent in self.references}
         if self.folder is not None:
@@ -129,14 +125,7 @@ class Navigation:
         return out
 
     def records(self, *, references: bool = False) -> list[dict[str, Any]]:
-        """Return a record for each size, complexity, frame and condition, with every measure.
-
-        A measure has the further entries NAME_low and NAME_high, the ends of its interval, and
-        NAME_n, the number of observations.
-
-        Args:
-            references: whether to add those of the baseline agents.
-        """
+        """Return a record for each size, complexity, frame and condition, with every measure."""
         agents = (self, *(self.references if references else ()))
         return [
             {"agent": result.agent, "suite": result.plan.suite.name} | _record(row)

@@ -83,17 +83,10 @@ GROWS = ("sizes", "complexities", "grids", "trajectories", "objects", "prompts")
 
 @dataclass(frozen=True)
 class WalkPlan:
-    """Walks of an agent.
+    """Walks of an agent."""
 
-    Attributes:
-        agent: name.
-        tasks: worlds, with the number of walks through each.
-        asking: settings of the queries to a language model, whose prompts and history are
-            conditions of the tasks; None for other agents.
-    """
-
-    agent: str
-    tasks: TaskSet
+    agent: str  # name
+    tasks: TaskSet  # worlds, with the number of walks through each
     asking: Asking | None = None
 
     @property
@@ -136,10 +129,7 @@ def plan_of(
     asking: Asking | None = None,
     **options: Any,
 ) -> WalkPlan:
-    """Plan the walks of an agent in a suite; `options` are fields of `SuiteOptions`.
-
-    Without `held_out`, organisms walk in held-out grids, others in all.
-    """
+    """Plan the walks of an agent in a suite; `options` are fields of `SuiteOptions`."""
     suite = suite_named(name)
     # An organism would otherwise be measured on grids that it was taught.
     if options.get("held_out") is None:
@@ -206,13 +196,7 @@ def forecast(
     price_in: float | None = None,
     price_out: float | None = None,
 ) -> Forecast:
-    """Count the queries and tokens that are left of a language model's plan.
-
-    The lower numbers are for walks along the shortest path, the upper ones for walks to their caps.
-    `out` may hold some of the walks, `connections` are concurrent queries. Without the tokens of an
-    answer, the seconds of a query or the prices of a million tokens, in US dollars, output tokens,
-    hours or cost are unknown.
-    """
+    """Count the queries and tokens that are left of a language model's plan."""
     asking = plan.asking
     assert asking is not None
     walks = plan.keys()

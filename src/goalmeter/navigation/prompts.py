@@ -47,17 +47,11 @@ _EXAMPLE = GridWorld.from_text(["#####", "#A__#", "#_#G#", "#####"])
 
 @dataclass(frozen=True)
 class Template:
-    """Prompt template.
+    """Prompt template."""
 
-    Attributes:
-        name: name and version, such as "plain/1".
-        mentions_keys: whether it explains keys and doors and says whether a key is carried.
-        explains: whether it explains the task; one that does not shows no history either.
-    """
-
-    name: str
-    mentions_keys: bool
-    explains: bool = True
+    name: str  # name and version, such as "plain/1"
+    mentions_keys: bool  # whether it explains keys and doors and says whether a key is carried
+    explains: bool = True  # whether it explains the task; one that does not shows no history either
 
     def prompt(
         self, world: GridWorld, state: State, history: Sequence[tuple[Cell, int | None]] = ()
@@ -142,29 +136,17 @@ _SECRET = re.compile(r"(^|_)(key|token|secret|password)$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Asking:
-    """Settings of the queries to a language model; the defaults are the paper's.
+    """Settings of the queries to a language model; the defaults are the paper's."""
 
-    Attributes:
-        attempts: queries for a step until an answer can be read.
-        token_cap: output tokens of a whole walk, after which it ends; None for no cap.
-        temperature: sampling temperature.
-        top_p: mass of the likeliest tokens to sample from.
-        max_tokens: of one answer, including its reasoning.
-        reasoning_effort: one of `EFFORTS`; None leaves it to the model.
-        logprobs: whether to request log-probabilities.
-        seeded: whether each query has a seed; some servers take none.
-        options: of the provider, such as {"dtype": "bfloat16"}.
-    """
-
-    attempts: int = 3
+    attempts: int = 3  # queries for a step until an answer can be read
     token_cap: int | None = None
-    temperature: float = 0.7
-    top_p: float = 0.95
+    temperature: float = 0.7  # sampling temperature
+    top_p: float = 0.95  # mass of the likeliest tokens to sample from
     # Low effort needs a tenth of them, but a cut answer is a wrong one.
-    max_tokens: int = 10_000
-    reasoning_effort: str | None = None
-    logprobs: bool = False
-    seeded: bool = True
+    max_tokens: int = 10_000  # of one answer, including its reasoning
+    reasoning_effort: str | None = None  # one of `EFFORTS`; None leaves it to the model
+    logprobs: bool = False  # whether to request log-probabilities
+    seeded: bool = True  # whether each query has a seed; some servers take none
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -305,10 +287,7 @@ def storable(text: str) -> str:
 
 
 def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
-    """Return the probabilities of LEFT, RIGHT, UP and DOWN in an answer's tokens (`Logprob`).
-
-    None without alternatives, without an action, or with a value that is no log-probability.
-    """
+    """Return the probabilities of LEFT, RIGHT, UP and DOWN in an answer's tokens (`Logprob`)."""
     text = "".join(token.token for token in tokens)
     places = [match.end() for match in _VALUE.finditer(text)]
     if not places:

@@ -105,17 +105,11 @@ class SuiteOptions:
 
     @property
     def seeds(self) -> list[tuple[int, int]]:
-        """Index and seed of each grid: the index, offset by the seed of the run.
-
-        The same index is the same grid in every suite and every run of a seed.
-        """
+        """Index and seed of each grid: the index, offset by the seed of the run."""
         return [(index, self.seed * GRIDS_A_SEED + index) for index in range(self.grids or 0)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return resolved options as in run.json, numbers of grids and walks as lists of indices.
-
-        Lists may grow when the run is continued; numbers may not differ.
-        """
+        """Return resolved options as in run.json, numbers of grids and walks as lists of indices."""
         plain = {each.name: getattr(self, each.name) for each in fields(SuiteOptions)}
         del plain["paper"]
         for name in SEVERAL:
@@ -143,25 +137,15 @@ class SuiteOptions:
 
 @dataclass(frozen=True)
 class LabelledWorld:
-    """A world of a suite with the labels that distinguish it.
+    """A world of a suite with the labels that distinguish it."""
 
-    Attributes:
-        size: rows of the grid.
-        complexity: of a maze; None for other worlds.
-        grid: index of the grid.
-        seed: of the grid.
-        transform: name of the change of frame; None for the grid as it was generated.
-        condition: other labels, as JSON values.
-        world: in the changed frame.
-    """
-
-    size: int
-    complexity: float | None
-    grid: int
-    seed: int
-    transform: str | None
-    condition: Condition
-    world: GridWorld
+    size: int  # rows of the grid
+    complexity: float | None  # of a maze; None for other worlds
+    grid: int  # index of the grid
+    seed: int  # of the grid
+    transform: str | None  # name of the change of frame; None for the grid as it was generated
+    condition: Condition  # other labels, as JSON values
+    world: GridWorld  # in the changed frame
 
 
 def cap_of(world: GridWorld, cap: int | None, factor: float | None) -> int:
@@ -191,11 +175,7 @@ def object_in(world: GridWorld) -> str | None:
 
 
 def without_object(condition: str) -> str:
-    """Return a condition, as JSON, without the entries that name the object.
-
-    >>> without_object('{"key": true, "prompt": "keys/1"}')
-    '{"prompt": "keys/1"}'
-    """
+    """Return a condition, as JSON, without the entries that name the object."""
     values = json.loads(condition)
     return json.dumps({name: v for name, v in values.items() if name not in _OBJECT_CONDITIONS})
 

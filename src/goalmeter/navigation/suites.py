@@ -42,11 +42,7 @@ def drawn_grids(
     options: SuiteOptions,
     frames: Sequence[Callable[[GridWorld], GridWorld]] = (),
 ) -> Iterator[tuple[int, int, GridWorld]]:
-    """Yield index, seed and world of each grid; with `options.held_out` the next held-out ones.
-
-    These are the grids of the following seeds whose content no recipe of an organism teaches, in
-    any frame: one that is no isometry has another content.
-    """
+    """Yield index, seed and world of each grid; with `options.held_out` the next held-out ones."""
     seeds = options.seeds
     if not options.held_out:
         yield from ((index, seed, world_of(seed)) for index, seed in seeds)
@@ -138,10 +134,7 @@ def key_worlds(
     with_key: Callable[[int, int], GridWorld],
     without_key: Callable[[int], GridWorld] | None = None,
 ) -> Iterator[LabelledWorld]:
-    """Yield each world with each object, and its control, if any, without one.
-
-    A world with a key has the same label whatever other objects a run has.
-    """
+    """Yield each world with each object, and its control, if any, without one."""
     for size in options.sizes or ():
         for index, seed, world in drawn_grids(partial(with_key, size), options):
             labelled: list[tuple[GridWorld, Condition]] = []

@@ -151,10 +151,7 @@ class Trajectory(Task):
 
     @classmethod
     def from_json(cls, value: Any) -> Trajectory:
-        """Read a trajectory; raises InvalidTrajectoryError if a value by itself is invalid.
-
-        Whether the steps follow from each other is validated when they are measured.
-        """
+        """Read a trajectory; raises InvalidTrajectoryError if a value by itself is invalid."""
         entry = _checked(value, "a trajectory", _OF_TRAJECTORY)
         if len(entry["steps"]) > entry["cap"]:
             raise InvalidTrajectoryError(

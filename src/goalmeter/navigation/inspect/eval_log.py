@@ -31,13 +31,7 @@ _SAMPLING = ("temperature", "top_p", "max_tokens", "reasoning_effort")
 
 
 def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
-    """Return every walk in some of Inspect's logs.
-
-    A walk without a score has no steps, and "error" or "interrupted" as its outcome.
-
-    Args:
-        logs: `.eval` files, or folders that hold them.
-    """
+    """Return every walk in some of Inspect's logs."""
     read = _read_logs(logs)
     models = {log_file.eval.model for log_file in read}
     if len(models) > 1:
@@ -127,11 +121,7 @@ def _trajectory(sample: Any, where: str) -> Trajectory:
 
 
 def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> tuple[dict[str, Trajectory], int]:
-    """Return the walks of a plan that are in some of Inspect's logs, by key.
-
-    Also how many others there were or had failed. Raises InvalidParameterError if the logs are of
-    another model or other settings.
-    """
+    """Return the walks of a plan that are in some of Inspect's logs, by key."""
     read = _read_logs(logs)
     for log in read:
         _check_settings(plan, log)

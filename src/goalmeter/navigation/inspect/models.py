@@ -62,11 +62,7 @@ class EmptyReplyError(Exception):
 
 
 def failure_of(error: BaseException) -> str:
-    """Return the outcome of a walk that an error ended.
-
-    Clients' errors are recognised by class name and status code, as every provider has its own
-    classes.
-    """
+    """Return the outcome of a walk that an error ended."""
     chain = list(_causes(error))
     for cause in chain:
         if isinstance(cause, GivenUpError):
@@ -95,11 +91,7 @@ def _is_unusable_reply(error: BaseException) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the underlying error in one line.
-
-    >>> reason_of(ValueError("[bold]ERROR[/bold]: no key"))
-    'ValueError: ERROR: no key'
-    """
+    """Return the underlying error in one line."""
     chain = list(_causes(error))
     reason = next((e for e in chain if type(e).__name__ not in _PASSED_ON), chain[-1])
     return _MARKUP.sub("", in_a_line(reason))
@@ -143,19 +135,12 @@ _opened: list[Any] = []
 
 @dataclass(frozen=True)
 class Server:
-    """Connection to a model; a run can be resumed with another server of the same model.
+    """Connection to a model; a run can be resumed with another server of the same model."""
 
-    Attributes:
-        base_url: address; None for the provider's environment variable.
-        max_connections: concurrent queries; None leaves it to Inspect, which adapts the number.
-        max_retries: retries of a query that the server failed.
-        timeout: seconds for one answer.
-    """
-
-    base_url: str | None = None
+    base_url: str | None = None  # address; None for the provider's environment variable
     max_connections: int | None = None
-    max_retries: int = 5
-    timeout: int = 600
+    max_retries: int = 5  # retries of a query that the server failed
+    timeout: int = 600  # seconds for one answer
 
 
 def opened(name: str, asking: Asking, server: Server) -> Any:
@@ -181,12 +166,7 @@ def opened(name: str, asking: Asking, server: Server) -> Any:
 
 
 def fit(model: Any) -> Any:
-    """Make a model's provider raise `EmptyReplyError` and count tokens without a download.
-
-    Inspect passes on a reply without content as an empty answer, which would count as the model's;
-    here it is a failure of the server, retried like the others. Where a reply reports no usage,
-    Inspect would download an encoding to count tokens; here words are counted.
-    """
+    """Make a model's provider raise `EmptyReplyError` and count tokens without a download."""
     from inspect_ai.model import ModelAPI
 
     api = model.api

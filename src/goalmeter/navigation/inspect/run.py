@@ -45,14 +45,7 @@ NOTHING: Mapping[str, Any] = {"input_tokens": 0, "output_tokens": 0, "tokens": 0
 
 
 class Keeper:
-    """Store each walk in a run as it ends, and stop when the server fails or the budget is reached.
-
-    Attributes:
-        heard: names of the walks that have ended in this round.
-        why: the last error of the server.
-        reached: whether a limit of the budget ended a walk.
-        broken: the error that ends the run, which Inspect would take for the end of a walk.
-    """
+    """Store each walk in a run as it ends, and stop when the server fails or the budget is reached."""
 
     def __init__(self, results: Results[Trajectory]) -> None:
         self.why = "no reason known"
@@ -116,17 +109,7 @@ class Keeper:
 
 
 def ask(model: Any, suite: str, folder: str | Path, **options: Any) -> list[Trajectory]:
-    """Return every walk of a model through a suite, whatever its outcome.
-
-    Called again with the same arguments and folder it resumes the run: walks that ended are kept,
-    those that the server failed are repeated.
-
-    Args:
-        model: name as Inspect spells it, such as "vllm/openai/gpt-oss-20b", or a model of Inspect.
-        suite: name.
-        folder: run directory.
-        options: fields of `NavigationOptions`.
-    """
+    """Return every walk of a model through a suite, whatever its outcome."""
     chosen = NavigationOptions(**({"asking": Asking()} | options), out=folder)
     plan = chosen.plan(model_agent(str(model)).name, suite)
     walked = ask_all(plan, chosen, model=None if isinstance(model, str) else model)
@@ -140,11 +123,7 @@ def ask_all(
     imported: Mapping[str, Trajectory] | None = None,
     model: Any = None,
 ) -> Walked:
-    """Return every walk of a plan for a language model; see `ask`.
-
-    `imported` are walks from logs by their keys, which are stored first. `model` is a model of
-    Inspect to query instead of the one that the plan names.
-    """
+    """Return every walk of a plan for a language model; see `ask`."""
     assert plan.asking is not None
     wanted, out, server = plan.keys(), options.out, options.server
     tell = options.progress or (lambda line: None)

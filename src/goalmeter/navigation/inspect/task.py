@@ -70,16 +70,7 @@ Ask = Callable[[str, int | None], Awaitable[ModelOutput]]
 def walker(
     attempts: int = 3, token_cap: int | None = None, seed: int | None = 0, once: bool | None = None
 ) -> Solver:
-    """Walk through the task of a sample.
-
-    An error is the outcome of the walk and is raised for Inspect, so the sample can be repeated.
-
-    Args:
-        attempts: queries for a step until an answer can be read.
-        token_cap: output tokens of a whole walk, after which it ends; None for no cap.
-        seed: of the run, from which each query's seed is made; None sends no seeds.
-        once: whether each prompt is queried once; None for at temperature 0.
-    """
+    """Walk through the task of a sample."""
     answered: dict[str, ModelOutput] = {}
     locks: dict[str, anyio.Lock] = {}
 
@@ -203,10 +194,7 @@ _MEASURES = {name: [mean(), stderr(cluster="grid")] for name in ("success", "acc
 
 @scorer(metrics=_MEASURES)
 def walked(out: str | None = None) -> Scorer:
-    """Score success, accuracy and invalid answers (NaN without steps), with the trajectory.
-
-    Each trajectory is appended as a line of JSON to the file `out`, if any.
-    """
+    """Score success, accuracy and invalid answers (NaN without steps), with the trajectory."""
     if out is not None and not Path(out).parent.is_dir():
         raise InvalidParameterError(f"out is {out!r}, but {Path(out).parent} is no folder; make it")
 
@@ -251,16 +239,7 @@ def navigation(
     out: str | None = None,
     **options: Any,
 ) -> Task:
-    """Return a suite as a task.
-
-    Args:
-        name: of the suite.
-        prompt: template, or several, each of which is a condition; None for the suite's own.
-        history: number of past steps that the prompt shows.
-        once: whether each prompt is queried once; None for at temperature 0.
-        out: file to which every trajectory is appended as it ends.
-        options: fields of `SuiteOptions`, and `attempts`, `token_cap` and `seeded` of `Asking`.
-    """
+    """Return a suite as a task."""
     record = suite_named(name)
     asking = Asking(**{each: options.pop(each) for each in _ASKING if each in options})
     set_in = conditions(_listed(prompt or default_prompts(record)), history)
@@ -277,11 +256,7 @@ def task_of(
     once: bool | None = None,
     out: str | None = None,
 ) -> Task:
-    """Return the walks of a suite as a task.
-
-    `only` are names of walks in the order in which they begin, None for all. In the metadata of a
-    sample, "grid" is the cluster of standard errors.
-    """
+    """Return the walks of a suite as a task."""
     walks = {walk.name: walk for walk in made.walks()}
     listed = []
     for key in walks if only is None else only:
