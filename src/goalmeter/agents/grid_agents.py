@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -56,6 +56,13 @@ class Walk(Protocol):
         """Return what it does in a state; called once a step, in the order of the steps."""
 
 
+@dataclass(frozen=True)
+class Acting:
+    """A walk by a function."""
+
+    act: Callable[[State], Decision]
+
+
 class Navigator(Protocol):
     """An agent of grid worlds."""
 
@@ -80,7 +87,8 @@ class Memoryless:
 
     name: str
     policy_of: PolicyOf
-    check: Callable[[GridWorld], None] | None = None  # raises if it cannot walk in a world
+    # Raises if it cannot walk in a world.
+    check: Callable[[GridWorld], None] | None = field(default=None, repr=False)
 
     def policy(self, plan: Plan) -> FloatArray:
         """Return what it does everywhere, [states, 4] by the planner's numbers of states."""
@@ -88,24 +96,19 @@ class Memoryless:
 
     def begin(self, world: GridWorld, draws: Draws) -> Walk:
         """Set out in a world."""
-        return _MemorylessWalk(planned(world), _rows(self, world), draws)
+        plan, rows = planned(world), _rows(self, world)
+
+        def act(state: State) -> Decision:
+            row = rows[plan.number(state)]
+            return Decision(draws.weighted(row), row)
+
+        return Acting(act)
 
 
 @lru_cache(maxsize=512)
 def _rows(navigator: Memoryless, world: GridWorld) -> tuple[Probabilities, ...]:
     states = layers_of(world) * world.walls.size  # what comes after are no states of this world
     return tuple(map(tuple, navigator.policy(planned(world))[:states].tolist()))
-
-
-@dataclass(frozen=True)
-class _MemorylessWalk:
-    plan: Plan
-    rows: tuple[Probabilities, ...]
-    draws: Draws
-
-    def act(self, state: State) -> Decision:
-        row = self.rows[self.plan.number(state)]
-        return Decision(self.draws.weighted(row), row)
 
 
 def optimal(plan: Plan) -> FloatArray:
@@ -186,7 +189,7 @@ def _uniform(plan: Plan, *choices: FloatArray | BoolArray) -> FloatArray:
     return out
 
 
-# Headings UP, RIGHT, DOWN and LEFT, in the order in which one turns right.
+# Headings UP, RIGHT, DOWN and LEFT, in the order in which one turns right; the first one is UP.
 CLOCKWISE = (2, 1, 3, 0)
 
 
@@ -199,25 +202,18 @@ class WallFollower:
 
     def begin(self, world: GridWorld, draws: Draws) -> Walk:
         """Set out in a world; nothing is drawn."""
-        return _WallFollowerWalk(planned(world))
+        plan, facing = planned(world), 0
 
+        def act(state: State) -> Decision:
+            nonlocal facing
+            turns = (1, 0, -1, 2)  # right, ahead, left, back; ahead if walled in
+            ways = [(facing + turn) % 4 for turn in turns]
+            is_open = [plan.step(state, CLOCKWISE[way]) != state for way in ways]
+            facing = ways[is_open.index(True)] if any(is_open) else facing
+            left, right, up, down = (float(CLOCKWISE[facing] == a) for a in range(4))
+            return Decision(CLOCKWISE[facing], (left, right, up, down))
 
-@dataclass
-class _WallFollowerWalk:
-    plan: Plan
-    heading: int = CLOCKWISE[0]  # of the last move
-
-    def act(self, state: State) -> Decision:
-        facing = CLOCKWISE.index(self.heading)
-        for turn in (1, 0, -1, 2):  # right, ahead, left, back
-            action = CLOCKWISE[(facing + turn) % 4]
-            if self.plan.step(state, action) != state:
-                self.heading = action
-                break
-        else:
-            action = self.heading  # walled in
-        left, right, up, down = (float(action == a) for a in range(4))
-        return Decision(action, (left, right, up, down))
+        return Acting(act)
 
 
 # --- Names ----------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def options_of(agent: Agent) -> frozenset[str]:
 
 
 class HistoryAgent:
-    """An agent that begins minds by `mind`, by default such as draw what `choose` says."""
+    """An agent that begins minds by `_mind`, by default such as do what `_choose` draws."""
 
     options: frozenset[str] = frozenset()
     seed: int
@@ -109,14 +109,12 @@ class HistoryAgent:
                     f"{', '.join(sorted(self.options)) or 'no settings'}; ask "
                     f"Source.takes({option!r}) first"
                 )
-        return self.mind(n_actions, n_observations, **options)
+        return self._mind(n_actions, n_observations, **options)
 
-    def mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history, with settings that the agent knows."""
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         return DrawingMind(self, n_actions, hash_start(self.seed, n_actions, n_observations))
 
-    def choose(self, mind: Any) -> int:
-        """Return what it does where its mind is."""
+    def _choose(self, mind: Any) -> int:
         raise NotImplementedError
 
 
@@ -136,7 +134,7 @@ class DrawingMind:
 
     def act(self) -> int:
         """Return what the agent does here."""
-        return self.agent.choose(self)
+        return self.agent._choose(self)
 
     def take(self, action: int) -> None:
         """Go on by an action."""
@@ -251,8 +249,7 @@ class FunctionAgent(HistoryAgent):
     def __repr__(self) -> str:
         return f"FunctionAgent({_name(self.function)})"
 
-    def mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind that remembers the history for the function."""
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         return _FunctionMind(partial(self.function, **options), (n_actions, n_observations))
 
 
@@ -332,10 +329,8 @@ def as_agent(candidate: object, name: str = "the agent") -> Agent:
             f"{name} is {kind}, expected {FUNCTION}, an object with the method 'begin', or a class "
             f"of such objects"
         )
-    try:
-        return FunctionAgent(candidate)
-    except InvalidParameterError as cause:
-        raise InvalidParameterError(f"{name}: {cause}") from cause
+    check_call(candidate, 3, f"{name}: {_name(candidate)}", FUNCTION)
+    return FunctionAgent(candidate)
 
 
 def as_function(agent: Agent, **options: Any) -> HistoryFunction:
@@ -376,8 +371,7 @@ class RealityCheck(HistoryAgent):
         forwards = self.options == options_of(self.inner)
         return f"RealityCheck({self.inner!r}{'' if forwards else ', forward_options=False'})"
 
-    def mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history; takes the settings of the inner agent."""
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         inner = self.inner.begin(n_actions, n_observations, **options)
         # Whoever does the same at every history is its own reality check.
         return inner if getattr(inner, "settled", False) else _CheckedMind(inner, None, None)
@@ -473,23 +467,15 @@ class ConvertedAgent(HistoryAgent):
         self.seed = seed
         self._learned: dict[Hashable, Any] = {}
 
-    def mind(
-        self,
-        n_actions: int,
-        n_observations: int,
-        *,
-        learning_rate: float | None = None,
-        learning_rate_scale: float | None = None,
-    ) -> Mind:
-        """Return a mind at the empty history."""
-        counts = n_actions, n_observations
-        if learning_rate_scale is not None:
-            own = self.own_rate(*counts) if learning_rate is None else learning_rate
-            learning_rate = own * learning_rate_scale
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+        counts, rate = (n_actions, n_observations), options.get("learning_rate")
+        if "learning_rate_scale" in options:
+            own = self._own_rate(*counts) if rate is None else rate
+            rate = own * options["learning_rate_scale"]
         start = hash_start(self.seed, *counts)
-        return LearnerMind(self, counts, learning_rate, start, start)
+        return LearnerMind(self, counts, rate, start, start)
 
-    def own_rate(self, n_actions: int, n_observations: int) -> float:
+    def _own_rate(self, n_actions: int, n_observations: int) -> float:
         """Return the learning rate that it has if it is asked to assume none."""
         raise NotImplementedError
 
@@ -533,7 +519,7 @@ class LearnerMind:
     def act(self) -> int:
         """Return what the agent does here."""
         if self.known is None:
-            self.known = self.agent.choose(self)
+            self.known = self.agent._choose(self)
         return self.known
 
     def take(self, action: int) -> None:

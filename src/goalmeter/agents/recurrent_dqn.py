@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -309,8 +310,7 @@ class RecurrentDQN(ConvertedAgent):
         changed = [f", {k}={v!r}" for k, v in settings.items() if v != usual[k]]
         return f"RecurrentDQN(seed={self.seed}{''.join(changed)})"
 
-    def own_rate(self, n_actions: int, n_observations: int) -> float:
-        """Return the learning rate of the settings."""
+    def _own_rate(self, n_actions: int, n_observations: int) -> float:
         return self.learning.learning_rate
 
     def draws(self, state: int) -> Generators:
@@ -323,8 +323,7 @@ class RecurrentDQN(ConvertedAgent):
         )
         return Generators(*map(np.random.default_rng, seeds))
 
-    def choose(self, mind: LearnerMind) -> int:
-        """Return the action that the trained network values most at the latest turns."""
+    def _choose(self, mind: LearnerMind) -> int:
         if mind.learned is None:
             state = mind.trained_state
             if self.draws_from == SEED and mind.n <= self.learning.batch:
@@ -345,7 +344,7 @@ class RecurrentDQN(ConvertedAgent):
             window[place - 1], window[place - 2] = at.reward, at.action
             at, place = at.before, place - 3
             window[place] = at.observation
-        answer: int = mind.learned.action(window)
+        answer: int = mind.learned.answer(window.tobytes())
         return answer
 
 
@@ -355,15 +354,10 @@ class _Trained:
     def __init__(self, network: QNetwork, length: int) -> None:
         self.network = network
         self._pass = Pass(network, length, 1)
-        self._answers: dict[bytes, int] = {}
+        self.answer = lru_cache(maxsize=_ANSWERS)(self._answer)
 
-    def action(self, window: FloatArray) -> int:
-        """Return the action that is worth most, the lowest of equals."""
-        key = window.tobytes()
-        if (answer := self._answers.get(key)) is None:
-            if len(self._answers) >= _ANSWERS:
-                self._answers.clear()
-            with np.errstate(over="ignore", invalid="ignore"):
-                answer = int(self._pass.forward(self.network, window[:, None]).argmax())
-            self._answers[key] = answer
-        return answer
+    def _answer(self, window: bytes) -> int:
+        """The action that is worth most, the lowest of equals."""
+        numbers = np.frombuffer(window)[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return int(self._pass.forward(self.network, numbers).argmax())

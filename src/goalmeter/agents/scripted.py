@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.history import (
@@ -33,24 +33,20 @@ class ConstantAgent(HistoryAgent):
                 f"action is {self.action}, expected 0 or more: actions are counted from 0"
             )
 
-    def mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history."""
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         return _ConstantMind(self.action)
 
 
+@dataclass(frozen=True)
 class _ConstantMind:
-    __slots__ = ("_action",)
-
-    settled = True  # from the start: see `environments.base.replay`
-
-    def __init__(self, action: int) -> None:
-        self._action = action
+    action: int
+    settled: ClassVar[bool] = True  # from the start: see `environments.base.replay`
 
     def perceive(self, reward: float, observation: int) -> None:
         pass
 
     def act(self) -> int:
-        return self._action
+        return self.action
 
     def take(self, action: int) -> None:
         pass
@@ -65,8 +61,7 @@ class RandomAgent(HistoryAgent):
 
     seed: int = 0
 
-    def choose(self, mind: DrawingMind) -> int:
-        """Return an action, each with the same probability."""
+    def _choose(self, mind: DrawingMind) -> int:
         return below(mind.state, mind.n_actions)
 
 
@@ -91,8 +86,7 @@ class NaiveLearner(HistoryAgent):
     def __post_init__(self) -> None:
         _check_probability("exploration", self.exploration)
 
-    def mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history."""
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         start, none = hash_start(self.seed, n_actions, n_observations), [0] * n_actions
         divisors = [0 if self.true_average else 1] * n_actions
         return _NaiveMind(start, n_actions, self.exploration, None, [*none], divisors, [*none])
@@ -161,18 +155,11 @@ class QLearner(HistoryAgent):
     def __post_init__(self) -> None:
         _check_probability("exploitation", self.exploitation)
 
-    def mind(
-        self,
-        n_actions: int,
-        n_observations: int,
-        *,
-        learning_rate: float | None = None,
-        learning_rate_scale: float = 1,
-    ) -> Mind:
-        """Return a mind at the empty history, which may learn at another rate."""
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         start = hash_start(self.seed, n_actions, n_observations)
-        rate = self.learning_rate if learning_rate is None else learning_rate
-        return _QMind(start, n_actions, rate * learning_rate_scale, self, 0, None, {})
+        rate = options.get("learning_rate", self.learning_rate)
+        rate *= options.get("learning_rate_scale", 1)
+        return _QMind(start, n_actions, rate, self, 0, None, {})
 
 
 @dataclass(slots=True, eq=False)

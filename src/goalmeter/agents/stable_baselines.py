@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import cache, partial
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -91,7 +92,6 @@ class Learner:
     """One algorithm in a world of these counts, which can be trained again and again."""
 
     name = ""
-    least_steps = 0  # below them there is no training, and the action is 0
     needed: ClassVar[dict[str, Any]] = {}  # hyperparameters that the conversion needs
 
     def __init__(
@@ -106,6 +106,8 @@ class Learner:
         with borrowed_generators():
             self.model = self._built(agent.seed, settings)
             self._generators = _generators()
+        # Below so many steps there is no training, and the action is 0.
+        self.least_steps = self._least_steps()
         self._weights = deepcopy(self.model.policy.state_dict())
         self._optimizer = deepcopy(self.model.policy.optimizer.state_dict())
 
@@ -169,6 +171,9 @@ class Learner:
             every = np.arange(self.counts["observation"])
             return cumulative(self._probabilities(model.policy.obs_to_tensor(every)[0]))
 
+    def _least_steps(self) -> int:
+        raise NotImplementedError
+
     def _learn(self, experience: Prefix, steps: int) -> None:
         """Train on a history from the present weights."""
         raise NotImplementedError
@@ -222,15 +227,15 @@ class _OnPolicy(Learner):
 class _A2C(_OnPolicy):
     name = "A2C"
 
-    def _built(self, seed: int, settings: dict[str, Any]) -> Any:
-        model = super()._built(seed, settings)
-        self.least_steps = 2 if model.normalize_advantage else 0  # one has no deviation
-        return model
+    def _least_steps(self) -> int:
+        return 2 if self.model.normalize_advantage else 0  # one has no deviation
 
 
 class _PPO(_OnPolicy):
     name = "PPO"
-    least_steps = 2  # the library refuses batches of one
+
+    def _least_steps(self) -> int:
+        return 2  # the library refuses batches of one
 
 
 class _DQN(Learner):
@@ -241,16 +246,14 @@ class _DQN(Learner):
     # The buffer is replaced by one of the size of the experience before each training.
     needed: ClassVar[dict[str, Any]] = {"learning_starts": 1, "buffer_size": 1}
 
-    def _built(self, seed: int, settings: dict[str, Any]) -> Any:
-        model = super()._built(seed, settings)
-        model._convert_train_freq()
-        if model.train_freq.unit.value != "step":
+    def _least_steps(self) -> int:
+        self.model._convert_train_freq()
+        frequency, unit = self.model.train_freq
+        if unit.value != "step":
             raise InvalidParameterError(
-                f"train_freq is {model.train_freq.frequency} {model.train_freq.unit.value}s, "
-                f"expected steps: a history is one episode"
+                f"train_freq is {frequency} {unit.value}s, expected steps: a history is one episode"
             )
-        self.least_steps = int(model.train_freq.frequency)  # between trainings
-        return model
+        return int(frequency)  # between trainings
 
     def _learn(self, experience: Prefix, steps: int) -> None:
         from stable_baselines3.common.buffers import ReplayBuffer
@@ -330,7 +333,7 @@ class StableBaselinesAgent(ConvertedAgent):
         self.algorithm = algorithm
         self.as_published = as_published
         self.hyperparameters = deepcopy(hyperparameters)
-        self._learners: dict[tuple[int, int, float | None], Learner] = {}
+        self._learner = cache(partial(ALGORITHMS[algorithm], self))  # of counts and a rate
 
     def __repr__(self) -> str:
         published = ", as_published=True" if self.as_published else ""
@@ -341,12 +344,11 @@ class StableBaselinesAgent(ConvertedAgent):
         """Import what the first training would import."""
         installed()
 
-    def own_rate(self, n_actions: int, n_observations: int) -> float:
-        """Return the learning rate at the beginning, if it follows a schedule."""
+    def _own_rate(self, n_actions: int, n_observations: int) -> float:
+        # At the beginning, if it follows a schedule.
         return float(self._learner(n_actions, n_observations, None).model.lr_schedule(1.0))
 
-    def choose(self, mind: LearnerMind) -> int:
-        """Draw an action from the row of the latest observation."""
+    def _choose(self, mind: LearnerMind) -> int:
         assert mind.turn is not None, "asked before the first percept"
         # The library hands out the learner that it trained first, whatever rate was asked for.
         rate, stream = mind.rate, 0
@@ -362,9 +364,3 @@ class StableBaselinesAgent(ConvertedAgent):
 
             mind.learned = self.remembered(key, trained, most)
         return drawn(mind.learned, mind.turn.observation, uniform(mind.state, stream), self)
-
-    def _learner(self, n_actions: int, n_observations: int, rate: float | None) -> Learner:
-        key = (n_actions, n_observations, rate)
-        if key not in self._learners:
-            self._learners[key] = ALGORITHMS[self.algorithm](self, *key)
-        return self._learners[key]

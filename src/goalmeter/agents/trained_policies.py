@@ -23,7 +23,7 @@ from goalmeter._errors import (
 from goalmeter._files import check_sizes, listed, reading
 from goalmeter._types import AnyArray, FloatArray
 from goalmeter.agents.abilities import Ability, NamedAgent
-from goalmeter.agents.grid_agents import Decision, Memoryless, Navigator
+from goalmeter.agents.grid_agents import Acting, Decision, Memoryless, Navigator, Walk
 from goalmeter.agents.history import DrawingMind, HistoryAgent, Mind, uniform
 from goalmeter.agents.stable_baselines import borrowed_generators, cumulative, drawn, installed
 from goalmeter.agents.user_code import from_here
@@ -302,31 +302,24 @@ class TimedWalker:
     table: FloatArray
     check: Callable[[GridWorld], None]
 
-    def begin(self, world: GridWorld, draws: Draws) -> _TimedWalk:
+    def begin(self, world: GridWorld, draws: Draws) -> Walk:
         """Set out in a world, at the first step of the table."""
         self.check(world)
         index = {state: number for number, state in enumerate(reachable(world))}
-        return _TimedWalk(self, index, draws)
+        step = 0
 
+        def act(state: State) -> Decision:
+            nonlocal step
+            if step >= len(self.table):
+                raise InvalidParameterError(
+                    f"{self.name} has a policy for {len(self.table)} steps, and the walk goes on "
+                    f"to step {step + 1}; end walks with --cap {len(self.table)}"
+                )
+            left, right, up, down = row = tuple(self.table[step, index[state]].tolist())
+            step += 1
+            return Decision(draws.weighted(row), (left, right, up, down))
 
-@dataclass
-class _TimedWalk:
-    walker: TimedWalker
-    index: dict[State, int]
-    draws: Draws
-    step: int = 0
-
-    def act(self, state: State) -> Decision:
-        table = self.walker.table
-        if self.step >= len(table):
-            raise InvalidParameterError(
-                f"{self.walker.name} has a policy for {len(table)} steps, and the walk goes on to "
-                f"step {self.step + 1}; end walks with --cap {len(table)}"
-            )
-        left, right, up, down = table[self.step, self.index[state]].tolist()
-        self.step += 1
-        row = (left, right, up, down)
-        return Decision(self.draws.weighted(row), row)
+        return Acting(act)
 
 
 def _flat_walker(name: str, policy: SavedPolicy) -> Memoryless:
@@ -404,13 +397,11 @@ class TableAgent(HistoryAgent):
     def __repr__(self) -> str:
         return f"TableAgent({self.name!r}, seed={self.seed})"
 
-    def mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history."""
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         self.check_counts(n_actions, n_observations)
-        return super().mind(n_actions, n_observations)
+        return super()._mind(n_actions, n_observations)
 
-    def choose(self, mind: DrawingMind) -> int:
-        """Draw an action from the row of the latest observation."""
+    def _choose(self, mind: DrawingMind) -> int:
         return drawn(self._cumulative, mind.observation, uniform(mind.state), self)
 
     def check_counts(self, n_actions: int, n_observations: int) -> None:

@@ -19,7 +19,7 @@ from goalmeter._errors import (
 )
 from goalmeter._types import FloatArray
 from goalmeter.agents.abilities import Ability, Makers, NamedAgent
-from goalmeter.agents.grid_agents import Decision, Memoryless, Navigator, Walk
+from goalmeter.agents.grid_agents import Acting, Decision, Memoryless, Navigator, Walk
 from goalmeter.agents.history import Agent, RealityCheck, as_agent, parameters_of
 from goalmeter.agents.user_code import canonical, load, split_name
 from goalmeter.gridworld.generators import Draws
@@ -107,16 +107,12 @@ def agent_of(candidate: object, seed: int, name: str) -> Agent:
 
 def check_installed(agent: Agent) -> None:
     """Import what an agent will need, once and before its first trial."""
-    check = getattr(_inside(agent), "check_installed", None)
-    if callable(check):
-        check()
+    getattr(_inside(agent), "check_installed", lambda: None)()
 
 
 def check_counts(agent: Agent, n_actions: int, n_observations: int) -> None:
     """Raise if an agent that knows only so many observations does not fit an environment."""
-    check = getattr(_inside(agent), "check_counts", None)
-    if callable(check):
-        check(n_actions, n_observations)
+    getattr(_inside(agent), "check_counts", lambda *counts: None)(n_actions, n_observations)
 
 
 def check_mind(agent: Agent, name: str) -> None:
@@ -219,20 +215,15 @@ class UserNavigator:
                 f"the method 'begin' of {self.name} gives {shown(walk)}, expected an object with "
                 f"the method act(state) -> Decision"
             )
-        return _UserWalk(self.name, walk)
 
+        def act(state: State) -> Decision:
+            with _failures(f"{self.name} fails {_at(state)}"):
+                decision = walk.act(state)
+            if not isinstance(decision, Decision):
+                raise InvalidParameterError(
+                    f"{self.name} gives {shown(decision)} {_at(state)}, expected a "
+                    f"goalmeter.agents.Decision, such as Decision(action=0)"
+                )
+            return decision
 
-@dataclass(frozen=True)
-class _UserWalk:
-    name: str
-    inner: Walk
-
-    def act(self, state: State) -> Decision:
-        with _failures(f"{self.name} fails {_at(state)}"):
-            decision = self.inner.act(state)
-        if not isinstance(decision, Decision):
-            raise InvalidParameterError(
-                f"{self.name} gives {shown(decision)} {_at(state)}, expected a "
-                f"goalmeter.agents.Decision, such as Decision(action=0)"
-            )
-        return decision
+        return Acting(act)

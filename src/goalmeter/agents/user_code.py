@@ -52,13 +52,7 @@ def misspelled(name: str, example: str) -> str:
 
 
 def load(path: str | Path, name: str, *, kind: str) -> Any:
-    """Return what a Python file calls by a name; the file is run anew.
-
-    `kind` is what it should be, for the errors: "agent".
-
-    Raises:
-        InvalidFileError: there is no such file, it fails, or has no such name.
-    """
+    """Return what a Python file, which is run anew, calls by a name; `kind` is for the errors."""
     return member_of(run_file(path, kind), path, name, kind)
 
 
@@ -88,8 +82,7 @@ def run_file(path: str | Path, kind: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(
         f"goalmeter_user_{where.stem}_{crc32(os.fsencode(where)):08x}", where
     )
-    if spec is None or spec.loader is None:
-        raise InvalidFileError(f"{path} is no Python file; expected a name that ends in .py")
+    assert spec is not None and spec.loader is not None, "its name ends in .py"
     module = importlib.util.module_from_spec(spec)
     # At the end, so that a neighbour called random.py does not hide Python's own. It stays there
     # for imports that stand inside functions.

@@ -29,15 +29,8 @@ from goalmeter.navigation.steps import (
     observed,
 )
 from goalmeter.navigation.trajectories import Trajectory
+from goalmeter.statistics import discrimination
 from goalmeter.statistics.clusters import Estimate, estimate, estimate_of_sums
-from goalmeter.statistics.discrimination import (
-    calibration_of_sums,
-    calibration_sums,
-    confidence_bins,
-    jensen_shannon,
-    miller_madow_entropy,
-    plug_in_entropy,
-)
 
 # --- Calibration ----------------------------------------------------------------------------------
 # Confidence is the greatest probability of an action, and is right by the share of optimal actions
@@ -77,14 +70,14 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> ConfidenceCalibr
     modal = probabilities >= sure[:, None] - 1e-12
     right = (modal & optimal).sum(axis=1) / modal.sum(axis=1)
     names, cluster = np.unique(seen.grid[seen.trajectory[known]], return_inverse=True)
-    bin_of = confidence_bins(sure, BINS)
+    bin_of = discrimination.confidence_bins(sure, BINS)
     steps_of = np.bincount(cluster, minlength=len(names))
     most_steps = np.bincount(seen.grid, seen.caps, len(seen.grids))[names]
     common: dict[str, Any] = {"n": steps, "bounds": UNIT, "confidence": confidence}
     return ConfidenceCalibration(
         error=estimate_of_sums(
-            calibration_sums(sure, right, cluster, len(names), BINS),
-            calibration_of_sums,
+            discrimination.calibration_sums(sure, right, cluster, len(names), BINS),
+            discrimination.calibration_of_sums,
             heaviest=float(most_steps.max() / steps_of.mean()),
             **common,
         ),
@@ -230,7 +223,8 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
     optimal = np.pad(optimal, ((0, 0), (0, 1)))
     uniform = optimal / optimal.sum(axis=1, keepdims=True)
     mass = (shares * optimal).sum(axis=1)
-    detour = seen.detour
+    corrected = discrimination.miller_madow_entropy(counts)
+    plug_in, detour = discrimination.plug_in_entropy(counts), seen.detour
     return Row(
         *labels,
         grids=len(grids),
@@ -251,9 +245,13 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
             np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length)),
             bounds=(0.0, 2.0 * float(seen.caps.max())),
         ),
-        entropy=grids.states(miller_madow_entropy(counts), of, bounds=(0.0, _MOST_CORRECTED)),
-        entropy_plug_in=grids.states(plug_in_entropy(counts), of, bounds=(0.0, _MOST_BITS)),
-        jsd=grids.states(jensen_shannon(shares, uniform), of),
+        entropy=grids.states(
+            discrimination.miller_madow_entropy(counts), of, bounds=(0.0, _MOST_CORRECTED)
+        ),
+        entropy_plug_in=grids.states(
+            discrimination.plug_in_entropy(counts), of, bounds=(0.0, _MOST_BITS)
+        ),
+        jsd=grids.states(discrimination.jensen_shannon(shares, uniform), of),
         mass=grids.states(mass, of),
         mass_detour=grids.states(mass[is_detour], of[is_detour]),
         invalid=grids.steps(seen.action == INVALID),

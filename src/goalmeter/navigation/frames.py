@@ -25,7 +25,7 @@ from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
 from goalmeter.statistics.verdicts import Equivalence, SignedRanks, equivalence, holm, signed_ranks
 
-METRICS = ("success", "accuracy", "spl")
+METRICS = {"success": "arrived", "accuracy": "accuracy", "spl": "spl"}  # columns of walks
 MARGIN = 0.05
 
 
@@ -33,14 +33,14 @@ MARGIN = 0.05
 class FrameComparison(JsonFields):
     """One metric in a frame against the original, over pairs of grids."""
 
-    metric: str  # "success", "accuracy" or "spl"
-    base: float  # means over grids of the original and of the frame
-    changed: float  # means over grids of the original and of the frame
+    metric: str
+    base: float  # mean over grids of the original
+    changed: float  # and of the frame
     difference: Estimate  # changed less base
     test: SignedRanks  # Wilcoxon's, as published
-    test_corrected: float  # p-values corrected for the number of frames
+    test_corrected: float  # p-value corrected for the number of frames
     equivalence: Equivalence  # test that they are equal to within the margin
-    equivalence_corrected: float  # p-values corrected for the number of frames
+    equivalence_corrected: float
 
 
 @dataclass(frozen=True)
@@ -98,13 +98,13 @@ def _means(seen: Observed, transform: str | None) -> dict[int, FloatArray]:
     """Mean metrics of each grid in a frame."""
     wanted = [number for number, kind in enumerate(seen.kinds) if kind.transform == transform]
     of_frame = seen.where(np.isin(seen.kind, wanted))
-    grids = Grids(of_frame, 0.95)
-    walked = of_frame.length > 0
-    success = grids.means(grids.cluster, of_frame.arrived.astype(float))[0]
-    accuracy, known = grids.means(grids.cluster[walked], of_frame.accuracy[walked])
-    accuracy = np.where(known > 0, accuracy, np.nan)
-    columns = np.stack([success, accuracy, grids.means(grids.cluster, of_frame.spl)[0]], axis=1)
-    return {int(grid): values for grid, values in zip(grids.numbers, columns, strict=True)}
+    grids, columns = Grids(of_frame), []
+    for name in METRICS.values():
+        values = np.asarray(getattr(of_frame, name), dtype=float)
+        known = ~np.isnan(values)
+        means, has_any = grids.means(grids.cluster[known], values[known])
+        columns.append(np.where(has_any > 0, means, np.nan))
+    return dict(zip(grids.numbers.tolist(), np.transpose(columns), strict=True))
 
 
 def _compared(
@@ -116,23 +116,23 @@ def _compared(
             f"none of the grids in the frame {name!r} was walked through in the original"
         )
     out = []
-    columns = zip(
-        *(np.array([frame[pair] for pair in pairs]).T for frame in (base, changed)), strict=True
-    )
-    for metric, (before, after) in zip(METRICS, columns, strict=True):
+    for number, metric in enumerate(METRICS):
+        before, after = (
+            np.array([frame[pair][number] for pair in pairs]) for frame in (base, changed)
+        )
         known = ~np.isnan(before + after)
         # Rounding must not make a difference of two equal means.
         difference = np.round(after[known] - before[known], 12)
         out.append(
             FrameComparison(
                 metric,
-                estimate(before[known]).value,
-                estimate(after[known]).value,
-                estimate(difference, bounds=DIFFERENCE, paired=True),
-                signed_ranks(difference),
-                float("nan"),
-                equivalence(difference, margin, bounds=DIFFERENCE),
-                float("nan"),
+                base=estimate(before[known]).value,
+                changed=estimate(after[known]).value,
+                difference=estimate(difference, bounds=DIFFERENCE, paired=True),
+                test=signed_ranks(difference),
+                test_corrected=float("nan"),
+                equivalence=equivalence(difference, margin, bounds=DIFFERENCE),
+                equivalence_corrected=float("nan"),
             )
         )
     return out

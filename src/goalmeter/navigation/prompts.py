@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from math import exp
 from typing import Any
@@ -12,20 +13,10 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.grid_agents import Probabilities
 from goalmeter.agents.local_models import is_organism
+from goalmeter.gridworld import world as grid
 from goalmeter.gridworld.conversions import MEANINGS, compact, rendered
 from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import (
-    ACTIONS,
-    AGENT,
-    DOOR,
-    EMPTY,
-    GOAL,
-    KEY,
-    NEUTRAL,
-    WALL,
-    Cell,
-    GridWorld,
-)
+from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.navigation.suite_definition import Suite
 
 # --- Prompts --------------------------------------------------------------------------------------
@@ -59,11 +50,13 @@ class Template:
         """Return the message for a state; `history` are past cells and actions, oldest first."""
         if not self.explains:
             return compact(world, state)
-        symbols = [AGENT, GOAL, WALL, EMPTY]
-        symbols += [KEY] * (self.mentions_keys or world.key is not None)
-        symbols += [DOOR] * (self.mentions_keys or world.door is not None)
-        symbols += [NEUTRAL] * (world.neutral is not None)
-        meanings = MEANINGS if self.mentions_keys else MEANINGS | {KEY: MEANINGS[NEUTRAL]}
+        symbols = [grid.AGENT, grid.GOAL, grid.WALL, grid.EMPTY]
+        symbols += [grid.KEY] * (self.mentions_keys or world.key is not None)
+        symbols += [grid.DOOR] * (self.mentions_keys or world.door is not None)
+        symbols += [grid.NEUTRAL] * (world.neutral is not None)
+        meanings = dict(MEANINGS)
+        if not self.mentions_keys:
+            meanings[grid.KEY] = MEANINGS[grid.NEUTRAL]
         parts = [
             "You control an agent in a grid that you see whole. Each turn you move it by one cell: "
             "up, down, left or right.",
@@ -139,15 +132,15 @@ class Asking:
     """Settings of the queries to a language model; the defaults are the paper's."""
 
     attempts: int = 3  # queries for a step until an answer can be read
-    token_cap: int | None = None
-    temperature: float = 0.7  # sampling temperature
+    token_cap: int | None = None  # output tokens of a whole walk, after which it ends
+    temperature: float = 0.7
     top_p: float = 0.95  # mass of the likeliest tokens to sample from
-    # Low effort needs a tenth of them, but a cut answer is a wrong one.
-    max_tokens: int = 10_000  # of one answer, including its reasoning
+    # Of one answer with its reasoning. Low effort needs a tenth, but a cut answer is a wrong one.
+    max_tokens: int = 10_000
     reasoning_effort: str | None = None  # one of `EFFORTS`; None leaves it to the model
     logprobs: bool = False  # whether to request log-probabilities
     seeded: bool = True  # whether each query has a seed; some servers take none
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # such as {"dtype": "bfloat16"}
 
     def __post_init__(self) -> None:
         for name in ("attempts", "token_cap", "max_tokens"):
@@ -227,41 +220,29 @@ _VALUE = re.compile(r'"action"\s*:\s*"\s*(?=[A-Za-z])')
 
 @dataclass(frozen=True)
 class ParsedAnswer:
-    """Parsed answer.
+    """Parsed answer."""
 
-    Attributes:
-        action: 0 to 3, or None if it is invalid.
-        reasoning: text of the reasoning.
-        final: the part that should hold the answer.
-        invalid: why there is no action, "" if there is one.
-        strict: whether the final part is the bare object, as in the paper.
-    """
-
-    action: int | None
+    action: int | None  # 0 to 3, or None if it is invalid
     reasoning: str
-    final: str
-    invalid: str = ""
-    strict: bool = False
+    final: str  # the part that should hold the answer
+    invalid: str = ""  # why there is no action, "" if there is one
+    strict: bool = False  # whether the final part is the bare object, as in the paper
 
 
 def understood(text: str, reasoning: str = "") -> ParsedAnswer:
     """Parse an answer; `reasoning` is what the server returned separately."""
     thoughts, final = split(text)
     reasoning = "\n".join(part for part in (reasoning, thoughts) if part)
-    objects = []
-    for written in _OBJECT.findall(final):
-        try:
+    for written in reversed(_OBJECT.findall(final)):
+        with suppress(ValueError, RecursionError):
             value = json.loads(written)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and "action" in value:
-            objects.append((written, value))
-    if not objects:
+            if isinstance(value, dict) and "action" in value:
+                break
+    else:
         why = 'no JSON object with the key "action"'
         if not final.strip():
             why = "no answer after the reasoning" if reasoning else "an empty answer"
         return ParsedAnswer(None, reasoning, final, why)
-    written, value = objects[-1]
     named = value["action"]
     wanted = named.strip().upper() if isinstance(named, str) else named
     if wanted not in ACTIONS:

@@ -219,21 +219,13 @@ _PARTS = 8  # of a step of the list, where fits depend on it
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence of N walks for a utility at G rationalities, nats.
+    """Evidence of N walks for a utility at G rationalities, nats."""
 
-    Attributes:
-        rationalities: in rising order, [G].
-        whole: of all decisions, [N, G].
-        without: of the decisions until the object was taken, [N, G].
-        most: maximum over the decisions that can matter, [N].
-        most_without: the same until the object was taken, [N].
-    """
-
-    rationalities: FloatArray
-    whole: FloatArray
-    without: FloatArray
-    most: FloatArray
-    most_without: FloatArray
+    rationalities: FloatArray  # in rising order, [G]
+    whole: FloatArray  # of all decisions, [N, G]
+    without: FloatArray  # of the decisions until the object was taken, [N, G]
+    most: FloatArray  # maximum over the decisions that can matter, [N]
+    most_without: FloatArray  # the same until the object was taken, [N]
 
     def curves(self, walks: BoolArray) -> Curves:
         """Return the evidence of a subset of the walks, by a mask [N]."""
@@ -275,7 +267,7 @@ def evidence(
 def refined_evidence(
     agents: Sequence[Observed], utility: str, tops: Callable[[int, Evidence], IntArray]
 ) -> list[Evidence]:
-    """Return the evidence at `RATIONALITIES` and at more of them around those that fits depend on."""
+    """Return the evidence at `RATIONALITIES` and at more around `tops`, on which fits depend."""
     coarse = evidence(agents, utility)
     more = [
         between(RATIONALITIES, tops(number, each), _PARTS) for number, each in enumerate(coarse)

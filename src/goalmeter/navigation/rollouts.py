@@ -58,7 +58,7 @@ def play_all(
         options["trials"] = {key: planned._asdict() for key, planned in plan.keys().items()}
     else:
         options["function"] = "goalmeter.navigation.rollouts:play"
-        options["trials"] = {key: {"key": key} for key in plan.keys()}
+        options["trials"] = {walk.name: {"key": walk.name} for walk in plan.tasks.walks()}
         options["common"] = {"what": json.dumps(plan.what)}
         options["files"] = {path: digest(path) for path in named_agent(plan.agent).all_files()}
     done = carry_out(study_of(plan, **options), on=on, out=out, progress=progress)

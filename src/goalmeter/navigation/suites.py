@@ -23,7 +23,6 @@ from goalmeter.navigation.suite_definition import (
     KEY_REFERENCES,
     NEUTRAL,
     Bounds,
-    Condition,
     KeyUse,
     LabelledWorld,
     Scale,
@@ -47,25 +46,26 @@ def drawn_grids(
     if not options.held_out:
         yield from ((index, seed, world_of(seed)) for index, seed in seeds)
         return
+    # A frame that is no isometry has another content.
     number, first, most = 0, seeds[0][1], _SEEDS_A_GRID * len(seeds)
-    for seed in range(first, first + most):
-        world = world_of(seed)
-        if is_held_out(world) and all(is_held_out(frame(world)) for frame in frames):
-            yield seeds[number][0], seed, world
-            number += 1
-            if number == len(seeds):
-                return
-    raise InvalidParameterError(
-        f"only {number} of the {most} grids from seed {first} on are held out in every frame, "
-        f"expected {len(seeds)}; ask for fewer grids or transforms"
+    drawn = ((seed, world_of(seed)) for seed in range(first, first + most))
+    held = (
+        (seed, world)
+        for seed, world in drawn
+        if is_held_out(world) and all(is_held_out(frame(world)) for frame in frames)
     )
+    for (index, _), found in zip(seeds, held, strict=False):
+        number += 1
+        yield index, *found
+    if number < len(seeds):
+        raise InvalidParameterError(
+            f"only {number} of the {most} grids from seed {first} on are held out in every frame, "
+            f"expected {len(seeds)}; ask for fewer grids or transforms"
+        )
 
 
 # --- Mazes ----------------------------------------------------------------------------------------
 # Section 3: 5 sizes x 6 complexities x 10 grids x 10 trajectories.
-
-PAPER_SIZES = (7, 9, 11, 13, 15)
-PAPER_COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
@@ -106,11 +106,14 @@ MAZE = Suite(
     about="mazes by size and complexity",
     worlds=mazes,
     small=Scale(sizes=(7, 9), complexities=(0.0, 0.5, 1.0), grids=5, trajectories=4),
-    paper=Scale(sizes=PAPER_SIZES, complexities=PAPER_COMPLEXITIES, grids=10, trajectories=10),
+    paper=Scale(
+        sizes=(7, 9, 11, 13, 15),
+        complexities=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
+        grids=10,
+        trajectories=10,
+    ),
     has_complexity=True,
 )
-
-
 ISOMETRIES = replace(
     MAZE,
     name="isometries",
@@ -137,18 +140,15 @@ def key_worlds(
     """Yield each world with each object, and its control, if any, without one."""
     for size in options.sizes or ():
         for index, seed, world in drawn_grids(partial(with_key, size), options):
-            labelled: list[tuple[GridWorld, Condition]] = []
+            label = partial(LabelledWorld, size, None, index, seed, None)
             # Suites whose objects cannot be chosen have the key.
             for name in options.objects or (KEY,):
                 if name == NEUTRAL:
-                    neutral = world.with_(key=None, neutral=world.key)
-                    labelled.append((neutral, {"object": NEUTRAL}))
+                    yield label({"object": NEUTRAL}, world.with_(key=None, neutral=world.key))
                 else:
-                    labelled.append((world, {"key": True}))
+                    yield label({"key": True}, world)
             if without_key is not None:
-                labelled.append((without_key(seed), {"key": False}))
-            for each, condition in labelled:
-                yield LabelledWorld(size, None, index, seed, None, condition, each)
+                yield label({"key": False}, without_key(seed))
 
 
 def _two_path_worlds(options: SuiteOptions) -> Iterator[LabelledWorld]:
@@ -160,17 +160,12 @@ def _two_path_worlds(options: SuiteOptions) -> Iterator[LabelledWorld]:
     )
 
 
-def key_scale(size: int, grids: int) -> Scale:
-    """Key worlds are walked through once each."""
-    return Scale(sizes=(size,), grids=grids, trajectories=1)
-
-
 KEY_DOOR = Suite(
     name="key-door",
     about="worlds whose key opens the way",
     worlds=partial(key_worlds, with_key=lambda n, seed: key_door(seed, rooms=ROOMS_OF_SIZE[n])),
-    small=key_scale(9, grids=20),
-    paper=key_scale(9, grids=100),
+    small=Scale(sizes=(9,), grids=20, trajectories=1),
+    paper=Scale(sizes=(9,), grids=100, trajectories=1),
     known_sizes=tuple(ROOMS_OF_SIZE),
     key=KeyUse.OPENS_THE_WAY,
     paper_cap=30,
@@ -190,8 +185,8 @@ TWO_PATH = replace(
     name="two-path",
     about="two equal ways, a key on one of them, and the same without it",
     worlds=_two_path_worlds,
-    small=key_scale(SIZE_OF_TWO_PATHS, grids=20),
-    paper=key_scale(SIZE_OF_TWO_PATHS, grids=100),
+    small=Scale(sizes=(SIZE_OF_TWO_PATHS,), grids=20, trajectories=1),
+    paper=Scale(sizes=(SIZE_OF_TWO_PATHS,), grids=100, trajectories=1),
     known_sizes=(SIZE_OF_TWO_PATHS,),
     is_paired=True,
 )
@@ -208,12 +203,7 @@ def suite_names() -> tuple[str, ...]:
 
 
 def suite_named(name: str) -> Suite:
-    """Return the suite of a name.
-
-    Raises:
-        InvalidParameterError: there is none, with the nearest name.
-        PluginError: another package registers it, and its suite cannot be used.
-    """
+    """Return the suite of a name."""
     known = suite_names()
     if not isinstance(name, str) or name not in known:
         hint = did_you_mean(str(name), known, quoted=True) or ";"

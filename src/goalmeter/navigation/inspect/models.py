@@ -165,8 +165,16 @@ def opened(name: str, asking: Asking, server: Server) -> Any:
     return made
 
 
+def input_tokens(usage: Any) -> int:
+    """Return how many tokens were read, from Inspect's usage, those in a cache included."""
+    cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+    return int(usage.input_tokens + cached)
+
+
 def fit(model: Any) -> Any:
     """Make a model's provider raise `EmptyReplyError` and count tokens without a download."""
+    # Inspect passes on a reply without content as an empty answer, which would count as the
+    # model's; and where a reply reports no usage, it would download an encoding to count tokens.
     from inspect_ai.model import ModelAPI
 
     api = model.api
