@@ -245,12 +245,8 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
             np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length)),
             bounds=(0.0, 2.0 * float(seen.caps.max())),
         ),
-        entropy=grids.states(
-            discrimination.miller_madow_entropy(counts), of, bounds=(0.0, _MOST_CORRECTED)
-        ),
-        entropy_plug_in=grids.states(
-            discrimination.plug_in_entropy(counts), of, bounds=(0.0, _MOST_BITS)
-        ),
+        entropy=grids.states(corrected, of, bounds=(0.0, _MOST_CORRECTED)),
+        entropy_plug_in=grids.states(plug_in, of, bounds=(0.0, _MOST_BITS)),
         jsd=grids.states(discrimination.jensen_shannon(shares, uniform), of),
         mass=grids.states(mass, of),
         mass_detour=grids.states(mass[is_detour], of[is_detour]),

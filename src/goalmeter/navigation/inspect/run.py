@@ -238,8 +238,8 @@ def _make_walks(
         if not models.is_ours_to_mend(error):
             raise
         raise GoalmeterError(
-            f"the model cannot be asked: {models.reason_of(error)}. Mend that, and the same command "
-            f"goes on; the folder {logs} has to take Inspect's logs"
+            f"the model cannot be asked: {models.reason_of(error)}. Mend that, and the same "
+            f"command goes on; the folder {logs} has to take Inspect's logs"
         ) from error
     # Inspect handles an interrupt itself and returns what it has.
     if not made or made[0].status == "cancelled":
