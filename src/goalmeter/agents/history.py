@@ -12,14 +12,10 @@ from typing import Any, NamedTuple, Protocol, SupportsIndex, cast
 
 from goalmeter._errors import InvalidParameterError, shown
 
-# An agent is a function of the history (Definition 1 of the paper): percepts x_1 ... x_n and the
-# actions y_1 ... y_{n-1} between them give the action y_n. An extended environment may ask what the
-# agent would do at *any* history (Definition 2).
-#
-# For speed a function of the history takes the form of a *mind*: it is told percepts and actions as
-# they come, can be asked at any point, and can be forked there. `FunctionAgent` and `as_function`
-# turn one form into the other. A mind must give what the function gives, whatever the history:
-# actions in it need not be its own.
+# An agent is a function of the history: percepts x_1 ... x_n and the actions y_1 ... y_{n-1}
+# between them give the action y_n. An extended environment may ask what it would do at *any*
+# history, so actions there need not be its own. For speed the function takes the form of a *mind*,
+# which is told percepts and actions as they come, and can be asked and forked at any point.
 #
 # Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section 2.
 
@@ -145,18 +141,13 @@ class DrawingMind:
         return DrawingMind(self.agent, self.n_actions, self.state, self.observation)
 
 
-# A stochastic agent of the paper is made deterministic by remembering its choices. Here the choice
-# at a history is computed from a seed and a rolling hash of the history instead, so that identical
-# histories give identical actions in any process, in any order and on any machine.
+# A stochastic agent of the paper remembers its choices. Here the choice at a history is computed
+# from a seed and a rolling hash of the history, so that identical histories give identical actions
+# in any process, in any order and on any machine. Each turn is one step of mixing modulo 2^64, half
+# of what SplitMix64 does for a number. A reward counts as the number it is: 1 and 1.0 are the same,
+# -1 and -2 (which share a hash in Python) are not.
 #
-# Each turn is one step of mixing modulo 2^64: what happened is added, every part times an odd
-# constant of its own; the high half is folded onto the low one, and the sum is multiplied. The
-# hash after a percept is then a draw already: half of what SplitMix64 does for each number, since
-# every operation on such integers costs Python some 30 ns. A reward counts as the number it is: 1
-# and 1.0 are the same, -1 and -2 (which share a hash in Python) are not.
-#
-# Source: Steele, Lea and Flood, Fast splittable pseudorandom number generators (2014), for the
-# mixing and its constants.
+# Source: Steele, Lea and Flood, Fast splittable pseudorandom number generators (2014).
 
 _MASK = (1 << 64) - 1
 _UNIT = 2.0**-53
@@ -421,10 +412,8 @@ class _CheckedMind:
         return _CheckedMind(copy, self._first, self._known)
 
 
-# A learner that trains on a stream of experience becomes an agent by the power-of-two conversion:
-# at a history of n percepts a new learner is trained on the first k, the largest power of two that
-# n allows, is held to the actions that the history says were taken, and then acts on what follows
-# without learning (section 2.1).
+# A learner becomes an agent by the power-of-two conversion (section 2.1): at n percepts a new one
+# is trained on the first k, the largest power of two that n allows, and then acts without learning.
 
 
 class Turn(NamedTuple):

@@ -179,7 +179,7 @@ DEFAULT_TOKENS = 2048
 BATCH = 32
 
 
-class ReferenceAgentAPI(lm.ModelAPI):
+class _ReferenceAgentAPI(lm.ModelAPI):
     """Reference agents that answer prompts: they see what a model sees, and no more."""
 
     def __init__(self, model_name: str, **options: Any) -> None:
@@ -189,7 +189,6 @@ class ReferenceAgentAPI(lm.ModelAPI):
     async def generate(
         self, input: list[lm.ChatMessage], tools: Any, tool_choice: Any, config: lm.GenerateConfig
     ) -> lm.ModelOutput:
-        """Answer the last message."""
         prompt = input[-1].text
         world, state = read_back(prompt)
         seed = secrets.randbits(53) if config.seed is None else config.seed
@@ -197,29 +196,26 @@ class ReferenceAgentAPI(lm.ModelAPI):
         decision = self._agent.begin(world, draws).act(state)
         assert decision.action is not None and decision.probabilities is not None
         texts = [json.dumps({"action": action}) for action in grid.ACTIONS]
-        logprobs = None
+        text, words = texts[decision.action], len(prompt.split())
+        out = _output(self.model_name, text, "stop", words, 1)
         if config.logprobs:
             pairs = zip(texts, decision.probabilities, strict=True)
             likely = sorted(((p, t) for t, p in pairs if p > 0), reverse=True)
             tops = [lm.TopLogprob(token=t, logprob=math.log(p)) for p, t in likely]
             logprob = math.log(decision.probabilities[decision.action])
-            only = lm.Logprob(token=texts[decision.action], logprob=logprob, top_logprobs=tops)
-            logprobs = lm.Logprobs(content=[only])
-        return _output(
-            self.model_name, texts[decision.action], "stop", logprobs, len(prompt.split()), 1
-        )
+            only = lm.Logprob(token=text, logprob=logprob, top_logprobs=tops)
+            out.choices[0].logprobs = lm.Logprobs(content=[only])
+        return out
 
     def max_connections(self) -> int:
-        """Return how many are asked at once; nobody has to wait for an answer."""
         return BATCH
 
     async def count_text_tokens(self, text: str) -> int:
-        """Count words, as a reference agent has no tokens."""
-        return len(text.split())
+        return len(text.split())  # it has no tokens
 
 
 @lm.modelapi(name=LOCAL)
-class LocalModelAPI(lm.ModelAPI):
+class _LocalModelAPI(lm.ModelAPI):
     """A model in a folder; what is asked at the same time is answered in one batch."""
 
     def __init__(
@@ -247,16 +243,14 @@ class LocalModelAPI(lm.ModelAPI):
     async def generate(
         self, input: list[lm.ChatMessage], tools: Any, tool_choice: Any, config: lm.GenerateConfig
     ) -> lm.ModelOutput:
-        """Answer a conversation."""
         if tools:
             raise InvalidParameterError("goalmeter-local offers no tools; ask without them")
         if config.stop_seqs:
             raise InvalidParameterError(
                 "goalmeter-local knows no stop sequences; limit the answer with max_tokens"
             )
-        template: dict[str, Any] = {}
-        if config.reasoning_effort is not None:
-            template["reasoning_effort"] = config.reasoning_effort
+        effort = config.reasoning_effort
+        template: dict[str, Any] = {} if effort is None else {"reasoning_effort": effort}
         ids = self._model.ids([{"role": m.role, "content": m.text} for m in input], **template)
         sampling = Sampling(
             seed=config.seed,
@@ -268,35 +262,23 @@ class LocalModelAPI(lm.ModelAPI):
         try:
             prompt = self._model.prompt(ids, config.max_tokens or DEFAULT_TOKENS, sampling)
         except ContextOverflowError as error:  # as Inspect's own providers say it
-            return _output(self.model_name, str(error), "model_length", None, len(ids), 0)
+            return _output(self.model_name, str(error), "model_length", len(ids), 0)
         reply = await asyncio.wrap_future(self._batcher.submit(prompt))
-        text_of = self._model.text_of
-        listed = [
-            lm.Logprob(
-                token=text_of(token.token),
-                logprob=token.logprob,
-                top_logprobs=[
-                    lm.TopLogprob(token=text_of(t), logprob=p) for t, p in token.alternatives
-                ],
-            )
-            for token in reply.chosen
-        ]
-        return _output(
-            self.model_name,
-            reply.text,
-            "stop" if reply.ended else "max_tokens",
-            lm.Logprobs(content=listed) if config.logprobs else None,
-            len(ids),
-            len(reply.ids),
-            {"prompt_ids": list(ids), "output_ids": list(reply.ids)},
-        )
+        text_of, stop = self._model.text_of, "stop" if reply.ended else "max_tokens"
+        out = _output(self.model_name, reply.text, stop, len(ids), len(reply.ids))
+        out.metadata = {"prompt_ids": list(ids), "output_ids": list(reply.ids)}
+        if config.logprobs:
+            listed = []
+            for token, logprob, alternatives in reply.chosen:
+                tops = [lm.TopLogprob(token=text_of(t), logprob=p) for t, p in alternatives]
+                listed.append(lm.Logprob(token=text_of(token), logprob=logprob, top_logprobs=tops))
+            out.choices[0].logprobs = lm.Logprobs(content=listed)
+        return out
 
     def max_connections(self) -> int:
-        """Return two batches: while one is answered, those of the other ask again."""
-        return 2 * self._most
+        return 2 * self._most  # while one batch is answered, those of the other ask again
 
     async def count_text_tokens(self, text: str) -> int:
-        """Count tokens of the model's own tokenizer."""
         return len(self._model.tokenizer(text)["input_ids"])
 
 
@@ -306,27 +288,14 @@ def ours() -> Any:
 
     def make(model_name: str, **options: Any) -> lm.ModelAPI:
         if model_name in organism_names():
-            return LocalModelAPI(model_name, **({"path": str(weights_of(model_name))} | options))
-        return ReferenceAgentAPI(model_name, **options)
+            return _LocalModelAPI(model_name, **({"path": str(weights_of(model_name))} | options))
+        return _ReferenceAgentAPI(model_name, **options)
 
     return make
 
 
-def _output(
-    model: str,
-    text: str,
-    stop: Any,
-    logprobs: lm.Logprobs | None,
-    asked: int,
-    answered: int,
-    metadata: dict[str, Any] | None = None,
-) -> lm.ModelOutput:
-    message = lm.ChatMessageAssistant(content=text, model=model, source="generate")
-    return lm.ModelOutput(
-        model=model,
-        choices=[lm.ChatCompletionChoice(message=message, stop_reason=stop, logprobs=logprobs)],
-        usage=lm.ModelUsage(
-            input_tokens=asked, output_tokens=answered, total_tokens=asked + answered
-        ),
-        metadata=metadata,
-    )
+def _output(model: str, text: str, stop: Any, asked: int, answered: int) -> lm.ModelOutput:
+    out = lm.ModelOutput.from_content(model, text, stop)
+    tokens = {"input_tokens": asked, "output_tokens": answered}
+    out.usage = lm.ModelUsage(**tokens, total_tokens=asked + answered)
+    return out

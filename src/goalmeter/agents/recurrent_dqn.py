@@ -23,10 +23,9 @@ from goalmeter.agents.history import ConvertedAgent, LearnerMind, Prefix, prefix
 # The first layer reads the numbers, each further one the states of the one below (with dropout in
 # between while learning); the Q-values are V relu(h) + v for the last state of the top layer.
 #
-# The network is so small that calling anything costs more than computing. So all layers take a step
-# at once: in wave w layer l is at number w - l, and one product of a block matrix with the column
-# [number, 1, 1, dropped lower states, states] gives all gates. In double precision actions do not
-# hang on the order in which sums are taken; a step of learning takes a sixth of torch's.
+# Calling anything costs more than computing, so all layers take a step at once: in wave w layer l
+# is at number w - l, and one product of a block matrix with the column [number, 1, 1, dropped lower
+# states, states] gives all gates. A step of learning takes a sixth of torch's.
 
 # Rows of a wave's column: the number, two ones for the biases, and from the last one on the states.
 _X, _ONE, _OTHER_ONE, _LOWER = 0, 1, 2, 3
@@ -69,10 +68,6 @@ class QNetwork:
                 gates[np.concatenate([r, z, n]), columns] = draws.uniform(-bound, bound, shape)
         values = draws.uniform(-bound, bound, (n_actions, hidden))
         return cls(hidden, layers, gates, values, draws.uniform(-bound, bound, (n_actions, 1)))
-
-    def q_values(self, windows: FloatArray) -> FloatArray:
-        """Return the Q-values of windows [length, B], without dropout: [actions, B]."""
-        return Pass(self, *windows.shape).forward(self, windows)
 
 
 class Pass:
@@ -270,22 +265,19 @@ _NETWORKS, _ANSWERS = 32, 1024
 class RecurrentDQN(ConvertedAgent):
     """Deep Q-learning with a small recurrent network that reads the latest turns as plain numbers.
 
-    Trained on the first percepts (as many as the largest power of two), it does what it values
-    most, the lowest of equals, without exploring. It reads the last 3 * lookback + 1 numbers of
+    Trained on the first percepts (the largest power of two), it takes the action of the largest
+    value, without exploring. It reads the last 3 * lookback + 1 numbers of
 
         o_1 y_1 r_2 o_2 y_2 r_3 ... o_n,
 
-    with zeros before the beginning. With the published settings a batch is 128 transitions, so
-    nothing is learnt before percept 256: until then the initial network acts.
+    with zeros before the beginning. With the published batch of 128 transitions nothing is learnt
+    before percept 256. `settings` are fields of `Learning`; the paper varies the learning rate
+    (0.1) and the lookback (10).
 
-    Differences from the authors' library: there, everything random comes from one global stream, so
-    every training, also of a copy, begins from other weights. Here every training of an agent
-    begins from those that the seed gives (`draws_from="seed"`), or the seed and the history that is
-    trained on, which comes closest to the library ("history"). The number of actions is what the
-    environment says, not always 2; a turn whose action is not legal here has no value to be learnt.
-
-    `settings` are fields of `Learning`; learning_rate (0.1) and lookback (10) are those that the
-    paper's experiment varies.
+    In the authors' library every training, also of a copy, begins from other weights, as all draws
+    come from one stream. Here they come from the seed (`draws_from="seed"`), or from the seed and
+    the history that is trained on, which is closest to the library ("history"). A turn whose action
+    is not legal here has no value to be learnt.
 
     Source: section 3.2, and custom_DQN of the authors' library at e4dd0d0.
     """

@@ -76,9 +76,8 @@ def drawn(table: Table, observation: int, number: float, agent: object) -> int:
 
 # --- Learners -------------------------------------------------------------------------------------
 # A history goes straight into the buffer, and the library's own `train` does the updates: the same
-# weights as if its `learn` had walked through an environment that replays the history, with the
-# actions forced, at a fraction of the cost. Each training begins from the first weights, optimizer
-# and random numbers.
+# weights as if its `learn` had replayed the history, with the actions forced, at less cost. Each
+# training begins from the first weights, optimizer and random numbers.
 
 # Hyperparameters that the conversion sets itself, or that would mean nothing in it.
 SETTLED = frozenset(
@@ -291,17 +290,14 @@ class _DQN(Learner):
 ALGORITHMS: dict[str, type[Learner]] = {"a2c": _A2C, "dqn": _DQN, "ppo": _PPO}
 
 # --- The agent ------------------------------------------------------------------------------------
-# A trained learner is a table, a distribution over actions for each observation, and acts on the
-# latest observation alone. It has the multilayer perceptron policy with the library's own
-# hyperparameters, but for what the conversion needs: A2C and PPO make one rollout of all k-1 steps,
-# PPO in one batch; DQN begins to learn after the first step, and its steps are rounded down to
-# whole training intervals. Where there is too little to train on at all (PPO below 4 percepts, DQN
-# below 8) the action is 0; A2C acts untrained at the first percept.
+# A trained learner is a table, a distribution over actions for each observation. A2C and PPO make
+# one rollout of all k-1 steps, PPO in one batch; DQN begins to learn after the first step, in whole
+# training intervals. Below 4 percepts of PPO and 8 of DQN there is no training, and the action is
+# 0.
 #
-# Two things differ from the authors' library, unless `as_published`. PPO compares what it does with
-# what it did by the probability of the action that was *taken*; the library stores that of the
-# action that the network would have taken, so that the ratio is wrong. And a copy with another
-# learning rate is a learner trained at that rate; the library hands out the learner that it trained
+# Two things differ from the authors' library, unless `as_published`. For PPO it stores the
+# probability not of the action that was taken, but of one that the network samples, so that the
+# ratio is wrong; and as a copy with another learning rate it hands out the learner that it trained
 # first, so that only the draw differs.
 #
 # Source: section 2.1 and section 5; Raffin et al., Stable-Baselines3 (JMLR 2021).

@@ -34,12 +34,10 @@ from goalmeter.gridworld.world import ACTIONS, GridWorld
 from goalmeter.tabular.arrays import load_policy
 from goalmeter.tabular.mdp import TabularMDP
 
-# The archive that `model.save` writes holds the weights (`policy.pth`) and a JSON file (`data`) in
-# which whatever is no plain value is a pickle, in base64. The library's own `load` unpickles those,
-# which runs any code that the file's author put there. Beside each pickle the library writes what
-# the object held, as text: the module and the methods of a class, the size of a space. That is
-# enough to build the policy anew, from a list of known classes; its weights are read by
-# `torch.load(..., weights_only=True)`. A class of the user's own is therefore refused.
+# The archive that `model.save` writes holds the weights and a JSON file in which whatever is no
+# plain value is a pickle. The library's own `load` unpickles those, which runs any code that the
+# author put there. Beside each pickle stands as text what the object held, which is enough to build
+# the policy anew from a list of known classes; one of the user's own is therefore refused.
 DATA, WEIGHTS = "data", "policy.pth"
 _POLICIES = {
     ("stable_baselines3.common.policies", "ActorCriticPolicy"),

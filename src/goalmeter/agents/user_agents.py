@@ -23,7 +23,7 @@ from goalmeter.agents.grid_agents import Acting, Decision, Memoryless, Navigator
 from goalmeter.agents.history import Agent, RealityCheck, as_agent, parameters_of
 from goalmeter.agents.user_code import canonical, load, split_name
 from goalmeter.gridworld.generators import Draws
-from goalmeter.gridworld.planner import Plan, State, existing
+from goalmeter.gridworld.planner import LAYERS, Plan, State, existing
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 
 # What can be asked of a user's agent is seen from how it is called:
@@ -173,14 +173,14 @@ class _PolicyOfFunction:
 
     def __call__(self, plan: Plan) -> FloatArray:
         exists = existing(plan)
-        rows, columns = plan.world.shape
         table = np.zeros((len(exists), len(ACTIONS)))
-        for number in np.flatnonzero(exists).tolist():
-            layer, place = divmod(number, rows * columns)
-            state = State(Cell(*divmod(place, columns)), layer)
-            # Nothing is done at the goal, so that nobody need answer for it.
-            at_goal = state.cell == plan.world.goal
-            table[number] = 0.25 if at_goal else self._row(plan.world, state)
+        places = np.ndindex(LAYERS, *plan.world.shape)
+        for number, (layer, row, column) in enumerate(places):
+            if exists[number]:
+                state = State(Cell(row, column), layer)
+                # Nothing is done at the goal, so that nobody need answer for it.
+                at_goal = state.cell == plan.world.goal
+                table[number] = 0.25 if at_goal else self._row(plan.world, state)
         return table
 
     def _row(self, world: GridWorld, state: State) -> FloatArray:

@@ -122,8 +122,8 @@ class Navigation:
     def walk_records(self) -> list[dict[str, Any]]:
         """Return a record for each walk: labels, outcome and measures."""
         seen = self.seen
-        names = ("suite", "size", "complexity", "grid", "seed", "transform", "condition")
-        names += ("trajectory", "outcome", "arrived", "distance", "cap")
+        names = ["suite", "size", "complexity", "grid", "seed", "transform", "condition"]
+        names += ["trajectory", "outcome", "arrived", "distance", "cap"]
         return [
             {"agent": self.agent}
             | {name: getattr(walk, name) for name in names}

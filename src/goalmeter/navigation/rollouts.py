@@ -91,9 +91,9 @@ def _navigator(plan: WalkPlan) -> Navigator:
 
 def study_of(
     plan: WalkPlan,
-    *,
     function: str | Callable[..., Trajectory] = "",
     trials: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
     identity: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Study[Trajectory]:

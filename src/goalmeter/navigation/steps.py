@@ -291,5 +291,5 @@ class Grids:
         return sums / np.maximum(counts, 1), np.asarray(counts > 0, dtype=float)
 
     def _estimate(self, tops: FloatArray, bottoms: ArrayLike, **options: Any) -> Estimate:
-        options = {"bounds": UNIT, "strata": self.strata, "confidence": self.confidence} | options
-        return estimate(tops, bottoms, **options)
+        common = {"bounds": UNIT, "strata": self.strata, "confidence": self.confidence}
+        return estimate(tops, bottoms, **(common | options))

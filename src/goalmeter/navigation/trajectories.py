@@ -29,24 +29,12 @@ ARRIVED, CAP = "arrived", "cap"
 MOST_ROWS = 101  # of a picture: twice as many as any suite draws
 
 
-@dataclass(frozen=True)
-class Step:
-    """One decision; an answer that is no action is a step in place.
-
-    The fields after `optimal` are those of `agents.Decision`.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Step(Decision):
+    """One decision; an answer that is no action is a step in place."""
 
     state: State  # where the decision was made
-    action: int | None
     optimal: tuple[int, ...]  # actions that lead one step closer to the goal
-    probabilities: tuple[float, ...] | None = None
-    raw: str | None = None
-    reasoning: str | None = None
-    prompt: str | None = None
-    prompt_tokens: int | tuple[int, ...] | None = None
-    answer_tokens: tuple[int, ...] | None = None
-    attempts: int | None = None
-    invalid: str | None = None
 
     @property
     def is_optimal(self) -> bool:
@@ -57,6 +45,7 @@ class Step:
         """Return the fields as JSON values, without those that are None."""
         (row, column), layer = self.state
         out: dict[str, Any] = {"state": [row, column, layer], "action": self.action}
+        out["optimal"] = list(self.optimal)
         for name, value in vars(self).items():
             if value is not None and name not in out:
                 out[name] = list(value) if isinstance(value, tuple) else value
@@ -72,10 +61,12 @@ class Step:
                 f"without an action says why there is none, any other does not"
             )
         row, column, layer = entry.pop("state")
-        read = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
+        read: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()
+        }
         if entry.get("probabilities") is not None:
             read["probabilities"] = tuple(map(float, entry["probabilities"]))
-        return cls(State(Cell(row, column), layer), **read)
+        return cls(state=State(Cell(row, column), layer), **read)
 
 
 @dataclass(frozen=True)
@@ -89,15 +80,15 @@ class Task(LabelledWorld):
     @property
     def name(self) -> str:
         """Unique name, the same in every run."""
-        parts = [self.suite, f"size {self.size}"]
-        if self.complexity is not None:
-            parts.append(f"complexity {self.complexity!r}")
-        parts.append(f"seed {self.seed}")
-        if self.transform is not None:
-            parts.append(self.transform)
-        if self.condition:
-            parts.append(condition_name(self.condition))
-        return ", ".join(parts)
+        parts = (
+            self.suite,
+            f"size {self.size}",
+            self.complexity is not None and f"complexity {self.complexity!r}",
+            f"seed {self.seed}",
+            self.transform,
+            self.condition and condition_name(self.condition),
+        )
+        return ", ".join(str(part) for part in parts if part)
 
 
 @dataclass(frozen=True)
@@ -365,7 +356,7 @@ class Episode:
                 f"action where there is none, and only there"
             )
         optimal, successors = self._board[self.state]
-        self._steps.append(Step(self.state, optimal=optimal, **vars(decision)))
+        self._steps.append(Step(**vars(decision), state=self.state, optimal=optimal))
         if action is not None:
             self.state = successors[action]
 

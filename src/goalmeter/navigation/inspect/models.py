@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -50,11 +49,7 @@ _MARKUP = re.compile(r"\[/?[a-z ]+\]")  # of what Inspect prints
 
 
 class GivenUpError(Exception):
-    """A walk was not begun because the walks before it failed with `outcome`."""
-
-    def __init__(self, outcome: str) -> None:
-        super().__init__(f"not begun, as the walks before it ended with: {outcome}")
-        self.outcome = outcome
+    """A walk was not begun because the walks before it failed, with the outcome that is given."""
 
 
 class EmptyReplyError(Exception):
@@ -62,11 +57,11 @@ class EmptyReplyError(Exception):
 
 
 def failure_of(error: BaseException) -> str:
-    """Return the outcome of a walk that an error ended."""
-    chain = list(_causes(error))
+    """Return the outcome of a walk that an error of any provider ended."""
+    chain = _causes(error)
     for cause in chain:
         if isinstance(cause, GivenUpError):
-            return cause.outcome
+            return str(cause)
     names = [kind.__name__ for e in chain for kind in type(e).__mro__]
     if "LimitExceededError" in names:
         return f"{getattr(error, 'type', 'sample')} limit"
@@ -92,7 +87,7 @@ def _is_unusable_reply(error: BaseException) -> bool:
 
 def reason_of(error: BaseException) -> str:
     """Return the underlying error in one line."""
-    chain = list(_causes(error))
+    chain = _causes(error)
     reason = next((e for e in chain if type(e).__name__ not in _PASSED_ON), chain[-1])
     return _MARKUP.sub("", in_a_line(reason))
 
@@ -102,14 +97,14 @@ def is_ours_to_mend(error: BaseException) -> bool:
     return any(type(e).__name__ == "PrerequisiteError" for e in _causes(error))
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and the chain of its causes, which may be circular."""
-    seen: set[int] = set()
+def _causes(error: BaseException) -> list[BaseException]:
+    """An error and the chain of its causes, which may be circular."""
+    chain: list[BaseException] = []
     at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
-        yield at
+    while at is not None and at not in chain:
+        chain.append(at)
         at = at.__cause__ or at.__context__
+    return chain
 
 
 # --- Listening ------------------------------------------------------------------------------------
@@ -187,10 +182,13 @@ def fit(model: Any) -> Any:
         output, call = replied if isinstance(replied, tuple) else (replied, None)
         if not isinstance(output, Exception) and not output.choices:  # Inspect raises errors itself
             raise EmptyReplyError("the reply of the server has no choices")
-        if _has_null_content(getattr(call, "response", None)):
-            raise EmptyReplyError(
-                "the reply of the server has null as its content, and nothing beside it"
-            )
+        match getattr(call, "response", None):  # as it came, where the provider keeps it
+            case {"choices": [{"message": {"content": None, **others}, **choice}, *_]}:
+                was_cut = choice.get("finish_reason") in _CUT
+                if not was_cut and not any(others.get(name) for name in _OTHER_FIELDS):
+                    raise EmptyReplyError(
+                        "the reply of the server has null as its content, and nothing beside it"
+                    )
         return replied
 
     async def words(text: str) -> int:
@@ -202,12 +200,3 @@ def fit(model: Any) -> Any:
         api.count_text_tokens = words
     setattr(api, _FIT, True)
     return model
-
-
-def _has_null_content(response: Any) -> bool:
-    """Whether a reply, as it came where the provider keeps it, lacks an answer for no reason."""
-    match response:
-        case {"choices": [{"message": {"content": None, **others}, **choice}, *_]}:
-            was_cut = choice.get("finish_reason") in _CUT
-            return not was_cut and not any(others.get(name) for name in _OTHER_FIELDS)
-    return False

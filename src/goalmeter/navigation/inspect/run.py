@@ -187,17 +187,15 @@ def spent_in(logs: Path) -> Mapping[str, Any]:
 
 def _added(spent: Mapping[str, Any], log: Any) -> Mapping[str, Any]:
     """Add the usage that a log of Inspect records."""
+    out = dict(spent)
     for usage in log.stats.model_usage.values():
-        read, written, usd = models.input_tokens(usage), usage.output_tokens, spent["usd"]
+        read = models.input_tokens(usage)
+        out["input_tokens"] += read
+        out["output_tokens"] += usage.output_tokens
+        out["tokens"] += read + usage.output_tokens
         if usage.total_cost is not None:
-            usd = (usd or 0.0) + usage.total_cost
-        spent = {
-            "input_tokens": spent["input_tokens"] + read,
-            "output_tokens": spent["output_tokens"] + written,
-            "tokens": spent["tokens"] + read + written,
-            "usd": usd,
-        }
-    return spent
+            out["usd"] = (out["usd"] or 0.0) + usage.total_cost
+    return out
 
 
 def _make_walks(
