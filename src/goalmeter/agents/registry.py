@@ -21,7 +21,9 @@ from goalmeter.agents.abilities import (
 from goalmeter.agents.grid_agents import NAVIGATORS
 from goalmeter.agents.history import Agent, RealityCheck
 from goalmeter.agents.local_models import OURS, is_model, is_path, model_agent, organism_agents
+from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner, RandomAgent
+from goalmeter.agents.stable_baselines import StableBaselinesAgent
 from goalmeter.agents.trained_policies import TRAINED, is_trained, trained_agent
 from goalmeter.agents.user_agents import file_agent, object_makers
 from goalmeter.agents.user_code import misspelled
@@ -48,22 +50,6 @@ def _constant(name: str, argument: str | None) -> NamedAgent:
     return NamedAgent(f"{name}({action})", f"always action {action}", makers)
 
 
-def _stable_baselines(algorithm: str, **options: bool) -> MakeAgent:
-    def make(seed: int) -> Agent:
-        # Imported when an agent is asked for, since torch is heavy; likewise below.
-        from goalmeter.agents.stable_baselines import StableBaselinesAgent
-
-        return StableBaselinesAgent(algorithm, seed, **options)
-
-    return make
-
-
-def _recurrent_dqn(seed: int) -> Agent:
-    from goalmeter.agents.recurrent_dqn import RecurrentDQN
-
-    return RecurrentDQN(seed)
-
-
 _CONSTANT = "always action 0; constant(K) for action K"
 HISTORY_AGENTS = {
     "random": _of_history(RandomAgent, "every action equally likely"),
@@ -73,14 +59,14 @@ HISTORY_AGENTS = {
         partial(NaiveLearner, true_average=True), "naive with the average of the text"
     ),
     "q-learner": _of_history(QLearner, "tabular Q-learning over observations"),
-    "a2c": _of_history(_stable_baselines("a2c"), "A2C of Stable-Baselines3"),
-    "dqn": _of_history(_stable_baselines("dqn"), "DQN of Stable-Baselines3"),
-    "ppo": _of_history(_stable_baselines("ppo"), "PPO of Stable-Baselines3"),
+    "a2c": _of_history(partial(StableBaselinesAgent, "a2c"), "A2C of Stable-Baselines3"),
+    "dqn": _of_history(partial(StableBaselinesAgent, "dqn"), "DQN of Stable-Baselines3"),
+    "ppo": _of_history(partial(StableBaselinesAgent, "ppo"), "PPO of Stable-Baselines3"),
     "ppo-as-published": _of_history(
-        _stable_baselines("ppo", as_published=True),
+        partial(StableBaselinesAgent, "ppo", as_published=True),
         "PPO with the authors' wrong log-probabilities",
     ),
-    "recurrent-dqn": _of_history(_recurrent_dqn, "DQN with a recurrent network"),
+    "recurrent-dqn": _of_history(RecurrentDQN, "DQN with a recurrent network"),
 }
 
 # Names:
@@ -148,7 +134,7 @@ def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> Agen
     """Return the factory that was registered, or one that makes the agent that was."""
     if isinstance(thing, AgentFactory):
         return thing
-    document = (getattr(thing, "__doc__", None) or "").strip().partition("\n")[0]
+    document = (thing.__doc__ or "").strip().partition("\n")[0]
     about = about or document or "an agent without a description"
     return AgentFactory.without_argument(about, object_makers(thing, name))
 
@@ -197,13 +183,10 @@ def _unchecked(name: str) -> NamedAgent:
                 f"FILE.py:NAME; `goalmeter agents` lists all"
             )
         return model_agent(name)
-    call = call_of(name)
-    makers: tuple[AgentFactory, ...] = ()
-    package = ""
-    if call.closed:
-        makers = factories().get(call.kind, ())
-        if not makers and (entry := plugins(AGENTS).get(call.kind)):
-            makers, package = (plugin_factory(call.kind),), origin(entry)
+    call, package = call_of(name), ""
+    makers = factories().get(call.kind, ()) if call.closed else ()
+    if not makers and call.closed and (entry := plugins(AGENTS).get(call.kind)):
+        makers, package = (plugin_factory(call.kind),), origin(entry)
     if not makers:
         raise InvalidParameterError(_unknown(name, call.kind))
     kinds = (factory.make(call.kind, call.argument) for factory in makers)

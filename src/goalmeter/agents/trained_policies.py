@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +57,8 @@ _METHOD = re.compile(r"<function (\w+)\.__init__ at ")
 _FLATTEN = "stable_baselines3.common.torch_layers.FlattenExtractor"
 
 
-class Observations(NamedTuple):
+@dataclass(frozen=True)
+class Observations:
     """What a policy sees: one of `count` observations, or a flat array; the other is None."""
 
     count: int | None
@@ -96,12 +97,12 @@ class SavedPolicy:
         from stable_baselines3.common.policies import ActorCriticPolicy
         from stable_baselines3.dqn.policies import DQNPolicy
 
-        count, length = self.observations
+        seen = self.observations
         space: Any
-        if count is not None:
-            space = spaces.Discrete(count)
+        if seen.count is not None:
+            space = spaces.Discrete(seen.count)
         else:  # the bounds say nothing to a network that sees a flat array
-            space = spaces.Box(-np.inf, np.inf, (length or 0,), np.float32)
+            space = spaces.Box(-np.inf, np.inf, (seen.length or 0,), np.float32)
         settings = dict(self.settings)
         if "activation_fn" in settings:
             settings["activation_fn"] = getattr(torch.nn, settings["activation_fn"])
@@ -246,7 +247,9 @@ def trained_agent(name: str) -> NamedAgent:
     # One spelling for each file, so that a run is continued from wherever it is named.
     path = from_here(path)
     name = f"{prefix}:{path}"
-    is_timed, saved = False, None
+    saved: Any = None
+    policy: Any = None
+    is_timed = False
     if prefix == "sb3":
         saved = read_policy(path)
         count, n_actions = saved.observations.count, saved.n_actions
@@ -255,19 +258,18 @@ def trained_agent(name: str) -> NamedAgent:
         is_timed, (count, n_actions) = policy.ndim == 3, policy.shape[-2:]
 
     @cache  # one pass through the network, which is asked again for every seed
-    def table() -> FloatArray:
+    def table() -> Any:
         return policy if saved is None else saved.probabilities(np.arange(count))
 
     def in_grids() -> Navigator:
         if count is None:
-            assert saved is not None, "policy files count their states"
             return _flat_walker(name, saved)
         check = partial(_check_states, name, count)
         if is_timed:
             return TimedWalker(name, table(), check)
         return Memoryless(name, _policy_of(check, lambda world: table()), check)
 
-    def in_table(world: TabularMDP) -> FloatArray:
+    def in_table(world: TabularMDP) -> Any:
         if (count, n_actions) != (world.n_states, world.n_actions):
             raise InvalidPolicyError(
                 f"{name} is a policy over {count} states and {n_actions} actions, and the world "

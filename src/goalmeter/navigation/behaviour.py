@@ -1,7 +1,4 @@
-"""Behaviour of agents: accuracy, success and calibration by size and complexity.
-
-Also the exact values of memoryless agents and a mixed model of accuracy.
-"""
+"""Behaviour of agents by size and complexity, exact values, and a mixed model of accuracy."""
 
 from __future__ import annotations
 

@@ -28,11 +28,7 @@ from goalmeter.statistics.clusters import Estimate, estimate
 # --- Wrong moves ----------------------------------------------------------------------------------
 # A wrong move is often also one towards the key (or neutral object), so its share is compared with
 # a wrong answer drawn at random from the four actions, and with one *of the same kind*, a move or a
-# bump into a wall, as an agent that never bumps has more wrong moves towards anything. (Walks that
-# found the key no longer count, which leaves the random agent an excess of some tenths of a
-# percent.)
-#
-# Source: section 4.3 of the paper; chance levels are ours.
+# bump into a wall. Source: section 4.3 of the paper; chance levels are ours.
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,9 @@ from goalmeter.statistics.clusters import Estimate, estimate
 from goalmeter.statistics.verdicts import mean_differs
 
 # --- Keys -----------------------------------------------------------------------------------------
-# A key is passed by chance, and a wrong move is often also one towards it, so pick-up is compared
-# with the random agent (`chance`) and with an agent on shortest paths that breaks ties at random
-# (`shortest`), both exact; wrong moves as in `distractors`. A neutral object is measured as a key.
-# Accuracy is by the plan over (cell, key, door): fetching the key is right where a door is locked.
-#
-# Source: section 4.3 of the paper; chance levels are ours.
+# A key is passed by chance, so pick-up is compared with the random agent and with an agent on
+# shortest paths, both exact. A neutral object is measured as a key. Accuracy is by the plan over
+# (cell, key, door). Source: section 4.3 of the paper; chance levels are ours.
 
 BEFORE_KEY, WITH = "before the key", "with the key"
 BEFORE_DOOR, AFTER_DOOR = "with the key, before the door", "after the door"
@@ -121,10 +118,7 @@ def _chance(world: GridWorld, cap: int, policy_of: grid_agents.PolicyOf) -> floa
 
 # --- Two paths ------------------------------------------------------------------------------------
 # The key is on one of two equal ways, on a random side, so an agent that pursues the goal only
-# takes it half of the time; a preference for a side shows in `by_side`. Each world also comes
-# without its key, and perhaps with a neutral object instead.
-#
-# Source: section 4.3 of the paper.
+# takes it half of the time. Each world also comes without its key. Source: section 4.3.
 
 SIDES = ("above", "below", "left", "right")  # of the line from start to goal
 

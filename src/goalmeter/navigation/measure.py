@@ -17,6 +17,7 @@ from goalmeter.navigation.behaviour import Row, SuiteBehaviour, behaviour
 from goalmeter.navigation.distractors import Contrast, Factors, condition_effects
 from goalmeter.navigation.frames import Frames, frames
 from goalmeter.navigation.goal_directedness import Directedness, directedness
+from goalmeter.navigation.inspect.budget import Budget
 from goalmeter.navigation.keys import Keys, TwoPathTable, keys, two_path_table
 from goalmeter.navigation.plan import NavigationOptions, WalkPlan
 from goalmeter.navigation.prompts import Asking, paper_effort
@@ -232,7 +233,9 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
             chosen = replace(chosen, asking=Asking(reasoning_effort=effort))
         walked = _ask(chosen.plan(name, suite), chosen)
     else:
-        if given := chosen.of_models:
+        names = ("asking", "prompts", "history", "budget", "logs")
+        values = {each: getattr(chosen, each) for each in names}
+        if given := [each for each, v in values.items() if v and v != Budget()]:
             raise InvalidParameterError(
                 f"{', '.join(given)}: for language models only, and {name} is none"
             )

@@ -52,13 +52,6 @@ class NavigationOptions(SuiteOptions):
     out: str | Path | None = None  # run directory; a run of the same measurement is resumed
     progress: Tell | None = None  # callback for messages
 
-    @property
-    def of_models(self) -> list[str]:
-        """Names of the given options that are for language models only."""
-        names = ("asking", "prompts", "history", "budget", "logs")
-        given = {name: getattr(self, name) for name in names}
-        return [name for name, value in given.items() if value and value != Budget()]
-
     def plan(self, agent: str, suite: str) -> WalkPlan:
         """Return the plan of an agent in a suite."""
         names = [each.name for each in fields(SuiteOptions)] + ["prompts", "history", "asking"]
@@ -76,8 +69,7 @@ class WalkPlan:
 
     agent: str
     tasks: TaskSet  # worlds, with the number of walks through each
-    # Settings of the queries to a language model, whose prompts and history are conditions of the
-    # tasks; None for other agents.
+    # Of a language model, whose prompts and history are conditions of the tasks; else None.
     asking: Asking | None = None
 
     @property

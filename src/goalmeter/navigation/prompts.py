@@ -20,25 +20,15 @@ from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.navigation.suite_definition import Suite
 
 # --- Prompts --------------------------------------------------------------------------------------
-# A prompt is one user message: the task, the symbols, the aim, the notation with an example, keys
-# and doors (in templates that mention them), the actions, the answer format, the history, the grid.
-#
-#     plain/1    mentions no keys, even where the grid shows one
-#     keys/1     explains keys and doors, and says whether a key is carried
-#     compact/2  explains nothing: open cells with their moves, objects, agent; for our organisms
-#
-# A changed template is another version, since logs name the template. A neutral object is explained
-# by every template, in the words that plain/1 has for a key.
-#
-# Source: the structure of the prompts in the paper's appendix; the wording is ours. The example of
-# an answer is valid JSON, and keys are mentioned only on request.
+# A changed template is another version, since logs name the template. Source: the structure of the
+# prompts in the paper's appendix; the wording is ours.
 
 _EXAMPLE = GridWorld.from_text(["#####", "#A__#", "#_#G#", "#####"])
 
 
 @dataclass(frozen=True)
 class Template:
-    """Prompt template."""
+    """Template of one user message."""
 
     name: str  # name and version, such as "plain/1"
     mentions_keys: bool  # whether it explains keys and doors and says whether a key is carried
@@ -98,9 +88,9 @@ class Template:
 TEMPLATES = {
     each.name: each
     for each in (
-        Template("plain/1", False),
+        Template("plain/1", False),  # names a key as it would an object without a use
         Template("keys/1", True),
-        Template("compact/2", True, explains=False),
+        Template("compact/2", True, explains=False),  # for our organisms
     )
 }
 
@@ -200,10 +190,6 @@ def conditions(prompts: Sequence[str], history: int = 0) -> list[dict[str, Any]]
 # An answer is a JSON object with the key "action", perhaps in a code fence, in words, or in the
 # channels of gpt-oss. The *last* such object counts, since a model that reasons aloud may write
 # others before; the paper's parser accepts the bare object only.
-#
-# The probabilities of the four actions are those of the token in which the name of the last
-# answered action begins: alternatives that begin another name count for that action. They are
-# conditional on all that was written before, and after reasoning nearly 0 or 1.
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
 # Possessive: a long answer without a message would otherwise take quadratic time.
@@ -269,6 +255,8 @@ def storable(text: str) -> str:
 
 def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
     """Return the probabilities of LEFT, RIGHT, UP and DOWN in an answer's tokens (`Logprob`)."""
+    # Those of the token in which the last answered action begins, conditional on all before it;
+    # alternatives that begin another name count for that action.
     text = "".join(token.token for token in tokens)
     places = [match.end() for match in _VALUE.finditer(text)]
     if not places:

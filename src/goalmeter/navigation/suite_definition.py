@@ -1,7 +1,4 @@
-"""Define suites of grid worlds: the record of a suite and the options a user may set.
-
-A suite is plain data; `goalmeter.navigation.suites` lists the built-in ones.
-"""
+"""Define suites of grid worlds: the record of a suite and the options a user may set."""
 
 from __future__ import annotations
 

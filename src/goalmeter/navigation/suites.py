@@ -1,9 +1,4 @@
-"""Built-in suites of grid worlds, their registry, and held-out grids.
-
-Source of the suites: "A Behavioural and Representational Evaluation of Goal-Directedness in
-Language Model Agents", sections 3 and 4.3. Other packages add suites by entry points, notebooks by
-`register_suite`.
-"""
+"""Built-in suites of grid worlds (sections 3 and 4.3 of the paper), registry, held-out grids."""
 
 from __future__ import annotations
 

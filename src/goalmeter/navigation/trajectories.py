@@ -61,9 +61,7 @@ class Step(Decision):
                 f"without an action says why there is none, any other does not"
             )
         row, column, layer = entry.pop("state")
-        read: dict[str, Any] = {
-            name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()
-        }
+        read: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
         if entry.get("probabilities") is not None:
             read["probabilities"] = tuple(map(float, entry["probabilities"]))
         return cls(state=State(Cell(row, column), layer), **read)

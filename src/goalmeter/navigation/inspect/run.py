@@ -1,7 +1,4 @@
-"""Produce the walks of a language model through Inspect, and store them in a run as they end.
-
-The run is of the same kind as those of other agents; Inspect's logs are in its folder `inspect`.
-"""
+"""Produce the walks of a language model through Inspect, and store them in a run as they end."""
 
 from __future__ import annotations
 
