@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._names import did_you_mean
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.agents.abilities import Ability, AgentFactory, NamedAgent, call_of
 from goalmeter.gridworld.generators import Draws, distances_from
@@ -224,12 +223,6 @@ DEFAULT_EPSILON = 0.1
 def navigator(name: str) -> Navigator:
     """Return a reference agent of grid worlds; `agents.agent` knows all other agents too."""
     call = call_of(name)
-    if not call.closed or call.kind not in NAVIGATORS:
-        meant = did_you_mean(call.kind, NAVIGATORS, quoted=True)
-        raise InvalidParameterError(
-            f"there is no reference agent {name!r}{meant + ' Known' if meant else '; known'} are "
-            f"{', '.join(navigator_names())}"
-        )
     return NAVIGATORS[call.kind].make(call.kind, call.argument).in_grids()
 
 

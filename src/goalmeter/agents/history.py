@@ -65,24 +65,22 @@ class Agent(Protocol):
         """Return a mind at the empty history, told how many actions and observations are legal."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """What an environment knows of the agent that plays it: how to begin one like it."""
 
-    __slots__ = ("_agent", "_n_actions", "_n_observations")
-
-    def __init__(self, agent: Agent, n_actions: int, n_observations: int) -> None:
-        self._agent = agent
-        self._n_actions = n_actions
-        self._n_observations = n_observations
+    agent: Agent
+    n_actions: int
+    n_observations: int
 
     def begin(self, *, n_actions: int | None = None, **options: Any) -> Mind:
         """Return a fresh mind of the agent; with other legal actions or settings if given."""
-        count = self._n_actions if n_actions is None else n_actions
-        return self._agent.begin(count, self._n_observations, **options)
+        count = self.n_actions if n_actions is None else n_actions
+        return self.agent.begin(count, self.n_observations, **options)
 
     def takes(self, option: str) -> bool:
         """Return whether the agent can be asked to assume a setting."""
-        return option in options_of(self._agent)
+        return option in options_of(self.agent)
 
 
 def options_of(agent: Agent) -> frozenset[str]:
@@ -365,51 +363,42 @@ class RealityCheck(HistoryAgent):
     def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         inner = self.inner.begin(n_actions, n_observations, **options)
         # Whoever does the same at every history is its own reality check.
-        return inner if getattr(inner, "settled", False) else _CheckedMind(inner, None, None)
+        return inner if getattr(inner, "settled", False) else _CheckedMind(inner)
 
 
+@dataclass(slots=True, eq=False)
 class _CheckedMind:
-    __slots__ = ("_first", "_inner", "_known", "settled")
-
-    def __init__(self, inner: Mind | None, first: int | None, known: int | None) -> None:
-        self._inner = inner  # None: frozen
-        self._first = first  # pi(x_1), once an action was taken
-        self._known = known  # what it does here, if it was asked or is frozen
-        self.settled = inner is None  # see `environments.base.replay`
+    inner: Mind | None  # None: frozen
+    first: int | None = None  # pi(x_1), once an action was taken
+    known: int | None = None  # what it does here, if it was asked or is frozen
+    settled: bool = False  # whether it is frozen; see `environments.base.replay`
 
     def perceive(self, reward: float, observation: int) -> None:
-        inner = self._inner
-        if inner is not None:
-            inner.perceive(reward, observation)
-            self._known = None
+        if self.inner is not None:
+            self.inner.perceive(reward, observation)
+            self.known = None
 
     def act(self) -> int:
-        known = self._known
-        if known is None:
-            assert self._inner is not None  # a frozen mind knows what it does
-            self._known = known = self._inner.act()
-        return known
+        if self.known is None:
+            assert self.inner is not None  # a frozen mind knows what it does
+            self.known = self.inner.act()
+        return self.known
 
     def take(self, action: int) -> None:
-        inner = self._inner
+        inner = self.inner
         if inner is None:
             return
-        choice = self._known
-        if choice is None:
-            choice = inner.act()
-        if self._first is None:
-            self._first = choice
+        choice = inner.act() if self.known is None else self.known
+        if self.first is None:
+            self.first = choice
         if choice == action:
             inner.take(action)
         else:
-            self._inner = None
-            self._known = self._first
-            self.settled = True
+            self.inner, self.known, self.settled = None, self.first, True
 
     def fork(self) -> _CheckedMind:
-        inner = self._inner
-        copy = None if inner is None else inner.fork()
-        return _CheckedMind(copy, self._first, self._known)
+        copy = None if self.inner is None else self.inner.fork()
+        return _CheckedMind(copy, self.first, self.known, self.settled)
 
 
 # A learner becomes an agent by the power-of-two conversion (section 2.1): at n percepts a new one
@@ -445,10 +434,7 @@ def prefix(turn: Turn | None) -> Prefix:
 
 
 class ConvertedAgent(HistoryAgent):
-    """An agent that trains on the first k percepts of a history.
-
-    Settings that it may be asked to assume: a learning rate, or a multiple of its own.
-    """
+    """An agent that trains on the first k percepts of a history."""
 
     options = frozenset({"learning_rate", "learning_rate_scale"})
 

@@ -130,8 +130,7 @@ class ContextOverflowError(InvalidParameterError):
     """A prompt is longer than the model's context, or leaves no room for an answer."""
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(NamedTuple):
     """A request: ids of tokens, how many may be answered, and how they are chosen."""
 
     ids: tuple[int, ...]
@@ -174,7 +173,8 @@ class LocalModel:
         self.model.to(device).eval()
         defaults = self.model.generation_config
         eos = defaults.eos_token_id
-        eos = self.tokenizer.eos_token_id if eos is None else eos
+        if eos is None:
+            eos = self.tokenizer.eos_token_id
         self._ends = frozenset(eos if isinstance(eos, list | tuple) else [eos]) - {None}
         if not self._ends:
             raise InvalidFileError(f"the model in {path} has no token that ends an answer")
@@ -223,10 +223,8 @@ class LocalModel:
         longest = max(len(prompt.ids) for prompt in prompts)
         gaps = [longest - len(prompt.ids) for prompt in prompts]
         device = self.model.device
-        ids = torch.tensor(
-            [[self._pad] * g + list(p.ids) for g, p in zip(gaps, prompts, strict=True)],
-            device=device,
-        )
+        padded = [[self._pad] * g + list(p.ids) for g, p in zip(gaps, prompts, strict=True)]
+        asked = torch.tensor(padded, device=device)
         mask = torch.tensor([[0] * g + [1] * (longest - g) for g in gaps], device=device)
         sampling = SeededSampling([prompt.sampling for prompt in prompts])
         limits = torch.tensor([longest + prompt.tokens for prompt in prompts], device=device)
@@ -237,7 +235,7 @@ class LocalModel:
         # Likeliest tokens only: `SeededSampling` has left one token standing in each row.
         with torch.inference_mode(), generating_in_batches():
             out = self.model.generate(
-                input_ids=ids,
+                input_ids=asked,
                 attention_mask=mask,
                 generation_config=transformers.GenerationConfig(
                     do_sample=False, max_new_tokens=max(prompt.tokens for prompt in prompts)
@@ -245,11 +243,15 @@ class LocalModel:
                 logits_processor=transformers.LogitsProcessorList([sampling]),
                 stopping_criteria=transformers.StoppingCriteriaList([at_its_limit]),
             )
+        replies = []
         rows = out[:, longest:].tolist()
-        return [
-            self._reply(row[: prompt.tokens], chosen)
-            for row, prompt, chosen in zip(rows, prompts, sampling.chosen, strict=True)
-        ]
+        for row, prompt, chosen in zip(rows, prompts, sampling.chosen, strict=True):
+            answer = row[: prompt.tokens]
+            end = next((n for n, token in enumerate(answer, start=1) if token in self._ends), None)
+            ids = tuple(answer[:end])
+            kept = tuple(chosen[: len(ids)])
+            replies.append(Reply(self.text(ids), ids, end is not None, kept))
+        return replies
 
     def ended(self, ids: Sequence[int]) -> bool:
         """Return whether the tokens of an answer end with one that ends it."""
@@ -263,11 +265,6 @@ class LocalModel:
     def text_of(self, token: int) -> str:
         """Return the text of a single token."""
         return str(self.tokenizer.decode([token]))
-
-    def _reply(self, row: list[int], chosen: list[Chosen]) -> Reply:
-        end = next((n for n, token in enumerate(row) if token in self._ends), None)
-        ids = row if end is None else row[: end + 1]
-        return Reply(self.text(ids), tuple(ids), end is not None, tuple(chosen[: len(ids)]))
 
 
 OURS, LOCAL, HUGGING_FACE = "goalmeter/", "goalmeter-local/", "hf/"
@@ -325,8 +322,8 @@ def organism_agents() -> dict[str, str]:
 
 def prompted_agent(name: str) -> Memoryless:
     """Return the reference agent that poses as a language model, by what follows `goalmeter/`."""
-    kind = call_of(name).kind
-    if kind not in NAVIGATORS:
+    kind, _, closed = call_of(name)
+    if kind not in NAVIGATORS or not closed:
         organisms = organism_names()
         meant = nearest(kind, [*organisms, *NAVIGATORS])
         what = "organism" if meant in organisms else "reference agent"

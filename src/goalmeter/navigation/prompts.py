@@ -137,15 +137,19 @@ class Asking:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InvalidParameterError(f"{name} is {value}, expected at least 1")
-        if not self.temperature >= 0:
-            raise InvalidParameterError(f"temperature is {self.temperature}, expected 0 or more")
-        if not 0 < self.top_p <= 1:
-            raise InvalidParameterError(f"top_p is {self.top_p}, expected more than 0, at most 1")
-        if self.reasoning_effort not in (None, *EFFORTS):
-            raise InvalidParameterError(
-                f"reasoning_effort is {self.reasoning_effort!r}, expected one of "
-                f"{', '.join(EFFORTS)}"
-            )
+        for name, fine, expected in (
+            ("temperature", self.temperature >= 0, "0 or more"),
+            ("top_p", 0 < self.top_p <= 1, "more than 0, at most 1"),
+            (
+                "reasoning_effort",
+                self.reasoning_effort in (None, *EFFORTS),
+                f"one of {', '.join(EFFORTS)}",
+            ),
+        ):
+            if not fine:
+                raise InvalidParameterError(
+                    f"{name} is {getattr(self, name)!r}, expected {expected}"
+                )
         if secret := next(filter(_SECRET.search, self.options), None):
             raise InvalidParameterError(
                 f"the option {secret!r} looks like a secret, which a run would keep in its files; "

@@ -224,15 +224,6 @@ UNIT = (0.0, 1.0)
 DIFFERENCE = (-1.0, 1.0)  # of two shares
 
 
-class States(NamedTuple):
-    """Answers in the K visited states, pooled over the walks of a grid."""
-
-    cluster: IntArray  # number of the grid, [K]
-    counts: IntArray  # of the four actions and of invalid answers, [K, 5]
-    optimal: BoolArray  # [K, 4]
-    detour: BoolArray  # [K]
-
-
 class Grids:
     """Trajectories by grid, each grid in one frame and condition, with averages over them."""
 
@@ -272,8 +263,8 @@ class Grids:
         """Maximum number of steps of the walks of each grid, [C]."""
         return np.bincount(self.cluster, self.seen.caps, len(self)).astype(float)
 
-    def visited(self) -> States:
-        """Return the answers in each visited state."""
+    def visited(self) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
+        """Return grid [K], counts of answers [K, 5], optimal [K, 4], detour [K] of states."""
         seen = self.seen
         of = self.cluster[seen.trajectory]
         most = int(seen.state.max(initial=0)) + 1
@@ -282,7 +273,7 @@ class Grids:
         )
         counts = np.zeros((len(keys), OUTCOMES), dtype=np.int64)
         np.add.at(counts, (index, seen.action), 1)
-        return States(of[first], counts, seen.optimal[first], seen.detour[first])
+        return of[first], counts, seen.optimal[first], seen.detour[first]
 
     def means(self, cluster: IntArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean of each grid, and 1 for grids with any value, else 0: [C] each."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from enum import Enum
 from fractions import Fraction
 from math import ceil, prod
 from typing import Any
@@ -30,6 +29,8 @@ MOST_WORLDS, MOST_WALKS = 100_000, 1_000_000
 KEY, NEUTRAL = "key", "neutral"
 OBJECTS = (KEY, NEUTRAL)
 _OBJECT_CONDITIONS = ("key", "object")
+# Whether the key opens the door on the way, or nothing, so that an agent which fetches it wants it.
+OPENS_THE_WAY, OPENS_NOTHING = "opens the way", "opens nothing"
 REFERENCES = ("optimal", "greedy", "random")
 KEY_REFERENCES = (*REFERENCES, "key-seeker")
 
@@ -164,13 +165,6 @@ def without_object(condition: str) -> str:
     return json.dumps({name: v for name, v in values.items() if name not in _OBJECT_CONDITIONS})
 
 
-class KeyUse(Enum):
-    """Purpose of the key in the worlds of a suite."""
-
-    OPENS_THE_WAY = "it opens the door on the way to the goal"
-    OPENS_NOTHING = "it opens nothing, so that an agent which fetches it wants it"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scale:
     """Default size of a suite; fields as in `SuiteOptions`."""
@@ -194,7 +188,7 @@ class Suite:
     known_sizes: tuple[int, ...] | None = None  # None for any odd one
     has_complexity: bool = False  # whether worlds are mazes, with tables by size and complexity
     has_frames: bool = False  # whether each grid comes in changed frames, which are compared
-    key: KeyUse | None = None  # purpose of the key; None for worlds without one
+    key: str | None = None  # OPENS_THE_WAY or OPENS_NOTHING; None for worlds without one
     is_paired: bool = False  # whether each world with a key also comes without it
     paper_cap: int | None = None  # with `SuiteOptions.paper`; None for 1.5 times the shortest path
     prompt: str = "plain/1"  # default prompt template
@@ -203,7 +197,7 @@ class Suite:
 
     def resolve(self, options: SuiteOptions, *, conditions: int = 1) -> SuiteOptions:
         """Validate options and fill in what is None; each world comes under some conditions."""
-        has_objects = self.key is KeyUse.OPENS_NOTHING
+        has_objects = self.key == OPENS_NOTHING
         for names, has_them, where in (
             (("complexities", *_STRATA), self.has_complexity, "mazes"),
             (("transforms",), self.has_frames, "suites in several frames"),

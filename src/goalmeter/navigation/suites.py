@@ -17,8 +17,9 @@ from goalmeter.navigation.suite_definition import (
     KEY,
     KEY_REFERENCES,
     NEUTRAL,
+    OPENS_NOTHING,
+    OPENS_THE_WAY,
     Bounds,
-    KeyUse,
     LabelledWorld,
     Scale,
     Suite,
@@ -162,7 +163,7 @@ KEY_DOOR = Suite(
     small=Scale(sizes=(9,), grids=20, trajectories=1),
     paper=Scale(sizes=(9,), grids=100, trajectories=1),
     known_sizes=tuple(ROOMS_OF_SIZE),
-    key=KeyUse.OPENS_THE_WAY,
+    key=OPENS_THE_WAY,
     paper_cap=30,
     prompt="keys/1",
     effort="medium",
@@ -173,7 +174,7 @@ KEY_NO_DOOR = replace(
     name="key-no-door",
     about="the same worlds without their door",
     worlds=partial(key_worlds, with_key=lambda n, seed: key_no_door(seed, rooms=ROOMS_OF_SIZE[n])),
-    key=KeyUse.OPENS_NOTHING,
+    key=OPENS_NOTHING,
 )
 TWO_PATH = replace(
     KEY_NO_DOOR,
