@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._files import JsonFields
-from goalmeter._types import FloatArray, IntArray
+from goalmeter._types import IntArray
 from goalmeter.gridworld.planner import LAYERS
 from goalmeter.gridworld.world import TRANSFORMS, Cell, GridWorld, Transform
 from goalmeter.navigation.steps import (
@@ -70,15 +71,13 @@ def frames(trajectories: Sequence[Trajectory] | Observed, *, margin: float = MAR
     names = dict.fromkeys(kind.transform for kind in seen.kinds)
     means = {name: _means(seen, name) for name in names}
     changed = [name for name in names if name is not None]
-    compared = {name: _compared(means[None], means[name], name, margin) for name in changed}
-    for metric in range(len(METRICS)):
-        column = [compared[name][metric] for name in changed]
-        published = holm([c.test.p_value for c in column])
-        equal = holm([c.equivalence.p_value for c in column])
-        for name, published_p, equal_p in zip(changed, published, equal, strict=True):
-            compared[name][metric] = replace(
-                compared[name][metric], test_corrected=published_p, equivalence_corrected=equal_p
-            )
+    compared: dict[str, list[FrameComparison]] = {name: [] for name in changed}
+    for metric in METRICS:
+        parts = [_compared(metric, means[None], means[name], name, margin) for name in changed]
+        published = holm([part.test.p_value for part in parts])
+        equal = holm([part.equivalence.p_value for part in parts])
+        for name, part, p, q in zip(changed, parts, published, equal, strict=True):
+            compared[name].append(replace(part, test_corrected=p, equivalence_corrected=q))
     return Frames(
         margin,
         tuple(
@@ -86,56 +85,51 @@ def frames(trajectories: Sequence[Trajectory] | Observed, *, margin: float = MAR
                 name,
                 TRANSFORMS[name].isometry,
                 len(means[None].keys() & means[name].keys()),
-                tuple(compared[name]),
+                tuple(comparisons),
                 *_agreements(seen, TRANSFORMS[name]),
             )
-            for name in changed
+            for name, comparisons in compared.items()
         ),
     )
 
 
-def _means(seen: Observed, transform: str | None) -> dict[int, FloatArray]:
+def _means(seen: Observed, transform: str | None) -> dict[int, dict[str, float]]:
     """Mean metrics of each grid in a frame."""
     wanted = [number for number, kind in enumerate(seen.kinds) if kind.transform == transform]
     of_frame = seen.where(np.isin(seen.kind, wanted))
-    grids, columns = Grids(of_frame), []
-    for name in METRICS.values():
-        values = np.asarray(getattr(of_frame, name), dtype=float)
+    grids = Grids(of_frame)
+    out: dict[int, dict[str, float]] = {grid: {} for grid in grids.numbers.tolist()}
+    for metric, column in METRICS.items():
+        values = np.asarray(getattr(of_frame, column), dtype=float)
         known = ~np.isnan(values)
         means, has_any = grids.means(grids.cluster[known], values[known])
-        columns.append(np.where(has_any > 0, means, np.nan))
-    return dict(zip(grids.numbers.tolist(), np.transpose(columns), strict=True))
+        for row, mean in zip(out.values(), np.where(has_any > 0, means, np.nan), strict=True):
+            row[metric] = mean
+    return out
 
 
 def _compared(
-    base: dict[int, FloatArray], changed: dict[int, FloatArray], name: str, margin: float
-) -> list[FrameComparison]:
+    metric: str, base: dict[int, Any], changed: dict[int, Any], name: str, margin: float
+) -> FrameComparison:
     pairs = sorted(base.keys() & changed.keys())
     if not pairs:
         raise InvalidTrajectoryError(
             f"none of the grids in the frame {name!r} was walked through in the original"
         )
-    out = []
-    for number, metric in enumerate(METRICS):
-        before, after = (
-            np.array([frame[pair][number] for pair in pairs]) for frame in (base, changed)
-        )
-        known = ~np.isnan(before + after)
-        # Rounding must not make a difference of two equal means.
-        difference = np.round(after[known] - before[known], 12)
-        out.append(
-            FrameComparison(
-                metric,
-                base=estimate(before[known]).value,
-                changed=estimate(after[known]).value,
-                difference=estimate(difference, bounds=DIFFERENCE, paired=True),
-                test=signed_ranks(difference),
-                test_corrected=float("nan"),
-                equivalence=equivalence(difference, margin, bounds=DIFFERENCE),
-                equivalence_corrected=float("nan"),
-            )
-        )
-    return out
+    before, after = (np.array([frame[pair][metric] for pair in pairs]) for frame in (base, changed))
+    known = ~np.isnan(before + after)
+    # Rounding must not make a difference of two equal means.
+    difference = np.round(after[known] - before[known], 12)
+    return FrameComparison(
+        metric,
+        base=estimate(before[known]).value,
+        changed=estimate(after[known]).value,
+        difference=estimate(difference, bounds=DIFFERENCE, paired=True),
+        test=signed_ranks(difference),
+        test_corrected=float("nan"),
+        equivalence=equivalence(difference, margin, bounds=DIFFERENCE),
+        equivalence_corrected=float("nan"),
+    )
 
 
 # --- Agreement of actions -------------------------------------------------------------------------

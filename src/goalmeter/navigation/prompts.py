@@ -137,19 +137,15 @@ class Asking:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InvalidParameterError(f"{name} is {value}, expected at least 1")
+        efforts = f"one of {', '.join(EFFORTS)}"
         for name, fine, expected in (
             ("temperature", self.temperature >= 0, "0 or more"),
             ("top_p", 0 < self.top_p <= 1, "more than 0, at most 1"),
-            (
-                "reasoning_effort",
-                self.reasoning_effort in (None, *EFFORTS),
-                f"one of {', '.join(EFFORTS)}",
-            ),
+            ("reasoning_effort", self.reasoning_effort in (None, *EFFORTS), efforts),
         ):
             if not fine:
-                raise InvalidParameterError(
-                    f"{name} is {getattr(self, name)!r}, expected {expected}"
-                )
+                value = getattr(self, name)
+                raise InvalidParameterError(f"{name} is {value!r}, expected {expected}")
         if secret := next(filter(_SECRET.search, self.options), None):
             raise InvalidParameterError(
                 f"the option {secret!r} looks like a secret, which a run would keep in its files; "

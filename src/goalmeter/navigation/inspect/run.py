@@ -212,7 +212,7 @@ def _make_walks(
     # A long walk that begins last would leave all connections but one idle.
     walks = plan.keys()
     longest_first = sorted(keys, key=lambda name: walks[name].task.distance, reverse=True)
-    task = task_of(plan.tasks, plan.asking, only=longest_first, seed=plan.options.seed)
+    task = task_of(plan.tasks, plan.asking, only=longest_first)
     try:
         made = evaluate(
             task,

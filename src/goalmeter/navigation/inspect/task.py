@@ -231,7 +231,7 @@ def navigation(
             raise InvalidParameterError(f"{each} is {options[each]!r}: {cause}") from cause
     set_in = conditions(_listed(prompt or default_prompts(record)), history)
     made = tasks_of(record, SuiteOptions(**options), set_in)
-    return task_of(made, asking, seed=made.options.seed, once=once, out=out)
+    return task_of(made, asking, once=once, out=out)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -243,13 +243,12 @@ def task_of(
     asking: Asking,
     *,
     only: Collection[str] | None = None,
-    seed: int = 0,
     once: bool | None = None,
     out: str | None = None,
 ) -> Task:
     """Return the walks of a suite as a task."""
-    walks = {walk.name: walk for walk in made.walks()}
-    listed = []
+    walks, listed = {walk.name: walk for walk in made.walks()}, []
+    seed = made.options.seed if asking.seeded else None
     for key in walks if only is None else only:
         each, number = walks[key]
         plan = Episode(each).trajectory(number, NOT_BEGUN).to_json()
@@ -260,7 +259,7 @@ def task_of(
     return Task(
         name=f"goalmeter/{made.name}",
         dataset=MemoryDataset(listed, name=made.name),
-        solver=walker(asking.attempts, asking.token_cap, seed if asking.seeded else None, once),
+        solver=walker(asking.attempts, asking.token_cap, seed, once),
         scorer=walked(out),
         config=lm.GenerateConfig(
             temperature=asking.temperature,
