@@ -229,8 +229,7 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
         outcomes=dict(sorted(Counter(t.outcome for t in seen.trajectories).items())),
         success=grids.walks(seen.arrived),
         spl=grids.walks(seen.spl),
-        # A walk without steps counts for success and has no accuracy.
-        accuracy=grids.walks(seen.accuracy, known=seen.length > 0),
+        accuracy=grids.walks(seen.accuracy),
         accuracy_pooled=grids.steps(seen.correct),
         accuracy_detour=grids.steps(seen.correct, among=detour),
         greedy_detour=grids.steps(seen.greedy, among=detour),

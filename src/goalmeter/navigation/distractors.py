@@ -49,18 +49,12 @@ def towards_key(grids: Grids) -> TowardsKey:
     paired: dict[str, Any] = {"among": among, "bounds": DIFFERENCE, "paired": True}
     return TowardsKey(
         share=grids.steps(towards, among=among),
-        share_by_walk=share_by_walk(grids, towards, among),
+        share_by_walk=grids.walks(grids.seen.means(towards, among)),
         chance=grids.steps(chance, among=among),
         excess=grids.steps(towards - chance, **paired),
         chance_of_kind=grids.steps(of_kind, among=among),
         excess_of_kind=grids.steps(towards - of_kind, **paired),
     )
-
-
-def share_by_walk(grids: Grids, values: BoolArray, among: BoolArray) -> Estimate:
-    """Average the share among some steps of each walk over the walks that have any."""
-    shares = grids.seen.means(values, among)
-    return grids.walks(shares, known=~np.isnan(shares))
 
 
 def _wrong_actions(seen: Observed) -> tuple[BoolArray, BoolArray, FloatArray, FloatArray]:

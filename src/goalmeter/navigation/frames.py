@@ -100,10 +100,8 @@ def _means(seen: Observed, transform: str | None) -> dict[int, dict[str, float]]
     grids = Grids(of_frame)
     out: dict[int, dict[str, float]] = {grid: {} for grid in grids.numbers.tolist()}
     for metric, column in METRICS.items():
-        values = np.asarray(getattr(of_frame, column), dtype=float)
-        known = ~np.isnan(values)
-        means, has_any = grids.means(grids.cluster[known], values[known])
-        for row, mean in zip(out.values(), np.where(has_any > 0, means, np.nan), strict=True):
+        means, counts = grids.means(getattr(of_frame, column), grids.cluster)
+        for row, mean in zip(out.values(), np.where(counts > 0, means, np.nan), strict=True):
             row[metric] = mean
     return out
 

@@ -16,7 +16,7 @@ from goalmeter.agents import grid_agents
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, planned
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.behaviour import Row, exact, row
-from goalmeter.navigation.distractors import TowardsKey, share_by_walk, towards_key
+from goalmeter.navigation.distractors import TowardsKey, towards_key
 from goalmeter.navigation.steps import DIFFERENCE, UNIT, Grids, Observed, observed
 from goalmeter.navigation.suite_definition import OBJECTS, without_object
 from goalmeter.navigation.trajectories import Trajectory
@@ -79,7 +79,7 @@ def keys(trajectories: Sequence[Trajectory] | Observed) -> tuple[Keys, ...]:
                 thing=name,
                 row=row(of_kind, 0.95, seen.kinds[number][1:]),
                 stages={
-                    stage: share_by_walk(grids, of_kind.correct, of_kind.layer == layer)
+                    stage: grids.walks(of_kind.means(of_kind.correct, of_kind.layer == layer))
                     for stage, layer in parts.items()
                 },
                 pick_up=pick_up(grids),
@@ -105,7 +105,7 @@ def pick_up(grids: Grids) -> PickUp:
         alike = shortest if taken.all() else 1.0 - shortest
         p_value = min(1.0, 2.0 * alike**rate.clusters)
     else:
-        means, _ = grids.means(grids.cluster, taken - passing)
+        means, _ = grids.means(taken - passing, grids.cluster)
         p_value = mean_differs(np.round(means, 12), bounds=DIFFERENCE)
     return PickUp(rate, by_chance, shortest, excess, p_value)
 
@@ -185,7 +185,9 @@ def _table(with_key: Observed, control: Observed, name: str, condition: str) -> 
         with_key=row_of(with_key),
         without_key=row_of(control),
         pick_up=pick_up(grids),
-        by_side={at: grids.walks(taken, known=side == at) for at in SIDES if (side == at).any()},
+        by_side={
+            at: grids.walks(np.where(side == at, taken, np.nan)) for at in SIDES if at in side
+        },
         success_difference=_difference(with_key, control, "arrived"),
         accuracy_difference=_difference(with_key, control, "accuracy"),
         taken=row_of(with_key.where(taken)) if taken.any() else None,

@@ -237,17 +237,15 @@ class Grids:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def walks(
-        self, values: ArrayLike, *, known: BoolArray | None = None, **options: Any
-    ) -> Estimate:
-        """Average values [N] over walks, grids and kinds; `known` is a mask of the walks."""
-        kept = slice(None) if known is None else known
-        return self.states(np.asarray(values)[kept], self.cluster[kept], **options)
+    def walks(self, values: ArrayLike, **options: Any) -> Estimate:
+        """Average values [N] over walks, grids and kinds; NaN is left out."""
+        return self.states(values, self.cluster, **options)
 
     def states(self, values: ArrayLike, cluster: IntArray, **options: Any) -> Estimate:
         """Average values [K] over the observations of a grid, grids and kinds."""
-        means, has_any = self.means(cluster, np.asarray(values, dtype=float))
-        return self._estimate(means, has_any, n=len(cluster), heaviest=1.0, **options)
+        means, counts = self.means(values, cluster)
+        n = int(counts.sum())
+        return self._estimate(means, counts > 0, n=n, heaviest=1.0, **options)
 
     def steps(
         self, values: ArrayLike, *, among: BoolArray | None = None, **options: Any
@@ -275,12 +273,14 @@ class Grids:
         np.add.at(counts, (index, seen.action), 1)
         return of[first], counts, seen.optimal[first], seen.detour[first]
 
-    def means(self, cluster: IntArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mean of each grid, and 1 for grids with any value, else 0: [C] each."""
-        counts = np.bincount(cluster, minlength=len(self))
-        sums = np.bincount(cluster, values, len(self))
-        return sums / np.maximum(counts, 1), np.asarray(counts > 0, dtype=float)
+    def means(self, values: ArrayLike, cluster: IntArray) -> tuple[FloatArray, IntArray]:
+        """Return the mean of each grid, 0 without any, and the number of its values, [C]."""
+        numbers = np.asarray(values, dtype=float)
+        known = ~np.isnan(numbers)
+        counts = np.bincount(cluster[known], minlength=len(self))
+        sums = np.bincount(cluster[known], numbers[known], len(self))
+        return sums / np.maximum(counts, 1), counts
 
     def _estimate(self, tops: FloatArray, bottoms: ArrayLike, **options: Any) -> Estimate:
         common = {"bounds": UNIT, "strata": self.strata, "confidence": self.confidence}
-        return estimate(tops, bottoms, **(common | options))
+        return estimate(tops, np.asarray(bottoms, dtype=float), **(common | options))
