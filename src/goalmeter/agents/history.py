@@ -54,17 +54,6 @@ class Mind(Protocol):
         """Return another mind at the same point; neither knows what the other does afterwards."""
 
 
-class Agent(Protocol):
-    """Begins minds. Two minds that are told the same do the same."""
-
-    @property
-    def options(self) -> frozenset[str]:
-        """Settings that `begin` takes, such as "learning_rate"; none without this attribute."""
-
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history, told how many actions and observations are legal."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """What an environment knows of the agent that plays it: how to begin one like it."""
@@ -88,10 +77,13 @@ def options_of(agent: Agent) -> frozenset[str]:
     return getattr(agent, "options", frozenset())
 
 
-class HistoryAgent:
-    """An agent that begins minds by `_mind`, by default such as do what `_choose` draws."""
+class Agent:
+    """Begins minds, two of which do the same if they are told the same.
 
-    options: frozenset[str] = frozenset()
+    Here by `_mind`, by default such as do what `_choose` draws; a user's agent has `begin` alone.
+    """
+
+    options: frozenset[str] = frozenset()  # settings that `begin` takes, such as "learning_rate"
     seed: int
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
@@ -116,7 +108,7 @@ class HistoryAgent:
 class DrawingMind:
     """A mind that remembers the hash of its history and the latest observation alone."""
 
-    agent: HistoryAgent
+    agent: Agent
     n_actions: int
     state: int  # the hash
     observation: int = 0
@@ -219,7 +211,7 @@ HistoryFunction = Callable[[History, int, int], int]
 FUNCTION = "a function (history, n_actions, n_observations) -> int"
 
 
-class FunctionAgent(HistoryAgent):
+class FunctionAgent(Agent):
     """An agent from a function of the history (Definition 1 of the paper).
 
     The function takes (history, n_actions, n_observations) and gives an integer. It is called with
@@ -336,7 +328,7 @@ def as_function(agent: Agent, **options: Any) -> HistoryFunction:
     return act
 
 
-class RealityCheck(HistoryAgent):
+class RealityCheck(Agent):
     """The reality check of an agent pi (Definition 8).
 
         rc(x_1)             = pi(x_1)
@@ -433,7 +425,7 @@ def prefix(turn: Turn | None) -> Prefix:
     return Prefix(rewards, observations, actions[1:])
 
 
-class ConvertedAgent(HistoryAgent):
+class ConvertedAgent(Agent):
     """An agent that trains on the first k percepts of a history."""
 
     options = frozenset({"learning_rate", "learning_rate_scale"})

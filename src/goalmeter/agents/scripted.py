@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.history import (
+    Agent,
     DrawingMind,
-    HistoryAgent,
     Mind,
     below,
     hash_action,
@@ -22,7 +22,7 @@ _CHOOSE = 1
 
 
 @dataclass(frozen=True)
-class ConstantAgent(HistoryAgent):
+class ConstantAgent(Agent):
     """Takes one action, 0 in the paper's library, whatever happens and is legal (section 5)."""
 
     action: int = 0
@@ -56,7 +56,7 @@ class _ConstantMind:
 
 
 @dataclass(frozen=True)
-class RandomAgent(HistoryAgent):
+class RandomAgent(Agent):
     """Uniform over the legal actions; the draw is a function of (seed, history) (section 5)."""
 
     seed: int = 0
@@ -76,7 +76,7 @@ class RandomAgent(HistoryAgent):
 
 
 @dataclass(frozen=True)
-class NaiveLearner(HistoryAgent):
+class NaiveLearner(Agent):
     """Explores with a fixed probability, else takes the action with the greatest score (5)."""
 
     seed: int = 0
@@ -143,7 +143,7 @@ class _NaiveMind:
 
 
 @dataclass(frozen=True)
-class QLearner(HistoryAgent):
+class QLearner(Agent):
     """One-step Q-learning over observations, with random actions where it knows nothing."""
 
     seed: int = 0

@@ -24,7 +24,7 @@ from goalmeter._files import check_sizes, listed, reading
 from goalmeter._types import AnyArray, FloatArray
 from goalmeter.agents.abilities import Ability, NamedAgent
 from goalmeter.agents.grid_agents import Acting, Decision, Memoryless, Navigator, Walk
-from goalmeter.agents.history import DrawingMind, HistoryAgent, Mind, uniform
+from goalmeter.agents.history import Agent, DrawingMind, Mind, uniform
 from goalmeter.agents.stable_baselines import borrowed_generators, cumulative, drawn, installed
 from goalmeter.agents.user_code import from_here
 from goalmeter.gridworld.conversions import tabular_world
@@ -387,7 +387,7 @@ def _check_states(name: str, count: int, world: GridWorld) -> None:
 
 # --- At histories ---------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
-class TableAgent(HistoryAgent):
+class TableAgent(Agent):
     """A policy [observations, actions]: it acts on the latest observation alone, by its row."""
 
     name: str
