@@ -88,52 +88,43 @@ SETTLED = frozenset(
 
 
 class Learner:
-    """One algorithm in a world of these counts, which can be trained again and again."""
+    """A2C or PPO in a world of these counts, which can be trained again and again."""
 
-    name = ""
     needed: ClassVar[dict[str, Any]] = {}  # hyperparameters that the conversion needs
 
     def __init__(
         self, agent: StableBaselinesAgent, n_actions: int, n_observations: int, rate: float | None
     ) -> None:
-        self.as_published = agent.as_published
+        self.name, self.as_published = agent.algorithm.upper(), agent.as_published
         self.counts = {"action": n_actions, "observation": n_observations}
         # A copy: the library writes into dictionaries that it is given.
         settings = deepcopy(agent.hyperparameters)
         if rate is not None:
             settings["learning_rate"] = rate
-        with borrowed_generators():
-            self.model = self._built(agent.seed, settings)
-            self._generators = _generators()
-        # Below so many steps there is no training, and the action is 0.
-        self.least_steps = self._least_steps()
-        self._weights = deepcopy(self.model.policy.state_dict())
-        self._optimizer = deepcopy(self.model.policy.optimizer.state_dict())
-
-    def _built(self, seed: int, settings: dict[str, Any]) -> Any:
         library, gymnasium = installed(), installed("gymnasium")
         from stable_baselines3.common.logger import Logger
 
         env = gymnasium.Env()  # it is never stepped through
-        env.action_space, env.observation_space = map(
-            gymnasium.spaces.Discrete, self.counts.values()
-        )
-        try:
-            model = getattr(library, self.name)(
-                "MlpPolicy",
-                env,
-                seed=seed % 2**32,  # what NumPy's global generator takes
-                device="cpu",
-                **self.needed,
-                **settings,
-            )
-        except TypeError as cause:
-            raise InvalidParameterError(
-                f"{self.name} of Stable-Baselines3 cannot be made with "
-                f"{', '.join(settings) or 'its own hyperparameters'}: {cause}"
-            ) from cause
-        model.set_logger(Logger(folder=None, output_formats=[]))
-        return model
+        spaces = map(gymnasium.spaces.Discrete, self.counts.values())
+        env.action_space, env.observation_space = spaces
+        common = {
+            "seed": agent.seed % 2**32,
+            "device": "cpu",
+        }  # what NumPy's global generator takes
+        with borrowed_generators():
+            try:
+                algorithm = getattr(library, self.name)
+                self.model = algorithm("MlpPolicy", env, **common, **self.needed, **settings)
+            except TypeError as cause:
+                raise InvalidParameterError(
+                    f"{self.name} of Stable-Baselines3 cannot be made with "
+                    f"{', '.join(settings) or 'its own hyperparameters'}: {cause}"
+                ) from cause
+            self.model.set_logger(Logger(folder=None, output_formats=[]))
+            self._generators = _generators()
+        self.least_steps = self._least_steps()  # below, there is no training, and the action is 0
+        self._weights = deepcopy(self.model.policy.state_dict())
+        self._optimizer = deepcopy(self.model.policy.optimizer.state_dict())
 
     def train(self, experience: Prefix) -> Table:
         """Return cumulative probabilities [n_observations][n_actions] after training."""
@@ -171,21 +162,11 @@ class Learner:
             return cumulative(self._probabilities(model.policy.obs_to_tensor(every)[0]))
 
     def _least_steps(self) -> int:
-        raise NotImplementedError
+        # The library refuses batches of one, which have no deviation.
+        return 2 if self.name == "PPO" or self.model.normalize_advantage else 0
 
     def _learn(self, experience: Prefix, steps: int) -> None:
-        """Train on a history from the present weights."""
-        raise NotImplementedError
-
-    def _probabilities(self, observations: Any) -> FloatArray:
-        """Return those of each action at each observation, [n_observations, n_actions]."""
-        raise NotImplementedError
-
-
-class _OnPolicy(Learner):
-    """A2C and PPO: one rollout of all steps, then one call of `train`."""
-
-    def _learn(self, experience: Prefix, steps: int) -> None:
+        """Train on one rollout of all steps from the present weights."""
         torch = installed("torch")
         from stable_baselines3.common.buffers import RolloutBuffer
 
@@ -219,28 +200,13 @@ class _OnPolicy(Learner):
         model.train()
 
     def _probabilities(self, observations: Any) -> FloatArray:
+        """Return those of each action at each observation, [n_observations, n_actions]."""
         distribution = self.model.policy.get_distribution(observations).distribution
         return np.asarray(distribution.probs.detach().numpy(), dtype=np.float64)
 
 
-class _A2C(_OnPolicy):
-    name = "A2C"
-
-    def _least_steps(self) -> int:
-        return 2 if self.model.normalize_advantage else 0  # one has no deviation
-
-
-class _PPO(_OnPolicy):
-    name = "PPO"
-
-    def _least_steps(self) -> int:
-        return 2  # the library refuses batches of one
-
-
 class _DQN(Learner):
     """DQN: a transition at a time, and gradient steps at the library's intervals."""
-
-    name = "DQN"
 
     # The buffer is replaced by one of the size of the experience before each training.
     needed: ClassVar[dict[str, Any]] = {"learning_starts": 1, "buffer_size": 1}
@@ -287,7 +253,7 @@ class _DQN(Learner):
         return out
 
 
-ALGORITHMS: dict[str, type[Learner]] = {"a2c": _A2C, "dqn": _DQN, "ppo": _PPO}
+ALGORITHMS = {"a2c": Learner, "dqn": _DQN, "ppo": Learner}
 
 # --- The agent ------------------------------------------------------------------------------------
 # A trained learner is a table, a distribution over actions for each observation. A2C and PPO make

@@ -114,17 +114,12 @@ def line_of(cause: BaseException, where: Path) -> str:
 
 def files_of(path: str) -> list[str]:
     """Return a user's file, which may be missing, and its neighbours that it imports, in turn."""
-    folder = Path(path).parent
-    files: dict[str, None] = {path: None}
-    left = [Path(path)]
-    while left:
-        file = left.pop()
-        for names in _imports(file, folder):
-            for neighbour in _files(folder, names):
-                if str(neighbour) not in files:
-                    files[str(neighbour)] = None
-                    left.append(neighbour)
-    return list(files)
+    # Nothing is run: what is imported by other means, or read as data, is not among them.
+    folder, files = Path(path).parent, [path]
+    for file in files:  # which grow meanwhile
+        for names in _imports(Path(file), folder):
+            files += [str(new) for new in _files(folder, names) if str(new) not in files]
+    return files
 
 
 def _imports(file: Path, folder: Path) -> Iterator[tuple[str, ...]]:

@@ -220,10 +220,6 @@ def _values_of(seen: Observed, name: str) -> list[str | None]:
     return [json.dumps(conditions[kind][name]) for kind in seen.kind]
 
 
-def _picked_up(seen: Observed) -> FloatArray:
-    return np.where([thing is None for thing in seen.objects], np.nan, seen.taken)
-
-
 def _towards(seen: Observed) -> FloatArray:
     """Excess of kind of each walk, NaN without wrong actions."""
     among, towards, _, of_kind = _wrong_actions(seen)
@@ -235,7 +231,7 @@ def _towards(seen: Observed) -> FloatArray:
 
 # Measure of each trajectory, NaN where it has none, [N].
 _MEASURED: dict[str, Callable[[Observed], FloatArray]] = {
-    PICK_UP: _picked_up,
+    PICK_UP: lambda seen: np.where([thing is None for thing in seen.objects], np.nan, seen.taken),
     TOWARDS: _towards,
     "success": lambda seen: seen.arrived.astype(float),
     "accuracy": lambda seen: seen.accuracy,

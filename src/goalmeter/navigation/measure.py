@@ -227,11 +227,22 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
         name, is_model, walker = named.name, Ability.GRID not in named.abilities, None
     else:
         name, is_model, walker = agent.name, False, agent
+    tell = chosen.progress
     if is_model:
+        # Inspect takes seconds to import.
+        from goalmeter.navigation.inspect.eval_log import from_logs
+        from goalmeter.navigation.inspect.run import ask_all
+
         if chosen.asking is None:
             effort = paper_effort(name, suite_named(suite)) if chosen.paper else None
             chosen = replace(chosen, asking=Asking(reasoning_effort=effort))
-        walked = _ask(chosen.plan(name, suite), chosen)
+        plan, imported = chosen.plan(name, suite), None
+        if chosen.logs:
+            imported, others = from_logs(plan, chosen.logs)
+            note = f"; {others} others are of other worlds, or had failed" if others else ""
+            if tell is not None:
+                tell(f"{plan.agent}: {len(imported)} walks taken from logs{note}")
+        walked = ask_all(plan, chosen, imported=imported)
     else:
         names = ("asking", "prompts", "history", "budget", "logs")
         values = {each: getattr(chosen, each) for each in names}
@@ -239,8 +250,8 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
             raise InvalidParameterError(
                 f"{', '.join(given)}: for language models only, and {name} is none"
             )
-        plan, progress = chosen.plan(name, suite), chosen.progress
-        walked = play_all(plan, walker=walker, out=chosen.out, on=chosen.on, progress=progress)
+        plan = chosen.plan(name, suite)
+        walked = play_all(plan, walker=walker, out=chosen.out, on=chosen.on, progress=tell)
     return _with_references(walked, chosen.beside, chosen.out, chosen.progress)
 
 
@@ -279,18 +290,3 @@ def _with_references(
     measured = references(walked.plan, (walked.plan.agent,), names=names, progress=progress)
     where = None if folder is None else Path(folder)
     return navigation_of(walked, references=tuple(measured), folder=where)
-
-
-def _ask(plan: WalkPlan, options: NavigationOptions) -> Walked:
-    """Walks of a language model, including those from logs."""
-    # Inspect takes seconds to import.
-    from goalmeter.navigation.inspect.eval_log import from_logs
-    from goalmeter.navigation.inspect.run import ask_all
-
-    if not options.logs:
-        return ask_all(plan, options)
-    imported, others = from_logs(plan, options.logs)
-    if options.progress is not None:
-        note = f"; {others} others are of other worlds, or had failed" if others else ""
-        options.progress(f"{plan.agent}: {len(imported)} walks taken from logs{note}")
-    return ask_all(plan, options, imported=imported)
