@@ -282,5 +282,9 @@ class Grids:
         return sums / np.maximum(counts, 1), counts
 
     def _estimate(self, tops: FloatArray, bottoms: ArrayLike, **options: Any) -> Estimate:
-        common = {"bounds": UNIT, "strata": self.strata, "confidence": self.confidence}
+        common: dict[str, Any] = {
+            "bounds": UNIT,
+            "strata": self.strata,
+            "confidence": self.confidence,
+        }
         return estimate(tops, np.asarray(bottoms, dtype=float), **(common | options))
