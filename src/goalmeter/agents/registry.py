@@ -92,11 +92,9 @@ def agent(name: str) -> NamedAgent:
     `goalmeter agents` lists what there is. Nothing heavy is imported, and no file of agents is run,
     before one of its abilities is used.
 
-    Example: an agent of two kinds, and the canonical spelling of a name.
+    Example: an agent of two kinds.
         >>> [str(ability) for ability in agent("random").abilities]
         ['an action at a history', 'a distribution over actions in a state of a grid world']
-        >>> agent("epsilon-optimal( 0.20 )").name
-        'epsilon-optimal(0.2)'
     """
     inner, checks = without_checks(name)
     named = replace(_unchecked(inner), others=listed_names)

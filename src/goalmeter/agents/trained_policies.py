@@ -325,18 +325,13 @@ class TimedWalker:
 def _flat_walker(name: str, policy: SavedPolicy) -> Memoryless:
     """The navigator of a policy that sees flat arrays."""
 
-    def length_of(rows: int, columns: int) -> int:
-        # Three numbers a cell; then row, column, the key and the door, each one-hot.
-        return 3 * rows * columns + rows + columns + 2 + 2
-
     def check(world: GridWorld) -> None:
         length, (rows, columns) = policy.observations.length, world.shape
-        if (shown := length_of(rows, columns)) != length:
-            size = next((n for n in range(3, 200) if length_of(n, n) == length), None)
-            advice = f"it was trained in grids of size {size}" if size else "it saw no grid of ours"
+        # Three numbers a cell; then row, column, the key and the door, each one-hot.
+        if (shown := 3 * rows * columns + rows + columns + 2 + 2) != length:
             raise InvalidParameterError(
                 f"{name} sees arrays of {length} numbers, and a grid of {rows} x {columns} is "
-                f"{shown} as gymnasium.wrappers.FlattenObservation gives it; {advice}"
+                f"{shown} as gymnasium.wrappers.FlattenObservation gives it"
             )
 
     def table_of(world: GridWorld) -> FloatArray:

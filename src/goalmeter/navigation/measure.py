@@ -201,18 +201,10 @@ def _record(row: Row) -> dict[str, Any]:
 def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navigation:
     """Measure the behaviour of an agent in a suite of grid worlds, against baseline agents.
 
-    The numbers depend neither on where agents walk nor on interruptions of a run.
-
-    Args:
-        agent: name as on the command line, such as "greedy" or "boltzmann(2)"; a language model as
-            Inspect spells it, such as "goalmeter/mouse"; or an object with a name and the method
-            `begin`, as `agents.grid_agents.Navigator`.
-        suite: name of the suite.
-        options: fields of `NavigationOptions`.
-
-    Raises:
-        BudgetReachedError: the budget was spent before all walks had ended; the same call resumes
-            the run.
+    The agent is a name as on the command line, such as "greedy", "boltzmann(2)" or
+    "goalmeter/mouse", or an object with a name and the method `begin(world, draws)`. `options` are
+    fields of `NavigationOptions`. The numbers depend neither on where agents walk nor on
+    interruptions of a run; after a `BudgetReachedError` the same call resumes it.
 
     Example: a compass leads astray in a maze, and a plan does not.
         >>> result = measure("greedy", sizes=[7], complexities=[1], grids=3, beside=["optimal"])
