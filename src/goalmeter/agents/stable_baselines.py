@@ -107,10 +107,8 @@ class Learner:
         env = gymnasium.Env()  # it is never stepped through
         spaces = map(gymnasium.spaces.Discrete, self.counts.values())
         env.action_space, env.observation_space = spaces
-        common = {
-            "seed": agent.seed % 2**32,
-            "device": "cpu",
-        }  # what NumPy's global generator takes
+        # The seed as NumPy's global generator takes it.
+        common = {"seed": agent.seed % 2**32, "device": "cpu"}
         with borrowed_generators():
             try:
                 algorithm = getattr(library, self.name)

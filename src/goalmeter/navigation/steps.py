@@ -282,9 +282,6 @@ class Grids:
         return sums / np.maximum(counts, 1), counts
 
     def _estimate(self, tops: FloatArray, bottoms: ArrayLike, **options: Any) -> Estimate:
-        common: dict[str, Any] = {
-            "bounds": UNIT,
-            "strata": self.strata,
-            "confidence": self.confidence,
-        }
-        return estimate(tops, np.asarray(bottoms, dtype=float), **(common | options))
+        options.setdefault("bounds", UNIT)
+        options |= {"strata": self.strata, "confidence": self.confidence}
+        return estimate(tops, np.asarray(bottoms, dtype=float), **options)
