@@ -30,14 +30,13 @@ class Call(NamedTuple):
 
     kind: str
     argument: str | None  # None without brackets
-    closed: bool = True  # False where brackets do not match
 
 
 def call_of(name: str) -> Call:
-    """Return a name taken apart at its brackets."""
+    """Return a name taken apart at its brackets, which is no kind if they do not match."""
     parts = _CALL.fullmatch(name)
     if parts is None:
-        return Call(name.partition("(")[0].strip(), None, closed=False)
+        return Call(name.strip(), None)
     return Call(parts[1].strip(), None if parts[2] is None else parts[2].strip())
 
 

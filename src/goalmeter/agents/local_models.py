@@ -322,8 +322,8 @@ def organism_agents() -> dict[str, str]:
 
 def prompted_agent(name: str) -> Memoryless:
     """Return the reference agent that poses as a language model, by what follows `goalmeter/`."""
-    kind, _, closed = call_of(name)
-    if kind not in NAVIGATORS or not closed:
+    kind = call_of(name).kind
+    if kind not in NAVIGATORS:
         organisms = organism_names()
         meant = nearest(kind, [*organisms, *NAVIGATORS])
         what = "organism" if meant in organisms else "reference agent"

@@ -69,18 +69,8 @@ HISTORY_AGENTS = {
     "recurrent-dqn": _of_history(RecurrentDQN, "DQN with a recurrent network"),
 }
 
-# Names:
-#     greedy, boltzmann(2)        reference agents of grid worlds
-#     naive, constant(3)          scripted agents, functions of their history
-#     rc(NAME)                    the reality check of any agent of a history
-#     FILE.py:NAME                your own, `user_agents` says in which forms
-#     sb3:PATH.zip                a policy that Stable-Baselines3 saved
-#     policy:PATH.npz             a policy [S, A] or [H, S, A] over the states of a world
-#     goalmeter/mouse             a small language model that comes with the package
-#     PROVIDER/NAME               any other language model, as Inspect spells it
-#
-# Other packages add names by entry points (`_plugins`), a program by `register`. A name that two
-# kinds have, such as `random`, is one agent with the abilities of both.
+# docs/agents.md has the grammar of names. Other packages add names by entry points, a program by
+# `register`. A name that two kinds have, such as `random`, is one agent with the abilities of both.
 
 _REGISTERED: dict[str, AgentFactory] = {}
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -182,8 +172,8 @@ def _unchecked(name: str) -> NamedAgent:
             )
         return model_agent(name)
     call, package = call_of(name), ""
-    makers = factories().get(call.kind, ()) if call.closed else ()
-    if not makers and call.closed and (entry := plugins(AGENTS).get(call.kind)):
+    makers = factories().get(call.kind, ())
+    if not makers and (entry := plugins(AGENTS).get(call.kind)):
         makers, package = (plugin_factory(call.kind),), origin(entry)
     if not makers:
         raise InvalidParameterError(_unknown(name, call.kind))
@@ -213,7 +203,7 @@ def _unknown(name: str, kind: str) -> str:
     for prefix, (ending, _) in TRAINED.items():
         if name.endswith(ending):
             return f"{name} is a file; if it holds a trained policy, name it {prefix}:{name}"
-    if call_of(name) in (("rc", None, True), ("rc", "", True)):
+    if call_of(name) in (("rc", None), ("rc", "")):
         return f"{name} names nobody; rc(NAME) is the reality check of an agent, such as rc(naive)"
     if hint := misspelled(name, "my_agent.py:agent"):
         return f"there is no agent {name!r}: {hint}"
