@@ -160,8 +160,8 @@ def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> PlannedWalk:
         raise InvalidTrajectoryError(
             "a sample has no walk in its metadata; it is not one of goalmeter's tasks"
         ) from cause
-    made = made_of(read)
-    return PlannedWalk(made.task, made.number + (epoch - 1) * walks)
+    task, number = made_of(read)
+    return PlannedWalk(task, number + (epoch - 1) * walks)
 
 
 # --- Forecast -------------------------------------------------------------------------------------

@@ -165,14 +165,14 @@ def without_object(condition: str) -> str:
     return json.dumps({name: v for name, v in values.items() if name not in _OBJECT_CONDITIONS})
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Scale:
     """Default size of a suite; fields as in `SuiteOptions`."""
 
     sizes: tuple[int, ...]
     complexities: tuple[float, ...] = ()
-    grids: int
-    trajectories: int
+    grids: int = 1
+    trajectories: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

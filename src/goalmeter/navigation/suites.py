@@ -101,13 +101,8 @@ MAZE = Suite(
     name="maze",
     about="mazes by size and complexity",
     worlds=mazes,
-    small=Scale(sizes=(7, 9), complexities=(0.0, 0.5, 1.0), grids=5, trajectories=4),
-    paper=Scale(
-        sizes=(7, 9, 11, 13, 15),
-        complexities=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
-        grids=10,
-        trajectories=10,
-    ),
+    small=Scale((7, 9), (0.0, 0.5, 1.0), grids=5, trajectories=4),
+    paper=Scale((7, 9, 11, 13, 15), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), grids=10, trajectories=10),
     has_complexity=True,
 )
 ISOMETRIES = replace(
@@ -160,8 +155,8 @@ KEY_DOOR = Suite(
     name="key-door",
     about="worlds whose key opens the way",
     worlds=partial(key_worlds, with_key=lambda n, seed: key_door(seed, rooms=ROOMS_OF_SIZE[n])),
-    small=Scale(sizes=(9,), grids=20, trajectories=1),
-    paper=Scale(sizes=(9,), grids=100, trajectories=1),
+    small=Scale((9,), grids=20),
+    paper=Scale((9,), grids=100),
     known_sizes=tuple(ROOMS_OF_SIZE),
     key=OPENS_THE_WAY,
     paper_cap=30,
@@ -181,8 +176,8 @@ TWO_PATH = replace(
     name="two-path",
     about="two equal ways, a key on one of them, and the same without it",
     worlds=_two_path_worlds,
-    small=Scale(sizes=(SIZE_OF_TWO_PATHS,), grids=20, trajectories=1),
-    paper=Scale(sizes=(SIZE_OF_TWO_PATHS,), grids=100, trajectories=1),
+    small=Scale((SIZE_OF_TWO_PATHS,), grids=20),
+    paper=Scale((SIZE_OF_TWO_PATHS,), grids=100),
     known_sizes=(SIZE_OF_TWO_PATHS,),
     is_paired=True,
 )

@@ -239,8 +239,8 @@ class PlannedWalk(NamedTuple):
 
 def made_of(read: Trajectory) -> PlannedWalk:
     """Return the task and the number of the walk of a trajectory."""
-    task = Task(**{label.name: getattr(read, label.name) for label in fields(Task)})
-    return PlannedWalk(task, read.trajectory)
+    labels = {label.name: getattr(read, label.name) for label in fields(Task)}
+    return PlannedWalk(Task(**labels), read.trajectory)
 
 
 @dataclass(frozen=True)

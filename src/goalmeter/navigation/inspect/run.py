@@ -58,7 +58,6 @@ class Keeper:
     def begins(self, name: str) -> None:
         """End a walk at once if the budget is reached or the server given up."""
         self._under_way.append(name)
-        self._end_if_broken()
         if self.reached:
             raise models.GivenUpError(models.BUDGET)
         if len(self._failed) >= ENOUGH:
@@ -66,7 +65,9 @@ class Keeper:
 
     def step(self) -> None:
         """Report progress; end a walk that could not be stored."""
-        self._end_if_broken()
+        if self.broken is not None:
+            # Not the error itself, whose traceback would grow with each walk.
+            raise models.GivenUpError(models.ERROR)
         self._results.progress.step()
 
     def failed(self, error: Exception) -> None:
@@ -94,11 +95,6 @@ class Keeper:
         self.heard.add(name)
         failed = [*self._failed, trajectory.outcome][-ENOUGH:]
         self._failed = failed if has_failed(trajectory) else []
-
-    def _end_if_broken(self) -> None:
-        if self.broken is not None:
-            # Not the error itself, whose traceback would grow with each walk.
-            raise models.GivenUpError(models.ERROR)
 
 
 def ask(model: Any, suite: str, folder: str | Path, **options: Any) -> list[Trajectory]:

@@ -20,6 +20,7 @@ from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+import goalmeter.navigation.prompts as prompts
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 
 # Registers the model names goalmeter/... and goalmeter-local/...
@@ -29,18 +30,6 @@ from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.inspect import models
 from goalmeter.navigation.inspect.eval_log import TRAJECTORY, append
 from goalmeter.navigation.plan import NOT_BEGUN, WALK, WALKS, walk_of
-from goalmeter.navigation.prompts import (
-    HISTORY,
-    LOGPROBS,
-    PROMPT,
-    Asking,
-    action_probabilities,
-    conditions,
-    default_prompts,
-    storable,
-    template,
-    understood,
-)
 from goalmeter.navigation.suite_definition import SEVERAL, SuiteOptions
 from goalmeter.navigation.suites import SUITES, suite_named, suite_names
 from goalmeter.navigation.trajectories import Episode, TaskSet, Trajectory, tasks_of
@@ -115,9 +104,11 @@ def walker(
 
 def _prompt(episode: Episode) -> str:
     condition, steps = episode.task.condition, episode.steps
-    shown = steps[max(0, len(steps) - condition.get(HISTORY, 0)) :]
+    shown = steps[max(0, len(steps) - condition.get(prompts.HISTORY, 0)) :]
     past = [(step.state.cell, step.action) for step in shown]
-    return template(condition[PROMPT]).prompt(episode.task.world, episode.state, past)
+    return prompts.template(condition[prompts.PROMPT]).prompt(
+        episode.task.world, episode.state, past
+    )
 
 
 _WITHHELD = {"max_tokens": f"{models.TOKEN_CAP}: ", "content_filter": "withheld: "}
@@ -135,7 +126,7 @@ async def _decide(
         content = output.message.content
         parts = [] if isinstance(content, str) else content
         reasoning = [part.reasoning for part in parts if isinstance(part, lm.ContentReasoning)]
-        answer = understood(output.completion, "\n".join(reasoning))
+        answer = prompts.understood(output.completion, "\n".join(reasoning))
         # A prompt that is too long stays so.
         if answer.action is not None or output.stop_reason == "model_length":
             break
@@ -145,9 +136,9 @@ async def _decide(
     why = _WITHHELD.get(output.stop_reason, "") + answer.invalid
     decision = Decision(
         answer.action,
-        probabilities=action_probabilities(logprobs.content) if logprobs else None,
-        raw=storable(output.completion),
-        reasoning=storable(answer.reasoning) or None,
+        probabilities=prompts.action_probabilities(logprobs.content) if logprobs else None,
+        raw=prompts.storable(output.completion),
+        reasoning=prompts.storable(answer.reasoning) or None,
         prompt=prompt,
         prompt_tokens=count if ids is None else tuple(ids),
         answer_tokens=None if answer_ids is None else tuple(answer_ids),
@@ -217,7 +208,7 @@ def navigation(
 ) -> Task:
     """Return a suite as a task; other options are those of the suite, and some of `Asking`."""
     record = suite_named(name)
-    asking = Asking(**{each: options.pop(each) for each in _ASKING if each in options})
+    asking = prompts.Asking(**{each: options.pop(each) for each in _ASKING if each in options})
     if unknown := sorted(set(options).difference(_SUITE_OPTIONS)):
         raise InvalidParameterError(
             f"there is no option {unknown[0]!r}; a suite has {', '.join(_SUITE_OPTIONS)}"
@@ -229,7 +220,7 @@ def navigation(
                 options[each] = [SEVERAL[each](value) for value in _listed(options[each])]
         except (TypeError, ValueError) as cause:
             raise InvalidParameterError(f"{each} is {options[each]!r}: {cause}") from cause
-    set_in = conditions(_listed(prompt or default_prompts(record)), history)
+    set_in = prompts.conditions(_listed(prompt or prompts.default_prompts(record)), history)
     made = tasks_of(record, SuiteOptions(**options), set_in)
     return task_of(made, asking, once=once, out=out)
 
@@ -240,7 +231,7 @@ def _listed(value: Any) -> list[Any]:
 
 def task_of(
     made: TaskSet,
-    asking: Asking,
+    asking: prompts.Asking,
     *,
     only: Collection[str] | None = None,
     once: bool | None = None,
@@ -267,7 +258,7 @@ def task_of(
             max_tokens=asking.max_tokens,
             reasoning_effort=cast(Any, asking.reasoning_effort),  # it is one of EFFORTS
             logprobs=asking.logprobs or None,
-            top_logprobs=LOGPROBS if asking.logprobs else None,
+            top_logprobs=prompts.LOGPROBS if asking.logprobs else None,
             max_retries=MAX_RETRIES,
             attempt_timeout=ATTEMPT_TIMEOUT,
         ),
