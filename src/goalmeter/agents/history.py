@@ -84,6 +84,7 @@ class Agent:
     """
 
     options: frozenset[str] = frozenset()  # settings that `begin` takes, such as "learning_rate"
+    settled: bool = False  # whether it does the same at every history
     seed: int
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
@@ -112,6 +113,11 @@ class DrawingMind:
     n_actions: int
     state: int  # the hash
     observation: int = 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing that it is told changes what it does; see `environments.base.replay`."""
+        return self.agent.settled
 
     def perceive(self, reward: float, observation: int) -> None:
         """Go on by a percept."""

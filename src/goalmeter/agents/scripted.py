@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.history import (
@@ -26,6 +26,8 @@ class ConstantAgent(Agent):
     """Takes one action, 0 in the paper's library, whatever happens and is legal (section 5)."""
 
     action: int = 0
+    seed = 0  # nothing is drawn
+    settled = True
 
     def __post_init__(self) -> None:
         if self.action < 0:
@@ -33,26 +35,8 @@ class ConstantAgent(Agent):
                 f"action is {self.action}, expected 0 or more: actions are counted from 0"
             )
 
-    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        return _ConstantMind(self.action)
-
-
-@dataclass(frozen=True)
-class _ConstantMind:
-    action: int
-    settled: ClassVar[bool] = True  # from the start: see `environments.base.replay`
-
-    def perceive(self, reward: float, observation: int) -> None:
-        pass
-
-    def act(self) -> int:
+    def _choose(self, mind: DrawingMind) -> int:
         return self.action
-
-    def take(self, action: int) -> None:
-        pass
-
-    def fork(self) -> _ConstantMind:
-        return self  # nothing that it is told changes it
 
 
 @dataclass(frozen=True)
