@@ -89,6 +89,9 @@ class Agent:
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         """Return a mind at the empty history, with the settings that it is asked to assume."""
+        return self._mind(n_actions, n_observations, **(options and self._checked(options)))
+
+    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         for option in options:
             if option not in self.options:
                 raise InvalidParameterError(
@@ -96,7 +99,7 @@ class Agent:
                     f"{', '.join(sorted(self.options)) or 'no settings'}; ask "
                     f"Source.takes({option!r}) first"
                 )
-        return self._mind(n_actions, n_observations, **options)
+        return options
 
     def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         return DrawingMind(self, n_actions, hash_start(self.seed, n_actions, n_observations))
@@ -372,27 +375,33 @@ class _CheckedMind:
     settled: bool = False  # whether it is frozen; see `environments.base.replay`
 
     def perceive(self, reward: float, observation: int) -> None:
-        if self.inner is not None:
-            self.inner.perceive(reward, observation)
+        inner = self.inner
+        if inner is not None:
+            inner.perceive(reward, observation)
             self.known = None
 
     def act(self) -> int:
-        if self.known is None:
+        known = self.known
+        if known is None:
             assert self.inner is not None  # a frozen mind knows what it does
-            self.known = self.inner.act()
-        return self.known
+            self.known = known = self.inner.act()
+        return known
 
     def take(self, action: int) -> None:
         inner = self.inner
         if inner is None:
             return
-        choice = inner.act() if self.known is None else self.known
+        choice = self.known
+        if choice is None:
+            choice = inner.act()
         if self.first is None:
             self.first = choice
         if choice == action:
             inner.take(action)
         else:
-            self.inner, self.known, self.settled = None, self.first, True
+            self.inner = None
+            self.known = self.first
+            self.settled = True
 
     def fork(self) -> _CheckedMind:
         copy = None if self.inner is None else self.inner.fork()

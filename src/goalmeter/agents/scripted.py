@@ -71,9 +71,9 @@ class NaiveLearner(Agent):
         _check_probability("exploration", self.exploration)
 
     def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        start, none = hash_start(self.seed, n_actions, n_observations), [0] * n_actions
-        divisors = [0 if self.true_average else 1] * n_actions
-        return _NaiveMind(start, n_actions, self.exploration, None, [*none], divisors, [*none])
+        start, zeros = hash_start(self.seed, n_actions, n_observations), [0] * n_actions
+        lists: Any = [*zeros], [0 if self.true_average else 1] * n_actions, zeros
+        return _NaiveMind(start, self.exploration, None, *lists)
 
 
 def _check_probability(name: str, value: float) -> None:
@@ -84,7 +84,6 @@ def _check_probability(name: str, value: float) -> None:
 @dataclass(slots=True, eq=False)
 class _NaiveMind:
     _state: int
-    _n_actions: int
     _exploration: float
     _last: int | None  # the action that the next reward follows, if it has a score
     _sums: list[float]
@@ -102,17 +101,17 @@ class _NaiveMind:
 
     def act(self) -> int:
         if uniform(self._state) < self._exploration:
-            return below(self._state, self._n_actions, _CHOOSE)
+            return below(self._state, len(self._scores), _CHOOSE)
         scores = self._scores  # `index` gives the lowest of equals
         return scores.index(max(scores))
 
     def take(self, action: int) -> None:
         self._state = hash_action(self._state, action)
-        self._last = action if 0 <= action < self._n_actions else None
+        self._last = action if 0 <= action < len(self._scores) else None
 
     def fork(self) -> _NaiveMind:
         lists = self._sums.copy(), self._divisors.copy(), self._scores.copy()
-        return _NaiveMind(self._state, self._n_actions, self._exploration, self._last, *lists)
+        return _NaiveMind(self._state, self._exploration, self._last, *lists)
 
 
 # Q(o, a) starts at 0. When action a at observation o is followed by reward r and observation o',
