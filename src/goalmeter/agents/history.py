@@ -83,6 +83,8 @@ class Agent:
     Here by `_mind`, by default such as do what `_choose` draws; a user's agent has `begin` alone.
     """
 
+    # PunishSlowAgent counts the lines that an agent runs through, so they are part of its results.
+
     options: frozenset[str] = frozenset()  # settings that `begin` takes, such as "learning_rate"
     settled: bool = False  # whether it does the same at every history
     seed: int

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from itertools import accumulate
 from math import exp
 from typing import Any
 
@@ -261,12 +263,10 @@ def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
     places = [match.end() for match in _VALUE.finditer(text)]
     if not places:
         return None
-    begun = 0
-    for token in tokens:
-        if begun + len(token.token) > places[-1]:
-            break
-        begun += len(token.token)
-    lead, tops = token.token[: places[-1] - begun], list(token.top_logprobs or [])
+    begun = [*accumulate((len(token.token) for token in tokens), initial=0)]
+    number = bisect_right(begun, places[-1]) - 1
+    token = tokens[number]
+    lead, tops = token.token[: places[-1] - begun[number]], list(token.top_logprobs or [])
     # Some servers send NaN, which is below nothing.
     if not tops or not all(top.logprob < _ROUNDING for top in (token, *tops)):
         return None
