@@ -29,12 +29,21 @@ ARRIVED, CAP = "arrived", "cap"
 MOST_ROWS = 101  # of a picture: twice as many as any suite draws
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step(Decision):
+@dataclass(frozen=True)
+class Step:
     """One decision; an answer that is no action is a step in place."""
 
     state: State  # where the decision was made
+    action: int | None  # this and the last ones as in `agents.Decision`
     optimal: tuple[int, ...]  # actions that lead one step closer to the goal
+    probabilities: tuple[float, ...] | None = None
+    raw: str | None = None
+    reasoning: str | None = None
+    prompt: str | None = None
+    prompt_tokens: int | tuple[int, ...] | None = None
+    answer_tokens: tuple[int, ...] | None = None
+    attempts: int | None = None
+    invalid: str | None = None
 
     @property
     def is_optimal(self) -> bool:
@@ -45,7 +54,6 @@ class Step(Decision):
         """Return the fields as JSON values, without those that are None."""
         (row, column), layer = self.state
         out: dict[str, Any] = {"state": [row, column, layer], "action": self.action}
-        out["optimal"] = list(self.optimal)
         for name, value in vars(self).items():
             if value is not None and name not in out:
                 out[name] = list(value) if isinstance(value, tuple) else value
