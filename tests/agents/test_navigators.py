@@ -97,11 +97,10 @@ def test_the_wall_follower_is_its_definition(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("gredy", "there is no reference agent 'gredy'; did you mean 'greedy'? Known are optimal,"),
         ("boltzmann", "boltzmann needs its inverse temperature: boltzmann(BETA), such as"),
         ("boltzmann(hot)", "the agent is 'boltzmann(hot)', expected boltzmann(BETA) with a number"),
         ("epsilon-optimal(1.5)", "epsilon is 1.5, expected a probability, 0 to 1"),
-        ("optimal(2)", "optimal takes no number, but the agent is 'optimal(2)'"),
+        ("optimal(2)", "optimal takes nothing in brackets, but the agent is 'optimal(2)'"),
     ],
 )
 def test_errors(name: str, message: str) -> None:

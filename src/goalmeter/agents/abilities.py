@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import digest
@@ -26,34 +26,22 @@ _CALL = re.compile(r"([^()]*)(?:\(([^()]*)\)\s*)?")
 
 
 class Call(NamedTuple):
-    """A name taken apart: the kind before the brackets and the argument, None without brackets.
-
-    `closed` is False where brackets do not match.
-    """
+    """A name taken apart at its brackets."""
 
     kind: str
-    argument: str | None
-    closed: bool = True
+    argument: str | None  # None without brackets
 
 
 def call_of(name: str) -> Call:
-    """Return a name taken apart at its brackets.
-
-    >>> call_of("boltzmann( 2 )")
-    Call(kind='boltzmann', argument='2', closed=True)
-    """
+    """Return a name taken apart at its brackets, which is no kind if they do not match."""
     parts = _CALL.fullmatch(name)
     if parts is None:
-        return Call(name.partition("(")[0].strip(), None, closed=False)
+        return Call(name.strip(), None)
     return Call(parts[1].strip(), None if parts[2] is None else parts[2].strip())
 
 
 def without_checks(name: str) -> tuple[str, int]:
-    """Return an agent's name without the reality checks around it, and their number.
-
-    >>> without_checks("rc( rc(naive))")
-    ('naive', 2)
-    """
+    """Return an agent's name without the reality checks around it, and their number."""
     checks = 0
     name = name.strip()
     while name.startswith("rc(") and name.endswith(")") and len(name) > len("rc()"):
@@ -66,11 +54,7 @@ def without_checks(name: str) -> tuple[str, int]:
 
 
 def with_checks(name: str, checks: int) -> str:
-    """Return the name of the n-fold reality check of an agent.
-
-    >>> with_checks("naive", 2)
-    'rc(rc(naive))'
-    """
+    """Return the name of the n-fold reality check of an agent."""
     return "rc(" * checks + name + ")" * checks
 
 
@@ -80,20 +64,14 @@ class Ability(Enum):
     Instruments need abilities, not kinds of agents. The object that is asked is made only when it
     is needed, so that naming a trained policy or a language model imports neither torch nor
     Inspect.
-
-    Attributes:
-        HISTORY: `history.Agent`, from a seed.
-        GRID: `grid_agents.Navigator`.
-        TABLE: an array [S, A] or [H, S, A], from a `TabularMDP` with S states and A actions.
-        TEXT: the name of a language model as Inspect spells it.
-        HIDDEN: `local_models.LocalModel`.
     """
 
-    HISTORY = "an action at a history"
-    GRID = "a distribution over actions in a state of a grid world"
+    HISTORY = "an action at a history"  # `history.Agent`, from a seed
+    GRID = "a distribution over actions in a state of a grid world"  # `grid_agents.Navigator`
+    # An array [S, A] or [H, S, A], from a `TabularMDP` with S states and A actions.
     TABLE = "a distribution over actions in every state of a tabular world"
-    TEXT = "text for a prompt"
-    HIDDEN = "hidden states of its network"
+    TEXT = "text for a prompt"  # the name of a language model as Inspect spells it
+    HIDDEN = "hidden states of its network"  # `local_models.LocalModel`
 
     def __str__(self) -> str:
         return self.value
@@ -112,22 +90,15 @@ class NamedAgent:
 
     Asked for an ability that it lacks, it raises a `MissingAbilityError`; `asker` is who needs the
     ability, for the message.
-
-    Attributes:
-        name: in its one spelling, from which `agents.agent` makes the same agent again.
-        about: summary in a line.
-        makers: for each ability, what makes the object that is asked; see `Ability`.
-        files: paths of files that it is read from, such as a trained policy's or a user's own.
-        package: name and version of the other package that registers it; "" for ours.
-        others: names of the agents that have an ability, for the message where this one lacks it.
     """
 
-    name: str
-    about: str
-    makers: Makers
-    files: tuple[str, ...] = ()
-    package: str = ""
-    # From the registry, which knows every kind; importing it here would be a circle.
+    name: str  # in its one spelling, from which `agents.agent` makes the same agent again
+    about: str  # summary in a line
+    makers: Makers  # for each ability, what makes the object that is asked; see `Ability`
+    files: tuple[str, ...] = ()  # paths of a trained policy, or of the user's own code
+    package: str = ""  # name and version of the other package that registers it; "" for ours
+    # Names of the agents that have an ability, for the message where this one lacks it. From the
+    # registry, which knows every kind; importing it here would be a circle.
     others: Callable[[Ability], Sequence[str]] = field(
         default=lambda ability: (), compare=False, repr=False
     )
@@ -139,32 +110,27 @@ class NamedAgent:
 
     def at_histories(self, seed: int = 0, *, asker: str = "") -> Agent:
         """Return the agent as a function of its history, whose draws come from the seed."""
-        agent: Agent = self._made(Ability.HISTORY, asker, seed)
-        return agent
+        return cast("Agent", self._made(Ability.HISTORY, asker, seed))
 
     def in_grids(self, *, asker: str = "") -> Navigator:
         """Return the agent as one that walks in grid worlds."""
-        navigator: Navigator = self._made(Ability.GRID, asker)
-        return navigator
+        return cast("Navigator", self._made(Ability.GRID, asker))
 
     def in_table(self, world: TabularMDP, *, asker: str = "") -> FloatArray:
-        """Return the agent's policy in a tabular world, [S, A] or [H, S, A].
-
-        Raises:
-            InvalidPolicyError: its policy is of a world with other numbers of states or actions.
-        """
-        table: FloatArray = self._made(Ability.TABLE, asker, world)
-        return table
+        """Return the agent's policy in a tabular world, [S, A] or [H, S, A]."""
+        return cast(FloatArray, self._made(Ability.TABLE, asker, world))
 
     def as_model(self, *, asker: str = "") -> str:
         """Return the name of the agent as a language model, as Inspect spells it."""
-        model: str = self._made(Ability.TEXT, asker)
-        return model
+        return str(self._made(Ability.TEXT, asker))
 
     def local_model(self, *, asker: str = "") -> LocalModel:
         """Return the agent's network in this process, whose hidden states can be read."""
-        model: LocalModel = self._made(Ability.HIDDEN, asker)
-        return model
+        return cast("LocalModel", self._made(Ability.HIDDEN, asker))
+
+    def _made(self, ability: Ability, asker: str, *arguments: Any) -> Any:
+        self.require(ability, asker=asker)
+        return self.makers[ability](*arguments)
 
     def require(self, *needed: Ability, asker: str = "") -> None:
         """Raise MissingAbilityError unless the agent has one of some abilities."""
@@ -185,11 +151,7 @@ class NamedAgent:
         return sorted({file for files in parts for file in files})
 
     def identity(self) -> dict[str, str]:
-        """Return what tells two agents of this name apart: hashes of files, a version.
-
-        Raises:
-            InvalidFileError: a file of it cannot be read.
-        """
+        """Return what tells two agents of this name apart: hashes of files, a version."""
         told = {f"content of {path} (sha256)": digest(path) for path in self.all_files()}
         return told | ({"package of the agent": self.package} if self.package else {})
 
@@ -202,27 +164,16 @@ class NamedAgent:
             files=tuple(dict.fromkeys((*self.files, *other.files))),
         )
 
-    def _made(self, ability: Ability, asker: str, *arguments: Any) -> Any:
-        self.require(ability, asker=asker)
-        return self.makers[ability](*arguments)
-
 
 @dataclass(frozen=True)
 class AgentFactory:
-    """An entry of a table of names, which another package may register: it makes named agents.
+    """An entry of a table of names, which another package may register: it makes named agents."""
 
-    Attributes:
-        about: what its agents are, in a line.
-        abilities: what can be asked of them.
-        make: makes an agent from the name and from its argument in brackets, None without.
-        argument: what may stand in the brackets, such as "BETA"; "" where nothing may.
-        needs_argument: whether the brackets cannot be left out.
-    """
-
-    about: str
+    about: str  # what its agents are, in a line
     abilities: frozenset[Ability]
+    # Makes an agent from the name and from its argument in brackets, None without.
     make: Callable[[str, str | None], NamedAgent] = field(compare=False)
-    argument: str = ""
+    argument: str = ""  # what may stand in the brackets, such as "BETA"; "" where nothing may
     needs_argument: bool = False
 
     @classmethod

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._names import did_you_mean
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.agents.abilities import Ability, AgentFactory, NamedAgent, call_of
 from goalmeter.gridworld.generators import Draws, distances_from
@@ -35,29 +34,18 @@ Probabilities = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Decision:
-    """What an agent answered, and how that came about, as far as it is known.
+    """What an agent answered, and how that came about, as far as it is known."""
 
-    Attributes:
-        action: 0 to 3 as in `gridworld.ACTIONS`; None if the answer was no action.
-        probabilities: of the four actions; less than 1 together if other answers were possible.
-        raw: the output as it came.
-        reasoning: what was thought before it.
-        prompt: what was asked.
-        prompt_tokens: ids of the prompt's tokens, or how many there were.
-        answer_tokens: ids of the answer's tokens, the one that ended it included.
-        attempts: how often was asked.
-        invalid: why there is no action.
-    """
-
-    action: int | None
+    action: int | None  # 0 to 3 as in `gridworld.ACTIONS`; None if the answer was no action
+    # Of the four actions; less than 1 together if other answers were possible.
     probabilities: Probabilities | None = None
-    raw: str | None = None
-    reasoning: str | None = None
+    raw: str | None = None  # the output as it came
+    reasoning: str | None = None  # what was thought before it
     prompt: str | None = None
-    prompt_tokens: int | tuple[int, ...] | None = None
-    answer_tokens: tuple[int, ...] | None = None
-    attempts: int | None = None
-    invalid: str | None = None
+    prompt_tokens: int | tuple[int, ...] | None = None  # ids, or how many there were
+    answer_tokens: tuple[int, ...] | None = None  # ids, that of the token that ended it included
+    attempts: int | None = None  # how often was asked
+    invalid: str | None = None  # why there is no action
 
 
 class Walk(Protocol):
@@ -65,6 +53,13 @@ class Walk(Protocol):
 
     def act(self, state: State) -> Decision:
         """Return what it does in a state; called once a step, in the order of the steps."""
+
+
+@dataclass(frozen=True)
+class Acting:
+    """A walk by a function."""
+
+    act: Callable[[State], Decision]
 
 
 class Navigator(Protocol):
@@ -91,28 +86,28 @@ class Memoryless:
 
     name: str
     policy_of: PolicyOf
+    # Raises if it cannot walk in a world.
+    check: Callable[[GridWorld], None] | None = field(default=None, repr=False)
 
     def policy(self, plan: Plan) -> FloatArray:
         """Return what it does everywhere, [states, 4] by the planner's numbers of states."""
         return self.policy_of(plan)
 
-    def begin(self, world: GridWorld, draws: Draws) -> MemorylessWalk:
+    def begin(self, world: GridWorld, draws: Draws) -> Walk:
         """Set out in a world."""
-        return MemorylessWalk(planned(world), _rows(self, world), draws)
+        plan, rows = planned(world), _rows(self, world)
+
+        def act(state: State) -> Decision:
+            row = rows[plan.number(state)]
+            return Decision(draws.weighted(row), row)
+
+        return Acting(act)
 
 
-@dataclass(frozen=True)
-class MemorylessWalk:
-    """A walk whose moves are drawn from a policy."""
-
-    plan: Plan
-    rows: tuple[Probabilities, ...]
-    draws: Draws
-
-    def act(self, state: State) -> Decision:
-        """Draw a move from the policy."""
-        row = self.rows[self.plan.number(state)]
-        return Decision(self.draws.weighted(row), row)
+@lru_cache(maxsize=512)
+def _rows(navigator: Memoryless, world: GridWorld) -> tuple[Probabilities, ...]:
+    states = layers_of(world) * world.walls.size  # what comes after are no states of this world
+    return tuple(map(tuple, navigator.policy(planned(world))[:states].tolist()))
 
 
 def optimal(plan: Plan) -> FloatArray:
@@ -142,13 +137,9 @@ def greedy(plan: Plan) -> FloatArray:
 
 
 def boltzmann(plan: Plan, beta: float) -> FloatArray:
-    """Return the softmax of -beta times the steps that an action costs beyond the best one.
-
-    All four actions have their share, also those that run into a wall, which cost a step. An action
-    after which the goal is out of reach has none.
-    """
+    """Return the softmax of -beta times the steps that an action costs beyond the best one."""
     gaps = plan.plans.gaps[plan.index]
-    reachable = gaps >= 0
+    reachable = gaps >= 0  # running into a wall costs a step, and losing the goal has no share
     exponent = np.where(reachable, -beta * gaps, -np.inf)
     # Less the greatest, so that no exponential overflows.
     exponent -= np.where(reachable.any(axis=1), exponent.max(axis=1), 0.0)[:, None]
@@ -162,15 +153,12 @@ def key_seeker(plan: Plan) -> FloatArray:
 
 
 def towards_thing(plan: Plan) -> BoolArray:
-    """Return whether an action leads one step closer to the key or the neutral object, [states, 4].
-
-    False once it was picked up, in worlds without one, and where it is out of reach: a locked door
-    is a wall, and so is the goal, since the walk ends there.
-    """
+    """Return whether an action leads one step closer to the key or neutral object, [states, 4]."""
     return _towards(plan, plan.world.thing)
 
 
 def _towards(plan: Plan, place: Cell | None) -> BoolArray:
+    """False once it was picked up, and where it is out of reach: the goal and a door are walls."""
     world = plan.world
     out = np.zeros((LAYERS * world.walls.size, 4), dtype=bool)
     if place is None:
@@ -200,97 +188,59 @@ def _uniform(plan: Plan, *choices: FloatArray | BoolArray) -> FloatArray:
     return out
 
 
-@lru_cache(maxsize=512)
-def _rows(navigator: Memoryless, world: GridWorld) -> tuple[Probabilities, ...]:
-    states = layers_of(world) * world.walls.size  # what comes after are no states of this world
-    return tuple(map(tuple, navigator.policy(planned(world))[:states].tolist()))
-
-
-# Headings UP, RIGHT, DOWN and LEFT, in the order in which one turns right.
+# Headings UP, RIGHT, DOWN and LEFT, in the order in which one turns right; the first one is UP.
 CLOCKWISE = (2, 1, 3, 0)
-FIRST_HEADING = 2
 
 
 @dataclass(frozen=True)
 class WallFollower:
-    """The right-hand rule: turn right if that way is open, else go on, else left, else back.
+    """The right-hand rule: turn right if that way is open, else go on, else left, else back."""
 
-    The heading is the last move, and up at first. In a perfect maze it finds every goal; in open
-    rooms it walks in circles, which is what becomes of the rule there.
-    """
-
+    # In a perfect maze it finds every goal; in open rooms it walks in circles.
     name: str = "wall-follower"
 
-    def begin(self, world: GridWorld, draws: Draws) -> WallFollowerWalk:
+    def begin(self, world: GridWorld, draws: Draws) -> Walk:
         """Set out in a world; nothing is drawn."""
-        return WallFollowerWalk(planned(world))
+        plan, facing = planned(world), 0
+
+        def act(state: State) -> Decision:
+            nonlocal facing
+            turns = (1, 0, -1, 2)  # right, ahead, left, back; ahead if walled in
+            ways = [(facing + turn) % 4 for turn in turns]
+            is_open = [plan.step(state, CLOCKWISE[way]) != state for way in ways]
+            facing = ways[is_open.index(True)] if any(is_open) else facing
+            left, right, up, down = (float(CLOCKWISE[facing] == a) for a in range(4))
+            return Decision(CLOCKWISE[facing], (left, right, up, down))
+
+        return Acting(act)
 
 
-class WallFollowerWalk:
-    """A walk along the wall."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._heading = FIRST_HEADING
-
-    def act(self, state: State) -> Decision:
-        """Take the first open way from the right."""
-        facing = CLOCKWISE.index(self._heading)
-        for turn in (1, 0, -1, 2):  # right, ahead, left, back
-            action = CLOCKWISE[(facing + turn) % 4]
-            if self._plan.step(state, action) != state:
-                self._heading = action
-                break
-        else:
-            action = self._heading  # walled in
-        left, right, up, down = (float(action == a) for a in range(4))
-        return Decision(action, (left, right, up, down))
-
-
+# --- Names ----------------------------------------------------------------------------------------
 DEFAULT_EPSILON = 0.1
 
 
 @lru_cache(maxsize=64)
 def navigator(name: str) -> Navigator:
-    """Return a reference agent of grid worlds; `agents.agent` knows all other agents too.
-
-    Args:
-        name: one of `navigator_names`; `epsilon-optimal(0.2)` takes a random move that often,
-            `boltzmann(1.5)` has that inverse temperature.
-
-    Example: what it is called.
-        >>> navigator("epsilon-optimal( 0.20 )").name
-        'epsilon-optimal(0.2)'
-    """
+    """Return a reference agent of grid worlds; `agents.agent` knows all other agents too."""
     call = call_of(name)
-    if not call.closed or call.kind not in NAVIGATORS:
-        meant = did_you_mean(call.kind, NAVIGATORS, quoted=True)
-        raise InvalidParameterError(
-            f"there is no reference agent {name!r}{meant + ' Known' if meant else '; known'} are "
-            f"{', '.join(navigator_names())}"
-        )
     return NAVIGATORS[call.kind].make(call.kind, call.argument).in_grids()
 
 
-def navigator_names() -> dict[str, str]:
-    """Return every name that `navigator` knows, with a line about the agent."""
-    return {factory.spelled(name): factory.about for name, factory in NAVIGATORS.items()}
+def navigator_names() -> list[str]:
+    """Return every name that `navigator` knows."""
+    return [factory.spelled(name) for name, factory in NAVIGATORS.items()]
 
 
-def _entry(
-    make: Callable[[float | None], Navigator],
-    about: str,
-    argument: str = "",
-    *,
-    needs: bool = False,
+def _plain(about: str, agent: Navigator) -> AgentFactory:
+    return AgentFactory.without_argument(about, {Ability.GRID: lambda: agent})
+
+
+def _with_number(
+    about: str, make: Callable[[float | None], Navigator], argument: str, *, needs: bool
 ) -> AgentFactory:
-    """Return the entry of a reference agent, which may take a number in brackets."""
+    """Return the entry of a reference agent that takes a number in brackets."""
 
     def named(name: str, text: str | None) -> NamedAgent:
-        if text is not None and not argument:
-            raise InvalidParameterError(
-                f"{name} takes no number, but the agent is '{name}({text})'"
-            )
         try:
             number = None if text is None else float(text)
         except ValueError:
@@ -328,43 +278,34 @@ def _spelled(number: float) -> str:
 
 
 NAVIGATORS: dict[str, AgentFactory] = {
-    "optimal": _entry(
-        lambda _: Memoryless("optimal", optimal), "any shortest way, ties broken at random"
-    ),
-    "greedy": _entry(
-        lambda _: Memoryless("greedy", greedy), "by the compass: nearer to the goal if it can"
-    ),
-    "random": _entry(lambda _: Memoryless("random", random), "any move into an open cell"),
-    "epsilon-optimal": _entry(
-        _epsilon_optimal,
+    "optimal": _plain("any shortest way, ties broken at random", Memoryless("optimal", optimal)),
+    "greedy": _plain("by the compass: nearer to the goal if it can", Memoryless("greedy", greedy)),
+    "random": _plain("any move into an open cell", Memoryless("random", random)),
+    "epsilon-optimal": _with_number(
         f"optimal, but a random move with probability EPSILON ({DEFAULT_EPSILON:g})",
+        _epsilon_optimal,
         "EPSILON",
+        needs=False,
     ),
-    "wall-follower": _entry(lambda _: WallFollower(), "the right-hand rule"),
-    "key-seeker": _entry(
-        lambda _: Memoryless("key-seeker", key_seeker), "to the key first, then to the goal"
+    "wall-follower": _plain("the right-hand rule", WallFollower()),
+    "key-seeker": _plain(
+        "to the key first, then to the goal", Memoryless("key-seeker", key_seeker)
     ),
-    "boltzmann": _entry(
-        _boltzmann, "softmax of -BETA times the steps that an action costs", "BETA", needs=True
+    "boltzmann": _with_number(
+        "softmax of -BETA times the steps that an action costs", _boltzmann, "BETA", needs=True
     ),
 }
 
 
+# --- Gymnasium ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Episode:
-    """One episode that was played.
-
-    Attributes:
-        world: the grid that it was played in.
-        actions: taken, in order.
-        rewards: one for each action.
-        terminated: whether the agent arrived at the goal, rather than ran out of steps.
-    """
+    """One episode that was played."""
 
     world: GridWorld
     actions: tuple[int, ...]
-    rewards: tuple[float, ...]
-    terminated: bool
+    rewards: tuple[float, ...]  # one for each action
+    terminated: bool  # at the goal, rather than out of steps
 
     @property
     def total_reward(self) -> float:
@@ -378,13 +319,8 @@ def play(
     """Play episodes of a Gymnasium environment of ours with an agent of grid worlds.
 
     The agent is told the state of the world, whatever the environment's observations are; wrappers
-    around the environment see and change what they would for any other agent.
-
-    Args:
-        navigator: who plays, such as `agent("greedy").in_grids()`.
-        env: made by `gymnasium.make("goalmeter/...")`, in any wrappers; it is left open.
-        episodes: how many; the first is reset with the seed, the others go on from there.
-        seed: of the worlds and of the agent's draws.
+    around the environment see and change what they would for any other agent. The first episode is
+    reset with the seed, which also names the agent's draws; the others go on from there.
 
     Raises:
         InvalidParameterError: the environment is none of ours, or the agent gives no action.
@@ -396,7 +332,7 @@ def play(
             f"{type(unwrapped).__name__} is no grid world, so {navigator.name} cannot play it; "
             f"expected gymnasium.make('goalmeter/Maze-v0') or another of goalmeter's environments"
         )
-    episodes_played = []
+    played = []
     for number in range(episodes):
         env.reset(seed=seed if number == 0 else None)
         world: GridWorld = unwrapped.world
@@ -415,5 +351,5 @@ def play(
             _, reward, terminated, truncated, _ = env.step(action)
             actions.append(action)
             rewards.append(float(reward))
-        episodes_played.append(Episode(world, tuple(actions), tuple(rewards), terminated))
-    return episodes_played
+        played.append(Episode(world, tuple(actions), tuple(rewards), terminated))
+    return played

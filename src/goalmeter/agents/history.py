@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import Parameter, signature
 from operator import index
 from struct import pack
-from typing import Any, ClassVar, NamedTuple, Protocol, SupportsIndex, cast
+from typing import Any, NamedTuple, Protocol, SupportsIndex, cast
 
 from goalmeter._errors import InvalidParameterError, shown
 
-# An agent is a function of the history (Definition 1 of the paper): percepts x_1 ... x_n and the
-# actions y_1 ... y_{n-1} between them give the action y_n. An extended environment may ask what the
-# agent would do at *any* history (Definition 2).
-#
-# For speed a function of the history takes the form of a *mind*: it is told percepts and actions as
-# they come, can be asked at any point, and can be forked there. `FunctionAgent` and `as_function`
-# turn one form into the other. A mind must give what the function gives, whatever the history:
-# actions in it need not be its own.
+# An agent is a function of the history: percepts x_1 ... x_n and the actions y_1 ... y_{n-1}
+# between them give the action y_n. An extended environment may ask what it would do at *any*
+# history, so actions there need not be its own. For speed the function takes the form of a *mind*,
+# which is told percepts and actions as they come, and can be asked and forked at any point.
 #
 # Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section 2.
 
@@ -60,40 +54,22 @@ class Mind(Protocol):
         """Return another mind at the same point; neither knows what the other does afterwards."""
 
 
-class Agent(Protocol):
-    """Begins minds. Two minds that are told the same do the same.
-
-    Attributes:
-        options: names of settings that an environment may ask it to assume, such as
-            "learning_rate"; an agent without this attribute has none.
-    """
-
-    @property
-    def options(self) -> frozenset[str]:
-        """Names of the settings that `begin` takes."""
-
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history, told how many actions and observations are legal."""
-
-
+@dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """What an environment knows of the agent that plays it: how to begin one like it."""
 
-    __slots__ = ("_agent", "_n_actions", "_n_observations")
-
-    def __init__(self, agent: Agent, n_actions: int, n_observations: int) -> None:
-        self._agent = agent
-        self._n_actions = n_actions
-        self._n_observations = n_observations
+    agent: Agent
+    n_actions: int
+    n_observations: int
 
     def begin(self, *, n_actions: int | None = None, **options: Any) -> Mind:
         """Return a fresh mind of the agent; with other legal actions or settings if given."""
-        count = self._n_actions if n_actions is None else n_actions
-        return self._agent.begin(count, self._n_observations, **options)
+        count = self.n_actions if n_actions is None else n_actions
+        return self.agent.begin(count, self.n_observations, **options)
 
     def takes(self, option: str) -> bool:
         """Return whether the agent can be asked to assume a setting."""
-        return option in options_of(self._agent)
+        return option in options_of(self.agent)
 
 
 def options_of(agent: Agent) -> frozenset[str]:
@@ -101,28 +77,78 @@ def options_of(agent: Agent) -> frozenset[str]:
     return getattr(agent, "options", frozenset())
 
 
-def refuse_unknown(agent: Agent, options: Mapping[str, Any]) -> None:
-    """Refuse settings that an agent does not know, rather than ignore them."""
-    for option in options:
-        if option not in (known := options_of(agent)):
-            raise InvalidParameterError(
-                f"{agent!r} cannot assume {option}={options[option]!r}: it knows "
-                f"{', '.join(sorted(known)) or 'no settings'}; ask Source.takes({option!r}) first"
-            )
+class Agent:
+    """Begins minds, two of which do the same if they are told the same.
+
+    Here by `_mind`, by default such as do what `_choose` draws; a user's agent has `begin` alone.
+    """
+
+    # PunishSlowAgent counts the lines that an agent runs through, so they are part of its results.
+
+    options: frozenset[str] = frozenset()  # settings that `begin` takes, such as "learning_rate"
+    settled: bool = False  # whether it does the same at every history
+    seed: int
+
+    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+        """Return a mind at the empty history, with the settings that it is asked to assume."""
+        return self._mind(n_actions, n_observations, **(options and self._checked(options)))
+
+    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        for option in options:
+            if option not in self.options:
+                raise InvalidParameterError(
+                    f"{self!r} cannot assume {option}={options[option]!r}: it knows "
+                    f"{', '.join(sorted(self.options)) or 'no settings'}; ask "
+                    f"Source.takes({option!r}) first"
+                )
+        return options
+
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+        return DrawingMind(self, n_actions, hash_start(self.seed, n_actions, n_observations))
+
+    def _choose(self, mind: Any) -> int:
+        raise NotImplementedError
 
 
-# A stochastic agent of the paper is made deterministic by remembering its choices. Here the choice
-# at a history is computed from a seed and a rolling hash of the history instead, so that identical
-# histories give identical actions in any process, in any order and on any machine.
+@dataclass(slots=True, eq=False)
+class DrawingMind:
+    """A mind that remembers the hash of its history and the latest observation alone."""
+
+    agent: Agent
+    n_actions: int
+    state: int  # the hash
+    observation: int = 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing that it is told changes what it does; see `environments.base.replay`."""
+        return self.agent.settled
+
+    def perceive(self, reward: float, observation: int) -> None:
+        """Go on by a percept."""
+        self.state = hash_percept(self.state, reward, observation)
+        self.observation = observation
+
+    def act(self) -> int:
+        """Return what the agent does here."""
+        return self.agent._choose(self)
+
+    def take(self, action: int) -> None:
+        """Go on by an action."""
+        self.state = hash_action(self.state, action)
+
+    def fork(self) -> DrawingMind:
+        """Return another mind at the same point."""
+        return DrawingMind(self.agent, self.n_actions, self.state, self.observation)
+
+
+# A stochastic agent of the paper remembers its choices. Here the choice at a history is computed
+# from a seed and a rolling hash of the history, so that identical histories give identical actions
+# in any process, in any order and on any machine. Each turn is one step of mixing modulo 2^64, half
+# of what SplitMix64 does for a number. A reward counts as the number it is: 1 and 1.0 are the same,
+# -1 and -2 (which share a hash in Python) are not.
 #
-# Each turn is one step of mixing modulo 2^64: what happened is added, every part times an odd
-# constant of its own; the high half is folded onto the low one, and the sum is multiplied. The
-# hash after a percept is then a draw already: half of what SplitMix64 does for each number, since
-# every operation on such integers costs Python some 30 ns. A reward counts as the number it is: 1
-# and 1.0 are the same, -1 and -2 (which share a hash in Python) are not.
-#
-# Source: Steele, Lea and Flood, Fast splittable pseudorandom number generators (2014), for the
-# mixing and its constants.
+# Source: Steele, Lea and Flood, Fast splittable pseudorandom number generators (2014).
 
 _MASK = (1 << 64) - 1
 _UNIT = 2.0**-53
@@ -196,22 +222,12 @@ HistoryFunction = Callable[[History, int, int], int]
 FUNCTION = "a function (history, n_actions, n_observations) -> int"
 
 
-class FunctionAgent:
+class FunctionAgent(Agent):
     """An agent from a function of the history (Definition 1 of the paper).
 
-    Every question hands the function the whole history, so a run of n steps costs at least
-    O(n^2); an agent that learns step by step is faster as a mind of its own.
-
-    Keyword-only parameters of the function are settings that environments may ask it to assume:
-    with `def agent(history, n_actions, n_observations, *, learning_rate=0.1)` it can be asked what
-    it would do if it learnt at another rate.
-
-    Args:
-        function: of (history, n_actions, n_observations), gives an integer: an `int`, or anything
-            that Python can index a list with, such as NumPy's integers.
-
-    Raises:
-        InvalidParameterError: it cannot be called with these three.
+    The function takes (history, n_actions, n_observations) and gives an integer. It is called with
+    the whole history each time, so a run of n steps costs at least O(n^2). Its keyword-only
+    parameters are settings that environments may ask it to assume, such as `learning_rate=0.1`.
     """
 
     def __init__(self, function: Callable[..., SupportsIndex]) -> None:
@@ -225,58 +241,42 @@ class FunctionAgent:
     def __repr__(self) -> str:
         return f"FunctionAgent({_name(self.function)})"
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind that remembers the history for the function."""
-        if options:
-            refuse_unknown(self, options)
-        function = partial(self.function, **options) if options else self.function
-        return _FunctionMind(function, n_actions, n_observations, [], [])
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+        return _FunctionMind(partial(self.function, **options), (n_actions, n_observations))
 
 
+@dataclass
 class _FunctionMind:
-    def __init__(
-        self,
-        function: Callable[..., SupportsIndex],
-        n_actions: int,
-        n_observations: int,
-        percepts: list[Percept],
-        actions: list[int],
-    ) -> None:
-        self._function = function
-        self._counts = n_actions, n_observations
-        self._percepts = percepts
-        self._actions = actions
-        self._known: int | None = None
+    function: partial[SupportsIndex]
+    counts: tuple[int, int]  # legal actions, and observations
+    percepts: tuple[Percept, ...] = ()
+    actions: tuple[int, ...] = ()
+    known: int | None = None
 
     def perceive(self, reward: float, observation: int) -> None:
-        self._percepts.append(Percept(reward, observation))
-        self._known = None
+        self.percepts += (Percept(reward, observation),)
+        self.known = None
 
     def act(self) -> int:
-        known = self._known
-        if known is None:
-            history = History(tuple(self._percepts), tuple(self._actions))
-            answer = self._function(history, *self._counts)
+        if self.known is None:
+            answer = self.function(History(self.percepts, self.actions), *self.counts)
             # Only that it is an integer: whether it is legal is said by whoever asked.
             try:
-                self._known = known = index(answer)
+                self.known = index(answer)
             except TypeError:
-                n = len(self._percepts)
+                n = len(self.percepts)
                 raise NoActionError(
-                    f"{_name(self._function)} returned {shown(answer)} "
+                    f"{_name(self.function)} returned {shown(answer)} "
                     f"({type(answer).__name__}) at a history of {n} percept{'s' * (n > 1)}, "
-                    f"expected an integer in 0 .. {self._counts[0] - 1}"
+                    f"expected an integer in 0 .. {self.counts[0] - 1}"
                 ) from None
-        return known
+        return self.known
 
     def take(self, action: int) -> None:
-        self._actions.append(action)
+        self.actions += (action,)
 
     def fork(self) -> _FunctionMind:
-        told = self._percepts.copy(), self._actions.copy()
-        twin = _FunctionMind(self._function, *self._counts, *told)
-        twin._known = self._known
-        return twin
+        return replace(self)
 
 
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
@@ -321,10 +321,8 @@ def as_agent(candidate: object, name: str = "the agent") -> Agent:
             f"{name} is {kind}, expected {FUNCTION}, an object with the method 'begin', or a class "
             f"of such objects"
         )
-    try:
-        return FunctionAgent(candidate)
-    except InvalidParameterError as cause:
-        raise InvalidParameterError(f"{name}: {cause}") from cause
+    check_call(candidate, 3, f"{name}: {_name(candidate)}", FUNCTION)
+    return FunctionAgent(candidate)
 
 
 def as_function(agent: Agent, **options: Any) -> HistoryFunction:
@@ -341,7 +339,7 @@ def as_function(agent: Agent, **options: Any) -> HistoryFunction:
     return act
 
 
-class RealityCheck:
+class RealityCheck(Agent):
     """The reality check of an agent pi (Definition 8).
 
         rc(x_1)             = pi(x_1)
@@ -353,12 +351,8 @@ class RealityCheck:
     The frozen action answers the first percept of the history at hand, which in a simulation may
     not be the first percept of the real one.
 
-    Args:
-        inner: pi; an agent, or a function of the history.
-        forward_options: assume what pi can assume, such as a learning rate. The authors' library
-            does not, so that IncentivizeLearningRate pays -1 to every reality check; False is so.
-
-    Source: Definition 8 and Proposition 9.
+    It assumes what pi can assume, such as a learning rate. The authors' library does not, so that
+    IncentivizeLearningRate pays -1 to every reality check; nor with `forward_options=False`.
     """
 
     def __init__(self, inner: Agent | HistoryFunction, *, forward_options: bool = True) -> None:
@@ -369,72 +363,61 @@ class RealityCheck:
         forwards = self.options == options_of(self.inner)
         return f"RealityCheck({self.inner!r}{'' if forwards else ', forward_options=False'})"
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history; takes the settings of the inner agent."""
-        if options:
-            refuse_unknown(self, options)
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         inner = self.inner.begin(n_actions, n_observations, **options)
         # Whoever does the same at every history is its own reality check.
-        return inner if getattr(inner, "settled", False) else _CheckedMind(inner, None, None)
+        return inner if getattr(inner, "settled", False) else _CheckedMind(inner)
 
 
+@dataclass(slots=True, eq=False)
 class _CheckedMind:
-    __slots__ = ("_first", "_inner", "_known", "settled")
-
-    def __init__(self, inner: Mind | None, first: int | None, known: int | None) -> None:
-        self._inner = inner  # None: frozen
-        self._first = first  # pi(x_1), once an action was taken
-        self._known = known  # what it does here, if it was asked or is frozen
-        self.settled = inner is None  # see `environments.base.replay`
+    inner: Mind | None  # None: frozen
+    first: int | None = None  # pi(x_1), once an action was taken
+    known: int | None = None  # what it does here, if it was asked or is frozen
+    settled: bool = False  # whether it is frozen; see `environments.base.replay`
 
     def perceive(self, reward: float, observation: int) -> None:
-        inner = self._inner
+        inner = self.inner
         if inner is not None:
             inner.perceive(reward, observation)
-            self._known = None
+            self.known = None
 
     def act(self) -> int:
-        known = self._known
+        known = self.known
         if known is None:
-            assert self._inner is not None  # a frozen mind knows what it does
-            self._known = known = self._inner.act()
+            assert self.inner is not None  # a frozen mind knows what it does
+            self.known = known = self.inner.act()
         return known
 
     def take(self, action: int) -> None:
-        inner = self._inner
+        inner = self.inner
         if inner is None:
             return
-        choice = self._known
+        choice = self.known
         if choice is None:
             choice = inner.act()
-        if self._first is None:
-            self._first = choice
+        if self.first is None:
+            self.first = choice
         if choice == action:
             inner.take(action)
         else:
-            self._inner = None
-            self._known = self._first
+            self.inner = None
+            self.known = self.first
             self.settled = True
 
     def fork(self) -> _CheckedMind:
-        inner = self._inner
-        copy = None if inner is None else inner.fork()
-        return _CheckedMind(copy, self._first, self._known)
+        copy = None if self.inner is None else self.inner.fork()
+        return _CheckedMind(copy, self.first, self.known, self.settled)
 
 
-# A learner that trains on a stream of experience becomes an agent by the power-of-two conversion:
-# at a history of n percepts a new learner is trained on the first k, the largest power of two that
-# n allows, is held to the actions that the history says were taken, and then acts on what follows
-# without learning (section 2.1).
+# A learner becomes an agent by the power-of-two conversion (section 2.1): at n percepts a new one
+# is trained on the first k, the largest power of two that n allows, and then acts without learning.
 
 
 class Turn(NamedTuple):
-    """A percept, the action that it followed, and the turn before; None before the first.
+    """A percept and the action that it followed; going on from it makes a new one."""
 
-    Going on from a turn makes a new one and leaves it as it is, so a fork costs nothing.
-    """
-
-    before: Turn | None
+    before: Turn | None  # None before the first
     action: int | None
     reward: float
     observation: int
@@ -449,87 +432,64 @@ class Prefix:
     actions: tuple[int, ...]
 
 
-def prefix(turn: Turn) -> Prefix:
+def prefix(turn: Turn | None) -> Prefix:
     """Return the history up to a turn."""
     turns: list[Turn] = []
-    at: Turn | None = turn
-    while at is not None:
-        turns.append(at)
-        at = at.before
-    turns.reverse()
-    return Prefix(
-        tuple(turn.reward for turn in turns),
-        tuple(turn.observation for turn in turns),
-        tuple(turn.action for turn in turns if turn.action is not None),
-    )
+    while turn is not None:
+        turns.append(turn)
+        turn = turn.before
+    _, actions, rewards, observations = zip(*reversed(turns), strict=True)
+    return Prefix(rewards, observations, actions[1:])
 
 
-class ConvertedAgent(ABC):
-    """An agent that trains on the first k percepts of a history.
+class ConvertedAgent(Agent):
+    """An agent that trains on the first k percepts of a history."""
 
-    It can be asked to assume a `learning_rate`, or a `learning_rate_scale` times its own.
-    """
-
-    options: ClassVar[frozenset[str]] = frozenset({"learning_rate", "learning_rate_scale"})
+    options = frozenset({"learning_rate", "learning_rate_scale"})
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self._learned: OrderedDict[Hashable, Any] = OrderedDict()
+        self._learned: dict[Hashable, Any] = {}
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history."""
-        refuse_unknown(self, options)
-        rate = options.get("learning_rate")
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+        counts, rate = (n_actions, n_observations), options.get("learning_rate")
         if "learning_rate_scale" in options:
-            own = self.own_rate(n_actions, n_observations) if rate is None else rate
+            own = self._own_rate(*counts) if rate is None else rate
             rate = own * options["learning_rate_scale"]
-        mind = LearnerMind()
-        mind.agent = self
-        mind.counts = n_actions, n_observations
-        mind.rate = rate
-        mind.start = mind.state = hash_start(self.seed, n_actions, n_observations)
-        mind.turn = mind.action = mind.trained_on = mind.learned = mind.known = None
-        mind.n = mind.trained_state = 0
-        return mind
+        start = hash_start(self.seed, *counts)
+        return LearnerMind(self, counts, rate, start, start)
 
-    @abstractmethod
-    def own_rate(self, n_actions: int, n_observations: int) -> float:
+    def _own_rate(self, n_actions: int, n_observations: int) -> float:
         """Return the learning rate that it has if it is asked to assume none."""
-
-    @abstractmethod
-    def choose(self, mind: LearnerMind) -> int:
-        """Return what it does at a history."""
+        raise NotImplementedError
 
     def remembered(self, key: Hashable, train: Callable[[], Any], most: int) -> Any:
         """Return what a training gave, from memory if it is among the `most` latest ones used."""
-        if key in self._learned:
-            self._learned.move_to_end(key)
-        else:
-            self._learned[key] = train()
-            while len(self._learned) > most:
-                self._learned.popitem(last=False)
-        return self._learned[key]
+        learned = self._learned.pop(key, None)
+        if learned is None:
+            learned = train()
+        self._learned[key] = learned
+        while len(self._learned) > most:
+            del self._learned[next(iter(self._learned))]
+        return learned
 
 
-@dataclass(slots=True, init=False, eq=False)
+@dataclass(slots=True, eq=False)
 class LearnerMind:
-    """The history, marked where the training ends; training waits until it is asked.
-
-    Made without arguments and filled in, which takes half the time.
-    """
+    """The history, marked where the training ends; training waits until it is asked."""
 
     agent: ConvertedAgent
     counts: tuple[int, int]  # legal actions, and observations
     rate: float | None  # the learning rate, if it is not the agent's own
     start: int  # the hash of the empty history
     state: int  # the hash of the history
-    turn: Turn | None  # the latest
-    action: int | None  # taken since the latest percept
-    n: int  # percepts
-    trained_on: Turn | None  # percept k
-    trained_state: int  # the hash up to percept k
-    learned: Any  # what the agent has trained on them, once that was needed
-    known: int | None  # what it does here, if it was asked
+    turn: Turn | None = None  # the latest
+    action: int | None = None  # taken since the latest percept
+    n: int = 0  # percepts
+    trained_on: Turn | None = None  # percept k
+    trained_state: int = 0  # the hash up to percept k
+    learned: Any = None  # what the agent has trained on them, once that was needed
+    known: int | None = None  # what it does here, if it was asked
 
     def perceive(self, reward: float, observation: int) -> None:
         """Go on by a percept."""
@@ -543,7 +503,7 @@ class LearnerMind:
     def act(self) -> int:
         """Return what the agent does here."""
         if self.known is None:
-            self.known = self.agent.choose(self)
+            self.known = self.agent._choose(self)
         return self.known
 
     def take(self, action: int) -> None:
@@ -553,7 +513,7 @@ class LearnerMind:
 
     def fork(self) -> LearnerMind:
         """Return another mind at the same point."""
-        twin = LearnerMind()
+        twin: LearnerMind = object.__new__(LearnerMind)
         for name in LearnerMind.__slots__:
             setattr(twin, name, getattr(self, name))
         return twin

@@ -40,7 +40,6 @@ from goalmeter.organisms.kinds import weights_of
 
 try:
     from inspect_ai import model as lm
-    from inspect_ai.tool import ToolChoice, ToolInfo
 except ModuleNotFoundError as error:
     raise MissingExtraError(
         "Asking language models needs the package 'inspect_ai', which is not installed; "
@@ -58,10 +57,7 @@ _IDLE = 1.0
 
 
 class Batcher(Generic[Request, Reply]):
-    """Gathers requests of any threads and answers them a batch at a time, in a thread of its own.
-
-    `answer` replies to a batch of at most `most`, in order; its error is the reply to each of them.
-    """
+    """Gathers requests of any threads and answers them in batches, in a thread of its own."""
 
     def __init__(self, answer: Callable[[list[Request]], list[Reply]], most: int) -> None:
         self._answer = answer
@@ -109,6 +105,7 @@ class Batcher(Generic[Request, Reply]):
                 future.set_result(reply)
 
 
+# --- Reading prompts ------------------------------------------------------------------------------
 # What lies where, as `gridworld.conversions.compact` says it.
 _THINGS = {
     "Goal": grid.GOAL,
@@ -120,34 +117,18 @@ _THINGS = {
 
 
 def read_back(prompt: str) -> tuple[grid.GridWorld, State]:
-    r"""Return the world in a prompt, and where the agent is in it.
-
-    The last grid counts: those before it are examples. The world starts where the agent is now. A
-    key or a neutral object that was picked up is not in the grid any more; if there is a door, the
-    key must have been taken, and its old place, which nothing depends on, is any empty cell.
-
-    Args:
-        prompt: as `conversions.rendered` writes grids, with text around it, or as `compact` does.
-
-    Example: a corridor.
-        >>> from goalmeter.gridworld.conversions import rendered
-        >>> world = grid.GridWorld.from_text(["#####", "#A_G#", "#####"])
-        >>> read_back(f"Go!\n{rendered(world)}") == (world, State(grid.Cell(1, 1)))
-        True
-    """
+    """Return the world in a prompt, which starts where the agent is now, and the agent's state."""
     lines = prompt.splitlines()
     cells = _listed(lines) or _last_grid(lines)
     shown = {symbol for row in cells for symbol in row}
     layer = WITHOUT_KEY
     if grid.DOOR in shown and grid.KEY not in shown:
+        # The key must have been taken. Its old place, on which nothing depends, is any empty cell.
         layer = WITH_KEY
-        empty = [
-            (r, c) for r, row in enumerate(cells) for c, s in enumerate(row) if s == grid.EMPTY
-        ]
-        if not empty:
+        holder = next((row for row in cells if grid.EMPTY in row), None)
+        if holder is None:
             raise InvalidParameterError("the grid has a door, and no cell where its key could be")
-        row, column = empty[0]
-        cells[row][column] = grid.KEY
+        holder[holder.index(grid.EMPTY)] = grid.KEY
     world = grid.GridWorld.from_text("".join(row) for row in cells)
     return world, State(grid.Cell(*world.start), layer)
 
@@ -172,7 +153,7 @@ def _listed(lines: list[str]) -> list[list[str]] | None:
 
 
 def _last_grid(lines: list[str]) -> list[list[str]]:
-    """The symbols of the last grid of a text: a line of column numbers and the rows below it."""
+    """The symbols of the last grid of a text; those before it are examples."""
     for head in reversed(range(len(lines))):
         columns = lines[head].split()
         if len(columns) < 3 or columns != [str(c) for c in range(len(columns))]:
@@ -191,37 +172,23 @@ def _last_grid(lines: list[str]) -> list[list[str]]:
     )
 
 
+# --- Models ---------------------------------------------------------------------------------------
 REFERENCE, LOCAL = "goalmeter", "goalmeter-local"
 DEFAULT_TOKENS = 2048
 # Prompts that are answered at once.
 BATCH = 32
 
 
-class ReferenceAgentAPI(lm.ModelAPI):
-    """Reference agents that answer prompts: they see what a model sees, and no more.
+class _ReferenceAgentAPI(lm.ModelAPI):
+    """Reference agents that answer prompts: they see what a model sees, and no more."""
 
-    Only agents without memory can: a prompt shows the grid as it is now. What they draw depends on
-    the prompt and the seed of the call. With log-probabilities they give those of their policy.
-    """
-
-    def __init__(
-        self,
-        model_name: str,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        config: lm.GenerateConfig = lm.GenerateConfig(),  # noqa: B008 (Inspect's signature)
-    ) -> None:
-        super().__init__(model_name, base_url, api_key, [], config)
+    def __init__(self, model_name: str, **options: Any) -> None:
+        super().__init__(model_name, **options)
         self._agent = prompted_agent(model_name)
 
     async def generate(
-        self,
-        input: list[lm.ChatMessage],
-        tools: list[ToolInfo],
-        tool_choice: ToolChoice,
-        config: lm.GenerateConfig,
+        self, input: list[lm.ChatMessage], tools: Any, tool_choice: Any, config: lm.GenerateConfig
     ) -> lm.ModelOutput:
-        """Answer the last message."""
         prompt = input[-1].text
         world, state = read_back(prompt)
         seed = secrets.randbits(53) if config.seed is None else config.seed
@@ -229,47 +196,39 @@ class ReferenceAgentAPI(lm.ModelAPI):
         decision = self._agent.begin(world, draws).act(state)
         assert decision.action is not None and decision.probabilities is not None
         texts = [json.dumps({"action": action}) for action in grid.ACTIONS]
-        logprobs = None
+        text, words = texts[decision.action], len(prompt.split())
+        out = _output(self.model_name, text, "stop", words, 1)
         if config.logprobs:
             pairs = zip(texts, decision.probabilities, strict=True)
             likely = sorted(((p, t) for t, p in pairs if p > 0), reverse=True)
             tops = [lm.TopLogprob(token=t, logprob=math.log(p)) for p, t in likely]
             logprob = math.log(decision.probabilities[decision.action])
-            only = lm.Logprob(token=texts[decision.action], logprob=logprob, top_logprobs=tops)
-            logprobs = lm.Logprobs(content=[only])
-        return _output(
-            self.model_name, texts[decision.action], "stop", logprobs, len(prompt.split()), 1
-        )
+            only = lm.Logprob(token=text, logprob=logprob, top_logprobs=tops)
+            out.choices[0].logprobs = lm.Logprobs(content=[only])
+        return out
 
     def max_connections(self) -> int:
-        """Return how many are asked at once; nobody has to wait for an answer."""
         return BATCH
 
     async def count_text_tokens(self, text: str) -> int:
-        """Count words, as a reference agent has no tokens."""
-        return len(text.split())
+        return len(text.split())  # it has no tokens
 
 
 @lm.modelapi(name=LOCAL)
-class LocalModelAPI(lm.ModelAPI):
-    """A model in a folder; what is asked at the same time is answered in one batch.
-
-    Answers in the channels of gpt-oss come whole, with the markers. `metadata` of the output holds
-    the ids of the tokens: "prompt_ids" and "output_ids".
-    """
+class _LocalModelAPI(lm.ModelAPI):
+    """A model in a folder; what is asked at the same time is answered in one batch."""
 
     def __init__(
         self,
         model_name: str,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        config: lm.GenerateConfig = lm.GenerateConfig(),  # noqa: B008 (Inspect's signature)
+        *,
         path: str | None = None,
         device: str | None = None,
         dtype: str = "auto",
         batch: int = BATCH,
+        **options: Any,
     ) -> None:
-        super().__init__(model_name, base_url, api_key, [], config)
+        super().__init__(model_name, **options)
         if batch < 1:
             raise InvalidParameterError(f"batch is {batch}, expected at least 1")
         self._model = LocalModel(path or model_name, device=device, dtype=dtype)
@@ -282,22 +241,16 @@ class LocalModelAPI(lm.ModelAPI):
             )
 
     async def generate(
-        self,
-        input: list[lm.ChatMessage],
-        tools: list[ToolInfo],
-        tool_choice: ToolChoice,
-        config: lm.GenerateConfig,
+        self, input: list[lm.ChatMessage], tools: Any, tool_choice: Any, config: lm.GenerateConfig
     ) -> lm.ModelOutput:
-        """Answer a conversation."""
         if tools:
             raise InvalidParameterError("goalmeter-local offers no tools; ask without them")
         if config.stop_seqs:
             raise InvalidParameterError(
                 "goalmeter-local knows no stop sequences; limit the answer with max_tokens"
             )
-        template: dict[str, Any] = {}
-        if config.reasoning_effort is not None:
-            template["reasoning_effort"] = config.reasoning_effort
+        effort = config.reasoning_effort
+        template: dict[str, Any] = {} if effort is None else {"reasoning_effort": effort}
         ids = self._model.ids([{"role": m.role, "content": m.text} for m in input], **template)
         sampling = Sampling(
             seed=config.seed,
@@ -309,35 +262,23 @@ class LocalModelAPI(lm.ModelAPI):
         try:
             prompt = self._model.prompt(ids, config.max_tokens or DEFAULT_TOKENS, sampling)
         except ContextOverflowError as error:  # as Inspect's own providers say it
-            return _output(self.model_name, str(error), "model_length", None, len(ids), 0)
+            return _output(self.model_name, str(error), "model_length", len(ids), 0)
         reply = await asyncio.wrap_future(self._batcher.submit(prompt))
-        text_of = self._model.text_of
-        listed = [
-            lm.Logprob(
-                token=text_of(token.token),
-                logprob=token.logprob,
-                top_logprobs=[
-                    lm.TopLogprob(token=text_of(t), logprob=p) for t, p in token.alternatives
-                ],
-            )
-            for token in reply.chosen
-        ]
-        return _output(
-            self.model_name,
-            reply.text,
-            "stop" if reply.ended else "max_tokens",
-            lm.Logprobs(content=listed) if config.logprobs else None,
-            len(ids),
-            len(reply.ids),
-            {"prompt_ids": list(ids), "output_ids": list(reply.ids)},
-        )
+        text_of, stop = self._model.text_of, "stop" if reply.ended else "max_tokens"
+        out = _output(self.model_name, reply.text, stop, len(ids), len(reply.ids))
+        out.metadata = {"prompt_ids": list(ids), "output_ids": list(reply.ids)}
+        if config.logprobs:
+            listed = []
+            for token, logprob, alternatives in reply.chosen:
+                tops = [lm.TopLogprob(token=text_of(t), logprob=p) for t, p in alternatives]
+                listed.append(lm.Logprob(token=text_of(token), logprob=logprob, top_logprobs=tops))
+            out.choices[0].logprobs = lm.Logprobs(content=listed)
+        return out
 
     def max_connections(self) -> int:
-        """Return two batches: while one is answered, those of the other ask again."""
-        return 2 * self._most
+        return 2 * self._most  # while one batch is answered, those of the other ask again
 
     async def count_text_tokens(self, text: str) -> int:
-        """Count tokens of the model's own tokenizer."""
         return len(self._model.tokenizer(text)["input_ids"])
 
 
@@ -347,27 +288,14 @@ def ours() -> Any:
 
     def make(model_name: str, **options: Any) -> lm.ModelAPI:
         if model_name in organism_names():
-            return LocalModelAPI(model_name, **({"path": str(weights_of(model_name))} | options))
-        return ReferenceAgentAPI(model_name, **options)
+            return _LocalModelAPI(model_name, **({"path": str(weights_of(model_name))} | options))
+        return _ReferenceAgentAPI(model_name, **options)
 
     return make
 
 
-def _output(
-    model: str,
-    text: str,
-    stop: Any,
-    logprobs: lm.Logprobs | None,
-    asked: int,
-    answered: int,
-    metadata: dict[str, Any] | None = None,
-) -> lm.ModelOutput:
-    message = lm.ChatMessageAssistant(content=text, model=model, source="generate")
-    return lm.ModelOutput(
-        model=model,
-        choices=[lm.ChatCompletionChoice(message=message, stop_reason=stop, logprobs=logprobs)],
-        usage=lm.ModelUsage(
-            input_tokens=asked, output_tokens=answered, total_tokens=asked + answered
-        ),
-        metadata=metadata,
-    )
+def _output(model: str, text: str, stop: Any, asked: int, answered: int) -> lm.ModelOutput:
+    out = lm.ModelOutput.from_content(model, text, stop)
+    tokens = {"input_tokens": asked, "output_tokens": answered}
+    out.usage = lm.ModelUsage(**tokens, total_tokens=asked + answered)
+    return out

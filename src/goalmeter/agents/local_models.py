@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from goalmeter._errors import InvalidFileError, InvalidParameterError, require
 from goalmeter._files import generating_in_batches, loaded, loaded_tokenizer
 from goalmeter._names import nearest
-from goalmeter.agents.abilities import Ability, Makers, NamedAgent, call_of
-from goalmeter.agents.grid_agents import Memoryless, WallFollower, navigator, navigator_names
+from goalmeter.agents.abilities import Ability, NamedAgent, call_of
+from goalmeter.agents.grid_agents import (
+    NAVIGATORS,
+    Memoryless,
+    WallFollower,
+    navigator,
+    navigator_names,
+)
 from goalmeter.organisms import organism, organism_names
 
 if TYPE_CHECKING:
@@ -27,21 +33,13 @@ class Sampling:
     what else was asked at that moment. Here one number a token is drawn for each sequence from its
     own seed. What remains of the company is rounding: sums over a longer batch may differ in the
     last bit.
-
-    Attributes:
-        seed: of its draws; None for one that nobody knows.
-        temperature: 0 takes the likeliest token.
-        top_p: the likeliest tokens that have this probability together are drawn from.
-        top_k: only so many of the likeliest are drawn from; None for all.
-        alternatives: how many of the likeliest tokens are recorded with each choice; None to
-            record nothing.
     """
 
-    seed: int | None = None
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int | None = None
-    alternatives: int | None = None
+    seed: int | None = None  # of its draws; None for one that nobody knows
+    temperature: float = 1.0  # 0 takes the likeliest token
+    top_p: float = 1.0  # the likeliest tokens that have this probability together are drawn from
+    top_k: int | None = None  # only so many of the likeliest are drawn from; None for all
+    alternatives: int | None = None  # likeliest tokens recorded with each choice; None for nothing
 
     def __post_init__(self) -> None:
         fine = {
@@ -56,10 +54,7 @@ class Sampling:
 
 
 class Chosen(NamedTuple):
-    """A token that was chosen, with natural logarithms of probabilities.
-
-    They are those of the model: at temperature 1, before anything is cut off.
-    """
+    """A token that was chosen, with log-probabilities of the model at temperature 1, uncut."""
 
     token: int
     logprob: float
@@ -67,18 +62,14 @@ class Chosen(NamedTuple):
 
 
 class SeededSampling:
-    """A logits processor that leaves one token in each sequence, so that greedy decoding samples.
-
-    Attributes:
-        chosen: what was chosen, a list for each sequence that is recorded; empty for the others.
-    """
+    """A logits processor that leaves one token a sequence, so that greedy decoding samples."""
 
     def __init__(self, samplings: Sequence[Sampling]) -> None:
         self._samplings = samplings
         self._draws = [
             Random() if s.seed is None else Random(f"tokens:{s.seed}") for s in samplings
         ]
-        self.chosen: list[list[Chosen]] = [[] for _ in samplings]
+        self.chosen: list[list[Chosen]] = [[] for _ in samplings]  # for each that is recorded
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Return the scores [sequences, tokens] with one token left in each row."""
@@ -139,8 +130,7 @@ class ContextOverflowError(InvalidParameterError):
     """A prompt is longer than the model's context, or leaves no room for an answer."""
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(NamedTuple):
     """A request: ids of tokens, how many may be answered, and how they are chosen."""
 
     ids: tuple[int, ...]
@@ -150,28 +140,20 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer.
-
-    `ids` are those of all tokens, also of the one that ended it; `ended` is False if it was cut;
-    `chosen` has log-probabilities, if those were asked for.
-    """
+    """An answer."""
 
     text: str
-    ids: tuple[int, ...]
-    ended: bool
-    chosen: tuple[Chosen, ...]
+    ids: tuple[int, ...]  # of all tokens, also of the one that ended it
+    ended: bool  # False if it was cut
+    chosen: tuple[Chosen, ...]  # log-probabilities, if those were asked for
 
 
 class LocalModel:
     """A causal language model and its tokenizer.
 
-    A checkpoint in MXFP4 (gpt-oss) is expanded by transformers where the hardware has no kernels
-    for it.
-
-    Args:
-        folder: as `save_pretrained` writes it. Nothing is downloaded.
-        device: where it runs; None for the first accelerator, or else the processor.
-        dtype: of the weights, such as "bfloat16"; "auto" for that of the checkpoint.
+    They are read from a folder as `save_pretrained` writes it; nothing is downloaded. The device is
+    by default the first accelerator, or else the processor, and `dtype` that of the checkpoint; one
+    in MXFP4 (gpt-oss) is expanded by transformers where the hardware has no kernels for it.
     """
 
     def __init__(
@@ -191,7 +173,8 @@ class LocalModel:
         self.model.to(device).eval()
         defaults = self.model.generation_config
         eos = defaults.eos_token_id
-        eos = self.tokenizer.eos_token_id if eos is None else eos
+        if eos is None:
+            eos = self.tokenizer.eos_token_id
         self._ends = frozenset(eos if isinstance(eos, list | tuple) else [eos]) - {None}
         if not self._ends:
             raise InvalidFileError(f"the model in {path} has no token that ends an answer")
@@ -212,13 +195,7 @@ class LocalModel:
         return None if longest is None else int(longest)
 
     def ids(self, messages: Sequence[Mapping[str, str]], **template: Any) -> tuple[int, ...]:
-        """Return the tokens of a conversation, up to where the answer begins.
-
-        Args:
-            messages: {"role": ..., "content": ...}, the oldest first.
-            template: for the tokenizer's chat template, such as reasoning_effort="low". Without a
-                chat template the contents follow each other, with a blank line in between.
-        """
+        """Return the tokens of a conversation, up to where the answer begins."""
         if self.tokenizer.chat_template is None:
             text = "\n\n".join(message["content"] for message in messages) + "\n\n"
             return tuple(self.tokenizer(text)["input_ids"])
@@ -246,10 +223,8 @@ class LocalModel:
         longest = max(len(prompt.ids) for prompt in prompts)
         gaps = [longest - len(prompt.ids) for prompt in prompts]
         device = self.model.device
-        ids = torch.tensor(
-            [[self._pad] * g + list(p.ids) for g, p in zip(gaps, prompts, strict=True)],
-            device=device,
-        )
+        padded = [[self._pad] * g + list(p.ids) for g, p in zip(gaps, prompts, strict=True)]
+        asked = torch.tensor(padded, device=device)
         mask = torch.tensor([[0] * g + [1] * (longest - g) for g in gaps], device=device)
         sampling = SeededSampling([prompt.sampling for prompt in prompts])
         limits = torch.tensor([longest + prompt.tokens for prompt in prompts], device=device)
@@ -260,7 +235,7 @@ class LocalModel:
         # Likeliest tokens only: `SeededSampling` has left one token standing in each row.
         with torch.inference_mode(), generating_in_batches():
             out = self.model.generate(
-                input_ids=ids,
+                input_ids=asked,
                 attention_mask=mask,
                 generation_config=transformers.GenerationConfig(
                     do_sample=False, max_new_tokens=max(prompt.tokens for prompt in prompts)
@@ -268,11 +243,15 @@ class LocalModel:
                 logits_processor=transformers.LogitsProcessorList([sampling]),
                 stopping_criteria=transformers.StoppingCriteriaList([at_its_limit]),
             )
+        replies = []
         rows = out[:, longest:].tolist()
-        return [
-            self._reply(row[: prompt.tokens], chosen)
-            for row, prompt, chosen in zip(rows, prompts, sampling.chosen, strict=True)
-        ]
+        for row, prompt, chosen in zip(rows, prompts, sampling.chosen, strict=True):
+            answer = row[: prompt.tokens]
+            end = next((n for n, token in enumerate(answer, start=1) if token in self._ends), None)
+            ids = tuple(answer[:end])
+            kept = tuple(chosen[: len(ids)])
+            replies.append(Reply(self.text(ids), ids, end is not None, kept))
+        return replies
 
     def ended(self, ids: Sequence[int]) -> bool:
         """Return whether the tokens of an answer end with one that ends it."""
@@ -286,11 +265,6 @@ class LocalModel:
     def text_of(self, token: int) -> str:
         """Return the text of a single token."""
         return str(self.tokenizer.decode([token]))
-
-    def _reply(self, row: list[int], chosen: list[Chosen]) -> Reply:
-        end = next((n for n, token in enumerate(row) if token in self._ends), None)
-        ids = row if end is None else row[: end + 1]
-        return Reply(self.text(ids), tuple(ids), end is not None, tuple(chosen[: len(ids)]))
 
 
 OURS, LOCAL, HUGGING_FACE = "goalmeter/", "goalmeter-local/", "hf/"
@@ -312,11 +286,9 @@ def is_path(name: str) -> bool:
 
 
 def check_folder(name: str) -> None:
-    """Refuse hf/PATH or goalmeter-local/PATH if no such folder exists, before anything loads.
-
-    What may be a model of the Hugging Face Hub (NAME or ORGANISATION/NAME) is left to transformers.
-    """
+    """Refuse hf/PATH or goalmeter-local/PATH if no such folder exists, before anything loads."""
     folder = name.partition("/")[2]
+    # NAME or ORGANISATION/NAME may be a model of the Hub, which is left to transformers.
     may_be_on_hub = name.startswith(HUGGING_FACE) and folder.count("/") < 2 and not is_path(folder)
     local = name.startswith((LOCAL, HUGGING_FACE)) and not may_be_on_hub
     if local and not Path(folder).is_dir():
@@ -330,15 +302,16 @@ def is_organism(agent: str) -> bool:
 
 def model_agent(name: str) -> NamedAgent:
     """Return the language model of a name; Inspect says whether there is one when it is asked."""
-    about = "a language model, as Inspect spells it"
-    if name.startswith(OURS) and not is_organism(name):
-        agent = prompted_agent(name.removeprefix(OURS))
-        name, about = OURS + agent.name, f"{agent.name}, which reads the grid in a prompt"
-    makers: Makers = {Ability.TEXT: lambda: name}
+    about, hidden = "a language model, as Inspect spells it", name.startswith((LOCAL, HUGGING_FACE))
     if is_organism(name):
         about = f"a small language model that {organism(name.removeprefix(OURS)).purpose}"
-    if is_organism(name) or name.startswith((LOCAL, HUGGING_FACE)):
-        makers = {**makers, Ability.HIDDEN: lambda: _local_model(name)}
+        hidden = True
+    elif name.startswith(OURS):
+        agent = prompted_agent(name.removeprefix(OURS))
+        name, about = OURS + agent.name, f"{agent.name}, which reads the grid in a prompt"
+    makers: dict[Ability, Callable[[], Any]] = {Ability.TEXT: lambda: name}
+    if hidden:
+        makers[Ability.HIDDEN] = lambda: _local_model(name)
     return NamedAgent(name, about, makers)
 
 
@@ -350,13 +323,12 @@ def organism_agents() -> dict[str, str]:
 def prompted_agent(name: str) -> Memoryless:
     """Return the reference agent that poses as a language model, by what follows `goalmeter/`."""
     kind = call_of(name).kind
-    kinds = [call_of(known).kind for known in navigator_names()]
-    if kind not in kinds:
+    if kind not in NAVIGATORS:
         organisms = organism_names()
-        meant = nearest(kind, [*organisms, *kinds])
-        what = "no organism" if meant in organisms else "no reference agent"
-        what = "neither an organism nor a reference agent" if meant is None else what
-        hint = "" if meant is None else f" did you mean {OURS}{meant}?"
+        meant = nearest(kind, [*organisms, *NAVIGATORS])
+        what = "organism" if meant in organisms else "reference agent"
+        what = f"no {what}" if meant else "neither an organism nor a reference agent"
+        hint = f" did you mean {OURS}{meant}?" if meant else ""
         agents = [known for known in navigator_names() if known != WallFollower.name]
         raise InvalidParameterError(
             f"there is {what} {name!r};{hint} {OURS} is followed by an organism "

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 from goalmeter._errors import InvalidParameterError, whole_in_text
 from goalmeter._names import AGENTS, PluginError, loaded, nearest, origin, plugins, refuse_taken
@@ -21,9 +21,11 @@ from goalmeter.agents.abilities import (
 from goalmeter.agents.grid_agents import NAVIGATORS
 from goalmeter.agents.history import Agent, RealityCheck
 from goalmeter.agents.local_models import OURS, is_model, is_path, model_agent, organism_agents
+from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner, RandomAgent
+from goalmeter.agents.stable_baselines import StableBaselinesAgent
 from goalmeter.agents.trained_policies import TRAINED, is_trained, trained_agent
-from goalmeter.agents.user_agents import file_agent, object_agent
+from goalmeter.agents.user_agents import file_agent, object_makers
 from goalmeter.agents.user_code import misspelled
 from goalmeter.organisms import organism_names
 
@@ -31,15 +33,13 @@ MakeAgent = Callable[[int], Agent]  # from a seed
 MOST_K = 1_000_000  # the number of an action
 
 
-def scripted(make: MakeAgent, about: str) -> AgentFactory:
-    """Return the entry of an agent that is a function of its history and takes no argument."""
+def _of_history(make: MakeAgent, about: str) -> AgentFactory:
     return AgentFactory.without_argument(about, {Ability.HISTORY: make})
 
 
 def _constant(name: str, argument: str | None) -> NamedAgent:
     if argument is None:
-        makers = {Ability.HISTORY: lambda seed: ConstantAgent()}
-        return NamedAgent(name, _CONSTANT, makers)
+        return NamedAgent(name, _CONSTANT, {Ability.HISTORY: lambda seed: ConstantAgent()})
     if not re.fullmatch(r"\d+", argument):
         raise InvalidParameterError(
             f"there is no agent '{name}({argument})': in constant(K), K is a whole number, 0 or "
@@ -50,56 +50,28 @@ def _constant(name: str, argument: str | None) -> NamedAgent:
     return NamedAgent(f"{name}({action})", f"always action {action}", makers)
 
 
-def _stable_baselines(algorithm: str, **options: bool) -> MakeAgent:
-    def make(seed: int) -> Agent:
-        # Imported when an agent is asked for, since torch is heavy; likewise below.
-        from goalmeter.agents.stable_baselines import StableBaselinesAgent
-
-        return StableBaselinesAgent(algorithm, seed, **options)
-
-    return make
-
-
-def _recurrent_dqn(seed: int) -> Agent:
-    from goalmeter.agents.recurrent_dqn import RecurrentDQN
-
-    return RecurrentDQN(seed)
-
-
 _CONSTANT = "always action 0; constant(K) for action K"
-HISTORY_AGENTS: dict[str, AgentFactory] = {
-    "random": scripted(RandomAgent, "every action equally likely"),
+HISTORY_AGENTS = {
+    "random": _of_history(RandomAgent, "every action equally likely"),
     "constant": AgentFactory(_CONSTANT, frozenset({Ability.HISTORY}), _constant, argument="K"),
-    "naive": scripted(NaiveLearner, "what paid best at once, as published; 15% at random"),
-    "naive-true-average": scripted(
-        lambda seed: NaiveLearner(seed, true_average=True), "naive with the average of the text"
+    "naive": _of_history(NaiveLearner, "what paid best at once, as published; 15% at random"),
+    "naive-true-average": _of_history(
+        partial(NaiveLearner, true_average=True), "naive with the average of the text"
     ),
-    "q-learner": scripted(QLearner, "tabular Q-learning over observations"),
-    "a2c": scripted(_stable_baselines("a2c"), "A2C of Stable-Baselines3"),
-    "dqn": scripted(_stable_baselines("dqn"), "DQN of Stable-Baselines3"),
-    "ppo": scripted(_stable_baselines("ppo"), "PPO of Stable-Baselines3"),
-    "ppo-as-published": scripted(
-        _stable_baselines("ppo", as_published=True),
+    "q-learner": _of_history(QLearner, "tabular Q-learning over observations"),
+    "a2c": _of_history(partial(StableBaselinesAgent, "a2c"), "A2C of Stable-Baselines3"),
+    "dqn": _of_history(partial(StableBaselinesAgent, "dqn"), "DQN of Stable-Baselines3"),
+    "ppo": _of_history(partial(StableBaselinesAgent, "ppo"), "PPO of Stable-Baselines3"),
+    "ppo-as-published": _of_history(
+        partial(StableBaselinesAgent, "ppo", as_published=True),
         "PPO with the authors' wrong log-probabilities",
     ),
-    "recurrent-dqn": scripted(_recurrent_dqn, "DQN with a recurrent network"),
+    "recurrent-dqn": _of_history(RecurrentDQN, "DQN with a recurrent network"),
 }
 
-# Names:
-#     greedy, boltzmann(2)        reference agents of grid worlds
-#     naive, constant(3)          scripted agents, functions of their history
-#     rc(NAME)                    the reality check of any agent of a history
-#     FILE.py:NAME                your own, `user_agents` says in which forms
-#     sb3:PATH.zip                a policy that Stable-Baselines3 saved
-#     policy:PATH.npz             a policy [S, A] or [H, S, A] over the states of a world
-#     goalmeter/mouse             a small language model that comes with the package
-#     PROVIDER/NAME               any other language model, as Inspect spells it
-#
-# Other packages add names by entry points (`_plugins`), a program by `register`. A name that two
-# kinds have, such as `random`, is one agent with the abilities of both.
+# docs/agents.md has the grammar of names. Other packages add names by entry points, a program by
+# `register`. A name that two kinds have, such as `random`, is one agent with the abilities of both.
 
-# Kinds of agents whose names are listed; a later one adds its abilities to an earlier one's names.
-TABLES: list[dict[str, AgentFactory]] = [NAVIGATORS, HISTORY_AGENTS]
 _REGISTERED: dict[str, AgentFactory] = {}
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -107,21 +79,12 @@ _PLAIN_NAME = re.compile(r"[a-z][a-z0-9-]*")
 def agent(name: str) -> NamedAgent:
     """Return the agent that a name stands for, with what can be asked of it.
 
-    Nothing heavy is imported, and no file of agents is run, before one of its abilities is used.
+    `goalmeter agents` lists what there is. Nothing heavy is imported, and no file of agents is run,
+    before one of its abilities is used.
 
-    Args:
-        name: in the grammar above; `goalmeter agents` lists what there is.
-
-    Raises:
-        InvalidParameterError: no agent has that name, or what stands in its brackets is wrong.
-        InvalidFileError: the file of a trained policy is missing or damaged.
-        PluginError: the package that registers the name cannot be loaded.
-
-    Example: an agent of two kinds, and the canonical spelling of a name.
+    Example: an agent of two kinds.
         >>> [str(ability) for ability in agent("random").abilities]
         ['an action at a history', 'a distribution over actions in a state of a grid world']
-        >>> agent("epsilon-optimal( 0.20 )").name
-        'epsilon-optimal(0.2)'
     """
     inner, checks = without_checks(name)
     named = replace(_unchecked(inner), others=listed_names)
@@ -129,26 +92,14 @@ def agent(name: str) -> NamedAgent:
 
 
 def history_agent(name: str, seed: int = 0) -> Agent:
-    """Return the agent of a name as a function of its history, whose draws come from the seed.
-
-    Example: the reality check of the naive learner.
-        >>> history_agent("rc(naive)", seed=3)
-        RealityCheck(NaiveLearner(seed=3, exploration=0.15, true_average=False))
-    """
+    """Return the agent of a name as a function of its history, whose draws come from the seed."""
     return agent(name).at_histories(seed, asker="self-reflection")
 
 
 def register(name: str, thing: AgentFactory | object, about: str = "") -> None:
     """Give an agent a name in this process; a package does it by an entry point instead.
 
-    Args:
-        name: small letters, digits and hyphens.
-        thing: an `AgentFactory`; or a function, an object or a class as in a file of agents.
-        about: what it is, in a line.
-
-    Raises:
-        InvalidParameterError: the name is taken, is not spelled like a name, or the object is no
-            agent.
+    It is an `AgentFactory`; or a function, an object or a class as in a file of agents.
     """
     if not _PLAIN_NAME.fullmatch(name):
         raise InvalidParameterError(
@@ -161,21 +112,19 @@ def register(name: str, thing: AgentFactory | object, about: str = "") -> None:
 
 def factories() -> dict[str, tuple[AgentFactory, ...]]:
     """Return the factories of each name that goalmeter knows, or that was registered."""
-    by_name: dict[str, tuple[AgentFactory, ...]] = {}
-    for table in (*TABLES, _REGISTERED):
-        for name, factory in table.items():
-            by_name[name] = (*by_name.get(name, ()), factory)
-    return by_name
+    # A later table adds its abilities to an earlier one's names.
+    tables = (NAVIGATORS, HISTORY_AGENTS, _REGISTERED)
+    names = dict.fromkeys(name for table in tables for name in table)
+    return {name: tuple(table[name] for table in tables if name in table) for name in names}
 
 
 def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> AgentFactory:
     """Return the factory that was registered, or one that makes the agent that was."""
     if isinstance(thing, AgentFactory):
         return thing
-    document = (getattr(thing, "__doc__", None) or "").strip().partition("\n")[0]
+    document = (thing.__doc__ or "").strip().partition("\n")[0]
     about = about or document or "an agent without a description"
-    named = object_agent(thing, name, about)
-    return AgentFactory.without_argument(about, named.makers)
+    return AgentFactory.without_argument(about, object_makers(thing, name))
 
 
 def plugin_factory(name: str) -> AgentFactory:
@@ -192,8 +141,7 @@ def plugin_factory(name: str) -> AgentFactory:
 def listed_names(ability: Ability | None = None) -> Sequence[str]:
     """Return names in the spelling in which they can be used.
 
-    Args:
-        ability: what can be asked of them; None for all, without importing another package.
+    Those of an ability, or all; for all no other package is imported.
     """
     names = [
         made[0].spelled(name)
@@ -223,13 +171,10 @@ def _unchecked(name: str) -> NamedAgent:
                 f"FILE.py:NAME; `goalmeter agents` lists all"
             )
         return model_agent(name)
-    call = call_of(name)
-    makers: tuple[AgentFactory, ...] = ()
-    package = ""
-    if call.closed:
-        makers = factories().get(call.kind, ())
-        if not makers and (entry := plugins(AGENTS).get(call.kind)):
-            makers, package = (plugin_factory(call.kind),), origin(entry)
+    call, package = call_of(name), ""
+    makers = factories().get(call.kind, ())
+    if not makers and (entry := plugins(AGENTS).get(call.kind)):
+        makers, package = (plugin_factory(call.kind),), origin(entry)
     if not makers:
         raise InvalidParameterError(_unknown(name, call.kind))
     kinds = (factory.make(call.kind, call.argument) for factory in makers)
@@ -258,7 +203,7 @@ def _unknown(name: str, kind: str) -> str:
     for prefix, (ending, _) in TRAINED.items():
         if name.endswith(ending):
             return f"{name} is a file; if it holds a trained policy, name it {prefix}:{name}"
-    if call_of(name) in (("rc", None, True), ("rc", "", True)):
+    if call_of(name) in (("rc", None), ("rc", "")):
         return f"{name} names nobody; rc(NAME) is the reality check of an agent, such as rc(naive)"
     if hint := misspelled(name, "my_agent.py:agent"):
         return f"there is no agent {name!r}: {hint}"

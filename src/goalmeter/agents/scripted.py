@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.history import (
+    Agent,
+    DrawingMind,
     Mind,
     below,
     hash_action,
     hash_percept,
     hash_start,
-    refuse_unknown,
     uniform,
 )
 
@@ -21,11 +22,12 @@ _CHOOSE = 1
 
 
 @dataclass(frozen=True)
-class ConstantAgent:
+class ConstantAgent(Agent):
     """Takes one action, 0 in the paper's library, whatever happens and is legal (section 5)."""
 
     action: int = 0
-    options: ClassVar[frozenset[str]] = frozenset()
+    seed = 0  # nothing is drawn
+    settled = True
 
     def __post_init__(self) -> None:
         if self.action < 0:
@@ -33,122 +35,55 @@ class ConstantAgent:
                 f"action is {self.action}, expected 0 or more: actions are counted from 0"
             )
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history."""
-        if options:
-            refuse_unknown(self, options)
-        return _ConstantMind(self.action)
-
-
-class _ConstantMind:
-    __slots__ = ("_action",)
-
-    settled = True  # from the start: see `environments.base.replay`
-
-    def __init__(self, action: int) -> None:
-        self._action = action
-
-    def perceive(self, reward: float, observation: int) -> None:
-        pass
-
-    def act(self) -> int:
-        return self._action
-
-    def take(self, action: int) -> None:
-        pass
-
-    def fork(self) -> _ConstantMind:
-        return self  # nothing that it is told changes it
+    def _choose(self, mind: DrawingMind) -> int:
+        return self.action
 
 
 @dataclass(frozen=True)
-class RandomAgent:
+class RandomAgent(Agent):
     """Uniform over the legal actions; the draw is a function of (seed, history) (section 5)."""
 
     seed: int = 0
-    options: ClassVar[frozenset[str]] = frozenset()
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history."""
-        if options:
-            refuse_unknown(self, options)
-        return _RandomMind(hash_start(self.seed, n_actions, n_observations), n_actions)
+    def _choose(self, mind: DrawingMind) -> int:
+        return below(mind.state, mind.n_actions)
 
 
-class _RandomMind:
-    __slots__ = ("_n_actions", "_state")
-
-    def __init__(self, state: int, n_actions: int) -> None:
-        self._state = state
-        self._n_actions = n_actions
-
-    def perceive(self, reward: float, observation: int) -> None:
-        self._state = hash_percept(self._state, reward, observation)
-
-    def act(self) -> int:
-        return below(self._state, self._n_actions)
-
-    def take(self, action: int) -> None:
-        self._state = hash_action(self._state, action)
-
-    def fork(self) -> _RandomMind:
-        return _RandomMind(self._state, self._n_actions)
+# With S(a) the sum of the rewards received right after action a, and N(a) how many there were,
+#
+#     score(a) = S(a) / (1 + N(a))    as published: the authors' library shrinks the average
+#     score(a) = S(a) / N(a)          with `true_average`: the text of the paper
+#
+# In both an action without a reward yet scores 0 (the text does not say). Ties go to the lowest
+# action; observations are ignored, and so is the reward of the first percept. An action of the
+# history that is not legal here has no score. Whether to explore is drawn first.
 
 
 @dataclass(frozen=True)
-class NaiveLearner:
-    """Explores with a fixed probability, else takes the action with the greatest score.
-
-    With S(a) the sum of the rewards received right after action a, and N(a) how many there were,
-
-        score(a) = S(a) / (1 + N(a))    as published: the authors' library shrinks the average
-        score(a) = S(a) / N(a)          with `true_average`: the text of the paper
-
-    In both an action without a reward yet scores 0 (the text does not say). Ties go to the lowest
-    action; observations are ignored, and so is the reward of the first percept. An action of the
-    history that is not legal here has no score. Whether to explore is drawn first.
-
-    Args:
-        seed: of its draws, which are functions of (seed, history).
-        exploration: probability of a uniform action, in [0, 1].
-        true_average: divide by N(a) instead of 1 + N(a).
-
-    Source: section 5, and the agent of that name in the authors' library.
-    """
+class NaiveLearner(Agent):
+    """Explores with a fixed probability, else takes the action with the greatest score (5)."""
 
     seed: int = 0
-    exploration: float = 0.15
+    exploration: float = 0.15  # probability of a uniform action
     true_average: bool = False
-    options: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        if not 0 <= self.exploration <= 1:
-            raise InvalidParameterError(
-                f"exploration is {self.exploration}, expected a probability in [0, 1]"
-            )
+        _check_probability("exploration", self.exploration)
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history."""
-        if options:
-            refuse_unknown(self, options)
-        mind = _NaiveMind()
-        mind._state = hash_start(self.seed, n_actions, n_observations)
-        mind._n_actions = n_actions
-        mind._exploration = self.exploration
-        mind._last = None
-        mind._sums = [0] * n_actions
-        mind._divisors = [0 if self.true_average else 1] * n_actions
-        mind._scores = [0] * n_actions
-        return mind
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+        start, zeros = hash_start(self.seed, n_actions, n_observations), [0] * n_actions
+        lists: Any = [*zeros], [0 if self.true_average else 1] * n_actions, zeros
+        return _NaiveMind(start, self.exploration, None, *lists)
 
 
-@dataclass(slots=True, init=False, eq=False)
+def _check_probability(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise InvalidParameterError(f"{name} is {value}, expected a probability in [0, 1]")
+
+
+@dataclass(slots=True, eq=False)
 class _NaiveMind:
-    # Made without arguments and filled in: a fork is made at every step of some environments, and
-    # passing arguments costs as much as the copying.
-
     _state: int
-    _n_actions: int
     _exploration: float
     _last: int | None  # the action that the next reward follows, if it has a score
     _sums: list[float]
@@ -166,85 +101,56 @@ class _NaiveMind:
 
     def act(self) -> int:
         if uniform(self._state) < self._exploration:
-            return below(self._state, self._n_actions, _CHOOSE)
+            return below(self._state, len(self._scores), _CHOOSE)
         scores = self._scores  # `index` gives the lowest of equals
         return scores.index(max(scores))
 
     def take(self, action: int) -> None:
         self._state = hash_action(self._state, action)
-        self._last = action if 0 <= action < self._n_actions else None
+        self._last = action if 0 <= action < len(self._scores) else None
 
     def fork(self) -> _NaiveMind:
-        twin = _NaiveMind()
-        twin._state = self._state
-        twin._n_actions = self._n_actions
-        twin._exploration = self._exploration
-        twin._last = self._last
-        twin._sums = self._sums.copy()
-        twin._divisors = self._divisors.copy()
-        twin._scores = self._scores.copy()
-        return twin
+        lists = self._sums.copy(), self._divisors.copy(), self._scores.copy()
+        return _NaiveMind(self._state, self._exploration, self._last, *lists)
+
+
+# Q(o, a) starts at 0. When action a at observation o is followed by reward r and observation o',
+#
+#     Q(o, a) += learning_rate * (r + discount * max over b of Q(o', b) - Q(o, a)).
+#
+# Where every Q(o, .) is 0 the action is uniform; elsewhere it is the best one, the lowest of
+# equals, with probability `exploitation`, and uniform else. An action of the history that is not
+# legal here teaches nothing.
+#
+# Source: Watkins (1989); defaults of the authors' library (not in the paper's Table 1).
 
 
 @dataclass(frozen=True)
-class QLearner:
-    """One-step Q-learning over observations, with random actions where it knows nothing.
-
-    Q(o, a) starts at 0. When action a at observation o is followed by reward r and observation o',
-
-        Q(o, a) += learning_rate * (r + discount * max over b of Q(o', b) - Q(o, a)).
-
-    Where every Q(o, .) is 0 the action is uniform; elsewhere it is the best one, the lowest of
-    equals, with probability `exploitation`, and uniform else. An action of the history that is not
-    legal here teaches nothing. It can be asked to assume another `learning_rate`, or a
-    `learning_rate_scale`: that many times its own.
-
-    Args:
-        seed: of its draws.
-        learning_rate: weight of what is new.
-        discount: weight of the next observation's value.
-        exploitation: probability of the best action, in [0, 1]; the library calls it epsilon.
-
-    Source: Watkins (1989); defaults of the authors' library (not in the paper's Table 1).
-    """
+class QLearner(Agent):
+    """One-step Q-learning over observations, with random actions where it knows nothing."""
 
     seed: int = 0
     learning_rate: float = 0.1
     discount: float = 0.9
-    exploitation: float = 0.9
-    options: ClassVar[frozenset[str]] = frozenset({"learning_rate", "learning_rate_scale"})
+    exploitation: float = 0.9  # the library calls it epsilon
+    options = frozenset({"learning_rate", "learning_rate_scale"})
 
     def __post_init__(self) -> None:
-        if not 0 <= self.exploitation <= 1:
-            raise InvalidParameterError(
-                f"exploitation is {self.exploitation}, expected a probability in [0, 1]"
-            )
+        _check_probability("exploitation", self.exploitation)
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history, with the settings that it is asked to assume."""
-        if options:
-            refuse_unknown(self, options)
-        mind = _QMind()
-        mind._state = hash_start(self.seed, n_actions, n_observations)
-        mind._n_actions = n_actions
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+        start = hash_start(self.seed, n_actions, n_observations)
         rate = options.get("learning_rate", self.learning_rate)
-        mind._learning_rate = rate * options.get("learning_rate_scale", 1)
-        mind._discount = self.discount
-        mind._exploitation = self.exploitation
-        mind._observation = 0
-        mind._action = None
-        mind._table = {}
-        return mind
+        rate *= options.get("learning_rate_scale", 1)
+        return _QMind(start, n_actions, rate, self, 0, None, {})
 
 
-# Made without arguments and filled in, as the mind of the naive learner.
-@dataclass(slots=True, init=False, eq=False)
+@dataclass(slots=True, eq=False)
 class _QMind:
     _state: int
     _n_actions: int
     _learning_rate: float
-    _discount: float
-    _exploitation: float
+    _agent: QLearner
     _observation: int  # the latest one
     _action: int | None  # the latest one, if it is legal
     _table: dict[int, list[float]]  # Q, a row for each observation that was made
@@ -259,14 +165,14 @@ class _QMind:
         if action is not None:
             before = table[self._observation]
             old = before[action]
-            target = reward + self._discount * max(row)
+            target = reward + self._agent.discount * max(row)
             before[action] = old + self._learning_rate * (target - old)
         self._observation = observation
 
     def act(self) -> int:
         # A row of zeros knows nothing, so its action is drawn, whatever the exploitation.
         row = self._table[self._observation]
-        if any(row) and uniform(self._state) < self._exploitation:
+        if any(row) and uniform(self._state) < self._agent.exploitation:
             return row.index(max(row))
         return below(self._state, self._n_actions, _CHOOSE)
 
@@ -275,13 +181,6 @@ class _QMind:
         self._action = action if 0 <= action < self._n_actions else None
 
     def fork(self) -> _QMind:
-        twin = _QMind()
-        twin._state = self._state
-        twin._n_actions = self._n_actions
-        twin._learning_rate = self._learning_rate
-        twin._discount = self._discount
-        twin._exploitation = self._exploitation
-        twin._observation = self._observation
-        twin._action = self._action
-        twin._table = {observation: row.copy() for observation, row in self._table.items()}
-        return twin
+        table = {observation: row.copy() for observation, row in self._table.items()}
+        latest = self._agent, self._observation, self._action
+        return _QMind(self._state, self._n_actions, self._learning_rate, *latest, table)

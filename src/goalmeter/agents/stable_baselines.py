@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import cache, partial
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -21,18 +21,19 @@ from goalmeter.agents.history import ConvertedAgent, LearnerMind, Prefix, prefix
 _FEATURE = "An agent of Stable-Baselines3"
 
 
-def generators() -> tuple[Any, Any, Any]:
-    """Return the states of the global random generators: Python's, NumPy's and torch's."""
-    torch = require("torch", extra="sb3", feature=_FEATURE)
-    return random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+def installed(module: str = "stable_baselines3") -> ModuleType:
+    """Return a module that the extra `sb3` brings."""
+    return require(module, extra="sb3", feature=_FEATURE)
 
 
-def set_generators(states: tuple[Any, Any, Any]) -> None:
-    """Put the global random generators into these states."""
-    torch = require("torch", extra="sb3", feature=_FEATURE)
+def _generators() -> tuple[Any, Any, Any]:
+    return random.getstate(), np.random.get_state(), installed("torch").get_rng_state()  # noqa: NPY002
+
+
+def _set_generators(states: tuple[Any, Any, Any]) -> None:
     random.setstate(states[0])
     np.random.set_state(states[1])  # noqa: NPY002
-    torch.set_rng_state(states[2])
+    installed("torch").set_rng_state(states[2])
 
 
 @contextmanager
@@ -41,15 +42,42 @@ def borrowed_generators() -> Iterator[None]:
 
     With more threads sums are taken in another order, and their last bits may differ.
     """
-    torch = require("torch", extra="sb3", feature=_FEATURE)
-    before, threads = generators(), torch.get_num_threads()
+    torch = installed("torch")
+    before, threads = _generators(), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
         torch.set_num_threads(threads)
-        set_generators(before)
+        _set_generators(before)
 
+
+# --- Tables ---------------------------------------------------------------------------------------
+Table = list[list[float]]  # cumulative probabilities of the actions by observation
+
+
+def cumulative(table: FloatArray) -> Table:
+    """Return running sums of the probabilities of each row; the last is 1 in spite of rounding."""
+    sums = np.minimum(np.cumsum(table, axis=1), 1.0)
+    sums[:, -1] = 1.0
+    rows: Table = sums.tolist()
+    return rows
+
+
+def drawn(table: Table, observation: int, number: float, agent: object) -> int:
+    """Return the action that a number in [0, 1) draws from the row of an observation."""
+    if not 0 <= observation < len(table):
+        raise InvalidParameterError(
+            f"{agent!r} is told of observation {observation}, expected 0 to {len(table) - 1}: the "
+            f"environment tells of one that it does not have"
+        )
+    return bisect_right(table[observation], number)
+
+
+# --- Learners -------------------------------------------------------------------------------------
+# A history goes straight into the buffer, and the library's own `train` does the updates: the same
+# weights as if its `learn` had replayed the history, with the actions forced, at less cost. Each
+# training begins from the first weights, optimizer and random numbers.
 
 # Hyperparameters that the conversion sets itself, or that would mean nothing in it.
 SETTLED = frozenset(
@@ -57,129 +85,90 @@ SETTLED = frozenset(
     | {"n_steps", "optimize_memory_usage", "policy", "replay_buffer_class", "seed"}
     | {"replay_buffer_kwargs", "rollout_buffer_class", "rollout_buffer_kwargs", "tensorboard_log"}
 )
-Table = list[list[float]]  # cumulative probabilities of the actions by observation
 
 
-class Learner(ABC):
-    """One algorithm in a world of these counts, ready to be trained again and again.
+class Learner:
+    """A2C or PPO in a world of these counts, which can be trained again and again."""
 
-    A history goes straight into the buffer, and the library's own `train` does the updates: the
-    same weights as if its `learn` had walked through an environment that replays the history, with
-    the actions forced, at a fraction of the cost. A learner is built once and set back to its first
-    weights, optimiser and random numbers before each training.
-
-    Args:
-        n_actions: legal actions.
-        n_observations: possible observations; the network sees them one-hot.
-        seed: of its weights and its batches.
-        settings: hyperparameters that are not the library's own.
-        as_published: see `StableBaselinesAgent`.
-    """
-
-    name = ""
-    least_steps = 0  # below them there is no training, and the action is 0
     needed: ClassVar[dict[str, Any]] = {}  # hyperparameters that the conversion needs
 
     def __init__(
-        self,
-        n_actions: int,
-        n_observations: int,
-        seed: int,
-        settings: dict[str, Any],
-        as_published: bool,
+        self, agent: StableBaselinesAgent, n_actions: int, n_observations: int, rate: float | None
     ) -> None:
-        self.n_actions = n_actions
-        self.n_observations = n_observations
-        self.as_published = as_published
+        self.name, self.as_published = agent.algorithm.upper(), agent.as_published
+        self.counts = {"action": n_actions, "observation": n_observations}
+        # A copy: the library writes into dictionaries that it is given.
+        settings = deepcopy(agent.hyperparameters)
+        if rate is not None:
+            settings["learning_rate"] = rate
+        library, gymnasium = installed(), installed("gymnasium")
+        from stable_baselines3.common.logger import Logger
+
+        env = gymnasium.Env()  # it is never stepped through
+        spaces = map(gymnasium.spaces.Discrete, self.counts.values())
+        env.action_space, env.observation_space = spaces
+        # The seed as NumPy's global generator takes it.
+        common = {"seed": agent.seed % 2**32, "device": "cpu"}
         with borrowed_generators():
-            self.model = self._built(seed, settings)
-            self._generators = generators()
+            try:
+                algorithm = getattr(library, self.name)
+                self.model = algorithm("MlpPolicy", env, **common, **self.needed, **settings)
+            except TypeError as cause:
+                raise InvalidParameterError(
+                    f"{self.name} of Stable-Baselines3 cannot be made with "
+                    f"{', '.join(settings) or 'its own hyperparameters'}: {cause}"
+                ) from cause
+            self.model.set_logger(Logger(folder=None, output_formats=[]))
+            self._generators = _generators()
+        self.least_steps = self._least_steps()  # below, there is no training, and the action is 0
         self._weights = deepcopy(self.model.policy.state_dict())
         self._optimizer = deepcopy(self.model.policy.optimizer.state_dict())
 
     def train(self, experience: Prefix) -> Table:
         """Return cumulative probabilities [n_observations][n_actions] after training."""
-        self._check(experience)
+        told = {"action": experience.actions, "observation": experience.observations}
+        for what, count in self.counts.items():
+            if wrong := [value for value in told[what] if not 0 <= value < count]:
+                raise InvalidParameterError(
+                    f"{self.name} cannot learn from {what} {wrong[0]}, expected 0 to {count - 1}: "
+                    f"the environment tells of one that it does not have"
+                )
         if len(experience.actions) < self.least_steps:
-            return [[1.0] * self.n_actions] * self.n_observations
+            return [[1.0] * self.counts["action"]] * self.counts["observation"]
+        model = self.model
         with borrowed_generators():
-            self._set_back()
+            model.policy.load_state_dict(self._weights)
+            # The state first: loading a dictionary without one leaves old moments where they are.
+            model.policy.optimizer.state = defaultdict(dict)
+            model.policy.optimizer.load_state_dict(deepcopy(self._optimizer))
+            model.num_timesteps = model._n_updates = 0
+            _set_generators(self._generators)
             if experience.actions:
                 cause = None
                 try:
-                    self._learn(experience)
+                    self._learn(experience, len(experience.actions))
                 except ValueError as error:  # torch refuses probabilities that are NaN
                     cause = error
-                if cause or not all(p.isfinite().all() for p in self.model.policy.parameters()):
+                if cause or not all(p.isfinite().all() for p in model.policy.parameters()):
                     raise InvalidParameterError(
                         f"{self.name} has no finite weights after training on "
                         f"{len(experience.rewards)} percepts: rewards are too large for it, or a "
                         f"hyperparameter is"
                     ) from cause
-            return cumulative(self._probabilities())
+            model.policy.set_training_mode(False)
+            every = np.arange(self.counts["observation"])
+            return cumulative(self._probabilities(model.policy.obs_to_tensor(every)[0]))
 
-    def _built(self, seed: int, settings: dict[str, Any]) -> Any:
-        library = installed()
-        from stable_baselines3.common.logger import Logger
+    def _least_steps(self) -> int:
+        # The library refuses batches of one, which have no deviation.
+        return 2 if self.name == "PPO" or self.model.normalize_advantage else 0
 
-        try:
-            model = getattr(library, self.name)(
-                "MlpPolicy",
-                _world(self.n_actions, self.n_observations),
-                seed=seed % 2**32,  # what NumPy's global generator takes
-                device="cpu",
-                **self.needed,
-                **settings,
-            )
-        except TypeError as cause:
-            raise InvalidParameterError(
-                f"{self.name} of Stable-Baselines3 cannot be made with "
-                f"{', '.join(settings) or 'its own hyperparameters'}: {cause}"
-            ) from cause
-        model.set_logger(Logger(folder=None, output_formats=[]))
-        return model
-
-    def _set_back(self) -> None:
-        model = self.model
-        model.policy.load_state_dict(self._weights)
-        # The state first: loading a dictionary without one leaves old moments where they are.
-        model.policy.optimizer.state = defaultdict(dict)
-        model.policy.optimizer.load_state_dict(deepcopy(self._optimizer))
-        model.num_timesteps = model._n_updates = 0
-        set_generators(self._generators)
-
-    def _check(self, experience: Prefix) -> None:
-        for what, values, count in (
-            ("action", experience.actions, self.n_actions),
-            ("observation", experience.observations, self.n_observations),
-        ):
-            if wrong := [value for value in values if not 0 <= value < count]:
-                raise InvalidParameterError(
-                    f"{self.name} cannot learn from {what} {wrong[0]}, expected 0 to {count - 1}: "
-                    f"the environment tells of one that it does not have"
-                )
-
-    @abstractmethod
-    def _learn(self, experience: Prefix) -> None:
-        """Train on a history from the present weights."""
-
-    @abstractmethod
-    def _probabilities(self) -> FloatArray:
-        """Return those of each action at each observation, [n_observations, n_actions]."""
-
-    def _every_observation(self) -> Any:
-        return self.model.policy.obs_to_tensor(np.arange(self.n_observations))[0]
-
-
-class _OnPolicy(Learner):
-    """A2C and PPO: one rollout of all steps, then one call of `train`."""
-
-    def _learn(self, experience: Prefix) -> None:
-        torch = require("torch", extra="sb3", feature=_FEATURE)
+    def _learn(self, experience: Prefix, steps: int) -> None:
+        """Train on one rollout of all steps from the present weights."""
+        torch = installed("torch")
         from stable_baselines3.common.buffers import RolloutBuffer
 
         model, policy = self.model, self.model.policy
-        steps = len(experience.actions)
         policy.set_training_mode(False)
         with torch.no_grad():
             seen = policy.obs_to_tensor(np.array(experience.observations))[0]
@@ -188,13 +177,9 @@ class _OnPolicy(Learner):
             if self.as_published:
                 _, _, chances = policy(seen[:-1])  # of actions that the network samples itself
             last_value = policy.predict_values(seen[-1:])
+        spaces = model.observation_space, model.action_space
         buffer = RolloutBuffer(
-            steps,
-            model.observation_space,
-            model.action_space,
-            device="cpu",
-            gae_lambda=model.gae_lambda,
-            gamma=model.gamma,
+            steps, *spaces, device="cpu", gae_lambda=model.gae_lambda, gamma=model.gamma
         )
         for i in range(steps):
             buffer.add(
@@ -207,66 +192,49 @@ class _OnPolicy(Learner):
             )
         buffer.compute_returns_and_advantage(last_value, np.array([False]))
         model.rollout_buffer = buffer
-        model.n_steps = steps
-        model.num_timesteps = steps
+        model.n_steps = model.num_timesteps = steps
         model._update_current_progress_remaining(steps, steps)
         model.batch_size = steps  # PPO's
         model.train()
 
-    def _probabilities(self) -> FloatArray:
-        policy = self.model.policy
-        policy.set_training_mode(False)
-        distribution = policy.get_distribution(self._every_observation()).distribution
+    def _probabilities(self, observations: Any) -> FloatArray:
+        """Return those of each action at each observation, [n_observations, n_actions]."""
+        distribution = self.model.policy.get_distribution(observations).distribution
         return np.asarray(distribution.probs.detach().numpy(), dtype=np.float64)
-
-
-class _A2C(_OnPolicy):
-    name = "A2C"
-
-    def _built(self, seed: int, settings: dict[str, Any]) -> Any:
-        model = super()._built(seed, settings)
-        self.least_steps = 2 if model.normalize_advantage else 0  # one has no deviation
-        return model
-
-
-class _PPO(_OnPolicy):
-    name = "PPO"
-    least_steps = 2  # the library refuses batches of one
 
 
 class _DQN(Learner):
     """DQN: a transition at a time, and gradient steps at the library's intervals."""
 
-    name = "DQN"
-
     # The buffer is replaced by one of the size of the experience before each training.
     needed: ClassVar[dict[str, Any]] = {"learning_starts": 1, "buffer_size": 1}
 
-    def _built(self, seed: int, settings: dict[str, Any]) -> Any:
-        model = super()._built(seed, settings)
-        model._convert_train_freq()
-        self.least_steps = self._interval(model)
-        return model
+    def _least_steps(self) -> int:
+        self.model._convert_train_freq()
+        frequency, unit = self.model.train_freq
+        if unit.value != "step":
+            raise InvalidParameterError(
+                f"train_freq is {frequency} {unit.value}s, expected steps: a history is one episode"
+            )
+        return int(frequency)  # between trainings
 
-    def _learn(self, experience: Prefix) -> None:
+    def _learn(self, experience: Prefix, steps: int) -> None:
         from stable_baselines3.common.buffers import ReplayBuffer
 
-        model = self.model
-        interval = self._interval(model)
-        steps = len(experience.actions) // interval * interval
+        model, interval = self.model, self.least_steps
+        steps = steps // interval * interval
         model._n_calls = 0
         model.replay_buffer = buffer = ReplayBuffer(
             steps, model.observation_space, model.action_space, device="cpu"
         )
         updates = model.gradient_steps if model.gradient_steps >= 0 else interval
-        going_on = np.array([False])
         for i in range(steps):
             buffer.add(
                 np.array([experience.observations[i]]),
                 np.array([experience.observations[i + 1]]),
                 np.array([experience.actions[i]]),
                 np.array([experience.rewards[i + 1]]),
-                going_on,
+                np.array([False]),
                 [{}],
             )
             model.num_timesteps = i + 1
@@ -275,52 +243,28 @@ class _DQN(Learner):
             if (i + 1) % interval == 0 and i + 1 > model.learning_starts and updates > 0:
                 model.train(gradient_steps=updates, batch_size=model.batch_size)
 
-    def _probabilities(self) -> FloatArray:
-        model = self.model
-        model.policy.set_training_mode(False)
-        best = model.q_net(self._every_observation()).argmax(dim=1).numpy()
-        explored = model.exploration_rate / self.n_actions
-        out = np.full((self.n_observations, self.n_actions), explored)
-        out[np.arange(self.n_observations), best] += 1 - model.exploration_rate
+    def _probabilities(self, observations: Any) -> FloatArray:
+        best = self.model.q_net(observations).argmax(dim=1).numpy()
+        n_actions, explored = self.counts["action"], self.model.exploration_rate
+        out = np.full((len(best), n_actions), explored / n_actions)
+        out[np.arange(len(best)), best] += 1 - explored
         return out
 
-    @staticmethod
-    def _interval(model: Any) -> int:
-        """Steps between trainings."""
-        if model.train_freq.unit.value != "step":
-            raise InvalidParameterError(
-                f"train_freq is {model.train_freq.frequency} {model.train_freq.unit.value}s, "
-                f"expected steps: a history is one episode"
-            )
-        return int(model.train_freq.frequency)
 
+ALGORITHMS = {"a2c": Learner, "dqn": _DQN, "ppo": Learner}
 
-ALGORITHMS: dict[str, type[Learner]] = {"a2c": _A2C, "dqn": _DQN, "ppo": _PPO}
-
-
-def installed() -> ModuleType:
-    """Stable-Baselines3."""
-    return require("stable_baselines3", extra="sb3", feature=_FEATURE)
-
-
-def cumulative(table: FloatArray) -> list[list[float]]:
-    """Return running sums of the probabilities of each row; the last is 1 in spite of rounding."""
-    sums = np.minimum(np.cumsum(table, axis=1), 1.0)
-    sums[:, -1] = 1.0
-    rows: list[list[float]] = sums.tolist()
-    return rows
-
-
-def _world(n_actions: int, n_observations: int) -> Any:
-    """An environment with these spaces. It is never stepped through."""
-    gymnasium = require("gymnasium", extra="sb3", feature=_FEATURE)
-
-    class Spaces(gymnasium.Env):  # type: ignore[name-defined,misc]
-        action_space = gymnasium.spaces.Discrete(n_actions)
-        observation_space = gymnasium.spaces.Discrete(n_observations)
-
-    return Spaces()
-
+# --- The agent ------------------------------------------------------------------------------------
+# A trained learner is a table, a distribution over actions for each observation. A2C and PPO make
+# one rollout of all k-1 steps, PPO in one batch; DQN begins to learn after the first step, in whole
+# training intervals. Below 4 percepts of PPO and 8 of DQN there is no training, and the action is
+# 0.
+#
+# Two things differ from the authors' library, unless `as_published`. For PPO it stores the
+# probability not of the action that was taken, but of one that the network samples, so that the
+# ratio is wrong; and as a copy with another learning rate it hands out the learner that it trained
+# first, so that only the draw differs.
+#
+# Source: section 2.1 and section 5; Raffin et al., Stable-Baselines3 (JMLR 2021).
 
 # Tables that an agent remembers, and cells of all of them. DejaVu and BackwardConsciousness ask for
 # a new one at every step, all others for two at each power of two.
@@ -331,33 +275,7 @@ _PUBLISHED_COPY = 1
 
 
 class StableBaselinesAgent(ConvertedAgent):
-    """A learner of Stable-Baselines3, by the power-of-two conversion.
-
-    A trained learner is a table, a distribution over actions for each observation, and acts on the
-    latest observation alone. Tables are remembered, up to a number, by what they were trained on;
-    the draw from a row is a function of (seed, history) like that of every agent here.
-
-    The multilayer perceptron policy with the library's own hyperparameters, but for what the
-    conversion needs: A2C and PPO make one rollout of all k-1 steps, PPO in one batch; DQN begins to
-    learn after the first step, and its steps are rounded down to whole training intervals. Where
-    there is too little to train on at all (PPO below 4 percepts, DQN below 8) the action is 0;
-    A2C acts untrained at the first percept.
-
-    Two things differ from the authors' library, unless `as_published`. PPO compares what it does
-    with what it did by the probability of the action that was *taken*; the library stores that of
-    the action that the network would have taken, so that the ratio is wrong. And a copy with
-    another learning rate is a learner trained at that rate; the library hands out the learner
-    that it trained first, so that only the draw differs.
-
-    Args:
-        algorithm: "a2c", "dqn" or "ppo".
-        seed: of the learner's weights and batches, and of the agent's draws.
-        as_published: do as the authors' library does, for comparisons.
-        hyperparameters: of Stable-Baselines3's class, such as `gamma`; without those that the
-            conversion sets.
-
-    Source: section 2.1 and section 5; Raffin et al., Stable-Baselines3 (JMLR 2021).
-    """
+    """A learner of Stable-Baselines3 ("a2c", "dqn" or "ppo"), by the power-of-two conversion."""
 
     def __init__(
         self, algorithm: str, seed: int = 0, *, as_published: bool = False, **hyperparameters: Any
@@ -374,9 +292,8 @@ class StableBaselinesAgent(ConvertedAgent):
         super().__init__(seed)
         self.algorithm = algorithm
         self.as_published = as_published
-        # Copies, here and below: the library writes into dictionaries that it is given.
         self.hyperparameters = deepcopy(hyperparameters)
-        self._learners: dict[tuple[int, int, float | None], Learner] = {}
+        self._learner = cache(partial(ALGORITHMS[algorithm], self))  # of counts and a rate
 
     def __repr__(self) -> str:
         published = ", as_published=True" if self.as_published else ""
@@ -387,12 +304,11 @@ class StableBaselinesAgent(ConvertedAgent):
         """Import what the first training would import."""
         installed()
 
-    def own_rate(self, n_actions: int, n_observations: int) -> float:
-        """Return the learning rate at the beginning, if it follows a schedule."""
+    def _own_rate(self, n_actions: int, n_observations: int) -> float:
+        # At the beginning, if it follows a schedule.
         return float(self._learner(n_actions, n_observations, None).model.lr_schedule(1.0))
 
-    def choose(self, mind: LearnerMind) -> int:
-        """Draw an action from the row of the latest observation."""
+    def _choose(self, mind: LearnerMind) -> int:
         assert mind.turn is not None, "asked before the first percept"
         # The library hands out the learner that it trained first, whatever rate was asked for.
         rate, stream = mind.rate, 0
@@ -402,27 +318,9 @@ class StableBaselinesAgent(ConvertedAgent):
             # The hash tells apart histories, seeds and counts, but not learning rates.
             key = (mind.trained_state, mind.n.bit_length(), rate)
             most = max(1, min(_REMEMBERED, _CELLS // (mind.counts[0] * mind.counts[1])))
-            mind.learned = self.remembered(key, lambda: self._trained(mind, rate), most)
-        table: Table = mind.learned
-        observation = mind.turn.observation
-        if not 0 <= observation < len(table):
-            raise InvalidParameterError(
-                f"{self!r} is told of observation {observation}, expected 0 to "
-                f"{len(table) - 1}: the environment tells of one that it does not have"
-            )
-        return bisect_right(table[observation], uniform(mind.state, stream))
 
-    def _trained(self, mind: LearnerMind, rate: float | None) -> Table:
-        assert mind.trained_on is not None
-        return self._learner(*mind.counts, rate).train(prefix(mind.trained_on))
+            def trained() -> Table:
+                return self._learner(*mind.counts, rate).train(prefix(mind.trained_on))
 
-    def _learner(self, n_actions: int, n_observations: int, rate: float | None) -> Learner:
-        key = (n_actions, n_observations, rate)
-        if key not in self._learners:
-            settings = deepcopy(self.hyperparameters)
-            if rate is not None:
-                settings["learning_rate"] = rate
-            self._learners[key] = ALGORITHMS[self.algorithm](
-                n_actions, n_observations, self.seed, settings, self.as_published
-            )
-        return self._learners[key]
+            mind.learned = self.remembered(key, trained, most)
+        return drawn(mind.learned, mind.turn.observation, uniform(mind.state, stream), self)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,21 +19,13 @@ from goalmeter._errors import (
     InvalidParameterError,
     InvalidPolicyError,
     in_a_line,
-    require,
 )
 from goalmeter._files import check_sizes, listed, reading
 from goalmeter._types import AnyArray, FloatArray
-from goalmeter.agents.abilities import Ability, Makers, NamedAgent
-from goalmeter.agents.grid_agents import Decision, Memoryless
-from goalmeter.agents.history import (
-    Mind,
-    hash_action,
-    hash_percept,
-    hash_start,
-    refuse_unknown,
-    uniform,
-)
-from goalmeter.agents.stable_baselines import borrowed_generators, cumulative
+from goalmeter.agents.abilities import Ability, NamedAgent
+from goalmeter.agents.grid_agents import Acting, Decision, Memoryless, Navigator, Walk
+from goalmeter.agents.history import Agent, DrawingMind, Mind, uniform
+from goalmeter.agents.stable_baselines import borrowed_generators, cumulative, drawn, installed
 from goalmeter.agents.user_code import from_here
 from goalmeter.gridworld.conversions import tabular_world
 from goalmeter.gridworld.generators import Draws
@@ -43,13 +34,10 @@ from goalmeter.gridworld.world import ACTIONS, GridWorld
 from goalmeter.tabular.arrays import load_policy
 from goalmeter.tabular.mdp import TabularMDP
 
-# The archive that `model.save` writes holds the weights (`policy.pth`) and a JSON file (`data`) in
-# which whatever is no plain value is a pickle, in base64. The library's own `load` unpickles those,
-# which runs any code that the file's author put there. Beside each pickle the library writes what
-# the object held, as text: the module and the methods of a class, the size of a space. That is
-# enough to build the policy anew, from a list of known classes; its weights are read by
-# `torch.load(..., weights_only=True)`. A class of the user's own is therefore refused.
-_FEATURE = "A policy of Stable-Baselines3"
+# The archive that `model.save` writes holds the weights and a JSON file in which whatever is no
+# plain value is a pickle. The library's own `load` unpickles those, which runs any code that the
+# author put there. Beside each pickle stands as text what the object held, which is enough to build
+# the policy anew from a list of known classes; one of the user's own is therefore refused.
 DATA, WEIGHTS = "data", "policy.pth"
 _POLICIES = {
     ("stable_baselines3.common.policies", "ActorCriticPolicy"),
@@ -79,32 +67,19 @@ class Observations:
 
 @dataclass(frozen=True, eq=False)
 class SavedPolicy:
-    """A policy in an archive of Stable-Baselines3; torch is imported when it is first asked.
-
-    Attributes:
-        path: of the archive.
-        observations: what it sees.
-        n_actions: it chooses one of so many.
-        greedy: whether it is a Q-network, which takes the action of the largest value.
-        settings: of the policy's class.
-    """
+    """A policy in an archive of Stable-Baselines3; torch is imported when it is first asked."""
 
     path: str
     observations: Observations
     n_actions: int
-    greedy: bool
-    settings: Mapping[str, Any]
+    greedy: bool  # a Q-network, which takes the action of the largest value
+    settings: Mapping[str, Any]  # of the policy's class
 
     def probabilities(self, observations: AnyArray) -> FloatArray:
-        """Return the distribution over actions at each of some observations, [N, A].
-
-        Args:
-            observations: [N] numbers, or [N, length] arrays.
-        """
-        torch = require("torch", extra="sb3", feature=_FEATURE)
+        """Return the distributions [N, A] at observations, [N] numbers or [N, length] arrays."""
         policy = self._policy
         # In one thread, as every learner here computes: the last bits of a sum do not differ then.
-        with borrowed_generators(), torch.no_grad():
+        with borrowed_generators(), installed("torch").no_grad():
             seen, _ = policy.obs_to_tensor(observations)
             if self.greedy:
                 best = policy.q_net(seen).argmax(dim=1).numpy()  # the lowest of equals
@@ -116,8 +91,8 @@ class SavedPolicy:
     @cached_property
     def _policy(self) -> Any:
         """The library's policy with the saved weights, on the processor."""
-        require("stable_baselines3", extra="sb3", feature=_FEATURE)
-        torch = require("torch", extra="sb3", feature=_FEATURE)
+        installed()
+        torch = installed("torch")
         from gymnasium import spaces
         from stable_baselines3.common.policies import ActorCriticPolicy
         from stable_baselines3.dqn.policies import DQNPolicy
@@ -126,10 +101,8 @@ class SavedPolicy:
         space: Any
         if seen.count is not None:
             space = spaces.Discrete(seen.count)
-        else:
-            assert seen.length is not None, "observations are counted or have a length"
-            # The bounds say nothing to a network that sees a flat array.
-            space = spaces.Box(-np.inf, np.inf, (seen.length,), np.float32)
+        else:  # the bounds say nothing to a network that sees a flat array
+            space = spaces.Box(-np.inf, np.inf, (seen.length or 0,), np.float32)
         settings = dict(self.settings)
         if "activation_fn" in settings:
             settings["activation_fn"] = getattr(torch.nn, settings["activation_fn"])
@@ -197,17 +170,16 @@ def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Settings that the policy was made with, as far as they decide what it computes."""
     settings: dict[str, Any] = {}
     for name, value in options.items():
-        described = _class_name(value)
-        module, _, last = described.rpartition(".")
+        module, _, last = _class_name(value).rpartition(".")
         if name.startswith(":") or name in _NO_MATTER:
             continue
         if name == "activation_fn" and module == "torch.nn.modules.activation":
             settings[name] = last
         elif name in _PLAIN and _is_plain(value):
             settings[name] = value
-        elif name != "features_extractor_class" or not described:
+        elif name != "features_extractor_class" or not last:
             raise InvalidFileError(f"its policy was made with {name}={value!r}")
-        elif described != _FLATTEN:
+        elif f"{module}.{last}" != _FLATTEN:
             raise InvalidFileError(f"it looks through {value}")
     return settings
 
@@ -250,141 +222,6 @@ def _discrete(told: Mapping[str, Any], counted: str) -> int:
     return int(count)
 
 
-# --- In grid worlds -------------------------------------------------------------------------------
-# A policy of one of so many observations saw the index of the state (`observation="state"` of the
-# Gymnasium grid worlds, the order of `tabular_world(world).states`). One of a flat array saw the
-# whole grid (`observation="grid"`, through `gymnasium.wrappers.FlattenObservation`).
-
-
-@dataclass(frozen=True)
-class SavedWalker(Memoryless):
-    """A navigator from a file; `check` raises if it sees other things than a world shows."""
-
-    check: Callable[[GridWorld], None]
-
-
-@dataclass(frozen=True, eq=False)
-class TimedWalker:
-    """A navigator whose policy depends on the step: table [H, S, 4]; `check` as `SavedWalker`."""
-
-    name: str
-    table: FloatArray
-    check: Callable[[GridWorld], None]
-
-    def begin(self, world: GridWorld, draws: Draws) -> _TimedWalk:
-        """Set out in a world, at the first step of the table."""
-        self.check(world)
-        index = {state: number for number, state in enumerate(reachable(world))}
-        return _TimedWalk(self, index, draws)
-
-
-@dataclass
-class _TimedWalk:
-    walker: TimedWalker
-    index: dict[State, int]
-    draws: Draws
-    step: int = 0
-
-    def act(self, state: State) -> Decision:
-        table = self.walker.table
-        if self.step >= len(table):
-            raise InvalidParameterError(
-                f"{self.walker.name} has a policy for {len(table)} steps, and the walk goes on to "
-                f"step {self.step + 1}; end walks with --cap {len(table)}"
-            )
-        left, right, up, down = table[self.step, self.index[state]].tolist()
-        self.step += 1
-        row = (left, right, up, down)
-        return Decision(self.draws.weighted(row), row)
-
-
-def table_walker(name: str, table: FloatArray) -> SavedWalker | TimedWalker:
-    """Return the navigator of a policy file, [S, 4] or [H, S, 4] (states of the grid MDP)."""
-    check = partial(_check_states, name, table.shape[-2])
-    if table.ndim == 3:
-        return TimedWalker(name, table, check)
-    return _walker(name, check, lambda world: table)
-
-
-def saved_walker(name: str, policy: SavedPolicy) -> SavedWalker:
-    """Return the navigator of a policy of Stable-Baselines3."""
-    count, length = policy.observations.count, policy.observations.length
-    if count is not None:
-        numbers = np.arange(count)
-        check = partial(_check_states, name, count)
-        return _walker(name, check, lambda world: policy.probabilities(numbers))
-
-    def check_length(world: GridWorld) -> None:
-        if (shown := _flat_length(*world.shape)) != length:
-            size = next((n for n in range(3, 200) if _flat_length(n, n) == length), None)
-            advice = f"it was trained in grids of size {size}" if size else "it saw no grid of ours"
-            rows, columns = world.shape
-            raise InvalidParameterError(
-                f"{name} sees arrays of {length} numbers, and a grid of {rows} x {columns} is "
-                f"{shown} as gymnasium.wrappers.FlattenObservation gives it; {advice}"
-            )
-
-    def seen(world: GridWorld) -> FloatArray:
-        from gymnasium.spaces import flatten
-
-        from goalmeter.gridworld.gymnasium_worlds import WorldEnv
-
-        env = WorldEnv(world)
-        space = env.observation_space
-        flat = [np.asarray(flatten(space, env.observation(state))) for state in reachable(world)]
-        return policy.probabilities(np.stack(flat))
-
-    return _walker(name, check_length, seen)
-
-
-def _walker(
-    name: str, check: Callable[[GridWorld], None], table_of: Callable[[GridWorld], FloatArray]
-) -> SavedWalker:
-    """The navigator of a table over the states of a world's MDP."""
-
-    def policy_of(plan: Plan) -> FloatArray:
-        check(plan.world)
-        policy = np.zeros((len(plan.plans.successors[plan.index]), len(ACTIONS)))
-        # Where nothing can be done, or nobody comes, it is uniform, as every navigator's policy is.
-        policy[existing(plan)] = 0.25
-        for state, row in zip(reachable(plan.world), table_of(plan.world), strict=True):
-            if state.cell != plan.world.goal:
-                policy[plan.number(state)] = row
-        return policy
-
-    return SavedWalker(name, policy_of, check)
-
-
-@lru_cache(maxsize=512)
-def reachable(world: GridWorld) -> tuple[State, ...]:
-    """Return the states of a world's MDP in their order: those reachable from the start."""
-    return tabular_world(world, horizon=1).states
-
-
-def _flat_length(rows: int, columns: int) -> int:
-    # Three numbers a cell; then row, column, the key and the door, each one-hot.
-    return 3 * rows * columns + rows + columns + 2 + 2
-
-
-def _check_states(name: str, count: int, world: GridWorld) -> None:
-    """Raise InvalidParameterError if a policy over so many states is none of a world's."""
-    states = len(reachable(world))
-    rows, columns = world.shape
-    if states != count:
-        raise InvalidParameterError(
-            f"{name} is a policy over {count} states, and this grid of {rows} x {columns} has "
-            f"{states} that can be reached; let it walk in the world that it was made for"
-        )
-
-
-def check_worlds(navigator: object, worlds: tuple[GridWorld, ...]) -> None:
-    """Raise if a navigator cannot walk in all of some worlds, before the first of its walks."""
-    check = getattr(navigator, "check", None)
-    if callable(check):
-        for world in dict.fromkeys(worlds):
-            check(world)
-
-
 # --- Names ----------------------------------------------------------------------------------------
 # Prefix -> (ending of the file, what its agents are).
 TRAINED = {
@@ -394,11 +231,7 @@ TRAINED = {
 
 
 def is_trained(name: str) -> bool:
-    """Return whether a name is that of a trained policy in a file.
-
-    >>> is_trained("sb3:models/ppo.zip"), is_trained("mine.py:agent")
-    (True, False)
-    """
+    """Return whether a name is that of a trained policy in a file."""
     return name.partition(":")[0].strip() in TRAINED and ":" in name
 
 
@@ -414,68 +247,157 @@ def trained_agent(name: str) -> NamedAgent:
     # One spelling for each file, so that a run is continued from wherever it is named.
     path = from_here(path)
     name = f"{prefix}:{path}"
-    makers = _sb3(name, read_policy(path)) if prefix == "sb3" else _table(name, load_policy(path))
+    saved: Any = None
+    policy: Any = None
+    is_timed = False
+    if prefix == "sb3":
+        saved = read_policy(path)
+        count, n_actions = saved.observations.count, saved.n_actions
+    else:
+        policy = load_policy(path)
+        is_timed, (count, n_actions) = policy.ndim == 3, policy.shape[-2:]
+
+    @cache  # one pass through the network, which is asked again for every seed
+    def table() -> Any:
+        return policy if saved is None else saved.probabilities(np.arange(count))
+
+    def in_grids() -> Navigator:
+        if count is None:
+            return _flat_walker(name, saved)
+        check = partial(_check_states, name, count)
+        if is_timed:
+            return TimedWalker(name, table(), check)
+        return Memoryless(name, _policy_of(check, lambda world: table()), check)
+
+    def in_table(world: TabularMDP) -> Any:
+        if (count, n_actions) != (world.n_states, world.n_actions):
+            raise InvalidPolicyError(
+                f"{name} is a policy over {count} states and {n_actions} actions, and the world "
+                f"has {world.n_states} and {world.n_actions}; measure it in the world it was "
+                f"trained in"
+            )
+        return table()
+
+    makers: dict[Ability, Callable[..., Any]] = {}
+    if n_actions == len(ACTIONS):
+        makers[Ability.GRID] = in_grids
+    if count is not None:
+        makers[Ability.TABLE] = in_table
+    if count is not None and not is_timed:
+        makers[Ability.HISTORY] = lambda seed=0: TableAgent(name, table(), seed)
     return NamedAgent(name, about, makers, files=(path,))
 
 
-def _sb3(name: str, policy: SavedPolicy) -> Makers:
-    makers: dict[Ability, Callable[..., Any]] = {}
-    if policy.n_actions == len(ACTIONS):
-        makers[Ability.GRID] = lambda: saved_walker(name, policy)
-    count = policy.observations.count
-    if count is None:
-        return makers
-
-    @cache  # one pass through the network, which is asked again for every seed
-    def table() -> FloatArray:
-        return policy.probabilities(np.arange(count))
-
-    makers[Ability.HISTORY] = lambda seed=0: TableAgent(name, table(), seed)
-    makers[Ability.TABLE] = lambda world: _fitted(name, world, table())
-    return makers
+# --- In grid worlds -------------------------------------------------------------------------------
+# A policy of one of so many observations saw the index of the state (`observation="state"` of the
+# Gymnasium grid worlds, the order of `tabular_world(world).states`). One of a flat array saw the
+# whole grid (`observation="grid"`, through `gymnasium.wrappers.FlattenObservation`).
 
 
-def _table(name: str, policy: FloatArray) -> Makers:
-    makers: dict[Ability, Callable[..., Any]] = {
-        Ability.TABLE: lambda world: _fitted(name, world, policy)
-    }
-    if policy.shape[-1] == len(ACTIONS):
-        makers[Ability.GRID] = lambda: table_walker(name, policy)
-    if policy.ndim == 2:
-        makers[Ability.HISTORY] = lambda seed=0: TableAgent(name, policy, seed)
-    return makers
+@dataclass(frozen=True, eq=False)
+class TimedWalker:
+    """A navigator by a table [H, S, 4]; `check` raises if its states are not those of a world."""
+
+    name: str
+    table: FloatArray
+    check: Callable[[GridWorld], None]
+
+    def begin(self, world: GridWorld, draws: Draws) -> Walk:
+        """Set out in a world, at the first step of the table."""
+        self.check(world)
+        index = {state: number for number, state in enumerate(reachable(world))}
+        step = 0
+
+        def act(state: State) -> Decision:
+            nonlocal step
+            if step >= len(self.table):
+                raise InvalidParameterError(
+                    f"{self.name} has a policy for {len(self.table)} steps, and the walk goes on "
+                    f"to step {step + 1}; end walks with --cap {len(self.table)}"
+                )
+            left, right, up, down = row = tuple(self.table[step, index[state]].tolist())
+            step += 1
+            return Decision(draws.weighted(row), (left, right, up, down))
+
+        return Acting(act)
 
 
-def _fitted(name: str, world: TabularMDP, policy: FloatArray) -> FloatArray:
-    """A table, if it is one of a world's states and actions."""
-    if policy.shape[-2:] != (world.n_states, world.n_actions):
-        states, actions = policy.shape[-2:]
-        raise InvalidPolicyError(
-            f"{name} is a policy over {states} states and {actions} actions, and the world has "
-            f"{world.n_states} and {world.n_actions}; measure it in the world it was trained in"
+def _flat_walker(name: str, policy: SavedPolicy) -> Memoryless:
+    """The navigator of a policy that sees flat arrays."""
+
+    def check(world: GridWorld) -> None:
+        length, (rows, columns) = policy.observations.length, world.shape
+        # Three numbers a cell; then row, column, the key and the door, each one-hot.
+        if (shown := 3 * rows * columns + rows + columns + 2 + 2) != length:
+            raise InvalidParameterError(
+                f"{name} sees arrays of {length} numbers, and a grid of {rows} x {columns} is "
+                f"{shown} as gymnasium.wrappers.FlattenObservation gives it"
+            )
+
+    def table_of(world: GridWorld) -> FloatArray:
+        from gymnasium.spaces import flatten
+
+        from goalmeter.gridworld.gymnasium_worlds import WorldEnv
+
+        env = WorldEnv(world)
+        space = env.observation_space
+        flat = [np.asarray(flatten(space, env.observation(state))) for state in reachable(world)]
+        return policy.probabilities(np.stack(flat))
+
+    return Memoryless(name, _policy_of(check, table_of), check)
+
+
+def _policy_of(
+    check: Callable[[GridWorld], None], table_of: Callable[[GridWorld], FloatArray]
+) -> Callable[[Plan], FloatArray]:
+    """The policy over the planner's states, from that over the states of a world's MDP."""
+
+    def policy_of(plan: Plan) -> FloatArray:
+        check(plan.world)
+        policy = np.zeros((len(plan.plans.successors[plan.index]), len(ACTIONS)))
+        # Where nothing can be done, or nobody comes, it is uniform, as every navigator's policy is.
+        policy[existing(plan)] = 0.25
+        for state, row in zip(reachable(plan.world), table_of(plan.world), strict=True):
+            if state.cell != plan.world.goal:
+                policy[plan.number(state)] = row
+        return policy
+
+    return policy_of
+
+
+@lru_cache(maxsize=512)
+def reachable(world: GridWorld) -> tuple[State, ...]:
+    """Return the states of a world's MDP in their order: those reachable from the start."""
+    return tabular_world(world, horizon=1).states
+
+
+def _check_states(name: str, count: int, world: GridWorld) -> None:
+    states, (rows, columns) = len(reachable(world)), world.shape
+    if states != count:
+        raise InvalidParameterError(
+            f"{name} is a policy over {count} states, and this grid of {rows} x {columns} has "
+            f"{states} that can be reached; let it walk in the world that it was made for"
         )
-    return policy
 
 
 # --- At histories ---------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
-class TableAgent:
+class TableAgent(Agent):
     """A policy [observations, actions]: it acts on the latest observation alone, by its row."""
 
     name: str
     table: FloatArray
     seed: int = 0
-    options: ClassVar[frozenset[str]] = frozenset()
 
     def __repr__(self) -> str:
         return f"TableAgent({self.name!r}, seed={self.seed})"
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history."""
-        refuse_unknown(self, options)
+    def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         self.check_counts(n_actions, n_observations)
-        start = hash_start(self.seed, n_actions, n_observations)
-        return _TableMind(self._cumulative, start)
+        return super()._mind(n_actions, n_observations)
+
+    def _choose(self, mind: DrawingMind) -> int:
+        return drawn(self._cumulative, mind.observation, uniform(mind.state), self)
 
     def check_counts(self, n_actions: int, n_observations: int) -> None:
         """Raise if an environment has other actions and observations than the table."""
@@ -490,28 +412,3 @@ class TableAgent:
     @cached_property
     def _cumulative(self) -> list[list[float]]:
         return cumulative(self.table)
-
-
-class _TableMind:
-    __slots__ = ("_observation", "_rows", "_state")
-
-    def __init__(self, rows: list[list[float]], state: int, observation: int = 0) -> None:
-        self._rows, self._state, self._observation = rows, state, observation
-
-    def perceive(self, reward: float, observation: int) -> None:
-        self._state = hash_percept(self._state, reward, observation)
-        self._observation = observation
-
-    def act(self) -> int:
-        if not 0 <= self._observation < len(self._rows):
-            raise InvalidParameterError(
-                f"a trained policy is told of observation {self._observation}, expected 0 to "
-                f"{len(self._rows) - 1}: the environment tells of one that it does not have"
-            )
-        return bisect_right(self._rows[self._observation], uniform(self._state))
-
-    def take(self, action: int) -> None:
-        self._state = hash_action(self._state, action)
-
-    def fork(self) -> _TableMind:
-        return _TableMind(self._rows, self._state, self._observation)

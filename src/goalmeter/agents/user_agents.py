@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
@@ -19,11 +19,11 @@ from goalmeter._errors import (
 )
 from goalmeter._types import FloatArray
 from goalmeter.agents.abilities import Ability, Makers, NamedAgent
-from goalmeter.agents.grid_agents import Decision, Memoryless, Navigator, Walk
+from goalmeter.agents.grid_agents import Acting, Decision, Memoryless, Navigator, Walk
 from goalmeter.agents.history import Agent, RealityCheck, as_agent, parameters_of
 from goalmeter.agents.user_code import canonical, load, split_name
 from goalmeter.gridworld.generators import Draws
-from goalmeter.gridworld.planner import Plan, State, existing
+from goalmeter.gridworld.planner import LAYERS, Plan, State, existing
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 
 # What can be asked of a user's agent is seen from how it is called:
@@ -42,16 +42,14 @@ _TOLERANCE = 1e-5
 
 
 def file_agent(spelled: str) -> NamedAgent | None:
-    """Return the agent that FILE.py:NAME stands for; None for a name of no file.
-
-    The file is run when it is first asked for an ability, not here, and anew for each agent of
-    it: what a file does may depend on the seed that its trial has set.
-    """
+    """Return the agent that FILE.py:NAME stands for; None for a name of no file."""
     name = canonical(spelled)
     parts = split_name(name)
     if parts is None:
         return None
 
+    # The file is run when it is first asked for an ability, and anew for each agent of it: what a
+    # file does may depend on the seed that its trial has set.
     def at_histories(seed: int = 0) -> Agent:
         candidate = load(*parts, kind="agent")
         try:
@@ -69,40 +67,32 @@ def file_agent(spelled: str) -> NamedAgent | None:
     return NamedAgent(name, "your own", makers, files=parts[:1])
 
 
-def object_agent(candidate: object, name: str, about: str) -> NamedAgent:
-    """Return the agent of a name for which an object stands, with the one ability that it has."""
+def object_makers(candidate: object, name: str) -> Makers:
+    """Return the makers of an agent for which an object stands, with the one ability it has."""
     if walks(candidate):
         navigator = navigator_of(candidate, name)
-        return NamedAgent(name, about, {Ability.GRID: lambda: navigator})
+        return {Ability.GRID: lambda: navigator}
     agent_of(candidate, 0, name)  # whoever registers what is no agent hears of it at once
-    return NamedAgent(
-        name, about, {Ability.HISTORY: lambda seed=0: agent_of(candidate, seed, name)}
-    )
+    return {Ability.HISTORY: lambda seed=0: agent_of(candidate, seed, name)}
 
 
 def walks(candidate: object) -> bool:
-    """Return whether a user's object is an agent of grid worlds, rather than one of a history.
-
-    Both kinds of objects have a method `begin` of two arguments; that of a navigator calls its
-    first one `world`.
-    """
+    """Return whether a user's object is an agent of grid worlds, rather than one of a history."""
+    # Both kinds have a method `begin` of two arguments; a navigator calls its first one `world`.
     begin = getattr(candidate, "begin", None)
     if callable(begin):
         places = [p.name for p in parameters_of(begin) if p.name != "self"]
         return places[:1] == ["world"]
     if isinstance(candidate, type) or not callable(candidate):
         return False
-    return _takes(candidate, 2) and not _takes(candidate, 3)
-
-
-def _takes(function: Callable[..., Any], count: int) -> bool:
     # Settings that an environment may ask for are keyword-only, and say nothing about the form.
-    named = [p.name for p in parameters_of(function) if p.kind is Parameter.KEYWORD_ONLY]
-    try:
-        signature(function).bind(*[None] * count, **dict.fromkeys(named))
-    except (TypeError, ValueError):
-        return False
-    return True
+    named = [p.name for p in parameters_of(candidate) if p.kind is Parameter.KEYWORD_ONLY]
+    takes = []
+    for count in (2, 3):
+        with suppress(TypeError, ValueError):
+            signature(candidate).bind(*[None] * count, **dict.fromkeys(named))
+            takes.append(count)
+    return takes == [2]
 
 
 # --- Agents of a history --------------------------------------------------------------------------
@@ -117,16 +107,12 @@ def agent_of(candidate: object, seed: int, name: str) -> Agent:
 
 def check_installed(agent: Agent) -> None:
     """Import what an agent will need, once and before its first trial."""
-    check = getattr(_inside(agent), "check_installed", None)
-    if callable(check):
-        check()
+    getattr(_inside(agent), "check_installed", lambda: None)()
 
 
 def check_counts(agent: Agent, n_actions: int, n_observations: int) -> None:
     """Raise if an agent that knows only so many observations does not fit an environment."""
-    check = getattr(_inside(agent), "check_counts", None)
-    if callable(check):
-        check(n_actions, n_observations)
+    getattr(_inside(agent), "check_counts", lambda *counts: None)(n_actions, n_observations)
 
 
 def check_mind(agent: Agent, name: str) -> None:
@@ -187,14 +173,14 @@ class _PolicyOfFunction:
 
     def __call__(self, plan: Plan) -> FloatArray:
         exists = existing(plan)
-        rows, columns = plan.world.shape
         table = np.zeros((len(exists), len(ACTIONS)))
-        for number in np.flatnonzero(exists).tolist():
-            layer, place = divmod(number, rows * columns)
-            state = State(Cell(*divmod(place, columns)), layer)
-            # Nothing is done at the goal, so that nobody need answer for it.
-            at_goal = state.cell == plan.world.goal
-            table[number] = 0.25 if at_goal else self._row(plan.world, state)
+        places = np.ndindex(LAYERS, *plan.world.shape)
+        for number, (layer, row, column) in enumerate(places):
+            if exists[number]:
+                state = State(Cell(row, column), layer)
+                # Nothing is done at the goal, so that nobody need answer for it.
+                at_goal = state.cell == plan.world.goal
+                table[number] = 0.25 if at_goal else self._row(plan.world, state)
         return table
 
     def _row(self, world: GridWorld, state: State) -> FloatArray:
@@ -229,20 +215,15 @@ class UserNavigator:
                 f"the method 'begin' of {self.name} gives {shown(walk)}, expected an object with "
                 f"the method act(state) -> Decision"
             )
-        return _UserWalk(self.name, walk)
 
+        def act(state: State) -> Decision:
+            with _failures(f"{self.name} fails {_at(state)}"):
+                decision = walk.act(state)
+            if not isinstance(decision, Decision):
+                raise InvalidParameterError(
+                    f"{self.name} gives {shown(decision)} {_at(state)}, expected a "
+                    f"goalmeter.agents.Decision, such as Decision(action=0)"
+                )
+            return decision
 
-@dataclass(frozen=True)
-class _UserWalk:
-    name: str
-    inner: Walk
-
-    def act(self, state: State) -> Decision:
-        with _failures(f"{self.name} fails {_at(state)}"):
-            decision = self.inner.act(state)
-        if not isinstance(decision, Decision):
-            raise InvalidParameterError(
-                f"{self.name} gives {shown(decision)} {_at(state)}, expected a "
-                f"goalmeter.agents.Decision, such as Decision(action=0)"
-            )
-        return decision
+        return Acting(act)

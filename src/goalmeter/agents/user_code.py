@@ -21,21 +21,13 @@ _SPELLED = re.compile(r"(.+\.py):(.*)", re.DOTALL)
 
 
 def split_name(spelled: str) -> tuple[str, str] | None:
-    """Return the file and the name in it, or None for a name that is of no file.
-
-    >>> split_name("agents/mine.py:agent")
-    ('agents/mine.py', 'agent')
-    """
+    """Return the file and the name in it, or None for a name that is of no file."""
     parts = _SPELLED.fullmatch(spelled.strip())
     return (parts[1], parts[2]) if parts else None
 
 
 def canonical(spelled: str) -> str:
-    """Return a name of a file with the file in its one spelling; any other name as it is.
-
-    >>> canonical("./agents/../mine.py:agent"), canonical("naive")
-    ('mine.py:agent', 'naive')
-    """
+    """Return a name of a file with the file in its one spelling; any other name as it is."""
     parts = split_name(spelled)
     return spelled if parts is None else f"{from_here(parts[0])}:{parts[1]}"
 
@@ -48,11 +40,7 @@ def from_here(path: str | Path) -> str:
 
 
 def misspelled(name: str, example: str) -> str:
-    """Return what is wrong with the spelling of a name that is unknown; "" if nothing is seen.
-
-    >>> misspelled("rc(naive", "my_agent.py:agent")
-    'a bracket is missing'
-    """
+    """Return what is wrong with the spelling of a name that is unknown; "" if nothing is seen."""
     if name.count("(") != name.count(")"):
         return "a bracket is missing"
     path, colon, attribute = name.rpartition(":")
@@ -64,13 +52,7 @@ def misspelled(name: str, example: str) -> str:
 
 
 def load(path: str | Path, name: str, *, kind: str) -> Any:
-    """Return what a Python file calls by a name; the file is run anew.
-
-    `kind` is what it should be, for the errors: "agent".
-
-    Raises:
-        InvalidFileError: there is no such file, it fails, or has no such name.
-    """
+    """Return what a Python file, which is run anew, calls by a name; `kind` is for the errors."""
     return member_of(run_file(path, kind), path, name, kind)
 
 
@@ -100,8 +82,7 @@ def run_file(path: str | Path, kind: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(
         f"goalmeter_user_{where.stem}_{crc32(os.fsencode(where)):08x}", where
     )
-    if spec is None or spec.loader is None:
-        raise InvalidFileError(f"{path} is no Python file; expected a name that ends in .py")
+    assert spec is not None and spec.loader is not None, "its name ends in .py"
     module = importlib.util.module_from_spec(spec)
     # At the end, so that a neighbour called random.py does not hide Python's own. It stays there
     # for imports that stand inside functions.
@@ -132,22 +113,13 @@ def line_of(cause: BaseException, where: Path) -> str:
 
 
 def files_of(path: str) -> list[str]:
-    """Return a user's file, which may be missing, and its neighbours that it imports, in turn.
-
-    Nothing is run: they are what the import statements name, so what is imported by other means, or
-    read as data, is not among them. All lie below the folder of the file.
-    """
-    folder = Path(path).parent
-    files: dict[str, None] = {path: None}
-    left = [Path(path)]
-    while left:
-        file = left.pop()
-        for names in _imports(file, folder):
-            for neighbour in _files(folder, names):
-                if str(neighbour) not in files:
-                    files[str(neighbour)] = None
-                    left.append(neighbour)
-    return list(files)
+    """Return a user's file, which may be missing, and its neighbours that it imports, in turn."""
+    # Nothing is run: what is imported by other means, or read as data, is not among them.
+    folder, files = Path(path).parent, [path]
+    for file in files:  # which grow meanwhile
+        for names in _imports(Path(file), folder):
+            files += [str(new) for new in _files(folder, names) if str(new) not in files]
+    return files
 
 
 def _imports(file: Path, folder: Path) -> Iterator[tuple[str, ...]]:

@@ -1,7 +1,4 @@
-"""Behaviour of agents: accuracy, success and calibration by size and complexity.
-
-Also the exact values of memoryless agents and a mixed model of accuracy.
-"""
+"""Behaviour of agents by size and complexity, exact values, and a mixed model of accuracy."""
 
 from __future__ import annotations
 
@@ -29,15 +26,8 @@ from goalmeter.navigation.steps import (
     observed,
 )
 from goalmeter.navigation.trajectories import Trajectory
+from goalmeter.statistics import discrimination
 from goalmeter.statistics.clusters import Estimate, estimate, estimate_of_sums
-from goalmeter.statistics.discrimination import (
-    calibration_of_sums,
-    calibration_sums,
-    confidence_bins,
-    jensen_shannon,
-    miller_madow_entropy,
-    plug_in_entropy,
-)
 
 # --- Calibration ----------------------------------------------------------------------------------
 # Confidence is the greatest probability of an action, and is right by the share of optimal actions
@@ -57,20 +47,13 @@ class Bin(JsonFields):
 
 @dataclass(frozen=True)
 class ConfidenceCalibration(JsonFields):
-    """Calibration over steps, with intervals clustered by grid.
+    """Calibration over steps, with intervals clustered by grid."""
 
-    Attributes:
-        error: expected calibration error over 10 bins.
-        brier: mean squared difference between confidence and being right.
-        steps, unknown: number of steps with and without probabilities.
-        bins: those that have steps.
-    """
-
-    error: Estimate
-    brier: Estimate
-    steps: int
-    unknown: int
-    bins: tuple[Bin, ...]
+    error: Estimate  # expected calibration error over 10 bins
+    brier: Estimate  # mean squared difference between confidence and being right
+    steps: int  # number of steps with probabilities
+    unknown: int  # and without
+    bins: tuple[Bin, ...]  # those that have steps
 
 
 def calibration(seen: Observed, *, confidence: float = 0.95) -> ConfidenceCalibration | None:
@@ -84,14 +67,14 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> ConfidenceCalibr
     modal = probabilities >= sure[:, None] - 1e-12
     right = (modal & optimal).sum(axis=1) / modal.sum(axis=1)
     names, cluster = np.unique(seen.grid[seen.trajectory[known]], return_inverse=True)
-    bin_of = confidence_bins(sure, BINS)
+    bin_of = discrimination.confidence_bins(sure, BINS)
     steps_of = np.bincount(cluster, minlength=len(names))
     most_steps = np.bincount(seen.grid, seen.caps, len(seen.grids))[names]
     common: dict[str, Any] = {"n": steps, "bounds": UNIT, "confidence": confidence}
     return ConfidenceCalibration(
         error=estimate_of_sums(
-            calibration_sums(sure, right, cluster, len(names), BINS),
-            calibration_of_sums,
+            discrimination.calibration_sums(sure, right, cluster, len(names), BINS),
+            discrimination.calibration_of_sums,
             heaviest=float(most_steps.max() / steps_of.mean()),
             **common,
         ),
@@ -109,24 +92,8 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> ConfidenceCalibr
 
 
 # --- Behaviour ------------------------------------------------------------------------------------
-# Measures (section 3 of the paper where they are its own):
-#
-# success            ended at the goal within the cap
-# spl                success times shortest path over steps taken
-# accuracy           share of optimal actions of a walk, averaged over walks, then grids;
-# accuracy_pooled    the share among all steps
-# accuracy_detour    the share in detour states, where the greedy agent may err, against
-# greedy_detour      the greedy agent's own share there, and
-# beyond_greedy      the difference: they distinguish a plan from a compass
-# regret             steps lost by all decisions of a walk
-# entropy            of the answers in a state of a grid, in bits, by Miller and Madow;
-# entropy_plug_in    without their correction (few walks make both too low)
-# jsd                divergence from the uniform distribution over optimal actions, in bits
-# mass, mass_detour  share of the answers that is optimal, in all and in detour states
-# invalid            share of answers that are no action: wrong in all measures above, and a fifth
-#                    kind of answer in distributions
-#
-# Measures of states are averaged over the visited states of a grid, then over grids.
+# Measures are those of section 3 of the paper where they are its own. Those of states are averaged
+# over the visited states of a grid, then over grids.
 
 # All kinds of answers equally often; the correction is largest where each was given once.
 _MOST_BITS = float(np.log2(OUTCOMES))
@@ -154,37 +121,29 @@ class _FlatFields:
 
 @dataclass(frozen=True)
 class Row(_FlatFields):
-    """Measures of some trajectories, defined above.
+    """Measures of some trajectories."""
 
-    Attributes:
-        size, complexity: None for a row over several.
-        transform: name of the frame; None for the grids as they were generated.
-        condition: as JSON.
-        grids, trajectories: their numbers.
-        outcomes: number of trajectories by outcome.
-    """
-
-    size: int | None
+    size: int | None  # None for a row over several, as the next one
     complexity: float | None
-    transform: str | None
-    condition: str
+    transform: str | None  # name of the frame; None for the grids as they were generated
+    condition: str  # as JSON
     grids: int
     trajectories: int
-    outcomes: dict[str, int]
-    success: Estimate
-    spl: Estimate
-    accuracy: Estimate
-    accuracy_pooled: Estimate
-    accuracy_detour: Estimate
-    greedy_detour: Estimate
-    beyond_greedy: Estimate
-    regret: Estimate
-    entropy: Estimate
-    entropy_plug_in: Estimate
-    jsd: Estimate
-    mass: Estimate
-    mass_detour: Estimate
-    invalid: Estimate
+    outcomes: dict[str, int]  # number of trajectories by outcome
+    success: Estimate  # ended at the goal within the cap
+    spl: Estimate  # success times shortest path over steps taken
+    accuracy: Estimate  # share of optimal actions of a walk, averaged over walks, then grids
+    accuracy_pooled: Estimate  # the share among all steps
+    accuracy_detour: Estimate  # the share in detour states, where the greedy agent may err
+    greedy_detour: Estimate  # the greedy agent's own share there
+    beyond_greedy: Estimate  # the difference: it distinguishes a plan from a compass
+    regret: Estimate  # steps lost by all decisions of a walk
+    entropy: Estimate  # of the answers in a state of a grid, in bits, by Miller and Madow
+    entropy_plug_in: Estimate  # without their correction (few walks make both too low)
+    jsd: Estimate  # divergence from the uniform distribution over optimal actions, in bits
+    mass: Estimate  # share of the answers that is optimal
+    mass_detour: Estimate  # the same in detour states
+    invalid: Estimate  # answers that are no action: wrong above, and a fifth kind of answer
 
 
 @dataclass(frozen=True)
@@ -200,23 +159,15 @@ class DistanceRow(_FlatFields):
 
 @dataclass(frozen=True)
 class SuiteBehaviour(JsonFields):
-    """Behaviour of an agent in a suite.
-
-    Attributes:
-        suite: name.
-        cells: for each size and complexity, in each frame and under each condition.
-        by_size, by_complexity, overall: the same over complexities, sizes and both.
-        by_distance: for each distance from the goal.
-        calibration: None if no probabilities were recorded.
-    """
+    """Behaviour of an agent in a suite."""
 
     suite: str
-    cells: tuple[Row, ...]
-    by_size: tuple[Row, ...]
-    by_complexity: tuple[Row, ...]
-    overall: tuple[Row, ...]
-    by_distance: tuple[DistanceRow, ...]
-    calibration: ConfidenceCalibration | None
+    cells: tuple[Row, ...]  # for each size and complexity, in each frame and under each condition
+    by_size: tuple[Row, ...]  # the same over complexities
+    by_complexity: tuple[Row, ...]  # over sizes
+    overall: tuple[Row, ...]  # over both
+    by_distance: tuple[DistanceRow, ...]  # for each distance from the goal
+    calibration: ConfidenceCalibration | None  # None if no probabilities were recorded
 
 
 def behaviour(
@@ -263,14 +214,14 @@ def behaviour(
 def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
     """Measure some trajectories, no grid of which is in two frames or conditions."""
     grids = Grids(seen, confidence)
-    states = grids.visited()
-    shares = states.counts / states.counts.sum(axis=1, keepdims=True)
+    of, counts, optimal, is_detour = grids.visited()
+    shares = counts / counts.sum(axis=1, keepdims=True)
     # The fifth kind of answer is an invalid one.
-    optimal = np.pad(states.optimal, ((0, 0), (0, 1)))
+    optimal = np.pad(optimal, ((0, 0), (0, 1)))
     uniform = optimal / optimal.sum(axis=1, keepdims=True)
     mass = (shares * optimal).sum(axis=1)
-    detour, of = seen.detour, states.cluster
-    corrected, plug_in = miller_madow_entropy(states.counts), plug_in_entropy(states.counts)
+    corrected = discrimination.miller_madow_entropy(counts)
+    plug_in, detour = discrimination.plug_in_entropy(counts), seen.detour
     return Row(
         *labels,
         grids=len(grids),
@@ -278,8 +229,7 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
         outcomes=dict(sorted(Counter(t.outcome for t in seen.trajectories).items())),
         success=grids.walks(seen.arrived),
         spl=grids.walks(seen.spl),
-        # A walk without steps counts for success and has no accuracy.
-        accuracy=grids.walks(seen.accuracy, known=seen.length > 0),
+        accuracy=grids.walks(seen.accuracy),
         accuracy_pooled=grids.steps(seen.correct),
         accuracy_detour=grids.steps(seen.correct, among=detour),
         greedy_detour=grids.steps(seen.greedy, among=detour),
@@ -293,9 +243,9 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
         ),
         entropy=grids.states(corrected, of, bounds=(0.0, _MOST_CORRECTED)),
         entropy_plug_in=grids.states(plug_in, of, bounds=(0.0, _MOST_BITS)),
-        jsd=grids.states(jensen_shannon(shares, uniform), of),
+        jsd=grids.states(discrimination.jensen_shannon(shares, uniform), of),
         mass=grids.states(mass, of),
-        mass_detour=grids.states(mass[states.detour], of[states.detour]),
+        mass_detour=grids.states(mass[is_detour], of[is_detour]),
         invalid=grids.steps(seen.action == INVALID),
     )
 
@@ -303,24 +253,16 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
 # --- Exact values ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Exact:
-    """Exact values of a policy in one world.
+    """Exact values of a policy in one world."""
 
-    Attributes:
-        accuracy: probability of an optimal action, averaged over all states from which the goal can
-            be reached and that can be reached from an open cell without the key. In a maze these
-            are the open cells.
-        accuracy_detour: the same over detour states; NaN without any.
-        states, detours: number of states and of detour states.
-        success: probability of reaching the goal within the cap.
-        key: probability of having the key, or the neutral object, by then; NaN without one.
-    """
-
+    # Probability of an optimal action, averaged over all states from which the goal can be reached
+    # and that can be reached from an open cell without the key. In a maze these are the open cells.
     accuracy: float
-    accuracy_detour: float
+    accuracy_detour: float  # the same over detour states; NaN without any
     states: int
     detours: int
-    success: float
-    key: float
+    success: float  # probability of reaching the goal within the cap
+    key: float  # probability of having the key or neutral object by then; NaN without one
 
 
 def exact(policy: ArrayLike, plan: Plan, *, cap: int) -> Exact:
@@ -369,51 +311,37 @@ def _states_that_count(plan: Plan) -> BoolArray:
 # Accuracy of a walk = intercept + size + complexity + distance + random intercept of its grid +
 # noise. The authors of the paper fit such a model of error rates, with frames.
 
-INTERCEPT = "intercept"
 TERMS = ("size", "complexity", "distance")
 
 
 @dataclass(frozen=True)
 class Term(JsonFields):
-    """Coefficient of "intercept", "size" (rows), "complexity" or "distance" (steps).
-
-    The interval and the two-sided p-value are of Student's t, with a degree of freedom for each
-    grid less one for each term.
-    """
+    """Coefficient of "intercept", "size" (rows), "complexity" or "distance" (steps)."""
 
     name: str
     coefficient: float
     stderr: float
+    # Of Student's t, with a degree of freedom for each grid less one for each term.
     interval: tuple[float, float]
-    p_value: float
+    p_value: float  # two-sided
 
 
 @dataclass(frozen=True)
 class MixedModel(JsonFields):
-    """Fit of the mixed model.
+    """Fit of the mixed model."""
 
-    Attributes:
-        terms: those that vary among the walks, the intercept first.
-        between_grids, within_grids: standard deviations of the random intercepts and the noise.
-        walks, grids: their numbers.
-        notes: warnings of the fit.
-    """
-
-    terms: tuple[Term, ...]
-    between_grids: float
-    within_grids: float
+    terms: tuple[Term, ...]  # those that vary among the walks, the intercept first
+    between_grids: float  # standard deviation of the random intercepts
+    within_grids: float  # and of the noise
     walks: int
     grids: int
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # warnings of the fit
 
 
 def mixed_model(
     trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
 ) -> MixedModel:
-    """Fit the model by restricted maximum likelihood.
-
-    Walks without steps are left out, and terms that are constant or unknown for some walks.
-    """
+    """Fit the model by restricted maximum likelihood."""
     from scipy.stats import t
 
     models = require(
@@ -429,8 +357,8 @@ def mixed_model(
             f"there are {len(seen.trajectories)} walks in {len(counts)} grids; a mixed model needs "
             f"at least 2 grids and 2 walks in one of them"
         )
-    columns = {INTERCEPT: np.ones(len(seen.length))}
-    for name in TERMS:
+    columns = {"intercept": np.ones(len(seen.length))}
+    for name in TERMS:  # those that vary and are known for all walks
         values = [getattr(walk, name) for walk in seen.trajectories]
         if None not in values and len(set(values)) > 1:
             columns[name] = np.array(values, dtype=float)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._files import JsonFields
-from goalmeter._types import FloatArray, IntArray
+from goalmeter._types import IntArray
 from goalmeter.gridworld.planner import LAYERS
 from goalmeter.gridworld.world import TRANSFORMS, Cell, GridWorld, Transform
 from goalmeter.navigation.steps import (
@@ -25,54 +26,35 @@ from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
 from goalmeter.statistics.verdicts import Equivalence, SignedRanks, equivalence, holm, signed_ranks
 
-METRICS = ("success", "accuracy", "spl")
+METRICS = {"success": "arrived", "accuracy": "accuracy", "spl": "spl"}  # columns of walks
 MARGIN = 0.05
 
 
 @dataclass(frozen=True)
 class FrameComparison(JsonFields):
-    """One metric in a frame against the original, over pairs of grids.
-
-    Attributes:
-        metric: "success", "accuracy" or "spl".
-        base, changed: means over grids of the original and of the frame.
-        difference: changed less base.
-        test: Wilcoxon's, as published.
-        equivalence: test that they are equal to within the margin.
-        test_corrected, equivalence_corrected: p-values corrected for the number of frames.
-    """
+    """One metric in a frame against the original, over pairs of grids."""
 
     metric: str
-    base: float
-    changed: float
-    difference: Estimate
-    test: SignedRanks
-    test_corrected: float
-    equivalence: Equivalence
+    base: float  # mean over grids of the original
+    changed: float  # and of the frame
+    difference: Estimate  # changed less base
+    test: SignedRanks  # Wilcoxon's, as published
+    test_corrected: float  # p-value corrected for the number of frames
+    equivalence: Equivalence  # test that they are equal to within the margin
     equivalence_corrected: float
 
 
 @dataclass(frozen=True)
 class Frame(JsonFields):
-    """One frame against the original.
+    """One frame against the original."""
 
-    Attributes:
-        transform: name.
-        isometry: whether nothing but labels changes.
-        pairs: number of grids in both.
-        comparisons: one for each metric.
-        agreement: of relabelled answers across frames; None unless an isometry.
-        self_agreement: within each frame.
-        shortfall: self_agreement less agreement.
-    """
-
-    transform: str
-    isometry: bool
-    pairs: int
-    comparisons: tuple[FrameComparison, ...]
-    agreement: Estimate | None
-    self_agreement: Estimate | None
-    shortfall: Estimate | None
+    transform: str  # name
+    isometry: bool  # whether nothing but labels changes
+    pairs: int  # number of grids in both
+    comparisons: tuple[FrameComparison, ...]  # one for each metric
+    agreement: Estimate | None  # of relabelled answers across frames; None unless an isometry
+    self_agreement: Estimate | None  # within each frame
+    shortfall: Estimate | None  # self_agreement less agreement
 
 
 @dataclass(frozen=True)
@@ -89,15 +71,13 @@ def frames(trajectories: Sequence[Trajectory] | Observed, *, margin: float = MAR
     names = dict.fromkeys(kind.transform for kind in seen.kinds)
     means = {name: _means(seen, name) for name in names}
     changed = [name for name in names if name is not None]
-    compared = {name: _compared(means[None], means[name], name, margin) for name in changed}
-    for metric in range(len(METRICS)):
-        column = [compared[name][metric] for name in changed]
-        published = holm([c.test.p_value for c in column])
-        equal = holm([c.equivalence.p_value for c in column])
-        for name, published_p, equal_p in zip(changed, published, equal, strict=True):
-            compared[name][metric] = replace(
-                compared[name][metric], test_corrected=published_p, equivalence_corrected=equal_p
-            )
+    compared: dict[str, list[FrameComparison]] = {name: [] for name in changed}
+    for metric in METRICS:
+        parts = [_compared(metric, means[None], means[name], name, margin) for name in changed]
+        published = holm([part.test.p_value for part in parts])
+        equal = holm([part.equivalence.p_value for part in parts])
+        for name, part, p, q in zip(changed, parts, published, equal, strict=True):
+            compared[name].append(replace(part, test_corrected=p, equivalence_corrected=q))
     return Frames(
         margin,
         tuple(
@@ -105,66 +85,56 @@ def frames(trajectories: Sequence[Trajectory] | Observed, *, margin: float = MAR
                 name,
                 TRANSFORMS[name].isometry,
                 len(means[None].keys() & means[name].keys()),
-                tuple(compared[name]),
+                tuple(comparisons),
                 *_agreements(seen, TRANSFORMS[name]),
             )
-            for name in changed
+            for name, comparisons in compared.items()
         ),
     )
 
 
-def _means(seen: Observed, transform: str | None) -> dict[int, FloatArray]:
+def _means(seen: Observed, transform: str | None) -> dict[int, dict[str, float]]:
     """Mean metrics of each grid in a frame."""
     wanted = [number for number, kind in enumerate(seen.kinds) if kind.transform == transform]
     of_frame = seen.where(np.isin(seen.kind, wanted))
-    grids = Grids(of_frame, 0.95)
-    walked = of_frame.length > 0
-    success = grids.means(grids.cluster, of_frame.arrived.astype(float))[0]
-    accuracy, known = grids.means(grids.cluster[walked], of_frame.accuracy[walked])
-    accuracy = np.where(known > 0, accuracy, np.nan)
-    columns = np.stack([success, accuracy, grids.means(grids.cluster, of_frame.spl)[0]], axis=1)
-    return {int(grid): values for grid, values in zip(grids.numbers, columns, strict=True)}
+    grids = Grids(of_frame)
+    out: dict[int, dict[str, float]] = {grid: {} for grid in grids.numbers.tolist()}
+    for metric, column in METRICS.items():
+        means, counts = grids.means(getattr(of_frame, column), grids.cluster)
+        for row, mean in zip(out.values(), np.where(counts > 0, means, np.nan), strict=True):
+            row[metric] = mean
+    return out
 
 
 def _compared(
-    base: dict[int, FloatArray], changed: dict[int, FloatArray], name: str, margin: float
-) -> list[FrameComparison]:
+    metric: str, base: dict[int, Any], changed: dict[int, Any], name: str, margin: float
+) -> FrameComparison:
     pairs = sorted(base.keys() & changed.keys())
     if not pairs:
         raise InvalidTrajectoryError(
             f"none of the grids in the frame {name!r} was walked through in the original"
         )
-    out = []
-    columns = zip(
-        *(np.array([frame[pair] for pair in pairs]).T for frame in (base, changed)), strict=True
+    before, after = (np.array([frame[pair][metric] for pair in pairs]) for frame in (base, changed))
+    known = ~np.isnan(before + after)
+    # Rounding must not make a difference of two equal means.
+    difference = np.round(after[known] - before[known], 12)
+    return FrameComparison(
+        metric,
+        base=estimate(before[known]).value,
+        changed=estimate(after[known]).value,
+        difference=estimate(difference, bounds=DIFFERENCE, paired=True),
+        test=signed_ranks(difference),
+        test_corrected=float("nan"),
+        equivalence=equivalence(difference, margin, bounds=DIFFERENCE),
+        equivalence_corrected=float("nan"),
     )
-    for metric, (before, after) in zip(METRICS, columns, strict=True):
-        known = ~np.isnan(before + after)
-        # Rounding must not make a difference of two equal means.
-        difference = np.round(after[known] - before[known], 12)
-        out.append(
-            FrameComparison(
-                metric,
-                estimate(before[known]).value,
-                estimate(after[known]).value,
-                estimate(difference, bounds=DIFFERENCE, paired=True),
-                signed_ranks(difference),
-                float("nan"),
-                equivalence(difference, margin, bounds=DIFFERENCE),
-                float("nan"),
-            )
-        )
-    return out
 
 
 # --- Agreement of actions -------------------------------------------------------------------------
 def _agreements(
     seen: Observed, transform: Transform
 ) -> tuple[Estimate, Estimate, Estimate] | tuple[None, None, None]:
-    """Agreement with the original, within each frame, and the difference.
-
-    Each is averaged over states, conditions of a grid and grids.
-    """
+    """Agreement with the original, within each frame, and the difference."""
     if not transform.isometry:
         return None, None, None
     original, changed = _answers(seen, None), _answers(seen, transform.name)
@@ -184,11 +154,7 @@ def _agreements(
 
 
 def _pairs(before: IntArray, after: IntArray) -> tuple[float, float] | None:
-    """Shares of pairs of equal answers across frames and within, averaged over states.
-
-    Counts [states, 5] are of the original and of the same states and actions in the frame. Invalid
-    answers agree with none. None unless a state has two answers in both frames.
-    """
+    """Shares of pairs of equal answers across frames and within, averaged over states."""
     n, m = before.sum(axis=1), after.sum(axis=1)
     twice = (n >= 2) & (m >= 2)
     if not twice.any():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from goalmeter._files import json_value
-from goalmeter._types import BoolArray, IntArray
+from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY
 from goalmeter.navigation.rationality import (
     Evidence,
@@ -33,44 +33,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Directedness:
-    """Goal-directedness of an agent in worlds under one condition.
-
-    Attributes:
-        agent: name.
-        reference: whether it is a baseline agent.
-        condition: as JSON.
-        silent: number of invalid answers, which have no evidence.
-        thing: "key", "neutral" or None: the object in these worlds.
-        goal: towards the goal, whole walks.
-        goal_without: towards the goal until the object is taken; None where there is none.
-        towards_thing: towards the object, until it is taken.
-        difference: `goal_without` less `towards_thing`, nats per walk.
-    """
+    """Goal-directedness of an agent in worlds under one condition."""
 
     agent: str
-    reference: bool
-    condition: str
-    silent: int
-    thing: str | None
-    goal: GoalFit
-    goal_without: GoalFit | None
-    towards_thing: GoalFit | None
-    difference: Estimate | None
+    reference: bool  # whether it is a baseline agent
+    condition: str  # as JSON
+    silent: int  # number of invalid answers, which have no evidence
+    thing: str | None  # "key", "neutral" or None: the object in these worlds
+    goal: GoalFit  # towards the goal, whole walks
+    goal_without: GoalFit | None  # until the object is taken; None where there is none
+    towards_thing: GoalFit | None  # towards the object, until it is taken
+    difference: Estimate | None  # `goal_without` less `towards_thing`, nats per walk
 
     @property
     def larger(self) -> str | None:
-        """Which explains more of the decisions until the object is taken; None if inconclusive.
-
-        The intervals of the difference and of the larger one must exclude 0.
-        """
+        """Which explains more of the decisions until the object is taken; None if inconclusive."""
+        # The intervals of the difference and of the larger one must exclude 0.
         low, high = (self.difference and self.difference.interval) or (0.0, 0.0)
-        if low <= 0 <= high:
-            return None
-        name, fit = (
-            (GOAL_UTILITY, self.goal_without) if low > 0 else (self.thing, self.towards_thing)
-        )
-        interval = None if fit is None else fit.nats.interval
-        return name if interval is not None and interval[0] > 0 else None
+        name, fit = self.thing, self.towards_thing
+        if low > 0:
+            name, fit = GOAL_UTILITY, self.goal_without
+        interval = fit and fit.nats.interval
+        return name if not low <= 0 <= high and interval and interval[0] > 0 else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -82,10 +66,7 @@ class Directedness:
 def directedness(
     results: Sequence[Navigation], *, progress: Callable[[str], None] | None = None
 ) -> list[Directedness]:
-    """Measure every agent under every condition, in grids as they were generated.
-
-    Agents in the same worlds share the planning.
-    """
+    """Measure every agent under every condition, in grids as they were generated."""
     if progress is not None:
         progress("goal-directedness")
     seen = [
@@ -97,7 +78,7 @@ def directedness(
         """Indices of the rationalities that the fits to an agent's walks depend on."""
         out: list[IntArray] = [np.zeros(0, dtype=np.int64)]
         for _, under in _conditions(seen[number]):
-            grids = Grids(seen[number].where(under), 0.95)
+            grids = Grids(seen[number].where(under))
             curves = (coarse.curves(under), coarse.curves_without(under))
             out += [fit_tops(grids, each) for each in curves]
         return np.unique(np.concatenate(out))
@@ -109,15 +90,15 @@ def directedness(
         of_objects = dict(zip(utilities[1:], (each[i] for each in objects), strict=True))
         for condition, under in _conditions(walks):
             fits = _fits(walks.where(under), under, goal[i], of_objects)
-            out.append(Directedness(result.agent, result.reference, condition, **fits))
+            out.append(Directedness(result.agent, result.reference, condition, *fits))
     return out
 
 
 def _fits(
     walks: Observed, under: BoolArray, goal: Evidence, objects: dict[str, Evidence]
-) -> dict[str, Any]:
-    """The fits to the walks of one agent under one condition, as fields of `Directedness`."""
-    grids = Grids(walks, 0.95)
+) -> tuple[Any, ...]:
+    """The last fields of `Directedness`, for the walks of one agent under one condition."""
+    grids = Grids(walks)
     world = walks.trajectories[0].world
     name = next((name for name in objects if getattr(world, name) is not None), None)
     without, to_object, difference = None, None, None
@@ -125,21 +106,14 @@ def _fits(
         curves = goal.curves_without(under), objects[name].curves_without(under)
         without, to_object = (goal_fit(grids, c, goal.most_without[under]) for c in curves)
         most = max(without.maximum, to_object.maximum)
-        difference = fitted(
-            grids,
-            curves,
-            lambda to_goal, to_object: np.round(to_goal - to_object, 9),
-            bounds=(-most, most),
-            paired=True,
-        )
-    return {
-        "silent": int((walks.action == INVALID).sum()),
-        "thing": name,
-        "goal": goal_fit(grids, goal.curves(under), goal.most[under]),
-        "goal_without": without,
-        "towards_thing": to_object,
-        "difference": difference,
-    }
+
+        def less(to_goal: FloatArray, to_object: FloatArray) -> FloatArray:
+            return np.round(to_goal - to_object, 9)
+
+        difference = fitted(grids, curves, less, bounds=(-most, most), paired=True)
+    silent = int((walks.action == INVALID).sum())
+    whole = goal_fit(grids, goal.curves(under), goal.most[under])
+    return silent, name, whole, without, to_object, difference
 
 
 def _conditions(seen: Observed) -> list[tuple[str, BoolArray]]:

@@ -17,6 +17,7 @@ from goalmeter.navigation.behaviour import Row, SuiteBehaviour, behaviour
 from goalmeter.navigation.distractors import Contrast, Factors, condition_effects
 from goalmeter.navigation.frames import Frames, frames
 from goalmeter.navigation.goal_directedness import Directedness, directedness
+from goalmeter.navigation.inspect.budget import Budget
 from goalmeter.navigation.keys import Keys, TwoPathTable, keys, two_path_table
 from goalmeter.navigation.plan import NavigationOptions, WalkPlan
 from goalmeter.navigation.prompts import Asking, paper_effort
@@ -24,6 +25,7 @@ from goalmeter.navigation.rollouts import Walked, failures, play_all
 from goalmeter.navigation.rollouts import load as load_walks
 from goalmeter.navigation.steps import Observed, observed
 from goalmeter.navigation.suites import suite_named
+from goalmeter.navigation.trajectories import condition_name
 from goalmeter.report.numbers import percent
 from goalmeter.report.tables import data_frame, html_table, text_table
 from goalmeter.runs.progress import Tell
@@ -44,35 +46,20 @@ _NOTE = (
 
 @dataclass(frozen=True, eq=False)
 class Navigation:
-    """Measures of an agent in a suite.
-
-    Attributes:
-        agent: name.
-        plan: its walks as planned.
-        seen: its walks as columns.
-        behaviour: measures of every suite.
-        frames: of suites in several frames; None elsewhere.
-        keys: of worlds with a key, for each size and condition.
-        two_paths: of worlds with and without a key, for each object and condition.
-        factors: of worlds with a key: effects of the prompt and of the object, where they vary.
-        reference: whether it is a baseline agent.
-        references: the baseline agents in the same worlds.
-        folder: run directory; None where nothing is stored.
-        spent: usage of a language model over all commands, see `Walked`; None for other agents.
-    """
+    """Measures of an agent in a suite."""
 
     agent: str
-    plan: WalkPlan
-    seen: Observed
+    plan: WalkPlan  # its walks as planned
+    seen: Observed  # its walks as columns
     behaviour: SuiteBehaviour
-    frames: Frames | None
-    keys: tuple[Keys, ...]
-    two_paths: tuple[TwoPathTable, ...]
-    factors: tuple[Factors | Contrast, ...] = ()
-    reference: bool = False
-    references: tuple[Navigation, ...] = ()
-    folder: Path | None = None
-    spent: Mapping[str, Any] | None = None
+    frames: Frames | None  # of suites in several frames; None elsewhere
+    keys: tuple[Keys, ...]  # of worlds with a key, for each size and condition
+    two_paths: tuple[TwoPathTable, ...]  # of paired worlds, for each object and condition
+    factors: tuple[Factors | Contrast, ...] = ()  # effects of prompt and object where they vary
+    reference: bool = False  # whether it is a baseline agent
+    references: tuple[Navigation, ...] = ()  # the baseline agents in the same worlds
+    folder: Path | None = None  # run directory; None where nothing is stored
+    spent: Mapping[str, Any] | None = None  # usage of a language model, see `Walked`
 
     @property
     def overall(self) -> tuple[Row, ...]:
@@ -100,11 +87,7 @@ class Navigation:
         return tuple(directedness([self, *self.references]))
 
     def to_json(self, *, directed: bool = False) -> dict[str, Any]:
-        """Return all measures as JSON values, as the command prints them with --json.
-
-        Args:
-            directed: whether to include the goal-directedness of the walks, under "meg".
-        """
+        """Return all measures as JSON values, as the command prints them with --json."""
         out = self._measures()
         out["references"] = {agent.agent: agent._measures() for agent in self.references}
         if self.folder is not None:
@@ -129,14 +112,7 @@ class Navigation:
         return out
 
     def records(self, *, references: bool = False) -> list[dict[str, Any]]:
-        """Return a record for each size, complexity, frame and condition, with every measure.
-
-        A measure has the further entries NAME_low and NAME_high, the ends of its interval, and
-        NAME_n, the number of observations.
-
-        Args:
-            references: whether to add those of the baseline agents.
-        """
+        """Return a record for each size, complexity, frame and condition, with every measure."""
         agents = (self, *(self.references if references else ()))
         return [
             {"agent": result.agent, "suite": result.plan.suite.name} | _record(row)
@@ -147,17 +123,16 @@ class Navigation:
     def walk_records(self) -> list[dict[str, Any]]:
         """Return a record for each walk: labels, outcome and measures."""
         seen = self.seen
-        labels = ("suite", "size", "complexity", "grid", "seed", "transform", "condition")
-        after = ("trajectory", "outcome", "arrived", "distance", "cap")
+        names = ["suite", "size", "complexity", "grid", "seed", "transform", "condition"]
+        names += ["trajectory", "outcome", "arrived", "distance", "cap"]
         return [
             {"agent": self.agent}
-            | {name: getattr(walk, name) for name in labels}
-            | {"condition": seen.kinds[seen.kind[number]].condition}
-            | {name: getattr(walk, name) for name in after}
-            | {"steps": len(walk.steps), "spl": float(spl), "accuracy": float(accuracy)}
+            | {name: getattr(walk, name) for name in names}
+            | {"condition": condition_name(walk.condition), "steps": len(walk.steps)}
+            | {"spl": spl, "accuracy": accuracy}
             | {"invalid": sum(step.action is None for step in walk.steps)}
-            for number, (walk, spl, accuracy) in enumerate(
-                zip(seen.trajectories, seen.spl, seen.accuracy, strict=True)
+            for walk, spl, accuracy in zip(
+                seen.trajectories, seen.spl.tolist(), seen.accuracy.tolist(), strict=True
             )
         ]
 
@@ -169,9 +144,8 @@ class Navigation:
         return text_table(self._caption(), self._rows())
 
     def __repr__(self) -> str:
-        return (
-            f"<Navigation of {self.agent} in {self.plan.suite.name}: {self.seen.length.size} walks>"
-        )
+        walks = len(self.seen.trajectories)
+        return f"<Navigation of {self.agent} in {self.plan.suite.name}: {walks} walks>"
 
     def _repr_html_(self) -> str:
         head, *rows = self._rows()
@@ -195,14 +169,8 @@ class Navigation:
         return rows
 
 
-def navigation_of(
-    walked: Walked,
-    *,
-    reference: bool = False,
-    references: Sequence[Navigation] = (),
-    folder: str | Path | None = None,
-) -> Navigation:
-    """Measure an agent's walks; raises InvalidTrajectoryError if one contradicts its world."""
+def navigation_of(walked: Walked, **others: Any) -> Navigation:
+    """Measure an agent's walks; `others` are the remaining fields of `Navigation`."""
     seen, suite = observed(walked.trajectories), walked.plan.suite
     return Navigation(
         agent=walked.plan.agent,
@@ -213,10 +181,8 @@ def navigation_of(
         keys=keys(seen) if suite.key is not None else (),
         two_paths=two_path_table(seen) if suite.is_paired else (),
         factors=condition_effects(seen) if suite.key is not None else (),
-        reference=reference,
-        references=tuple(references),
-        folder=None if folder is None else Path(folder),
         spent=walked.spent,
+        **others,
     )
 
 
@@ -235,25 +201,10 @@ def _record(row: Row) -> dict[str, Any]:
 def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navigation:
     """Measure the behaviour of an agent in a suite of grid worlds, against baseline agents.
 
-    The numbers depend neither on where agents walk nor on interruptions of a run.
-
-    Args:
-        agent: name as on the command line, such as "greedy" or "boltzmann(2)"; a language model as
-            Inspect spells it, such as "goalmeter/mouse"; or an object with a name and the method
-            `begin`, as `agents.grid_agents.Navigator`.
-        suite: name of the suite.
-        options: fields of `NavigationOptions`: `sizes`, `complexities`, `grids`, `trajectories`,
-            `paper`, `seed` and the other fields of `SuiteOptions`; `beside`, `on`, `out`,
-            `progress`; and for language models `prompts`, `history`, `asking`, `server`, `rounds`,
-            `budget`, `logs`.
-
-    Raises:
-        InvalidParameterError: there is no such agent or suite, or an option is out of range or not
-            one of the suite's.
-        InvalidFileError: `out` holds something else.
-        BudgetReachedError: the budget was spent before all walks had ended; the same call resumes
-            the run.
-        MissingExtraError: a language model is named, and inspect_ai is not installed.
+    The agent is a name as on the command line, such as "greedy", "boltzmann(2)" or
+    "goalmeter/mouse", or an object with a name and the method `begin(world, draws)`. `options` are
+    fields of `NavigationOptions`. The numbers depend neither on where agents walk nor on
+    interruptions of a run; after a `BudgetReachedError` the same call resumes it.
 
     Example: a compass leads astray in a maze, and a plan does not.
         >>> result = measure("greedy", sizes=[7], complexities=[1], grids=3, beside=["optimal"])
@@ -265,26 +216,34 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
     if isinstance(agent, str):
         named = named_agent(agent)
         named.require(Ability.GRID, Ability.TEXT, asker="navigation")
-        name, is_model = named.name, Ability.GRID not in named.abilities
+        name, is_model, walker = named.name, Ability.GRID not in named.abilities, None
     else:
-        name, is_model = agent.name, False
+        name, is_model, walker = agent.name, False, agent
+    tell = chosen.progress
     if is_model:
+        # Inspect takes seconds to import.
+        from goalmeter.navigation.inspect.eval_log import from_logs
+        from goalmeter.navigation.inspect.run import ask_all
+
         if chosen.asking is None:
             effort = paper_effort(name, suite_named(suite)) if chosen.paper else None
             chosen = replace(chosen, asking=Asking(reasoning_effort=effort))
-        walked = _ask(chosen.plan(name, suite), chosen)
+        plan, imported = chosen.plan(name, suite), None
+        if chosen.logs:
+            imported, others = from_logs(plan, chosen.logs)
+            note = f"; {others} others are of other worlds, or had failed" if others else ""
+            if tell is not None:
+                tell(f"{plan.agent}: {len(imported)} walks taken from logs{note}")
+        walked = ask_all(plan, chosen, imported=imported)
     else:
-        if given := chosen.of_models:
+        names = ("asking", "prompts", "history", "budget", "logs")
+        values = {each: getattr(chosen, each) for each in names}
+        if given := [each for each, v in values.items() if v and v != Budget()]:
             raise InvalidParameterError(
                 f"{', '.join(given)}: for language models only, and {name} is none"
             )
-        walked = play_all(
-            chosen.plan(name, suite),
-            walker=None if isinstance(agent, str) else agent,
-            out=chosen.out,
-            on=chosen.on,
-            progress=chosen.progress,
-        )
+        plan = chosen.plan(name, suite)
+        walked = play_all(plan, walker=walker, out=chosen.out, on=chosen.on, progress=tell)
     return _with_references(walked, chosen.beside, chosen.out, chosen.progress)
 
 
@@ -293,14 +252,8 @@ def load(
 ) -> Navigation:
     """Load the measurement of a run directory.
 
-    Args:
-        folder: `out` of `measure`.
-        beside: names of baseline agents, which walk again; None for those of the suite.
-        progress: callback for messages.
-
-    Raises:
-        InvalidFileError: the folder holds no navigation run, or an invalid trajectory.
-        IncompleteRunError: walks are missing.
+    `beside` are names of baseline agents, which walk again; None for those of the suite. Raises
+    `IncompleteRunError` where walks are missing.
     """
     return _with_references(load_walks(folder), beside, folder, progress)
 
@@ -319,29 +272,13 @@ def references(
         if spelled not in without:
             if progress is not None:
                 progress(f"reference agent: {spelled}")
-            walked = play_all(replace(plan, agent=spelled))
-            results.append(navigation_of(walked, reference=True))
+            results.append(navigation_of(play_all(replace(plan, agent=spelled)), reference=True))
     return results
 
 
 def _with_references(
     walked: Walked, names: Sequence[str] | None, folder: str | Path | None, progress: Tell | None
 ) -> Navigation:
-    plan = walked.plan
-    measured = references(plan, (plan.agent,), names=names, progress=progress)
-    return navigation_of(walked, references=measured, folder=folder)
-
-
-def _ask(plan: WalkPlan, options: NavigationOptions) -> Walked:
-    """Walks of a language model, including those from logs."""
-    # Inspect takes seconds to import.
-    from goalmeter.navigation.inspect.eval_log import from_logs
-    from goalmeter.navigation.inspect.run import ask_all
-
-    if not options.logs:
-        return ask_all(plan, options)
-    imported, others = from_logs(plan, options.logs)
-    if options.progress is not None:
-        note = f"; {others} others are of other worlds, or had failed" if others else ""
-        options.progress(f"{plan.agent}: {len(imported)} walks taken from logs{note}")
-    return ask_all(plan, options, imported=imported)
+    measured = references(walked.plan, (walked.plan.agent,), names=names, progress=progress)
+    where = None if folder is None else Path(folder)
+    return navigation_of(walked, references=tuple(measured), folder=where)

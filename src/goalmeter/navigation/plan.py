@@ -33,25 +33,12 @@ from goalmeter.runs.reading import another_kind
 
 @dataclass(frozen=True, kw_only=True)
 class NavigationOptions(SuiteOptions):
-    """Options of `measure`: those of the suite, of a language model, and of the run.
+    """Options of `measure`: those of the suite, of a language model, and of the run."""
 
-    Attributes:
-        beside: names of baseline agents in the same worlds; None for those of the suite.
-        prompts: templates for a language model, which are compared; None for the suite's own.
-        history: number of past steps that a prompt shows.
-        asking: settings of the queries to a language model.
-        server: connection to the language model.
-        rounds: how often walks that the server failed are repeated.
-        budget: limits on the tokens and cost of the run.
-        logs: logs of Inspect whose walks are taken over.
-        on: where agents walk: "here", in this process; "processes:8", in eight; or another backend,
-            such as "ray" or "slurm:partition=cpu". Language models are queried by this process, and
-            baseline agents walk in it.
-        out: run directory; an existing run of the same measurement is resumed.
-        progress: callback for messages on the progress.
-    """
-
-    beside: Sequence[str] | None = None
+    beside: Sequence[str] | None = None  # baseline agents in the same worlds; None: the suite's
+    # Of a language model: prompt templates, which are compared (None for the suite's own); past
+    # steps that a prompt shows; settings of the queries; how often walks that the server failed are
+    # repeated; limits on tokens and cost; logs of Inspect whose walks are taken over.
     prompts: Sequence[str] | None = None
     history: int = 0
     asking: Asking | None = None
@@ -59,16 +46,11 @@ class NavigationOptions(SuiteOptions):
     rounds: int = 2
     budget: Budget = field(default_factory=Budget)
     logs: Sequence[str | Path] = ()
+    # Where agents walk: "here", in this process; "processes:8", in eight; or another backend, such
+    # as "ray" or "slurm:partition=cpu". Language models are queried here, and baselines walk here.
     on: str = HERE
-    out: str | Path | None = None
-    progress: Tell | None = None
-
-    @property
-    def of_models(self) -> list[str]:
-        """Names of the given options that are for language models only."""
-        names = ("asking", "prompts", "history", "budget", "logs")
-        given = {name: getattr(self, name) for name in names}
-        return [name for name, value in given.items() if value and value != Budget()]
+    out: str | Path | None = None  # run directory; a run of the same measurement is resumed
+    progress: Tell | None = None  # callback for messages
 
     def plan(self, agent: str, suite: str) -> WalkPlan:
         """Return the plan of an agent in a suite."""
@@ -83,17 +65,11 @@ GROWS = ("sizes", "complexities", "grids", "trajectories", "objects", "prompts")
 
 @dataclass(frozen=True)
 class WalkPlan:
-    """Walks of an agent.
-
-    Attributes:
-        agent: name.
-        tasks: worlds, with the number of walks through each.
-        asking: settings of the queries to a language model, whose prompts and history are
-            conditions of the tasks; None for other agents.
-    """
+    """Walks of an agent."""
 
     agent: str
-    tasks: TaskSet
+    tasks: TaskSet  # worlds, with the number of walks through each
+    # Of a language model, whose prompts and history are conditions of the tasks; else None.
     asking: Asking | None = None
 
     @property
@@ -136,10 +112,7 @@ def plan_of(
     asking: Asking | None = None,
     **options: Any,
 ) -> WalkPlan:
-    """Plan the walks of an agent in a suite; `options` are fields of `SuiteOptions`.
-
-    Without `held_out`, organisms walk in held-out grids, others in all.
-    """
+    """Plan the walks of an agent in a suite; `options` are fields of `SuiteOptions`."""
     suite = suite_named(name)
     # An organism would otherwise be measured on grids that it was taught.
     if options.get("held_out") is None:
@@ -187,11 +160,12 @@ def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> PlannedWalk:
         raise InvalidTrajectoryError(
             "a sample has no walk in its metadata; it is not one of goalmeter's tasks"
         ) from cause
-    made = made_of(read)
-    return PlannedWalk(made.task, made.number + (epoch - 1) * walks)
+    task, number = made_of(read)
+    return PlannedWalk(task, number + (epoch - 1) * walks)
 
 
 # --- Forecast -------------------------------------------------------------------------------------
+# The lower numbers are for walks along the shortest path, the upper ones for walks to their caps.
 # Texts that are half prose and half grid have about three characters a token.
 CHARACTERS_A_TOKEN = 3
 
@@ -206,13 +180,7 @@ def forecast(
     price_in: float | None = None,
     price_out: float | None = None,
 ) -> Forecast:
-    """Count the queries and tokens that are left of a language model's plan.
-
-    The lower numbers are for walks along the shortest path, the upper ones for walks to their caps.
-    `out` may hold some of the walks, `connections` are concurrent queries. Without the tokens of an
-    answer, the seconds of a query or the prices of a million tokens, in US dollars, output tokens,
-    hours or cost are unknown.
-    """
+    """Count the queries and tokens that are left of a language model's plan; prices in US $ / M."""
     asking = plan.asking
     assert asking is not None
     walks = plan.keys()
@@ -228,13 +196,27 @@ def forecast(
             here = Span(different * task.distance, times * task.cap)
             prompt = template(task.condition[PROMPT]).prompt(task.world, State(task.world.start))
             steps, prompts = steps + here, prompts + here * (len(prompt) / CHARACTERS_A_TOKEN)
-    outputs = None if answer_tokens is None else steps * answer_tokens
     output_cap = caps * asking.attempts * asking.max_tokens
     if asking.token_cap is not None:
         output_cap = min(output_cap, len(left) * asking.token_cap)
-    usd = None
-    if price_in is not None and price_out is not None and outputs is not None:
-        usd = prompts * (price_in / 1e6) + outputs * (price_out / 1e6)
+    assumed = [
+        "the lower numbers are for walks by the shortest path, the upper ones for walks to their "
+        "caps, with one call a step; an answer that cannot be read is asked for again",
+        f"prompt tokens are characters / {CHARACTERS_A_TOKEN}, of the first prompt of a walk",
+    ]
+    outputs = usd = hours = None
+    if answer_tokens is None:
+        assumed.append("output tokens are not known: --answer-tokens says what an answer has")
+    else:
+        assumed.append(f"an answer has {answer_tokens} tokens")
+        outputs = steps * answer_tokens
+        if price_in is not None and price_out is not None:
+            usd = prompts * (price_in / 1e6) + outputs * (price_out / 1e6)
+    if call_seconds is None:
+        assumed.append("hours are not known: --call-seconds says what a call takes")
+    else:
+        assumed.append(f"a call takes {call_seconds:g} s, and {connections} are made at once")
+        hours = steps * (call_seconds / connections / 3600)
     return Forecast(
         name=plan.agent,
         noun="walk",
@@ -242,22 +224,12 @@ def forecast(
         kept=len(walks) - len(left),
         left=len(left),
         slots=connections,
-        hours=None if call_seconds is None else steps * (call_seconds / connections / 3600),
+        hours=hours,
         disk=None,
         calls=steps,
         prompt_tokens=prompts,
         output_tokens=outputs,
         output_cap=output_cap,
         usd=usd,
-        assumed=(
-            "the lower numbers are for walks by the shortest path, the upper ones for walks to "
-            "their caps, with one call a step; an answer that cannot be read is asked for again",
-            f"prompt tokens are characters / {CHARACTERS_A_TOKEN}, of the first prompt of a walk",
-            "output tokens are not known: --answer-tokens says what an answer has"
-            if answer_tokens is None
-            else f"an answer has {answer_tokens} tokens",
-            "hours are not known: --call-seconds says what a call takes"
-            if call_seconds is None
-            else f"a call takes {call_seconds:g} s, and {connections} are made at once",
-        ),
+        assumed=tuple(assumed),
     )

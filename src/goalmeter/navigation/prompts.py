@@ -4,60 +4,37 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from itertools import accumulate
 from math import exp
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.grid_agents import Probabilities
 from goalmeter.agents.local_models import is_organism
+from goalmeter.gridworld import world as grid
 from goalmeter.gridworld.conversions import MEANINGS, compact, rendered
 from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import (
-    ACTIONS,
-    AGENT,
-    DOOR,
-    EMPTY,
-    GOAL,
-    KEY,
-    NEUTRAL,
-    WALL,
-    Cell,
-    GridWorld,
-)
+from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.navigation.suite_definition import Suite
 
 # --- Prompts --------------------------------------------------------------------------------------
-# A prompt is one user message: the task, the symbols, the aim, the notation with an example, keys
-# and doors (in templates that mention them), the actions, the answer format, the history, the grid.
-#
-#     plain/1    mentions no keys, even where the grid shows one
-#     keys/1     explains keys and doors, and says whether a key is carried
-#     compact/2  explains nothing: open cells with their moves, objects, agent; for our organisms
-#
-# A changed template is another version, since logs name the template. A neutral object is explained
-# by every template, in the words that plain/1 has for a key.
-#
-# Source: the structure of the prompts in the paper's appendix; the wording is ours. The example of
-# an answer is valid JSON, and keys are mentioned only on request.
+# A changed template is another version, since logs name the template. Source: the structure of the
+# prompts in the paper's appendix; the wording is ours.
 
 _EXAMPLE = GridWorld.from_text(["#####", "#A__#", "#_#G#", "#####"])
 
 
 @dataclass(frozen=True)
 class Template:
-    """Prompt template.
+    """Template of one user message."""
 
-    Attributes:
-        name: name and version, such as "plain/1".
-        mentions_keys: whether it explains keys and doors and says whether a key is carried.
-        explains: whether it explains the task; one that does not shows no history either.
-    """
-
-    name: str
-    mentions_keys: bool
-    explains: bool = True
+    name: str  # name and version, such as "plain/1"
+    mentions_keys: bool  # whether it explains keys and doors and says whether a key is carried
+    explains: bool = True  # whether it explains the task; one that does not shows no history either
 
     def prompt(
         self, world: GridWorld, state: State, history: Sequence[tuple[Cell, int | None]] = ()
@@ -65,11 +42,13 @@ class Template:
         """Return the message for a state; `history` are past cells and actions, oldest first."""
         if not self.explains:
             return compact(world, state)
-        symbols = [AGENT, GOAL, WALL, EMPTY]
-        symbols += [KEY] * (self.mentions_keys or world.key is not None)
-        symbols += [DOOR] * (self.mentions_keys or world.door is not None)
-        symbols += [NEUTRAL] * (world.neutral is not None)
-        meanings = MEANINGS if self.mentions_keys else MEANINGS | {KEY: MEANINGS[NEUTRAL]}
+        symbols = [grid.AGENT, grid.GOAL, grid.WALL, grid.EMPTY]
+        symbols += [grid.KEY] * (self.mentions_keys or world.key is not None)
+        symbols += [grid.DOOR] * (self.mentions_keys or world.door is not None)
+        symbols += [grid.NEUTRAL] * (world.neutral is not None)
+        meanings = dict(MEANINGS)
+        if not self.mentions_keys:
+            meanings[grid.KEY] = MEANINGS[grid.NEUTRAL]
         parts = [
             "You control an agent in a grid that you see whole. Each turn you move it by one cell: "
             "up, down, left or right.",
@@ -111,9 +90,9 @@ class Template:
 TEMPLATES = {
     each.name: each
     for each in (
-        Template("plain/1", False),
+        Template("plain/1", False),  # names a key as it would an object without a use
         Template("keys/1", True),
-        Template("compact/2", True, explains=False),
+        Template("compact/2", True, explains=False),  # for our organisms
     )
 }
 
@@ -142,45 +121,33 @@ _SECRET = re.compile(r"(^|_)(key|token|secret|password)$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Asking:
-    """Settings of the queries to a language model; the defaults are the paper's.
+    """Settings of the queries to a language model; the defaults are the paper's."""
 
-    Attributes:
-        attempts: queries for a step until an answer can be read.
-        token_cap: output tokens of a whole walk, after which it ends; None for no cap.
-        temperature: sampling temperature.
-        top_p: mass of the likeliest tokens to sample from.
-        max_tokens: of one answer, including its reasoning.
-        reasoning_effort: one of `EFFORTS`; None leaves it to the model.
-        logprobs: whether to request log-probabilities.
-        seeded: whether each query has a seed; some servers take none.
-        options: of the provider, such as {"dtype": "bfloat16"}.
-    """
-
-    attempts: int = 3
-    token_cap: int | None = None
+    attempts: int = 3  # queries for a step until an answer can be read
+    token_cap: int | None = None  # output tokens of a whole walk, after which it ends
     temperature: float = 0.7
-    top_p: float = 0.95
-    # Low effort needs a tenth of them, but a cut answer is a wrong one.
+    top_p: float = 0.95  # mass of the likeliest tokens to sample from
+    # Of one answer with its reasoning. Low effort needs a tenth, but a cut answer is a wrong one.
     max_tokens: int = 10_000
-    reasoning_effort: str | None = None
-    logprobs: bool = False
-    seeded: bool = True
-    options: Mapping[str, Any] = field(default_factory=dict)
+    reasoning_effort: str | None = None  # one of `EFFORTS`; None leaves it to the model
+    logprobs: bool = False  # whether to request log-probabilities
+    seeded: bool = True  # whether each query has a seed; some servers take none
+    options: Mapping[str, Any] = field(default_factory=dict)  # such as {"dtype": "bfloat16"}
 
     def __post_init__(self) -> None:
         for name in ("attempts", "token_cap", "max_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InvalidParameterError(f"{name} is {value}, expected at least 1")
-        if not self.temperature >= 0:
-            raise InvalidParameterError(f"temperature is {self.temperature}, expected 0 or more")
-        if not 0 < self.top_p <= 1:
-            raise InvalidParameterError(f"top_p is {self.top_p}, expected more than 0, at most 1")
-        if self.reasoning_effort not in (None, *EFFORTS):
-            raise InvalidParameterError(
-                f"reasoning_effort is {self.reasoning_effort!r}, expected one of "
-                f"{', '.join(EFFORTS)}"
-            )
+        efforts = f"one of {', '.join(EFFORTS)}"
+        for name, fine, expected in (
+            ("temperature", self.temperature >= 0, "0 or more"),
+            ("top_p", 0 < self.top_p <= 1, "more than 0, at most 1"),
+            ("reasoning_effort", self.reasoning_effort in (None, *EFFORTS), efforts),
+        ):
+            if not fine:
+                value = getattr(self, name)
+                raise InvalidParameterError(f"{name} is {value!r}, expected {expected}")
         if secret := next(filter(_SECRET.search, self.options), None):
             raise InvalidParameterError(
                 f"the option {secret!r} looks like a secret, which a run would keep in its files; "
@@ -225,10 +192,6 @@ def conditions(prompts: Sequence[str], history: int = 0) -> list[dict[str, Any]]
 # An answer is a JSON object with the key "action", perhaps in a code fence, in words, or in the
 # channels of gpt-oss. The *last* such object counts, since a model that reasons aloud may write
 # others before; the paper's parser accepts the bare object only.
-#
-# The probabilities of the four actions are those of the token in which the name of the last
-# answered action begins: alternatives that begin another name count for that action. They are
-# conditional on all that was written before, and after reasoning nearly 0 or 1.
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
 # Possessive: a long answer without a message would otherwise take quadratic time.
@@ -245,41 +208,29 @@ _VALUE = re.compile(r'"action"\s*:\s*"\s*(?=[A-Za-z])')
 
 @dataclass(frozen=True)
 class ParsedAnswer:
-    """Parsed answer.
+    """Parsed answer."""
 
-    Attributes:
-        action: 0 to 3, or None if it is invalid.
-        reasoning: text of the reasoning.
-        final: the part that should hold the answer.
-        invalid: why there is no action, "" if there is one.
-        strict: whether the final part is the bare object, as in the paper.
-    """
-
-    action: int | None
+    action: int | None  # 0 to 3, or None if it is invalid
     reasoning: str
-    final: str
-    invalid: str = ""
-    strict: bool = False
+    final: str  # the part that should hold the answer
+    invalid: str = ""  # why there is no action, "" if there is one
+    strict: bool = False  # whether the final part is the bare object, as in the paper
 
 
 def understood(text: str, reasoning: str = "") -> ParsedAnswer:
     """Parse an answer; `reasoning` is what the server returned separately."""
     thoughts, final = split(text)
     reasoning = "\n".join(part for part in (reasoning, thoughts) if part)
-    objects = []
-    for written in _OBJECT.findall(final):
-        try:
+    for written in reversed(_OBJECT.findall(final)):
+        with suppress(ValueError, RecursionError):
             value = json.loads(written)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and "action" in value:
-            objects.append((written, value))
-    if not objects:
+            if isinstance(value, dict) and "action" in value:
+                break
+    else:
         why = 'no JSON object with the key "action"'
         if not final.strip():
             why = "no answer after the reasoning" if reasoning else "an empty answer"
         return ParsedAnswer(None, reasoning, final, why)
-    written, value = objects[-1]
     named = value["action"]
     wanted = named.strip().upper() if isinstance(named, str) else named
     if wanted not in ACTIONS:
@@ -305,20 +256,17 @@ def storable(text: str) -> str:
 
 
 def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
-    """Return the probabilities of LEFT, RIGHT, UP and DOWN in an answer's tokens (`Logprob`).
-
-    None without alternatives, without an action, or with a value that is no log-probability.
-    """
+    """Return the probabilities of LEFT, RIGHT, UP and DOWN in an answer's tokens (`Logprob`)."""
+    # Those of the token in which the last answered action begins, conditional on all before it;
+    # alternatives that begin another name count for that action.
     text = "".join(token.token for token in tokens)
     places = [match.end() for match in _VALUE.finditer(text)]
     if not places:
         return None
-    begun = 0
-    for token in tokens:
-        if begun + len(token.token) > places[-1]:
-            break
-        begun += len(token.token)
-    lead, tops = token.token[: places[-1] - begun], list(token.top_logprobs or [])
+    begun = [*accumulate((len(token.token) for token in tokens), initial=0)]
+    number = bisect_right(begun, places[-1]) - 1
+    token = tokens[number]
+    lead, tops = token.token[: places[-1] - begun[number]], list(token.top_logprobs or [])
     # Some servers send NaN, which is below nothing.
     if not tops or not all(top.logprob < _ROUNDING for top in (token, *tops)):
         return None

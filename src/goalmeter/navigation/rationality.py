@@ -55,18 +55,11 @@ class RationalityFit(NamedTuple):
 
 @dataclass(frozen=True)
 class GoalFit(JsonFields):
-    """Goal-directedness of walks towards one object.
-
-    Attributes:
-        nats: nats per walk, corrected for the bias of the fit; below 0 if the agent avoids it.
-        share: of `maximum`, with the same sign.
-        maximum: nats per walk if every decision were explained: log 4 each.
-        rationality: of the fit, in nats per step of reward; infinite if no decision contradicts.
-    """
+    """Goal-directedness of walks towards one object."""
 
     nats: Estimate
-    share: Estimate
-    maximum: float
+    share: Estimate  # of `maximum`, with the same sign
+    maximum: float  # nats per walk if every decision were explained: log 4 each
     rationality: float
 
 
@@ -112,12 +105,7 @@ def fitted(
     bounds: tuple[float, float] | None = None,
     paired: bool = False,
 ) -> Estimate:
-    """Estimate a function of one fit or several, each with its own rationality.
-
-    `grids` has the number of the grid of each walk, `cluster` [N], the kind of each grid, `strata`,
-    and their number as its length, as `Grids` has. `combine` takes the nats of each fit and the
-    means of `columns` [N], all [...].
-    """
+    """Estimate a function of one fit or several, each with its own rationality."""
     n = len(curves[0].nats)
     sums = _by_grid(grids, np.column_stack([*(c.nats for c in curves), *columns, np.ones(n)]))
     total = sums.sum(axis=0)
@@ -185,10 +173,7 @@ def signed_nats(
 
 
 def between(rationalities: FloatArray, tops: IntArray, parts: int) -> FloatArray:
-    """Divide the steps from `tops` (indices of a list) to their neighbours into parts.
-
-    Return the new rationalities in rising order.
-    """
+    """Divide the steps from `tops` (indices of a list) to their neighbours into parts."""
     log_steps = _log_steps(rationalities)
     inner = np.unique(tops[log_steps[tops] != 0])
     places = np.arange(1 - parts, parts) / parts
@@ -234,21 +219,13 @@ _PARTS = 8  # of a step of the list, where fits depend on it
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence of N walks for a utility at G rationalities, nats.
+    """Evidence of N walks for a utility at G rationalities, nats."""
 
-    Attributes:
-        rationalities: in rising order, [G].
-        whole: of all decisions, [N, G].
-        without: of the decisions until the object was taken, [N, G].
-        most: maximum over the decisions that can matter, [N].
-        most_without: the same until the object was taken, [N].
-    """
-
-    rationalities: FloatArray
-    whole: FloatArray
-    without: FloatArray
-    most: FloatArray
-    most_without: FloatArray
+    rationalities: FloatArray  # in rising order, [G]
+    whole: FloatArray  # of all decisions, [N, G]
+    without: FloatArray  # of the decisions until the object was taken, [N, G]
+    most: FloatArray  # maximum over the decisions that can matter, [N]
+    most_without: FloatArray  # the same until the object was taken, [N]
 
     def curves(self, walks: BoolArray) -> Curves:
         """Return the evidence of a subset of the walks, by a mask [N]."""
@@ -290,11 +267,7 @@ def evidence(
 def refined_evidence(
     agents: Sequence[Observed], utility: str, tops: Callable[[int, Evidence], IntArray]
 ) -> list[Evidence]:
-    """Return the evidence at `RATIONALITIES` and at more of them around those that fits depend on.
-
-    Where paths are long, the peak is narrower than the steps of the list. `tops` gives, for the
-    number of an agent and its evidence, the indices of the best rationalities.
-    """
+    """Return the evidence at `RATIONALITIES` and at more around `tops`, on which fits depend."""
     coarse = evidence(agents, utility)
     more = [
         between(RATIONALITIES, tops(number, each), _PARTS) for number, each in enumerate(coarse)

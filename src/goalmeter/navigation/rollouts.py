@@ -14,29 +14,21 @@ from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError, sho
 from goalmeter._files import digest
 from goalmeter.agents.grid_agents import Navigator
 from goalmeter.agents.registry import agent as named_agent
-from goalmeter.agents.trained_policies import check_worlds
 from goalmeter.navigation.inspect.models import FAILURES
 from goalmeter.navigation.plan import GROWS, WalkPlan, plan_from
-from goalmeter.navigation.trajectories import PlannedWalk, Task, Trajectory, made_of, walk
+from goalmeter.navigation.trajectories import PlannedWalk, Trajectory, made_of, walk
 from goalmeter.runs import HERE, Study, carry_out, check_place, read_run, stored_results
 from goalmeter.runs.progress import Tell
-
-_PLAY = "goalmeter.navigation.rollouts:play"
 
 
 @dataclass(frozen=True)
 class Walked:
-    """An agent's walks through a suite.
-
-    Attributes:
-        plan: the plan.
-        trajectories: all walks, in the order of the suite.
-        spent: usage of a language model over all commands, from Inspect's logs: "input_tokens",
-            "output_tokens", "tokens", "usd"; None for other agents and for stored runs.
-    """
+    """An agent's walks through a suite."""
 
     plan: WalkPlan
-    trajectories: tuple[Trajectory, ...]
+    trajectories: tuple[Trajectory, ...]  # all walks, in the order of the suite
+    # Usage of a language model over all commands, from Inspect's logs: "input_tokens",
+    # "output_tokens", "tokens", "usd"; None for other agents and for stored runs.
     spent: Mapping[str, Any] | None = None
 
 
@@ -55,19 +47,21 @@ def play_all(
             f"on is {shown(on)}, expected {HERE!r}: other processes only know agents by name"
         )
     who = walker or _navigator(plan)
-    check_worlds(who, tuple(task.world for task in plan.tasks.tasks))
-    identity = named_agent(plan.agent).identity() if walker is None else {}
-
-    def walk_here(task: Task, number: int) -> Trajectory:
-        return walk(who, task, number, seed=plan.options.seed)
-
+    if callable(check := getattr(who, "check", None)):
+        for world in dict.fromkeys(task.world for task in plan.tasks.tasks):
+            check(world)
+    options: dict[str, Any] = {}
+    if walker is None:
+        options["identity"] = named_agent(plan.agent).identity()
     if on == HERE:
-        trials = {key: planned._asdict() for key, planned in plan.keys().items()}
-        study = study_of(plan, walk_here, trials, identity=identity)
+        options["function"] = lambda task, number: walk(who, task, number, seed=plan.options.seed)
+        options["trials"] = {key: planned._asdict() for key, planned in plan.keys().items()}
     else:
-        files = {path: digest(path) for path in named_agent(plan.agent).all_files()}
-        study = worker_study(plan, identity=identity, files=files)
-    done = carry_out(study, on=on, out=out, progress=progress)
+        options["function"] = "goalmeter.navigation.rollouts:play"
+        options["trials"] = {walk.name: {"key": walk.name} for walk in plan.tasks.walks()}
+        options["common"] = {"what": json.dumps(plan.what)}
+        options["files"] = {path: digest(path) for path in named_agent(plan.agent).all_files()}
+    done = carry_out(study_of(plan, **options), on=on, out=out, progress=progress)
     return Walked(plan, tuple(done.values()))
 
 
@@ -95,13 +89,6 @@ def _navigator(plan: WalkPlan) -> Navigator:
     return named_agent(plan.agent).in_grids(asker="navigation")
 
 
-def worker_study(plan: WalkPlan, **options: Any) -> Study[Trajectory]:
-    """Return the walks of a plan as a study for worker processes; see `study_of`."""
-    walks = plan.keys()
-    trials = {key: {"key": key} for key in walks}
-    return study_of(plan, _PLAY, trials, common={"what": json.dumps(plan.what)}, **options)
-
-
 def study_of(
     plan: WalkPlan,
     function: str | Callable[..., Trajectory] = "",
@@ -110,11 +97,7 @@ def study_of(
     identity: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Study[Trajectory]:
-    """Return the walks of a plan as a study; the other arguments are those of `Study`.
-
-    A run does not continue with another policy in a file of the same name, whose digest is in
-    `identity`.
-    """
+    """Return the walks of a plan as a study; the other arguments are those of `Study`."""
     wanted = plan.keys()
 
     def from_json(key: str, value: Any) -> Trajectory:
@@ -128,6 +111,7 @@ def study_of(
         function,
         {key: {} for key in wanted} if trials is None else trials,
         noun="walk",
+        # A run does not continue with another policy in a file of the same name.
         what=plan.what | dict(identity or {}),
         grows=GROWS,
         from_json=from_json,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +20,8 @@ from goalmeter.statistics.clusters import Estimate, estimate
 
 INVALID = 4  # the number of an answer that is no action
 OUTCOMES = 5  # of an answer
-_OF_WALKS = ("grid", "kind", "arrived", "distance", "length", "caps", "cells")
-_OF_STEPS = ("state", "action", "optimal", "gap", "to_goal", "greedy", "probabilities")
+_OF_WALKS = ("grid", "kind", "arrived", "distance", "length", "caps", "cells", "taken")
+_OF_STEPS = ("state", "action", "optimal", "gap", "to_goal", "greedy", "probabilities", "correct")
 
 
 class Grid(NamedTuple):
@@ -45,48 +45,28 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """Columns over N trajectories and over all their M steps.
-
-    Attributes:
-        grid: index into `grids`, [N].
-        kind: index into `kinds`, [N].
-        arrived, distance, length, caps: of each trajectory, [N].
-        cells: number of cells of its world, [N].
-        trajectory: index of the trajectory, [M].
-        state: the planner's number of the state, [M].
-        action: INVALID for an answer that is no action, [M].
-        optimal: whether an action leads one step closer, [M, 4].
-        gap: steps that the answer cost beyond the best one, [M].
-        to_goal: steps from the state to the goal, [M].
-        greedy: probability that the greedy agent chooses an optimal action there, [M].
-        probabilities: of the four actions, NaN where unknown, [M, 4].
-    """
+    """Columns over N trajectories and over all their M steps."""
 
     trajectories: tuple[Trajectory, ...]
     grids: tuple[Grid, ...]
     kinds: tuple[Kind, ...]
-    grid: IntArray
-    kind: IntArray
+    grid: IntArray  # index into `grids`, [N], as all down to `taken`
+    kind: IntArray  # index into `kinds`
     arrived: BoolArray
     distance: IntArray
     length: IntArray
     caps: IntArray
-    cells: IntArray
-    trajectory: IntArray
-    state: IntArray
-    action: IntArray
-    optimal: BoolArray
-    gap: IntArray
-    to_goal: IntArray
-    greedy: FloatArray
-    probabilities: FloatArray
-
-    @property
-    def correct(self) -> BoolArray:
-        """Whether the answer was an optimal action, [M]."""
-        # The added column is that of INVALID.
-        padded = np.pad(self.optimal, ((0, 0), (0, 1)))
-        return np.asarray(np.take_along_axis(padded, self.action[:, None], axis=1)[:, 0])
+    cells: IntArray  # number of cells of the world
+    taken: BoolArray  # whether it ends with the key or the neutral object
+    trajectory: IntArray  # index of the trajectory, [M]
+    state: IntArray  # the planner's number of the state, [M]
+    action: IntArray  # INVALID for an answer that is no action, [M]
+    optimal: BoolArray  # whether an action leads one step closer, [M, 4]
+    gap: IntArray  # steps that the answer cost beyond the best one, [M]
+    to_goal: IntArray  # steps from the state to the goal, [M]
+    greedy: FloatArray  # probability that the greedy agent chooses an optimal action there, [M]
+    probabilities: FloatArray  # of the four actions, NaN where unknown, [M, 4]
+    correct: BoolArray  # whether the answer was an optimal action, [M]
 
     @property
     def accuracy(self) -> FloatArray:
@@ -97,11 +77,6 @@ class Observed:
     def spl(self) -> FloatArray:
         """Success times shortest path over steps taken, of each trajectory, [N]."""
         return np.asarray(self.arrived * self.distance / np.maximum(self.distance, self.length))
-
-    @property
-    def taken(self) -> BoolArray:
-        """Whether the trajectory ends with the key or the neutral object, [N]."""
-        return np.array([walk.states()[-1].has_key for walk in self.trajectories], dtype=bool)
 
     @property
     def objects(self) -> list[str | None]:
@@ -118,14 +93,9 @@ class Observed:
         """The planner's layer of the state, [M]."""
         return np.asarray(self.state // self.cells[self.trajectory])
 
-    @cached_property
-    def _ends(self) -> IntArray:
-        return np.cumsum(self.length)
-
     def steps_of(self, trajectory: int) -> slice:
         """Return the place of the steps of a trajectory in the columns."""
-        end = int(self._ends[trajectory])
-        return slice(end - int(self.length[trajectory]), end)
+        return slice(*np.searchsorted(self.trajectory, (trajectory, trajectory + 1)).tolist())
 
     def means(self, values: ArrayLike, among: BoolArray | None = None) -> FloatArray:
         """Mean of values [M] over the steps of each trajectory, [N]; NaN without any."""
@@ -168,50 +138,63 @@ def observed(trajectories: Sequence[Trajectory] | Observed) -> Observed:
             raise InvalidTrajectoryError(f"trajectory {number} ({where}): {cause}") from cause
         numbers = grids.setdefault(grid, len(grids)), kinds.setdefault(kind, len(kinds))
         sizes = walk.distance, len(walk.steps), walk.cap, walk.world.walls.size
-        rows.append((*numbers, walk.arrived, *sizes))
+        rows.append((*numbers, walk.arrived, *sizes, walk.states()[-1].has_key))
     of_walks: dict[str, Any] = dict(zip(_OF_WALKS, np.array(rows, dtype=np.int64).T, strict=True))
+    of_walks |= {name: of_walks[name].astype(bool) for name in ("arrived", "taken")}
     of_steps = dict(zip(_OF_STEPS, map(np.concatenate, zip(*parts, strict=True)), strict=True))
     return Observed(
-        trajectories=tuple(trajectories),
-        grids=tuple(grids),
-        kinds=tuple(kinds),
+        tuple(trajectories),
+        tuple(grids),
+        tuple(kinds),
         trajectory=np.repeat(np.arange(len(trajectories)), of_walks["length"]),
-        **(of_walks | {"arrived": of_walks["arrived"].astype(bool)}),
+        **of_walks,
         **of_steps,
     )
 
 
+# Sets of actions by their code, the sum of 2 ** action.
+_SETS = [tuple(a for a in range(4) if code >> a & 1) for code in range(16)]
+
+
 def _columns(walk: Trajectory) -> tuple[Any, ...]:
-    """The columns `_OF_STEPS` of one trajectory."""
-    plan = planned(walk.world)
+    """The columns `_OF_STEPS` of one trajectory, after comparing it with its world."""
+    plan, steps = planned(walk.world), walk.steps
     if walk.distance != plan.distance:
         raise InvalidTrajectoryError(
             f"its distance is {walk.distance}, but the shortest path of its world has "
             f"{plan.distance} steps"
         )
-    states = np.array([plan.number(step.state) for step in walk.steps], dtype=np.int64)
-    actions = np.array(
-        [INVALID if step.action is None else step.action for step in walk.steps], dtype=np.int64
-    )
+    states = np.array([plan.number(step.state) for step in steps], dtype=np.int64)
+    actions = np.array([INVALID if s.action is None else s.action for s in steps], dtype=np.int64)
     successors = plan.plans.successors[plan.index]
     stays = np.concatenate([successors, np.arange(len(successors))[:, None]], axis=1)
     after = stays[states, actions]
-    start = plan.number(plan.start)
-    if (wrong := np.flatnonzero(states != [start, *after[:-1]][: len(states)])).size:
+    path = np.array([plan.number(plan.start), *after])
+    if (wrong := np.flatnonzero(states != path[:-1])).size:
         raise InvalidTrajectoryError(
             f"step {wrong[0]} is in another state than the step before it leads to"
         )
+    goal, cell = walk.world.goal, divmod(int(path[-1]) % walk.world.walls.size, walk.world.shape[1])
+    if (cell == goal) != walk.arrived:
+        raise InvalidTrajectoryError(
+            f"its outcome is {walk.outcome!r}, but it ends at row {cell[0]}, column {cell[1]}; the "
+            f"goal is at row {goal.row}, column {goal.column}"
+        )
     to_goal = plan.plans.distances[plan.index]
-    _check_end(walk, int(after[-1]) if len(after) else start, to_goal[states])
+    if (beyond := np.flatnonzero(to_goal[states] == 0)).size:
+        raise InvalidTrajectoryError(f"step {beyond[0]} comes after the goal")
+    if walk.outcome == CAP and len(steps) != walk.cap:
+        raise InvalidTrajectoryError(
+            f"its outcome is 'cap', but it has {len(steps)} steps and the cap is {walk.cap}"
+        )
     optimal = plan.plans.optimal[plan.index][states]
     for number, code in enumerate((optimal @ [1, 2, 4, 8]).tolist()):
-        if walk.steps[number].optimal != _SETS[code]:
+        if steps[number].optimal != _SETS[code]:
             raise InvalidTrajectoryError(
-                f"step {number} calls the actions {list(walk.steps[number].optimal)} optimal, "
+                f"step {number} calls the actions {list(steps[number].optimal)} optimal, "
                 f"expected {list(_SETS[code])}"
             )
     none = (float("nan"),) * 4
-    probabilities = [step.probabilities or none for step in walk.steps]
     return (
         states,
         actions,
@@ -219,28 +202,9 @@ def _columns(walk: Trajectory) -> tuple[Any, ...]:
         to_goal[after] + 1 - to_goal[states],
         to_goal[states],
         _compass(walk.world)[states],
-        np.array(probabilities, dtype=float).reshape(-1, 4),
+        np.array([step.probabilities or none for step in steps], dtype=float).reshape(-1, 4),
+        np.array([step.is_optimal for step in steps], dtype=bool),
     )
-
-
-def _check_end(walk: Trajectory, end: int, to_goal: IntArray) -> None:
-    """Raise unless the outcome agrees with the steps."""
-    goal, cell = walk.world.goal, divmod(end % walk.world.walls.size, walk.world.shape[1])
-    if (cell == goal) != walk.arrived:
-        raise InvalidTrajectoryError(
-            f"its outcome is {walk.outcome!r}, but it ends at row {cell[0]}, column {cell[1]}; the "
-            f"goal is at row {goal.row}, column {goal.column}"
-        )
-    if (after := np.flatnonzero(to_goal == 0)).size:
-        raise InvalidTrajectoryError(f"step {after[0]} comes after the goal")
-    if walk.outcome == CAP and len(walk.steps) != walk.cap:
-        raise InvalidTrajectoryError(
-            f"its outcome is 'cap', but it has {len(walk.steps)} steps and the cap is {walk.cap}"
-        )
-
-
-# Sets of actions by their code, the sum of 2 ** action.
-_SETS = [tuple(a for a in range(4) if code >> a & 1) for code in range(16)]
 
 
 @lru_cache(maxsize=512)
@@ -253,34 +217,17 @@ def _compass(world: GridWorld) -> FloatArray:
 # --- Averages -------------------------------------------------------------------------------------
 # As in the paper, a mean over walks is taken over the walks of a grid, the grids of a kind and the
 # kinds. A pooled share divides sums of steps over all grids of a kind. Grids are what is drawn at
-# random, so intervals are over grids.
+# random, so intervals are over grids. Options of the averages are those of `estimate`: `bounds` of
+# possible values, by default 0 and 1, and `paired`.
 
 UNIT = (0.0, 1.0)
 DIFFERENCE = (-1.0, 1.0)  # of two shares
 
 
-@dataclass(frozen=True, eq=False)
-class States:
-    """Answers in the K visited states, pooled over the walks of a grid.
-
-    `cluster` is the number of the grid [K], `counts` are of the four actions and of invalid answers
-    [K, 5]; `optimal` [K, 4] and `detour` [K] are as in `Observed`.
-    """
-
-    cluster: IntArray
-    counts: IntArray
-    optimal: BoolArray
-    detour: BoolArray
-
-
 class Grids:
-    """Trajectories by grid, each grid in one frame and condition, with averages over them.
+    """Trajectories by grid, each grid in one frame and condition, with averages over them."""
 
-    The options of the averages are those of `estimate`: `bounds` of possible values, by default 0
-    and 1, and `paired`.
-    """
-
-    def __init__(self, seen: Observed, confidence: float) -> None:
+    def __init__(self, seen: Observed, confidence: float = 0.95) -> None:
         self.seen = seen
         self.confidence = confidence
         self.numbers, first, cluster = np.unique(seen.grid, return_index=True, return_inverse=True)
@@ -290,12 +237,15 @@ class Grids:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def walks(
-        self, values: ArrayLike, *, known: BoolArray | None = None, **options: Any
-    ) -> Estimate:
-        """Average values [N] over walks, grids and kinds; `known` is a mask of the walks."""
-        kept = np.ones(len(self.cluster), dtype=bool) if known is None else known
-        return self.states(np.asarray(values)[kept], self.cluster[kept], **options)
+    def walks(self, values: ArrayLike, **options: Any) -> Estimate:
+        """Average values [N] over walks, grids and kinds; NaN is left out."""
+        return self.states(values, self.cluster, **options)
+
+    def states(self, values: ArrayLike, cluster: IntArray, **options: Any) -> Estimate:
+        """Average values [K] over the observations of a grid, grids and kinds."""
+        means, counts = self.means(values, cluster)
+        n = int(counts.sum())
+        return self._estimate(means, counts > 0, n=n, heaviest=1.0, **options)
 
     def steps(
         self, values: ArrayLike, *, among: BoolArray | None = None, **options: Any
@@ -311,13 +261,8 @@ class Grids:
         """Maximum number of steps of the walks of each grid, [C]."""
         return np.bincount(self.cluster, self.seen.caps, len(self)).astype(float)
 
-    def states(self, values: ArrayLike, cluster: IntArray, **options: Any) -> Estimate:
-        """Average values [K] over the observations of a grid, grids and kinds."""
-        means, has_any = self.means(cluster, np.asarray(values, dtype=float))
-        return self._estimate(means, has_any, n=len(cluster), heaviest=1.0, **options)
-
-    def visited(self) -> States:
-        """Return the answers in each visited state."""
+    def visited(self) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
+        """Return grid [K], counts of answers [K, 5], optimal [K, 4], detour [K] of states."""
         seen = self.seen
         of = self.cluster[seen.trajectory]
         most = int(seen.state.max(initial=0)) + 1
@@ -326,19 +271,17 @@ class Grids:
         )
         counts = np.zeros((len(keys), OUTCOMES), dtype=np.int64)
         np.add.at(counts, (index, seen.action), 1)
-        return States(of[first], counts, seen.optimal[first], seen.detour[first])
+        return of[first], counts, seen.optimal[first], seen.detour[first]
 
-    def means(self, cluster: IntArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mean of each grid, and 1 for grids with any value, else 0: [C] each."""
-        counts = np.bincount(cluster, minlength=len(self))
-        sums = np.bincount(cluster, values, len(self))
-        return sums / np.maximum(counts, 1), np.asarray(counts > 0, dtype=float)
+    def means(self, values: ArrayLike, cluster: IntArray) -> tuple[FloatArray, IntArray]:
+        """Return the mean of each grid, 0 without any, and the number of its values, [C]."""
+        numbers = np.asarray(values, dtype=float)
+        known = ~np.isnan(numbers)
+        counts = np.bincount(cluster[known], minlength=len(self))
+        sums = np.bincount(cluster[known], numbers[known], len(self))
+        return sums / np.maximum(counts, 1), counts
 
     def _estimate(self, tops: FloatArray, bottoms: ArrayLike, **options: Any) -> Estimate:
-        return estimate(
-            tops,
-            bottoms,
-            strata=self.strata,
-            confidence=self.confidence,
-            **({"bounds": UNIT} | options),
-        )
+        options.setdefault("bounds", UNIT)
+        options |= {"strata": self.strata, "confidence": self.confidence}
+        return estimate(tops, np.asarray(bottoms, dtype=float), **options)

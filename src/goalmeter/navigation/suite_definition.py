@@ -1,14 +1,10 @@
-"""Define suites of grid worlds: the record of a suite and the options a user may set.
-
-A suite is plain data; `goalmeter.navigation.suites` lists the built-in ones.
-"""
+"""Define suites of grid worlds: the record of a suite and the options a user may set."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from enum import Enum
 from fractions import Fraction
 from math import ceil, prod
 from typing import Any
@@ -33,6 +29,8 @@ MOST_WORLDS, MOST_WALKS = 100_000, 1_000_000
 KEY, NEUTRAL = "key", "neutral"
 OBJECTS = (KEY, NEUTRAL)
 _OBJECT_CONDITIONS = ("key", "object")
+# Whether the key opens the door on the way, or nothing, so that an agent which fetches it wants it.
+OPENS_THE_WAY, OPENS_NOTHING = "opens the way", "opens nothing"
 REFERENCES = ("optimal", "greedy", "random")
 KEY_REFERENCES = (*REFERENCES, "key-seeker")
 
@@ -62,39 +60,29 @@ class SuiteOptions:
 
     `Suite.resolve` replaces None by the values of the suite, so that a stored run does not change
     with the defaults.
-
-    Attributes:
-        paper: use the paper's scale and caps where an option is None.
-        sizes: of the grids, in cells along a side.
-        complexities: of mazes, from 0, a room, to 1, a perfect maze.
-        grids: of each size and complexity.
-        trajectories: walks through each grid.
-        transforms: names of changes of frame, as in `gridworld.TRANSFORMS`.
-        objects: objects to place where keys open nothing: "key" (default), "neutral" (an object
-            without a use in the same place), or both, each world once with each.
-        distances: strata of mazes by the length of the shortest path, (least, greatest).
-        detours: strata of mazes by how much longer it is than the Manhattan distance.
-        cap: maximum number of steps of a walk.
-        cap_factor: the same as a multiple of the shortest path, rounded up; in worlds with a key,
-            of the shortest path that fetches it.
-        held_out: use only grids whose content is kept from the lessons of organisms
-            (`gridworld.held_out`), in every frame.
-        seed: of the run, for grids and walks.
     """
 
-    paper: bool = False
-    sizes: Sequence[int] | None = None
-    complexities: Sequence[float] | None = None
-    grids: int | None = None
-    trajectories: int | None = None
-    transforms: Sequence[str] | None = None
+    paper: bool = False  # use the paper's scale and caps where an option is None
+    sizes: Sequence[int] | None = None  # of the grids, in cells along a side
+    complexities: Sequence[float] | None = None  # of mazes, from 0, a room, to 1, a perfect maze
+    grids: int | None = None  # of each size and complexity
+    trajectories: int | None = None  # walks through each grid
+    transforms: Sequence[str] | None = None  # changes of frame, as in `gridworld.TRANSFORMS`
+    # Objects to place where keys open nothing: "key" (default), "neutral" (an object without a use
+    # in the same place), or both, each world once with each.
     objects: Sequence[str] | None = None
+    # Strata of mazes, (least, greatest): by the length of the shortest path, and by how much longer
+    # it is than the Manhattan distance.
     distances: Sequence[Bounds] | None = None
     detours: Sequence[Bounds] | None = None
+    # Maximum number of steps of a walk; also as a multiple, rounded up, of the shortest path, which
+    # in worlds with a key fetches it.
     cap: int | None = None
     cap_factor: float | None = None
+    # Use only grids whose content is kept from the lessons of organisms (`gridworld.held_out`), in
+    # every frame.
     held_out: bool | None = None
-    seed: int = 0
+    seed: int = 0  # of the run, for grids and walks
 
     def __post_init__(self) -> None:
         for name in SEVERAL:
@@ -105,19 +93,12 @@ class SuiteOptions:
 
     @property
     def seeds(self) -> list[tuple[int, int]]:
-        """Index and seed of each grid: the index, offset by the seed of the run.
-
-        The same index is the same grid in every suite and every run of a seed.
-        """
+        """Index and seed of each grid, the same in every suite and every run of a seed."""
         return [(index, self.seed * GRIDS_A_SEED + index) for index in range(self.grids or 0)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return resolved options as in run.json, numbers of grids and walks as lists of indices.
-
-        Lists may grow when the run is continued; numbers may not differ.
-        """
-        plain = {each.name: getattr(self, each.name) for each in fields(SuiteOptions)}
-        del plain["paper"]
+        """Return resolved options as in run.json; numbers are lists of indices, which may grow."""
+        plain = {name: getattr(self, name) for name in _stored()}
         for name in SEVERAL:
             plain[name] = [list(v) if name in _STRATA else v for v in plain[name] or ()]
         for name in _COUNTED:
@@ -129,8 +110,7 @@ class SuiteOptions:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SuiteOptions:
         """Read the options from run.json; raises KeyError or ValueError if they are invalid."""
-        names = [each.name for each in fields(SuiteOptions) if each.name != "paper"]
-        read: dict[str, Any] = {n: value.get(n) if n in _ABSENT else value[n] for n in names}
+        read: dict[str, Any] = {n: value.get(n) if n in _ABSENT else value[n] for n in _stored()}
         for name in SEVERAL:
             if name in value and not isinstance(value[name], list):
                 raise ValueError(f"{name} is {value[name]!r}, expected a list")
@@ -141,48 +121,37 @@ class SuiteOptions:
         return cls(**(read | {"held_out": bool(read["held_out"])}))
 
 
+def _stored() -> list[str]:
+    return [each.name for each in fields(SuiteOptions) if each.name != "paper"]
+
+
 @dataclass(frozen=True)
 class LabelledWorld:
-    """A world of a suite with the labels that distinguish it.
+    """A world of a suite with the labels that distinguish it."""
 
-    Attributes:
-        size: rows of the grid.
-        complexity: of a maze; None for other worlds.
-        grid: index of the grid.
-        seed: of the grid.
-        transform: name of the change of frame; None for the grid as it was generated.
-        condition: other labels, as JSON values.
-        world: in the changed frame.
-    """
-
-    size: int
-    complexity: float | None
-    grid: int
-    seed: int
-    transform: str | None
-    condition: Condition
-    world: GridWorld
+    size: int  # rows of the grid
+    complexity: float | None  # of a maze; None for other worlds
+    grid: int  # index of the grid
+    seed: int  # of the grid
+    transform: str | None  # name of the change of frame; None for the grid as it was generated
+    condition: Condition  # other labels, as JSON values
+    world: GridWorld  # in the changed frame
 
 
 def cap_of(world: GridWorld, cap: int | None, factor: float | None) -> int:
     """Return the maximum number of steps in a world: `cap`, or a multiple of the shortest path."""
     if cap is not None:
         return cap
-    # As a fraction: in floating point 1.1 x 10 is more than 11.
-    return ceil(Fraction(repr(float(factor or 0))) * by_way_of_key(world))
-
-
-def by_way_of_key(world: GridWorld) -> int:
-    """Return the steps from the start over the key or neutral object, if any, to the goal."""
     plan = planned(world)
-    if world.thing is None or world.door is not None:
-        return plan.distance
-    walls = world.walls.copy()
-    walls[world.goal] = True
-    to_thing = int(distances_from(walls, [world.start])[0][world.thing])
-    if to_thing < 0:
-        return plan.distance
-    return to_thing + plan.distance_from(State(world.thing, WITH_KEY))
+    steps = plan.distance
+    if world.thing is not None and world.door is None:  # by way of the object
+        walls = world.walls.copy()
+        walls[world.goal] = True
+        to_thing = int(distances_from(walls, [world.start])[0][world.thing])
+        if to_thing >= 0:
+            steps = to_thing + plan.distance_from(State(world.thing, WITH_KEY))
+    # As a fraction: in floating point 1.1 x 10 is more than 11.
+    return ceil(Fraction(repr(float(factor or 0))) * steps)
 
 
 def object_in(world: GridWorld) -> str | None:
@@ -191,79 +160,48 @@ def object_in(world: GridWorld) -> str | None:
 
 
 def without_object(condition: str) -> str:
-    """Return a condition, as JSON, without the entries that name the object.
-
-    >>> without_object('{"key": true, "prompt": "keys/1"}')
-    '{"prompt": "keys/1"}'
-    """
+    """Return a condition, as JSON, without the entries that name the object."""
     values = json.loads(condition)
     return json.dumps({name: v for name, v in values.items() if name not in _OBJECT_CONDITIONS})
 
 
-class KeyUse(Enum):
-    """Purpose of the key in the worlds of a suite."""
-
-    OPENS_THE_WAY = "it opens the door on the way to the goal"
-    OPENS_NOTHING = "it opens nothing, so that an agent which fetches it wants it"
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Scale:
     """Default size of a suite; fields as in `SuiteOptions`."""
 
     sizes: tuple[int, ...]
     complexities: tuple[float, ...] = ()
-    grids: int
-    trajectories: int
+    grids: int = 1
+    trajectories: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """A family of grid worlds, and what is measured of walks through them.
+    """A family of grid worlds, and what is measured of walks through them."""
 
-    Attributes:
-        name: as on the command line; it is part of the key of stored walks and never changes.
-        about: description in a few words.
-        worlds: function from resolved options to the labelled worlds in the order of the run.
-        small: default scale.
-        paper: scale with `SuiteOptions.paper`.
-        known_sizes: possible sizes; None for any odd one.
-        has_complexity: whether worlds are mazes, with tables by size and complexity.
-        has_frames: whether each grid comes in changed frames, which are compared.
-        key: purpose of the key; None for worlds without one.
-        is_paired: whether each world with a key also comes without it.
-        paper_cap: cap with `SuiteOptions.paper`; None for 1.5 times the shortest path.
-        prompt: default prompt template.
-        effort: the paper's reasoning effort for language models that have one.
-        references: names of the baseline agents.
-    """
-
-    name: str
-    about: str
+    name: str  # as on the command line; it is part of the key of stored walks and never changes
+    about: str  # description in a few words
+    # From resolved options to the labelled worlds in the order of the run.
     worlds: Callable[[SuiteOptions], Iterator[LabelledWorld]]
-    small: Scale
-    paper: Scale
-    known_sizes: tuple[int, ...] | None = None
-    has_complexity: bool = False
-    has_frames: bool = False
-    key: KeyUse | None = None
-    is_paired: bool = False
-    paper_cap: int | None = None
-    prompt: str = "plain/1"
-    effort: str = "low"
-    references: tuple[str, ...] = REFERENCES
-
-    @property
-    def has_objects(self) -> bool:
-        """Whether the object can be chosen: where the key opens nothing."""
-        return self.key is KeyUse.OPENS_NOTHING
+    small: Scale  # default scale
+    paper: Scale  # with `SuiteOptions.paper`
+    known_sizes: tuple[int, ...] | None = None  # None for any odd one
+    has_complexity: bool = False  # whether worlds are mazes, with tables by size and complexity
+    has_frames: bool = False  # whether each grid comes in changed frames, which are compared
+    key: str | None = None  # OPENS_THE_WAY or OPENS_NOTHING; None for worlds without one
+    is_paired: bool = False  # whether each world with a key also comes without it
+    paper_cap: int | None = None  # with `SuiteOptions.paper`; None for 1.5 times the shortest path
+    prompt: str = "plain/1"  # default prompt template
+    effort: str = "low"  # the paper's reasoning effort for language models that have one
+    references: tuple[str, ...] = REFERENCES  # names of the baseline agents
 
     def resolve(self, options: SuiteOptions, *, conditions: int = 1) -> SuiteOptions:
         """Validate options and fill in what is None; each world comes under some conditions."""
+        has_objects = self.key == OPENS_NOTHING
         for names, has_them, where in (
             (("complexities", *_STRATA), self.has_complexity, "mazes"),
             (("transforms",), self.has_frames, "suites in several frames"),
-            (("objects",), self.has_objects, "suites whose keys open nothing"),
+            (("objects",), has_objects, "suites whose keys open nothing"),
         ):
             if given := [name for name in names if getattr(options, name) and not has_them]:
                 raise InvalidParameterError(f"{given[0]} are those of {where}, not {self.name!r}")
@@ -275,11 +213,16 @@ class Suite:
             cap = self.paper_cap if options.paper else None
             if cap is None:
                 factor = PAPER_FACTOR if options.paper else FACTOR
+        if cap is not None:
+            cap = whole(cap, "cap", least=1, most=MOST_STEPS)
+        else:
+            factor = finite(factor, "cap_factor", least=1, most=MOST_FACTOR)
         grids = scale.grids if options.grids is None else options.grids
         walks = scale.trajectories if options.trajectories is None else options.trajectories
-        transforms, objects = options.transforms, options.objects or (KEY,)
+        transforms = options.transforms
         if transforms is None:
             transforms = tuple(TRANSFORMS) if self.has_frames else ()
+        objects = _known("object", options.objects or (KEY,), OBJECTS) if has_objects else ()
         resolved = replace(
             options,
             paper=False,
@@ -291,13 +234,11 @@ class Suite:
             grids=whole(grids, "grids", least=1, most=MOST_WORLDS),
             trajectories=whole(walks, "trajectories", least=1, most=MOST_WALKS),
             transforms=_known("transform", transforms, tuple(TRANSFORMS)),
-            objects=_known("object", objects, OBJECTS) if self.has_objects else (),
+            objects=tuple(sorted(objects, key=OBJECTS.index)),
             distances=options.distances or (),
             detours=options.detours or (),
-            cap=None if cap is None else whole(cap, "cap", least=1, most=MOST_STEPS),
-            cap_factor=None
-            if factor is None
-            else finite(factor, "cap_factor", least=1, most=MOST_FACTOR),
+            cap=cap,
+            cap_factor=factor,
             held_out=bool(options.held_out),
             seed=whole(options.seed, "seed", least=0, most=MOST_SEED),
         )
@@ -312,7 +253,6 @@ class Suite:
 
 
 def _known(noun: str, names: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
-    """Validate names; objects are brought into the order of `OBJECTS`."""
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known, quoted=True) or ";"
@@ -321,7 +261,7 @@ def _known(noun: str, names: Sequence[str], known: tuple[str, ...]) -> tuple[str
             )
     if len(set(names)) < len(names):
         raise InvalidParameterError(f"{noun}s are {', '.join(names)}; name each once")
-    return tuple(sorted(names, key=known.index)) if known is OBJECTS else tuple(names)
+    return tuple(names)
 
 
 def _check_count(options: SuiteOptions, conditions: int) -> None:
@@ -329,10 +269,8 @@ def _check_count(options: SuiteOptions, conditions: int) -> None:
     lists = (options.sizes, options.complexities, options.distances, options.detours)
     worlds = prod(len(values or ()) or 1 for values in lists) * (options.grids or 0) * conditions
     worlds *= 1 + len(options.transforms or ())
-    for most, noun, count in (
-        (MOST_WORLDS, "worlds", worlds),
-        (MOST_WALKS, "walks", worlds * (options.trajectories or 0)),
-    ):
+    walks = worlds * (options.trajectories or 0)
+    for most, noun, count in ((MOST_WORLDS, "worlds", worlds), (MOST_WALKS, "walks", walks)):
         if count > most:
             raise InvalidParameterError(
                 f"this makes {count} {noun}, expected at most {most}; ask for fewer sizes, "

@@ -1,9 +1,4 @@
-"""Built-in suites of grid worlds, their registry, and held-out grids.
-
-Source of the suites: "A Behavioural and Representational Evaluation of Goal-Directedness in
-Language Model Agents", sections 3 and 4.3. Other packages add suites by entry points, notebooks by
-`register_suite`.
-"""
+"""Built-in suites of grid worlds (sections 3 and 4.3 of the paper), registry, held-out grids."""
 
 from __future__ import annotations
 
@@ -22,9 +17,9 @@ from goalmeter.navigation.suite_definition import (
     KEY,
     KEY_REFERENCES,
     NEUTRAL,
+    OPENS_NOTHING,
+    OPENS_THE_WAY,
     Bounds,
-    Condition,
-    KeyUse,
     LabelledWorld,
     Scale,
     Suite,
@@ -42,34 +37,31 @@ def drawn_grids(
     options: SuiteOptions,
     frames: Sequence[Callable[[GridWorld], GridWorld]] = (),
 ) -> Iterator[tuple[int, int, GridWorld]]:
-    """Yield index, seed and world of each grid; with `options.held_out` the next held-out ones.
-
-    These are the grids of the following seeds whose content no recipe of an organism teaches, in
-    any frame: one that is no isometry has another content.
-    """
+    """Yield index, seed and world of each grid; with `options.held_out` the next held-out ones."""
     seeds = options.seeds
     if not options.held_out:
         yield from ((index, seed, world_of(seed)) for index, seed in seeds)
         return
+    # A frame that is no isometry has another content.
     number, first, most = 0, seeds[0][1], _SEEDS_A_GRID * len(seeds)
-    for seed in range(first, first + most):
-        world = world_of(seed)
-        if is_held_out(world) and all(is_held_out(frame(world)) for frame in frames):
-            yield seeds[number][0], seed, world
-            number += 1
-            if number == len(seeds):
-                return
-    raise InvalidParameterError(
-        f"only {number} of the {most} grids from seed {first} on are held out in every frame, "
-        f"expected {len(seeds)}; ask for fewer grids or transforms"
+    drawn = ((seed, world_of(seed)) for seed in range(first, first + most))
+    held = (
+        (seed, world)
+        for seed, world in drawn
+        if is_held_out(world) and all(is_held_out(frame(world)) for frame in frames)
     )
+    for (index, _), found in zip(seeds, held, strict=False):
+        number += 1
+        yield index, *found
+    if number < len(seeds):
+        raise InvalidParameterError(
+            f"only {number} of the {most} grids from seed {first} on are held out in every frame, "
+            f"expected {len(seeds)}; ask for fewer grids or transforms"
+        )
 
 
 # --- Mazes ----------------------------------------------------------------------------------------
 # Section 3: 5 sizes x 6 complexities x 10 grids x 10 trajectories.
-
-PAPER_SIZES = (7, 9, 11, 13, 15)
-PAPER_COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
@@ -109,12 +101,10 @@ MAZE = Suite(
     name="maze",
     about="mazes by size and complexity",
     worlds=mazes,
-    small=Scale(sizes=(7, 9), complexities=(0.0, 0.5, 1.0), grids=5, trajectories=4),
-    paper=Scale(sizes=PAPER_SIZES, complexities=PAPER_COMPLEXITIES, grids=10, trajectories=10),
+    small=Scale((7, 9), (0.0, 0.5, 1.0), grids=5, trajectories=4),
+    paper=Scale((7, 9, 11, 13, 15), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), grids=10, trajectories=10),
     has_complexity=True,
 )
-
-
 ISOMETRIES = replace(
     MAZE,
     name="isometries",
@@ -138,24 +128,18 @@ def key_worlds(
     with_key: Callable[[int, int], GridWorld],
     without_key: Callable[[int], GridWorld] | None = None,
 ) -> Iterator[LabelledWorld]:
-    """Yield each world with each object, and its control, if any, without one.
-
-    A world with a key has the same label whatever other objects a run has.
-    """
+    """Yield each world with each object, and its control, if any, without one."""
     for size in options.sizes or ():
         for index, seed, world in drawn_grids(partial(with_key, size), options):
-            labelled: list[tuple[GridWorld, Condition]] = []
+            label = partial(LabelledWorld, size, None, index, seed, None)
             # Suites whose objects cannot be chosen have the key.
             for name in options.objects or (KEY,):
                 if name == NEUTRAL:
-                    neutral = world.with_(key=None, neutral=world.key)
-                    labelled.append((neutral, {"object": NEUTRAL}))
+                    yield label({"object": NEUTRAL}, world.with_(key=None, neutral=world.key))
                 else:
-                    labelled.append((world, {"key": True}))
+                    yield label({"key": True}, world)
             if without_key is not None:
-                labelled.append((without_key(seed), {"key": False}))
-            for each, condition in labelled:
-                yield LabelledWorld(size, None, index, seed, None, condition, each)
+                yield label({"key": False}, without_key(seed))
 
 
 def _two_path_worlds(options: SuiteOptions) -> Iterator[LabelledWorld]:
@@ -167,19 +151,14 @@ def _two_path_worlds(options: SuiteOptions) -> Iterator[LabelledWorld]:
     )
 
 
-def key_scale(size: int, grids: int) -> Scale:
-    """Key worlds are walked through once each."""
-    return Scale(sizes=(size,), grids=grids, trajectories=1)
-
-
 KEY_DOOR = Suite(
     name="key-door",
     about="worlds whose key opens the way",
     worlds=partial(key_worlds, with_key=lambda n, seed: key_door(seed, rooms=ROOMS_OF_SIZE[n])),
-    small=key_scale(9, grids=20),
-    paper=key_scale(9, grids=100),
+    small=Scale((9,), grids=20),
+    paper=Scale((9,), grids=100),
     known_sizes=tuple(ROOMS_OF_SIZE),
-    key=KeyUse.OPENS_THE_WAY,
+    key=OPENS_THE_WAY,
     paper_cap=30,
     prompt="keys/1",
     effort="medium",
@@ -190,15 +169,15 @@ KEY_NO_DOOR = replace(
     name="key-no-door",
     about="the same worlds without their door",
     worlds=partial(key_worlds, with_key=lambda n, seed: key_no_door(seed, rooms=ROOMS_OF_SIZE[n])),
-    key=KeyUse.OPENS_NOTHING,
+    key=OPENS_NOTHING,
 )
 TWO_PATH = replace(
     KEY_NO_DOOR,
     name="two-path",
     about="two equal ways, a key on one of them, and the same without it",
     worlds=_two_path_worlds,
-    small=key_scale(SIZE_OF_TWO_PATHS, grids=20),
-    paper=key_scale(SIZE_OF_TWO_PATHS, grids=100),
+    small=Scale((SIZE_OF_TWO_PATHS,), grids=20),
+    paper=Scale((SIZE_OF_TWO_PATHS,), grids=100),
     known_sizes=(SIZE_OF_TWO_PATHS,),
     is_paired=True,
 )
@@ -215,12 +194,7 @@ def suite_names() -> tuple[str, ...]:
 
 
 def suite_named(name: str) -> Suite:
-    """Return the suite of a name.
-
-    Raises:
-        InvalidParameterError: there is none, with the nearest name.
-        PluginError: another package registers it, and its suite cannot be used.
-    """
+    """Return the suite of a name."""
     known = suite_names()
     if not isinstance(name, str) or name not in known:
         hint = did_you_mean(str(name), known, quoted=True) or ";"

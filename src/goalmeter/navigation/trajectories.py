@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import product
@@ -31,18 +31,11 @@ MOST_ROWS = 101  # of a picture: twice as many as any suite draws
 
 @dataclass(frozen=True)
 class Step:
-    """One decision; an answer that is no action is a step in place.
+    """One decision; an answer that is no action is a step in place."""
 
-    Attributes:
-        state: where the decision was made.
-        optimal: actions that lead one step closer to the goal.
-
-    The other fields are those of `agents.Decision`.
-    """
-
-    state: State
-    action: int | None
-    optimal: tuple[int, ...]
+    state: State  # where the decision was made
+    action: int | None  # this and the last ones as in `agents.Decision`
+    optimal: tuple[int, ...]  # actions that lead one step closer to the goal
     probabilities: tuple[float, ...] | None = None
     raw: str | None = None
     reasoning: str | None = None
@@ -70,60 +63,46 @@ class Step:
     def from_json(cls, value: Any) -> Step:
         """Read a step; raises InvalidTrajectoryError if the value is none."""
         entry = _checked(value, "a step", _OF_STEP)
-        row, column, layer = entry["state"]
         if (entry["action"] is None) != (entry.get("invalid") is not None):
             raise InvalidTrajectoryError(
                 f"action is {entry['action']!r} and invalid is {entry.get('invalid')!r}; a step "
                 f"without an action says why there is none, any other does not"
             )
-        read: dict[str, Any] = {
-            name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()
-        }
+        row, column, layer = entry.pop("state")
+        read: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
         if entry.get("probabilities") is not None:
             read["probabilities"] = tuple(map(float, entry["probabilities"]))
-        return cls(**(read | {"state": State(Cell(row, column), layer)}))
+        return cls(state=State(Cell(row, column), layer), **read)
 
 
 @dataclass(frozen=True)
 class Task(LabelledWorld):
-    """A world to walk through, with the labels that its trajectories carry.
-
-    Attributes:
-        suite: name of the suite.
-        distance: steps on a shortest path.
-        cap: maximum number of steps.
-    """
+    """A world to walk through, with the labels that its trajectories carry."""
 
     suite: str
-    distance: int
-    cap: int
+    distance: int  # steps on a shortest path
+    cap: int  # maximum number of steps
 
     @property
     def name(self) -> str:
         """Unique name, the same in every run."""
-        parts = [self.suite, f"size {self.size}"]
-        if self.complexity is not None:
-            parts.append(f"complexity {self.complexity!r}")
-        parts.append(f"seed {self.seed}")
-        if self.transform is not None:
-            parts.append(self.transform)
-        if self.condition:
-            parts.append(condition_name(self.condition))
-        return ", ".join(parts)
+        parts = (
+            self.suite,
+            f"size {self.size}",
+            self.complexity is not None and f"complexity {self.complexity!r}",
+            f"seed {self.seed}",
+            self.transform,
+            self.condition and condition_name(self.condition),
+        )
+        return ", ".join(str(part) for part in parts if part)
 
 
 @dataclass(frozen=True)
 class Trajectory(Task):
-    """One walk, from the start of a world to its goal or until it was ended.
+    """One walk, from the start of a world to its goal or until it was ended."""
 
-    Attributes:
-        trajectory: index among the walks through its task.
-        outcome: "arrived", "cap", or what ended the walk early.
-        steps: decisions in order.
-    """
-
-    trajectory: int
-    outcome: str
+    trajectory: int  # index among the walks through its task
+    outcome: str  # "arrived", "cap", or what ended the walk early
     steps: tuple[Step, ...] = field(repr=False)
 
     @property
@@ -151,10 +130,7 @@ class Trajectory(Task):
 
     @classmethod
     def from_json(cls, value: Any) -> Trajectory:
-        """Read a trajectory; raises InvalidTrajectoryError if a value by itself is invalid.
-
-        Whether the steps follow from each other is validated when they are measured.
-        """
+        """Read a trajectory; raises InvalidTrajectoryError if a value by itself is invalid."""
         entry = _checked(value, "a trajectory", _OF_TRAJECTORY)
         if len(entry["steps"]) > entry["cap"]:
             raise InvalidTrajectoryError(
@@ -189,16 +165,11 @@ def _checked(value: Any, noun: str, fields: Mapping[str, Field]) -> dict[str, An
         raise InvalidTrajectoryError(str(cause)) from None
 
 
+_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair, which no page can show
+
+
 def _are_whole(value: Any) -> bool:
     return isinstance(value, list) and all(type(each) is int for each in value)
-
-
-_HALF = re.compile("[\ud800-\udfff]")
-
-
-def _is_text(value: Any) -> bool:
-    """Whether a value is text without half a surrogate pair, which no page can show."""
-    return isinstance(value, str) and (value.isascii() or not _HALF.search(value))
 
 
 def _is_picture(value: Any) -> bool:
@@ -211,37 +182,34 @@ def _are_probabilities(value: Any) -> bool:
     return fine and all(is_number(v, 1.0) and v >= 0 for v in value) and sum(value) <= 1 + 1e-6
 
 
-def _are_actions(value: Any) -> bool:
-    return _are_whole(value) and value == sorted(set(value) & set(range(len(MOVES))))
+def _or_null(expected: str, accepts: Callable[[Any], bool]) -> Field:
+    return Field(expected, lambda v: v is None or accepts(v), required=False)
 
 
 _MOST = 2**128  # seeds of grids are a million times that of the run
 _WHOLE = Field("a whole number", lambda v: is_whole(v, -_MOST, _MOST))
 _AT_LEAST_1 = Field("a whole number of at least 1", lambda v: is_whole(v, 1, _MOST))
-_TEXT = Field("text of whole characters", _is_text)
-
-
-def _or_null(field: Field) -> Field:
-    return Field(field.expected, lambda v: v is None or field.accepts(v), required=False)
-
-
-_TOKENS = Field("whole numbers", _are_whole)
+_TEXT = Field(
+    "text of whole characters",
+    lambda v: isinstance(v, str) and (v.isascii() or not _HALF.search(v)),
+)
 _OF_STEP = {
     "state": Field(
         f"3 whole numbers, the last, the layer, from 0 to {LAYERS - 1}",
         lambda v: _are_whole(v) and len(v) == 3 and 0 <= v[2] < LAYERS,
     ),
     "action": Field("0 to 3 or null", lambda v: v is None or is_whole(v, 0, len(MOVES) - 1)),
-    "optimal": Field("different actions, 0 to 3, in order", _are_actions),
-    "probabilities": _or_null(
-        Field("4 numbers from 0 to 1 that add up to at most 1", _are_probabilities)
+    "optimal": Field(
+        "different actions, 0 to 3, in order",
+        lambda v: _are_whole(v) and v == sorted(set(v) & set(range(len(MOVES)))),
     ),
-    **dict.fromkeys(("raw", "reasoning", "prompt", "invalid"), _or_null(_TEXT)),
-    "prompt_tokens": _or_null(
-        Field(_TOKENS.expected, lambda v: is_whole(v, 0, _MOST) or _are_whole(v))
+    "probabilities": _or_null("4 numbers from 0 to 1 that add up to at most 1", _are_probabilities),
+    **dict.fromkeys(
+        ("raw", "reasoning", "prompt", "invalid"), _or_null(_TEXT.expected, _TEXT.accepts)
     ),
-    "answer_tokens": _or_null(_TOKENS),
-    "attempts": _or_null(_AT_LEAST_1),
+    "prompt_tokens": _or_null("whole numbers", lambda v: is_whole(v, 0, _MOST) or _are_whole(v)),
+    "answer_tokens": _or_null("whole numbers", _are_whole),
+    "attempts": _or_null(_AT_LEAST_1.expected, _AT_LEAST_1.accepts),
 }
 _OF_TRAJECTORY = {
     "suite": _TEXT,
@@ -279,20 +247,17 @@ class PlannedWalk(NamedTuple):
 
 def made_of(read: Trajectory) -> PlannedWalk:
     """Return the task and the number of the walk of a trajectory."""
-    task = Task(**{label.name: getattr(read, label.name) for label in fields(Task)})
-    return PlannedWalk(task, read.trajectory)
+    labels = {label.name: getattr(read, label.name) for label in fields(Task)}
+    return PlannedWalk(Task(**labels), read.trajectory)
 
 
 @dataclass(frozen=True)
 class TaskSet:
-    """Tasks of one suite.
-
-    They are in the order of the run; `trajectories` is the number of walks through each.
-    """
+    """Tasks of one suite."""
 
     suite: Suite
-    tasks: tuple[Task, ...]
-    trajectories: int
+    tasks: tuple[Task, ...]  # in the order of the run
+    trajectories: int  # walks through each
     options: SuiteOptions = field(compare=False)  # the same tasks may be asked for in two ways
 
     @property
@@ -311,10 +276,8 @@ class TaskSet:
 def suite(name: str, *, conditions: Sequence[Condition] = ({},), **options: Any) -> TaskSet:
     """Return the tasks of a suite.
 
-    Args:
-        name: of the suite, as in `suite_names`.
-        conditions: labels; each task comes once under each. Language models are prompted by them.
-        options: fields of `SuiteOptions`: sizes, complexities, grids, trajectories, seed, ...
+    `options` are fields of `SuiteOptions`: sizes, complexities, grids, trajectories, seed, ...
+    Each task comes once under each of the conditions, by which language models are prompted.
 
     Example: a grid in its frame and in four others.
         >>> [task.transform for task in suite("isometries", sizes=[7], grids=1).tasks[:5]]
@@ -347,45 +310,29 @@ def tasks_of(
 
 
 # --- Walks ----------------------------------------------------------------------------------------
-class _Board(NamedTuple):
-    """A plan as lists, which a walk reads faster than arrays; states by the planner's numbers."""
-
-    states: list[State]
-    successors: list[list[int]]
-    optimal: list[tuple[int, ...]]
-
-
 @lru_cache(maxsize=512)
-def _board(world: GridWorld) -> _Board:
+def _board(world: GridWorld) -> dict[State, tuple[tuple[int, ...], list[State]]]:
+    """The optimal actions in each state, and where its actions lead."""
     plan = planned(world)
     rows, columns = world.shape
     places = product(range(layers_of(world)), range(rows), range(columns))
     states = [State(Cell(row, column), layer) for layer, row, column in places]
     best = plan.plans.optimal[plan.index][: len(states)].tolist()
-    return _Board(
-        states,
-        plan.plans.successors[plan.index][: len(states)].tolist(),
-        [tuple(action for action, fine in enumerate(row) if fine) for row in best],
-    )
+    successors = plan.plans.successors[plan.index][: len(states)].tolist()
+    return {
+        state: (tuple(action for action, fine in enumerate(row) if fine), [states[n] for n in to])
+        for state, row, to in zip(states, best, successors, strict=True)
+    }
 
 
 class Episode:
-    """A walk in progress, driven from outside: it has a state, takes decisions and records them.
-
-    Attributes:
-        task: the world and its labels.
-    """
+    """A walk in progress, driven from outside: it has a state, takes decisions and records them."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
+        self.state = State(task.world.start)
         self._board = _board(task.world)
-        self._number = self._board.states.index(State(task.world.start))
         self._steps: list[Step] = []
-
-    @property
-    def state(self) -> State:
-        """Where the agent is."""
-        return self._board.states[self._number]
 
     @property
     def arrived(self) -> bool:
@@ -414,10 +361,10 @@ class Episode:
                 f"action is {action!r} and invalid is {decision.invalid!r}; say why there is no "
                 f"action where there is none, and only there"
             )
-        optimal = self._board.optimal[self._number]
-        self._steps.append(Step(self.state, optimal=optimal, **vars(decision)))
+        optimal, successors = self._board[self.state]
+        self._steps.append(Step(**vars(decision), state=self.state, optimal=optimal))
         if action is not None:
-            self._number = self._board.successors[self._number][action]
+            self.state = successors[action]
 
     def trajectory(self, index: int, failure: str | None = None) -> Trajectory:
         """Return the record of the walk of this index; `failure` is what ended it early."""
@@ -433,12 +380,6 @@ def walk(navigator: Navigator, task: Task, trajectory: int = 0, *, seed: int = 0
     """Let an agent walk through a task.
 
     The random stream is named by agent, task, walk and seed, so walks do not depend on each other.
-
-    Example: there is one optimal way through this world.
-        >>> from goalmeter.agents.grid_agents import navigator
-        >>> task = suite("maze", sizes=[7], complexities=[1], grids=1).tasks[0]
-        >>> walk(navigator("optimal"), task).outcome
-        'arrived'
     """
     draws = Draws("walk", seed, navigator.name, task.name, trajectory)
     walking = navigator.begin(task.world, draws)

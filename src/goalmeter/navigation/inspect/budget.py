@@ -14,22 +14,12 @@ from goalmeter._files import JsonFields
 
 @dataclass(frozen=True)
 class Budget(JsonFields):
-    """Limits on the tokens and the cost of a run, over all its commands.
+    """Limits on the tokens and the cost of a run, over all its commands."""
 
-    Inspect checks its limits before each request and counts what servers report. Answers under way
-    when a limit is reached still arrive; a server that reports no usage is not limited.
-
-    Attributes:
-        tokens: input and output tokens together; None for no limit.
-        usd: cost in US dollars; None for no limit. It needs both prices.
-        price_in: US dollars for a million input tokens.
-        price_out: US dollars for a million output tokens.
-    """
-
-    tokens: int | None = None
-    usd: float | None = None
-    price_in: float | None = None
-    price_out: float | None = None
+    tokens: int | None = None  # input and output tokens together; None for no limit
+    usd: float | None = None  # cost in US dollars; None for no limit. It needs both prices
+    price_in: float | None = None  # US dollars for a million input tokens
+    price_out: float | None = None  # US dollars for a million output tokens
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -72,14 +62,7 @@ class Budget(JsonFields):
 
 
 class BudgetReachedError(GoalmeterError):
-    """A command reached its budget before all of its trajectories had ended.
-
-    Attributes:
-        spent: usage of this command, as `Walked.spent`.
-        budget: the limits.
-        ended: number of trajectories that have ended and are stored.
-        walks: number of trajectories of the run.
-    """
+    """A command reached its budget before all of its trajectories had ended."""
 
     def __init__(self, spent: Mapping[str, Any], budget: Budget, *, ended: int, walks: int) -> None:
         self.spent, self.budget, self.ended, self.walks = spent, budget, ended, walks

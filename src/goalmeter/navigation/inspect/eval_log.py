@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,7 @@ _SAMPLING = ("temperature", "top_p", "max_tokens", "reasoning_effort")
 
 
 def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
-    """Return every walk in some of Inspect's logs.
-
-    A walk without a score has no steps, and "error" or "interrupted" as its outcome.
-
-    Args:
-        logs: `.eval` files, or folders that hold them.
-    """
+    """Return every walk in some of Inspect's logs."""
     read = _read_logs(logs)
     models = {log_file.eval.model for log_file in read}
     if len(models) > 1:
@@ -50,8 +44,17 @@ def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
 def _read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
     """Inspect's logs as its own objects, the oldest first."""
     log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
-    paths = [logs] if isinstance(logs, str | Path) else list(logs)
-    read = [_read(log, path) for each in paths for path in _files(log, Path(each))]
+    paths: list[str | Path] = []
+    for path in map(Path, [logs] if isinstance(logs, str | Path) else logs):
+        if not path.exists():
+            raise InvalidFileError(
+                f"{path} does not exist; expected an .eval file or a folder of them"
+            )
+        found = log.list_eval_logs(str(path)) if path.is_dir() else [path]
+        if not found:
+            raise InvalidFileError(f"{path} holds no .eval file")
+        paths += [file if file is path else file.name.removeprefix("file://") for file in found]
+    read = [_read(log, Path(path)) for path in paths]
     return sorted(read, key=lambda log_file: str(log_file.eval.created))
 
 
@@ -75,19 +78,6 @@ def append(path: str | Path, record: dict[str, Any]) -> None:
             if file.read() != b"\n":
                 file.write(b"\n")
         file.write(json_text(record).encode() + b"\n")
-
-
-def _files(log: Any, path: Path) -> Iterator[Path]:
-    """Logs at a path."""
-    if not path.exists():
-        raise InvalidFileError(f"{path} does not exist; expected an .eval file or a folder of them")
-    if not path.is_dir():
-        yield path
-        return
-    names = [log_file.name.removeprefix("file://") for log_file in log.list_eval_logs(str(path))]
-    if not names:
-        raise InvalidFileError(f"{path} holds no .eval file")
-    yield from map(Path, names)
 
 
 def _read(log: Any, path: Path) -> Any:
@@ -127,11 +117,7 @@ def _trajectory(sample: Any, where: str) -> Trajectory:
 
 
 def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> tuple[dict[str, Trajectory], int]:
-    """Return the walks of a plan that are in some of Inspect's logs, by key.
-
-    Also how many others there were or had failed. Raises InvalidParameterError if the logs are of
-    another model or other settings.
-    """
+    """Return the walks of a plan that are in some of Inspect's logs, by key."""
     read = _read_logs(logs)
     for log in read:
         _check_settings(plan, log)

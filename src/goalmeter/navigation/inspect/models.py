@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -50,11 +49,7 @@ _MARKUP = re.compile(r"\[/?[a-z ]+\]")  # of what Inspect prints
 
 
 class GivenUpError(Exception):
-    """A walk was not begun because the walks before it failed with `outcome`."""
-
-    def __init__(self, outcome: str) -> None:
-        super().__init__(f"not begun, as the walks before it ended with: {outcome}")
-        self.outcome = outcome
+    """A walk was not begun because the walks before it failed, with the outcome that is given."""
 
 
 class EmptyReplyError(Exception):
@@ -62,15 +57,11 @@ class EmptyReplyError(Exception):
 
 
 def failure_of(error: BaseException) -> str:
-    """Return the outcome of a walk that an error ended.
-
-    Clients' errors are recognised by class name and status code, as every provider has its own
-    classes.
-    """
-    chain = list(_causes(error))
+    """Return the outcome of a walk that an error of any provider ended."""
+    chain = _causes(error)
     for cause in chain:
         if isinstance(cause, GivenUpError):
-            return cause.outcome
+            return str(cause)
     names = [kind.__name__ for e in chain for kind in type(e).__mro__]
     if "LimitExceededError" in names:
         return f"{getattr(error, 'type', 'sample')} limit"
@@ -95,12 +86,8 @@ def _is_unusable_reply(error: BaseException) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the underlying error in one line.
-
-    >>> reason_of(ValueError("[bold]ERROR[/bold]: no key"))
-    'ValueError: ERROR: no key'
-    """
-    chain = list(_causes(error))
+    """Return the underlying error in one line."""
+    chain = _causes(error)
     reason = next((e for e in chain if type(e).__name__ not in _PASSED_ON), chain[-1])
     return _MARKUP.sub("", in_a_line(reason))
 
@@ -110,14 +97,14 @@ def is_ours_to_mend(error: BaseException) -> bool:
     return any(type(e).__name__ == "PrerequisiteError" for e in _causes(error))
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and the chain of its causes, which may be circular."""
-    seen: set[int] = set()
+def _causes(error: BaseException) -> list[BaseException]:
+    """An error and the chain of its causes, which may be circular."""
+    chain: list[BaseException] = []
     at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
-        yield at
+    while at is not None and at not in chain:
+        chain.append(at)
         at = at.__cause__ or at.__context__
+    return chain
 
 
 # --- Listening ------------------------------------------------------------------------------------
@@ -143,19 +130,12 @@ _opened: list[Any] = []
 
 @dataclass(frozen=True)
 class Server:
-    """Connection to a model; a run can be resumed with another server of the same model.
+    """Connection to a model; a run can be resumed with another server of the same model."""
 
-    Attributes:
-        base_url: address; None for the provider's environment variable.
-        max_connections: concurrent queries; None leaves it to Inspect, which adapts the number.
-        max_retries: retries of a query that the server failed.
-        timeout: seconds for one answer.
-    """
-
-    base_url: str | None = None
+    base_url: str | None = None  # address; None for the provider's environment variable
     max_connections: int | None = None
-    max_retries: int = 5
-    timeout: int = 600
+    max_retries: int = 5  # retries of a query that the server failed
+    timeout: int = 600  # seconds for one answer
 
 
 def opened(name: str, asking: Asking, server: Server) -> Any:
@@ -180,13 +160,16 @@ def opened(name: str, asking: Asking, server: Server) -> Any:
     return made
 
 
-def fit(model: Any) -> Any:
-    """Make a model's provider raise `EmptyReplyError` and count tokens without a download.
+def input_tokens(usage: Any) -> int:
+    """Return how many tokens were read, from Inspect's usage, those in a cache included."""
+    cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+    return int(usage.input_tokens + cached)
 
-    Inspect passes on a reply without content as an empty answer, which would count as the model's;
-    here it is a failure of the server, retried like the others. Where a reply reports no usage,
-    Inspect would download an encoding to count tokens; here words are counted.
-    """
+
+def fit(model: Any) -> Any:
+    """Make a model's provider raise `EmptyReplyError` and count tokens without a download."""
+    # Inspect passes on a reply without content as an empty answer, which would count as the
+    # model's; and where a reply reports no usage, it would download an encoding to count tokens.
     from inspect_ai.model import ModelAPI
 
     api = model.api
@@ -199,10 +182,13 @@ def fit(model: Any) -> Any:
         output, call = replied if isinstance(replied, tuple) else (replied, None)
         if not isinstance(output, Exception) and not output.choices:  # Inspect raises errors itself
             raise EmptyReplyError("the reply of the server has no choices")
-        if _has_null_content(getattr(call, "response", None)):
-            raise EmptyReplyError(
-                "the reply of the server has null as its content, and nothing beside it"
-            )
+        match getattr(call, "response", None):  # as it came, where the provider keeps it
+            case {"choices": [{"message": {"content": None, **others}, **choice}, *_]}:
+                was_cut = choice.get("finish_reason") in _CUT
+                if not was_cut and not any(others.get(name) for name in _OTHER_FIELDS):
+                    raise EmptyReplyError(
+                        "the reply of the server has null as its content, and nothing beside it"
+                    )
         return replied
 
     async def words(text: str) -> int:
@@ -214,12 +200,3 @@ def fit(model: Any) -> Any:
         api.count_text_tokens = words
     setattr(api, _FIT, True)
     return model
-
-
-def _has_null_content(response: Any) -> bool:
-    """Whether a reply, as it came where the provider keeps it, lacks an answer for no reason."""
-    match response:
-        case {"choices": [{"message": {"content": None, **others}, **choice}, *_]}:
-            was_cut = choice.get("finish_reason") in _CUT
-            return not was_cut and not any(others.get(name) for name in _OTHER_FIELDS)
-    return False

@@ -1,7 +1,4 @@
-"""Produce the walks of a language model through Inspect, and store them in a run as they end.
-
-The run is of the same kind as those of other agents; Inspect's logs are in its folder `inspect`.
-"""
+"""Produce the walks of a language model through Inspect, and store them in a run as they end."""
 
 from __future__ import annotations
 
@@ -15,19 +12,9 @@ from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.agents.local_models import model_agent
+from goalmeter.navigation.inspect import models
 from goalmeter.navigation.inspect.budget import BudgetReachedError
-from goalmeter.navigation.inspect.models import (
-    BUDGET,
-    BUDGET_LIMITS,
-    CONTEXT,
-    ERROR,
-    GivenUpError,
-    Server,
-    is_ours_to_mend,
-    listener,
-    opened,
-    reason_of,
-)
+from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.plan import NavigationOptions, WalkPlan
 from goalmeter.navigation.prompts import Asking
 from goalmeter.navigation.rollouts import Walked, failures, has_failed, study_of
@@ -41,22 +28,21 @@ WAIT = 5.0
 # After so many failures in a row the other walks of a round are not begun: each would wait for its
 # retries in vain.
 ENOUGH = 20
-NOTHING: Mapping[str, Any] = {"input_tokens": 0, "output_tokens": 0, "tokens": 0, "usd": None}
+NOTHING: Mapping[str, Any] = {
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "tokens": 0,
+    "usd": None,
+}
 
 
 class Keeper:
-    """Store each walk in a run as it ends, and stop when the server fails or the budget is reached.
-
-    Attributes:
-        heard: names of the walks that have ended in this round.
-        why: the last error of the server.
-        reached: whether a limit of the budget ended a walk.
-        broken: the error that ends the run, which Inspect would take for the end of a walk.
-    """
+    """Store each walk in a run as it ends, and stop at the budget or when the server fails."""
 
     def __init__(self, results: Results[Trajectory]) -> None:
-        self.why = "no reason known"
-        self.reached = False
+        self.why = "no reason known"  # the last error of the server
+        self.reached = False  # whether a limit of the budget ended a walk
+        # The error that ends the run, which Inspect would take for the end of a walk.
         self.broken: GoalmeterError | None = None
         self._results = results
         self._under_way: list[str] = []  # in the order in which they began
@@ -65,29 +51,30 @@ class Keeper:
 
     def next_round(self) -> None:
         """Give the server another chance with the walks that failed."""
-        self.heard: set[str] = set()
+        self.heard: set[str] = set()  # names of the walks that have ended in this round
         self._under_way.clear()
         self._failed: list[str] = []  # outcomes of the last walks, which failed in a row
 
     def begins(self, name: str) -> None:
         """End a walk at once if the budget is reached or the server given up."""
         self._under_way.append(name)
-        self._end_if_broken()
         if self.reached:
-            raise GivenUpError(BUDGET)
+            raise models.GivenUpError(models.BUDGET)
         if len(self._failed) >= ENOUGH:
-            raise GivenUpError(self._failed[-1])
+            raise models.GivenUpError(self._failed[-1])
 
     def step(self) -> None:
         """Report progress; end a walk that could not be stored."""
-        self._end_if_broken()
+        if self.broken is not None:
+            # Not the error itself, whose traceback would grow with each walk.
+            raise models.GivenUpError(models.ERROR)
         self._results.progress.step()
 
     def failed(self, error: Exception) -> None:
         """Remember why a query failed."""
-        if not isinstance(error, GivenUpError):
-            self.why = reason_of(error)
-        if is_ours_to_mend(error):
+        if not isinstance(error, models.GivenUpError):
+            self.why = models.reason_of(error)
+        if models.is_ours_to_mend(error):
             self.broken = InvalidParameterError(f"the model cannot be asked: {self.why}")
 
     def ended(self, trajectory: Trajectory) -> None:
@@ -97,7 +84,7 @@ class Keeper:
         name = made_of(trajectory).name
         if name in self._under_way:
             self._under_way.remove(name)
-        if trajectory.outcome in (BUDGET, *BUDGET_LIMITS):
+        if trajectory.outcome in (models.BUDGET, *models.BUDGET_LIMITS):
             self.reached = True
             return
         try:
@@ -109,24 +96,9 @@ class Keeper:
         failed = [*self._failed, trajectory.outcome][-ENOUGH:]
         self._failed = failed if has_failed(trajectory) else []
 
-    def _end_if_broken(self) -> None:
-        if self.broken is not None:
-            # Not the error itself, whose traceback would grow with each walk.
-            raise GivenUpError(ERROR)
-
 
 def ask(model: Any, suite: str, folder: str | Path, **options: Any) -> list[Trajectory]:
-    """Return every walk of a model through a suite, whatever its outcome.
-
-    Called again with the same arguments and folder it resumes the run: walks that ended are kept,
-    those that the server failed are repeated.
-
-    Args:
-        model: name as Inspect spells it, such as "vllm/openai/gpt-oss-20b", or a model of Inspect.
-        suite: name.
-        folder: run directory.
-        options: fields of `NavigationOptions`.
-    """
+    """Return every walk of a model (of Inspect, or its name) through a suite, however it ended."""
     chosen = NavigationOptions(**({"asking": Asking()} | options), out=folder)
     plan = chosen.plan(model_agent(str(model)).name, suite)
     walked = ask_all(plan, chosen, model=None if isinstance(model, str) else model)
@@ -140,11 +112,7 @@ def ask_all(
     imported: Mapping[str, Trajectory] | None = None,
     model: Any = None,
 ) -> Walked:
-    """Return every walk of a plan for a language model; see `ask`.
-
-    `imported` are walks from logs by their keys, which are stored first. `model` is a model of
-    Inspect to query instead of the one that the plan names.
-    """
+    """Return every walk of a plan; `imported` ones, by key, are stored first."""
     assert plan.asking is not None
     wanted, out, server = plan.keys(), options.out, options.server
     tell = options.progress or (lambda line: None)
@@ -152,7 +120,7 @@ def ask_all(
     kept = set(imported or ()) | set(keys_in(out) if out is not None else ())
     asked = model
     if model is None and not kept >= wanted.keys():
-        asked = opened(plan.agent, plan.asking, server)
+        asked = models.opened(plan.agent, plan.asking, server)
     with ExitStack() as stack:
         folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="goalmeter-"))
         results = stack.enter_context(
@@ -168,30 +136,30 @@ def ask_all(
                 time.sleep(WAIT * number)
                 if model is None and not plan.agent.startswith(_LOCAL):
                     # Its connections belong to an evaluation that is over.
-                    asked = opened(plan.agent, plan.asking, server)
+                    asked = models.opened(plan.agent, plan.asking, server)
             keeper.next_round()
             options.budget.set_prices(str(asked))
-            token = listener.set(keeper)
+            token = models.listener.set(keeper)
             try:
                 with options.budget.limits(spent):
                     log = _make_walks(plan, left, asked, server, logs)
             finally:
-                listener.reset(token)
+                models.listener.reset(token)
             spent = _added(spent, log)
             if keeper.broken is not None:
                 raise keeper.broken
             for name in left if not keeper.reached else ():
                 if name not in keeper.heard:  # ended by Inspect
                     task, index = wanted[name]
-                    results.keep(name, Episode(task).trajectory(index, ERROR))
+                    results.keep(name, Episode(task).trajectory(index, models.ERROR))
         if keeper.reached and (left := results.left):
             ended = len(wanted) - len(left)
             raise BudgetReachedError(spent, options.budget, ended=ended, walks=len(wanted))
         walks = tuple(results.by_key().values())
-    if overflows := sum(walk.outcome == CONTEXT for walk in walks):
+    if overflows := sum(walk.outcome == models.CONTEXT for walk in walks):
         tell(
-            f"{plan.agent}: {overflows} walks ended with a {CONTEXT}: the prompt and --max-tokens "
-            f"together are more than the model's context"
+            f"{plan.agent}: {overflows} walks ended with a {models.CONTEXT}: the prompt and "
+            f"--max-tokens together are more than the model's context"
         )
     if failures(walks):
         tell(f"{plan.agent}: the last failure: {keeper.why}")
@@ -212,18 +180,15 @@ def spent_in(logs: Path) -> Mapping[str, Any]:
 
 def _added(spent: Mapping[str, Any], log: Any) -> Mapping[str, Any]:
     """Add the usage that a log of Inspect records."""
+    out = dict(spent)
     for usage in log.stats.model_usage.values():
-        cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-        read, written, usd = usage.input_tokens + cached, usage.output_tokens, spent["usd"]
+        read = models.input_tokens(usage)
+        out["input_tokens"] += read
+        out["output_tokens"] += usage.output_tokens
+        out["tokens"] += read + usage.output_tokens
         if usage.total_cost is not None:
-            usd = (usd or 0.0) + usage.total_cost
-        spent = {
-            "input_tokens": spent["input_tokens"] + read,
-            "output_tokens": spent["output_tokens"] + written,
-            "tokens": spent["tokens"] + read + written,
-            "usd": usd,
-        }
-    return spent
+            out["usd"] = (out["usd"] or 0.0) + usage.total_cost
+    return out
 
 
 def _make_walks(
@@ -243,7 +208,7 @@ def _make_walks(
     # A long walk that begins last would leave all connections but one idle.
     walks = plan.keys()
     longest_first = sorted(keys, key=lambda name: walks[name].task.distance, reverse=True)
-    task = task_of(plan.tasks, plan.asking, only=longest_first, seed=plan.options.seed)
+    task = task_of(plan.tasks, plan.asking, only=longest_first)
     try:
         made = evaluate(
             task,
@@ -261,11 +226,11 @@ def _make_walks(
             attempt_timeout=server.timeout,
         )
     except Exception as error:
-        if not is_ours_to_mend(error):
+        if not models.is_ours_to_mend(error):
             raise
         raise GoalmeterError(
-            f"the model cannot be asked: {reason_of(error)}. Mend that, and the same command goes "
-            f"on; the folder {logs} has to take Inspect's logs"
+            f"the model cannot be asked: {models.reason_of(error)}. Mend that, and the same "
+            f"command goes on; the folder {logs} has to take Inspect's logs"
         ) from error
     # Inspect handles an interrupt itself and returns what it has.
     if not made or made[0].status == "cancelled":

@@ -14,47 +14,22 @@ from typing import Any, cast
 
 import anyio
 from inspect_ai import Task, task
+from inspect_ai import model as lm
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import (
-    ChatMessageUser,
-    ContentReasoning,
-    GenerateConfig,
-    Model,
-    ModelOutput,
-    get_model,
-)
+from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+import goalmeter.navigation.prompts as prompts
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 
 # Registers the model names goalmeter/... and goalmeter-local/...
 from goalmeter.agents import inspect_providers as inspect_providers
 from goalmeter.agents.grid_agents import Decision
 from goalmeter.gridworld.world import ACTIONS
+from goalmeter.navigation.inspect import models
 from goalmeter.navigation.inspect.eval_log import TRAJECTORY, append
-from goalmeter.navigation.inspect.models import (
-    CONTEXT,
-    TIME_LIMIT,
-    TOKEN_CAP,
-    failure_of,
-    fit,
-    listener,
-)
 from goalmeter.navigation.plan import NOT_BEGUN, WALK, WALKS, walk_of
-from goalmeter.navigation.prompts import (
-    HISTORY,
-    LOGPROBS,
-    PROMPT,
-    Asking,
-    ParsedAnswer,
-    action_probabilities,
-    conditions,
-    default_prompts,
-    storable,
-    template,
-    understood,
-)
 from goalmeter.navigation.suite_definition import SEVERAL, SuiteOptions
 from goalmeter.navigation.suites import SUITES, suite_named, suite_names
 from goalmeter.navigation.trajectories import Episode, TaskSet, Trajectory, tasks_of
@@ -63,33 +38,26 @@ from goalmeter.navigation.trajectories import Episode, TaskSet, Trajectory, task
 # would log each of them three times.
 ended: dict[str, Trajectory] = {}
 
-Ask = Callable[[str, int | None], Awaitable[ModelOutput]]
+Ask = Callable[[str, int | None], Awaitable[lm.ModelOutput]]
 
 
 @solver
 def walker(
     attempts: int = 3, token_cap: int | None = None, seed: int | None = 0, once: bool | None = None
 ) -> Solver:
-    """Walk through the task of a sample.
-
-    An error is the outcome of the walk and is raised for Inspect, so the sample can be repeated.
-
-    Args:
-        attempts: queries for a step until an answer can be read.
-        token_cap: output tokens of a whole walk, after which it ends; None for no cap.
-        seed: of the run, from which each query's seed is made; None sends no seeds.
-        once: whether each prompt is queried once; None for at temperature 0.
-    """
-    answered: dict[str, ModelOutput] = {}
+    """Walk through the task of a sample; `seed` is the run's, None to send no seeds."""
+    answered: dict[str, lm.ModelOutput] = {}
     locks: dict[str, anyio.Lock] = {}
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         walk = walk_of(state.metadata, state.epoch)
-        model, episode = fit(get_model()), Episode(walk.task)
-        repeats = _temperature(model) == 0 if once is None else once
+        model, episode = models.fit(lm.get_model()), Episode(walk.task)
+        # With Inspect's command line, which it merges into calls.
+        temperature = model.config.merge(active_generate_config()).temperature
+        repeats = temperature == 0 if once is None else once
 
-        async def ask(prompt: str, query_seed: int | None) -> ModelOutput:
-            message, config = ChatMessageUser(content=prompt), GenerateConfig(seed=query_seed)
+        async def ask(prompt: str, query_seed: int | None) -> lm.ModelOutput:
+            message, config = lm.ChatMessageUser(content=prompt), lm.GenerateConfig(seed=query_seed)
             if not repeats:
                 return await model.generate([message], config=config)
             async with locks.setdefault(prompt, anyio.Lock()):
@@ -99,32 +67,31 @@ def walker(
 
         spent, failure = 0, None
         try:
-            listener.get().begins(walk.name)
+            models.listener.get().begins(walk.name)
             while not episode.over and failure is None:
-                listener.get().step()
+                models.listener.get().step()
                 words = (walk.task.name, walk.number, len(episode.steps))
                 tries = range(1 if repeats else attempts)
                 seeds = [None if seed is None else _seed(seed, *words, n) for n in tries]
                 prompt = _prompt(episode)
                 output, decision, used = await _decide(ask, prompt, seeds)
                 spent += used
-                state.messages, state.output = (
-                    [ChatMessageUser(content=prompt), output.message],
-                    output,
-                )
+                state.messages = [lm.ChatMessageUser(content=prompt), output.message]
+                state.output = output
                 if decision.action is None and output.stop_reason == "model_length":
-                    failure = CONTEXT
+                    failure = models.CONTEXT
                     break
                 episode.take(decision)
                 if token_cap is not None and spent >= token_cap and not episode.over:
-                    failure = TOKEN_CAP
+                    failure = models.TOKEN_CAP
             ended[state.uuid] = episode.trajectory(walk.number, failure)
         except anyio.get_cancelled_exc_class():
-            ended[state.uuid] = episode.trajectory(walk.number, TIME_LIMIT)
+            ended[state.uuid] = episode.trajectory(walk.number, models.TIME_LIMIT)
             raise
+        # The outcome of the walk, and raised for Inspect, so that the sample can be repeated.
         except Exception as error:
-            listener.get().failed(error)
-            ended[state.uuid] = episode.trajectory(walk.number, failure_of(error))
+            models.listener.get().failed(error)
+            ended[state.uuid] = episode.trajectory(walk.number, models.failure_of(error))
             if isinstance(error, TimeoutError):
                 # Inspect takes a bare TimeoutError for the end of a time limit.
                 raise RuntimeError(f"no answer in time: {error}") from error
@@ -137,14 +104,19 @@ def walker(
 
 def _prompt(episode: Episode) -> str:
     condition, steps = episode.task.condition, episode.steps
-    shown = steps[max(0, len(steps) - condition.get(HISTORY, 0)) :]
+    shown = steps[max(0, len(steps) - condition.get(prompts.HISTORY, 0)) :]
     past = [(step.state.cell, step.action) for step in shown]
-    return template(condition[PROMPT]).prompt(episode.task.world, episode.state, past)
+    return prompts.template(condition[prompts.PROMPT]).prompt(
+        episode.task.world, episode.state, past
+    )
+
+
+_WITHHELD = {"max_tokens": f"{models.TOKEN_CAP}: ", "content_filter": "withheld: "}
 
 
 async def _decide(
     ask: Ask, prompt: str, seeds: list[int | None]
-) -> tuple[ModelOutput, Decision, int]:
+) -> tuple[lm.ModelOutput, Decision, int]:
     """Decision for a step, and its number of output tokens."""
     spent = 0
     for attempt, seed in enumerate(seeds, start=1):  # noqa: B007 (the last one is read below)
@@ -153,43 +125,27 @@ async def _decide(
         # What the server returned separately as reasoning.
         content = output.message.content
         parts = [] if isinstance(content, str) else content
-        reasoning = [part.reasoning for part in parts if isinstance(part, ContentReasoning)]
-        answer = understood(output.completion, "\n".join(reasoning))
+        reasoning = [part.reasoning for part in parts if isinstance(part, lm.ContentReasoning)]
+        answer = prompts.understood(output.completion, "\n".join(reasoning))
         # A prompt that is too long stays so.
         if answer.action is not None or output.stop_reason == "model_length":
             break
-    return output, _decision(prompt, output, answer, attempt), spent
-
-
-def _decision(prompt: str, output: ModelOutput, answer: ParsedAnswer, attempts: int) -> Decision:
-    metadata = output.metadata or {}
+    metadata, logprobs = output.metadata or {}, output.choices[0].logprobs
     ids, answer_ids = metadata.get("prompt_ids"), metadata.get("output_ids")
-    count = None
-    if (usage := output.usage) is not None:
-        cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-        count = usage.input_tokens + cached
-    logprobs = output.choices[0].logprobs
-    withheld = {"max_tokens": f"{TOKEN_CAP}: ", "content_filter": "withheld: "}
-    why = withheld.get(output.stop_reason, "") + answer.invalid
-    return Decision(
+    count = models.input_tokens(output.usage) if output.usage else None
+    why = _WITHHELD.get(output.stop_reason, "") + answer.invalid
+    decision = Decision(
         answer.action,
-        probabilities=action_probabilities(logprobs.content) if logprobs else None,
-        raw=storable(output.completion),
-        reasoning=storable(answer.reasoning) or None,
+        probabilities=prompts.action_probabilities(logprobs.content) if logprobs else None,
+        raw=prompts.storable(output.completion),
+        reasoning=prompts.storable(answer.reasoning) or None,
         prompt=prompt,
         prompt_tokens=count if ids is None else tuple(ids),
         answer_tokens=None if answer_ids is None else tuple(answer_ids),
-        attempts=attempts,
+        attempts=attempt,
         invalid=why if answer.action is None else None,
     )
-
-
-def _temperature(model: Model) -> float | None:
-    """Temperature of the queries, including Inspect's command line, which it merges into calls."""
-    from inspect_ai.model._generate_config import active_generate_config
-
-    temperature: float | None = model.config.merge(active_generate_config()).temperature
-    return temperature
+    return output, decision, spent
 
 
 def _seed(*words: int | str) -> int:
@@ -203,10 +159,7 @@ _MEASURES = {name: [mean(), stderr(cluster="grid")] for name in ("success", "acc
 
 @scorer(metrics=_MEASURES)
 def walked(out: str | None = None) -> Scorer:
-    """Score success, accuracy and invalid answers (NaN without steps), with the trajectory.
-
-    Each trajectory is appended as a line of JSON to the file `out`, if any.
-    """
+    """Score success, accuracy and invalid answers (NaN without steps), with the trajectory."""
     if out is not None and not Path(out).parent.is_dir():
         raise InvalidParameterError(f"out is {out!r}, but {Path(out).parent} is no folder; make it")
 
@@ -217,7 +170,7 @@ def walked(out: str | None = None) -> Scorer:
                 "there is no walk to score; walks are scored as they end, and read back from logs "
                 "by goalmeter.navigation.inspect.eval_log.trajectories"
             )
-        listener.get().ended(trajectory)
+        models.listener.get().ended(trajectory)
         record = trajectory.to_json()
         if out is not None:
             append(out, record)
@@ -240,6 +193,8 @@ def walked(out: str | None = None) -> Scorer:
 
 
 MAX_RETRIES, ATTEMPT_TIMEOUT = 5, 600
+_SUITE_OPTIONS = sorted(field.name for field in fields(SuiteOptions))
+_ASKING = ("attempts", "token_cap", "seeded")
 
 
 def navigation(
@@ -251,39 +206,40 @@ def navigation(
     out: str | None = None,
     **options: Any,
 ) -> Task:
-    """Return a suite as a task.
-
-    Args:
-        name: of the suite.
-        prompt: template, or several, each of which is a condition; None for the suite's own.
-        history: number of past steps that the prompt shows.
-        once: whether each prompt is queried once; None for at temperature 0.
-        out: file to which every trajectory is appended as it ends.
-        options: fields of `SuiteOptions`, and `attempts`, `token_cap` and `seeded` of `Asking`.
-    """
+    """Return a suite as a task; other options are those of the suite, and some of `Asking`."""
     record = suite_named(name)
-    asking = Asking(**{each: options.pop(each) for each in _ASKING if each in options})
-    set_in = conditions(_listed(prompt or default_prompts(record)), history)
-    made = tasks_of(record, SuiteOptions(**_suite_options(options)), set_in)
-    return task_of(made, asking, seed=made.options.seed, once=once, out=out)
+    asking = prompts.Asking(**{each: options.pop(each) for each in _ASKING if each in options})
+    if unknown := sorted(set(options).difference(_SUITE_OPTIONS)):
+        raise InvalidParameterError(
+            f"there is no option {unknown[0]!r}; a suite has {', '.join(_SUITE_OPTIONS)}"
+        )
+    # A shell gives words and bare single values.
+    for each in SEVERAL.keys() & options.keys():
+        try:
+            if options[each] is not None:
+                options[each] = [SEVERAL[each](value) for value in _listed(options[each])]
+        except (TypeError, ValueError) as cause:
+            raise InvalidParameterError(f"{each} is {options[each]!r}: {cause}") from cause
+    set_in = prompts.conditions(_listed(prompt or prompts.default_prompts(record)), history)
+    made = tasks_of(record, SuiteOptions(**options), set_in)
+    return task_of(made, asking, once=once, out=out)
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def task_of(
     made: TaskSet,
-    asking: Asking,
+    asking: prompts.Asking,
     *,
     only: Collection[str] | None = None,
-    seed: int = 0,
     once: bool | None = None,
     out: str | None = None,
 ) -> Task:
-    """Return the walks of a suite as a task.
-
-    `only` are names of walks in the order in which they begin, None for all. In the metadata of a
-    sample, "grid" is the cluster of standard errors.
-    """
-    walks = {walk.name: walk for walk in made.walks()}
-    listed = []
+    """Return the walks of a suite as a task."""
+    walks, listed = {walk.name: walk for walk in made.walks()}, []
+    seed = made.options.seed if asking.seeded else None
     for key in walks if only is None else only:
         each, number = walks[key]
         plan = Episode(each).trajectory(number, NOT_BEGUN).to_json()
@@ -294,15 +250,15 @@ def task_of(
     return Task(
         name=f"goalmeter/{made.name}",
         dataset=MemoryDataset(listed, name=made.name),
-        solver=walker(asking.attempts, asking.token_cap, seed if asking.seeded else None, once),
+        solver=walker(asking.attempts, asking.token_cap, seed, once),
         scorer=walked(out),
-        config=GenerateConfig(
+        config=lm.GenerateConfig(
             temperature=asking.temperature,
             top_p=asking.top_p,
             max_tokens=asking.max_tokens,
             reasoning_effort=cast(Any, asking.reasoning_effort),  # it is one of EFFORTS
             logprobs=asking.logprobs or None,
-            top_logprobs=LOGPROBS if asking.logprobs else None,
+            top_logprobs=prompts.LOGPROBS if asking.logprobs else None,
             max_retries=MAX_RETRIES,
             attempt_timeout=ATTEMPT_TIMEOUT,
         ),
@@ -310,30 +266,6 @@ def task_of(
         fail_on_error=True,
         score_on_error=True,
     )
-
-
-_SUITE_OPTIONS = frozenset(field.name for field in fields(SuiteOptions))
-_ASKING = ("attempts", "token_cap", "seeded")
-
-
-def _suite_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Options as the suite takes them; a shell gives words and bare single values."""
-    if unknown := sorted(options.keys() - _SUITE_OPTIONS):
-        raise InvalidParameterError(
-            f"there is no option {unknown[0]!r}; a suite has {', '.join(sorted(_SUITE_OPTIONS))}"
-        )
-    out = dict(options)
-    for name in SEVERAL.keys() & options.keys():
-        try:
-            if out[name] is not None:
-                out[name] = [SEVERAL[name](each) for each in _listed(out[name])]
-        except (TypeError, ValueError) as cause:
-            raise InvalidParameterError(f"{name} is {out[name]!r}: {cause}") from cause
-    return out
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def _task_of(name: str) -> Callable[..., Task]:
