@@ -1,4 +1,8 @@
-"""Texts and tables of a study, from its file texts.toml; files of a study without a page."""
+"""Texts, tables and stored records of a study, declared in its file texts.toml.
+
+A text has values in braces by a path and a format, {row.published} or {rates[goal]:percent:0}: one
+of Python's formats or a function of `goalmeter.report`, perhaps with a number of digits.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -13,7 +18,27 @@ import numpy as np
 from goalmeter.commands.outcome import Outcome, json_text, write_outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import Texts as PageTexts
-from goalmeter.report import Finding, Section, Table, in_markdown, write_text
+from goalmeter.report import (
+    Finding,
+    Section,
+    Table,
+    in_markdown,
+    nats,
+    number,
+    percent,
+    plus,
+    write_text,
+)
+
+_FORMATS: dict[str, Any] = {form.__name__: form for form in (nats, number, percent, plus)}
+
+
+class _Prose(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        name, _, digits = format_spec.partition(":")
+        if name not in _FORMATS:
+            return str(super().format_field(value, format_spec))
+        return str(_FORMATS[name](value, int(digits)) if digits else _FORMATS[name](value))
 
 
 class Texts(PageTexts):
@@ -32,8 +57,12 @@ class Texts(PageTexts):
 
     def line(self, name: str, /, **values: object) -> str:
         """Return one of the sentences of the entry `sentences`."""
-        text: str = self.declared("sentences")[name]
-        return text.format(**values)
+        return _Prose().vformat(self.declared("sentences")[name], (), values)
+
+    def record(self, name: str, **values: object) -> dict[str, Any]:
+        """Return JSON values by the paths of an entry; None where something on a path is None."""
+        paths = self.declared(name)
+        return {key: plain(_at(values, path)) for key, path in paths.items()}
 
     def report(
         self,
@@ -49,24 +78,25 @@ class Texts(PageTexts):
         **values: object,
     ) -> Outcome:
         """Write report.html, results.json and figures of a study; `values` are of `page`."""
-        page = self("page", **values)
+        texts = self("page", **values)
+        command = options.command(result["replication"])
+        shown: dict[str, Any] = {"findings": findings, "glossary": glossary, "text": text}
+        title = texts.pop("title")
         return write_outcome(
-            out,
-            page["title"],
-            sections,
-            result,
-            command=options.command(result["replication"]),
-            lede=page["lede"],
-            findings=findings,
-            glossary=glossary,
-            tables=tables,
-            text=text,
+            out, title, sections, result, command=command, tables=tables, **texts, **shown
         )
 
 
 @cache
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def _at(value: Any, path: str) -> Any:
+    for step in path.split("."):
+        if value is not None:
+            value = value[step] if isinstance(value, Mapping) else getattr(value, step)
+    return value
 
 
 def plain(value: Any) -> Any:

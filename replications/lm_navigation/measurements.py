@@ -23,33 +23,20 @@ from goalmeter.gridworld import plan
 from goalmeter.navigation import SUITES, Navigation, exact, load, measure, suite, suite_named
 from goalmeter.report import plus
 from goalmeter.runs import HERE, Study, carry_out
-from goalmeter.statistics import (
-    Estimate,
-    Verdict,
-    difference,
-    estimate,
-    share_interval,
-    verdict,
-    words,
-)
+from goalmeter.statistics import Estimate, difference, estimate, share_interval, verdict, words
 from replications import ledger
 from replications.kinds import Interval, ProgressCallback
+from replications.ledger import Number
 from replications.prose import Texts, plain
 
 say = Texts("lm_navigation")
 AGENTS = ("optimal", "greedy", "random", "epsilon-optimal", "wall-follower", "key-seeker")
 LEDGER_PREFIX = "lm-navigation/"
-LANGUAGE_MODEL = "gpt-oss-20b"
-COMPASS = "greedy"
-EVERY_CELL = "every-cell"
+COMPASS, EVERY_CELL = "greedy", "every-cell"
 SIZES, COMPLEXITIES = (7, 9, 11, 13, 15), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the paper
 GRIDS, KEY_WORLDS_A_GRID = 10, 10  # of a size and complexity; worlds with a key for each of them
 FRAMES = {"reflect": "Reflection", "rotate": "Rotation", "transpose": "Transpose", "swap": "Swap"}
-KINDS = {
-    (size, complexity): f"{EVERY_CELL}/{size}/{complexity:g}"
-    for size in SIZES
-    for complexity in COMPLEXITIES
-}
+KINDS = {(size, c): f"{EVERY_CELL}/{size}/{c:g}" for size in SIZES for c in COMPLEXITIES}
 
 Estimates = dict[str, Estimate]
 Agents = Mapping[str, Estimates]
@@ -113,12 +100,13 @@ def of_run(folder: str | Path) -> tuple[str, Estimates]:
 
 def in_suite(
     agent: str, name: str, *, grids: int = GRIDS, trajectories: int | None = None, seed: int = 0
-) -> dict[str, Any]:
+) -> Any:
     """Return the numbers of one agent in one suite, as JSON values; a trial."""
     if name == EVERY_CELL:
-        return plain(every_cell(agent, grids, seed))  # type: ignore[no-any-return]
-    options = _paper(name, grids, trajectories, seed)
-    return plain(of_result(measure(agent, name, beside=[], **options)))  # type: ignore[no-any-return]
+        return plain(every_cell(agent, grids, seed))
+    return plain(
+        of_result(measure(agent, name, beside=[], **_paper(name, grids, trajectories, seed)))
+    )
 
 
 def of_result(result: Navigation) -> Estimates:
@@ -133,22 +121,19 @@ def of_result(result: Navigation) -> Estimates:
     for table in [table for table in result.keys if table.thing == "key"][:1]:
         out[f"{name}/pick_up"] = table.pick_up.rate
         out[f"{name}/pick_up_chance"] = _chance_of_key(result)
-        if table.towards_key is not None:
-            out[f"{name}/towards_key"] = table.towards_key.share_by_walk
-            out[f"{name}/towards_key_pooled"] = table.towards_key.share
-            out[f"{name}/towards_key_chance"] = table.towards_key.chance_of_kind
+        if (towards := table.towards_key) is not None:
+            out[f"{name}/towards_key"] = towards.share_by_walk
+            out[f"{name}/towards_key_pooled"] = towards.share
+            out[f"{name}/towards_key_chance"] = towards.chance_of_kind
     for paths in [paths for paths in result.two_paths if paths.thing == "key"][:1]:
         out[f"{name}/success_without_key"] = paths.without_key.success
     for frame in result.frames.frames if result.frames is not None else ():
+        where = f"{name}/{frame.transform}"
         for test in frame.comparisons:
             if test.metric == "accuracy":
-                where = f"{name}/{frame.transform}"
                 out[f"{where}/difference"] = test.difference
-                for p, value in (
-                    ("p", test.test.p_value),
-                    ("p_equivalence", test.equivalence_corrected),
-                ):
-                    out[f"{where}/{p}"] = Estimate(value, None, 0, 0)
+                out[f"{where}/p"] = Estimate(test.test.p_value, None, 0, 0)
+                out[f"{where}/p_equivalence"] = Estimate(test.equivalence_corrected, None, 0, 0)
     return out
 
 
@@ -174,7 +159,7 @@ def every_cell(
 ) -> Estimates:
     """Estimate accuracy over every open cell of the mazes; nothing for an agent with memory."""
     out = {}
-    for kind, shares in every_cell_shares(agent, grids, seed, sizes).items():
+    for kind, shares in _every_cell_shares(agent, grids, seed, sizes, COMPLEXITIES).items():
         accuracy = estimate(shares, bounds=(0.0, 1.0))
         if kind[1] == 0 and agent == COMPASS:
             # Not by luck: in a room without walls every step nearer is a step of a shortest way.
@@ -183,12 +168,8 @@ def every_cell(
     return out
 
 
-def every_cell_shares(
-    agent: str,
-    grids: int,
-    seed: int,
-    sizes: Sequence[int],
-    complexities: Sequence[float] = COMPLEXITIES,
+def _every_cell_shares(
+    agent: str, grids: int, seed: int, sizes: Sequence[int], complexities: Sequence[float]
 ) -> dict[tuple[int, float], list[float]]:
     """Return accuracy over every open cell of each grid, by size and complexity: lists of [grids].
 
@@ -197,9 +178,9 @@ def every_cell_shares(
     walker: Any = named(agent).in_grids()
     if not hasattr(walker, "policy"):
         return {}
-    options: dict[str, Any] = {"sizes": sizes, "grids": grids, "trajectories": 1, "seed": seed}
     out: dict[tuple[int, float], list[float]] = {(s, c): [] for s in sizes for c in complexities}
-    for task in suite("maze", paper=True, **options).tasks:
+    mazes = suite("maze", paper=True, sizes=sizes, grids=grids, trajectories=1, seed=seed)
+    for task in mazes.tasks:
         kind = task.size, task.complexity
         if kind in out:
             shortest = plan(task.world)
@@ -211,19 +192,17 @@ def every_cell_shares(
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:
     """Return the values of ledger rows lm-navigation/AGENT/QUANTITY, shares in percent."""
-    parts: dict[tuple[str, ...], dict[str, Any]] = {}
+    parts: dict[tuple[str, ...], Any] = {}
     out = {}
     for row in ids:
         agent, _, quantity = row.removeprefix(LEDGER_PREFIX).partition("/")
         name, size, *_ = (*quantity.split("/"), "")
         # One size at a time is enough of the exact protocol.
         part = (agent, name, size) if name == EVERY_CELL else (agent, name)
-        if part not in parts:
-            parts[part] = (
-                plain(every_cell(agent, sizes=[int(size)]))
-                if name == EVERY_CELL
-                else in_suite(agent, name)
-            )
+        if part not in parts and name == EVERY_CELL:
+            parts[part] = plain(every_cell(agent, sizes=[int(size)]))
+        elif part not in parts:
+            parts[part] = in_suite(agent, name)
         if quantity not in parts[part]:
             raise InvalidParameterError(
                 f"ledger row {row!r}: expected {LEDGER_PREFIX}AGENT/QUANTITY with QUANTITY one of "
@@ -232,18 +211,6 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
         # Shares are in percent in the ledger, p-values are not.
         scale = 1.0 if quantity.endswith("/p") else 100.0
         out[row] = scale * float(parts[part][quantity]["value"])
-    return out
-
-
-def checked_agents(names: str | None) -> tuple[str, ...]:
-    """Return names with commas between them; all reference agents if none are given."""
-    spelled = AGENTS if names is None else [name.strip() for name in names.split(",")]
-    out = tuple(dict.fromkeys(named(name).in_grids().name for name in spelled))
-    if missing := [name for name in ("optimal", "greedy") if name not in out]:
-        raise InvalidParameterError(
-            f"agents is {names!r}, expected {' and '.join(missing)} among them: the published "
-            f"numbers are compared with optimal and greedy"
-        )
     return out
 
 
@@ -260,19 +227,16 @@ def compass_shares(size: int, complexity: float, grids: int = 10) -> list[float]
     return [
         share
         for seed in range(4)
-        for share in every_cell_shares(COMPASS, grids, seed, [size], [complexity])[size, complexity]
+        for shares in _every_cell_shares(COMPASS, grids, seed, [size], [complexity]).values()
+        for share in shares
     ]
 
 
 def interval_of_mean(mean: float, rounding: float, n: int, alike: ArrayLike) -> Interval:
-    """Return the 95% interval of a published mean of n shares, by how much others vary.
+    """Return the 95% interval of a published mean of n shares, by how much others, `alike`, vary.
 
-    Args:
-        mean: published, in [0, 1].
-        rounding: half a unit of its last digit.
-        n: what it is the mean of.
-        alike: shares whose spread stands for that of the n; without any spread, the largest that
-            a share with this mean can have does.
+    `rounding` is half a unit of the mean's last digit. Where the others do not vary, the spread is
+    the largest that a share with this mean can have.
 
     Example: ten shares around 0.8 that vary like 0.7 and 0.9; t at 97.5% is 2.262.
         >>> [round(end, 3) for end in interval_of_mean(0.8, 0.0005, 10, [0.7, 0.9] * 20)]
@@ -292,10 +256,10 @@ def interval_of_mean(mean: float, rounding: float, n: int, alike: ArrayLike) -> 
 
 
 # --- Published numbers beside ours ----------------------------------------------------------------
-def published() -> dict[str, ledger.Number]:
+def published() -> dict[str, Number]:
     """Return the published numbers, by quantity; those with a standard error of their own first."""
     # A quantity has a row for each agent of ours that it stands beside; the first one is kept.
-    out: dict[str, ledger.Number] = {}
+    out: dict[str, Number] = {}
     for row in sorted(ledger.load(LEDGER_PREFIX), key=lambda row: row.relation != "estimate"):
         _, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
         out.setdefault(quantity, row)
@@ -303,59 +267,61 @@ def published() -> dict[str, ledger.Number]:
     return out
 
 
-def beside(number: ledger.Number, ours: Estimate) -> ledger.Number:
+def beside(number: Number, ours: Estimate) -> Number:
     """Return a published share as a row beside what an agent of ours has, in percent.
 
     The interval of the published share is the ledger's, of this run only ours is.
     """
-    interval = ours.interval
-    return replace(
-        number,
-        relation="reference",
-        ours=100 * ours.value,
-        interval=None if interval is None else (100 * interval[0], 100 * interval[1]),
-        seeds=ours.clusters,
-    )
+    ends = ours.interval
+    interval = None if ends is None else (100 * ends[0], 100 * ends[1])
+    of = {"ours": 100 * ours.value, "interval": interval, "seeds": ours.clusters}
+    return replace(number, relation="reference", **of)
 
 
-def beside_the_compass(references: Agents, quantities: Iterable[str]) -> list[ledger.Number]:
+def beside_the_compass(references: Agents, quantities: Iterable[str]) -> list[Number]:
     """Return the published shares beside those of the compass."""
     theirs = published()
     return [beside(theirs[name], references[COMPASS][name]) for name in quantities]
 
 
-def counted(rows: Iterable[ledger.Number]) -> str:
+def counted(rows: Iterable[Number]) -> str:
     """Return how many verdicts there are of each kind: "above it in 2, below it in 1, ..."."""
-    count = Counter(row.counted.removesuffix(" the reference") for row in rows)
-    return (
-        f"above it in {count[Verdict.ABOVE]}, below it in {count[Verdict.BELOW]}, equal within 5 "
-        f"points in {count[Verdict.EQUAL]}, and in {count[Verdict.UNTOLD]} it cannot be told"
-    )
+    return say.line("counted", n=Counter(r.counted.removesuffix(" the reference") for r in rows))
 
 
-def difference_points(row: ledger.Number) -> str:
+def difference_points(row: Number) -> str:
     """Return the published share less ours, points, with its interval."""
-    value = row.theirs - row.ours
-    return with_interval(value, row.difference_interval(row.theirs))
+    return _with_interval(row.theirs - row.ours, row.difference_interval(row.theirs))
 
 
-def with_interval(value: float, interval: Interval | None) -> str:
-    """Return a difference in points with its interval, as tables print it."""
-    if interval is None:
-        return plus(value, 1)
-    return f"{plus(value, 1)} [{', '.join(plus(end, 1) for end in interval)}]"
+def _with_interval(value: float, interval: Interval | None) -> str:
+    ends = f" [{', '.join(plus(end, 1) for end in interval)}]" if interval else ""
+    return plus(value, 1) + ends
 
 
 # --- Findings -------------------------------------------------------------------------------------
 def findings(references: Agents) -> list[str]:
     """Return what the published numbers show, given the baselines."""
+    theirs, chance = published(), "key-no-door/pick_up_chance"
+    number = beside(theirs[chance], references["optimal"][chance])
+    verdicts = say.declared("pick_up_verdicts")
+    pick_up = {
+        "difference": difference_points(number),
+        "verdict": verdicts.get(number.verdict, number.verdict),
+    }
+    erring = ", ".join(
+        say.line("erring", name=name, share=100 * references[name][f"{towards}_chance"].value)
+        for towards in ["key-no-door/towards_key"]
+        for name in ("epsilon-optimal", "random", "greedy")
+        if name in references
+    )
     return [
         _compass(references),
-        _pick_up(references),
-        _towards(references),
-        _two_paths(),
-        _successes(),
-        _same_frames(references),
+        say.line("pick_up", number=number, **pick_up),
+        say.line("towards", number=theirs["key-no-door/towards_key"], chance=erring),
+        _two_paths(theirs["two-path/pick_up"]),
+        _successes(theirs["two-path/success"], theirs["two-path/success_without_key"]),
+        _same_frames(references[COMPASS]),
     ]
 
 
@@ -363,81 +329,48 @@ def _compass(references: Agents) -> str:
     parts = []
     for sizes in ((7, 9), (11,), (13, 15)):
         keys = [key for (size, _), key in KINDS.items() if size in sizes]
-        verdicts = counted(beside_the_compass(references, keys))
         name = f"size{'s' * (len(sizes) > 1)} {' and '.join(map(str, sizes))}"
-        parts.append(f"at {name} the model is {verdicts}, of {len(keys)} kinds of grids")
+        verdicts = counted(beside_the_compass(references, keys))
+        parts.append(say.line("compass_part", name=name, verdicts=verdicts, kinds=len(keys)))
     return say.line("compass", parts="; ".join(parts))
 
 
-def _pick_up(references: Agents) -> str:
-    chance = "key-no-door/pick_up_chance"
-    number = beside(published()[chance], references["optimal"][chance])
-    in_words = {
-        "above the reference": "more often than by chance",
-        "below the reference": "less often than by chance",
-    }
-    return say.line(
-        "pick_up",
-        published=number.published,
-        ours=f"{number.ours:.2f}",
-        difference=difference_points(number),
-        verdict=in_words.get(number.verdict, number.verdict),
-    )
+def _count(number: Number) -> int:
+    """The count behind a share: not published, but shares are rounded, and one count fits."""
+    return round(number.published_value / 100 * number.published_seeds)
 
 
-def _towards(references: Agents) -> str:
-    by_chance = [
-        f"{100 * references[name]['key-no-door/towards_key_chance'].value:.1f}% of those of {name}"
-        for name in ("epsilon-optimal", "random", "greedy")
-        if name in references
-    ]
-    number = published()["key-no-door/towards_key"]
-    return say.line("towards", published=number.published, chance=", ".join(by_chance))
-
-
-def _two_paths() -> str:
+def _two_paths(number: Number) -> str:
     from scipy.stats import binomtest
 
-    number = published()["two-path/pick_up"]
-    # The count is not published; the share and the number of pairs leave one that fits.
-    n = number.published_seeds
-    taken = round(number.published_value / 100 * n)
-    p = f"{binomtest(taken, n).pvalue:.4f}"
-    return say.line("two_paths", published=number.published, taken=taken, n=n, p=p)
+    taken = _count(number)
+    p = binomtest(taken, number.published_seeds).pvalue
+    return say.line("two_paths", number=number, taken=taken, p=p)
 
 
-def _successes() -> str:
-    theirs = published()
-    with_key, without = (theirs[f"two-path/{name}"] for name in ("success", "success_without_key"))
-    # Both shares are printed rounded; the counts that they come from are told by the pairs.
+def _successes(with_key: Number, without: Number) -> str:
     shares, intervals = [], []
     for number in (with_key, without):
-        reached = round(number.published_value / 100 * number.published_seeds)
-        low, high = share_interval(reached, number.published_seeds)
-        shares.append(100 * reached / number.published_seeds)
+        low, high = share_interval(_count(number), number.published_seeds)
+        shares.append(100 * _count(number) / number.published_seeds)
         intervals.append((100 * low, 100 * high))
     between = difference(shares[0], intervals[0], shares[1], intervals[1])
     margin = with_key.margin
     within, unit = (0.0, "") if margin is None else (margin.within, margin.unit)
     return say.line(
         "successes",
-        with_key=with_key.published,
-        without=without.published,
-        difference=with_interval(shares[0] - shares[1], between),
+        with_key=with_key,
+        without=without,
+        difference=_with_interval(shares[0] - shares[1], between),
         verdict=words(verdict(between, within), within, unit),
     )
 
 
-def _same_frames(references: Agents) -> str:
-    greedy = references[COMPASS]
-    ps = [greedy[f"isometries/{frame}/p"].value for frame in FRAMES]
-    same = sum(greedy[f"isometries/{f}/p_equivalence"].value < 0.05 for f in FRAMES)
+def _same_frames(compass: Estimates) -> str:
+    ps = [compass[f"isometries/{frame}/p"].value for frame in FRAMES]
+    same = sum(compass[f"isometries/{f}/p_equivalence"].value < 0.05 for f in FRAMES)
     # NaN: nothing differs between the frames, and Wilcoxon's test cannot be made.
     known = [p for p in ps if not math.isnan(p)]
-    return say.line(
-        "same_frames",
-        tested=f"its smallest p-value is {min(known):.3f}" if known else "it cannot be made",
-        same=same,
-        frames=len(FRAMES),
-        end=": being robust to frames does not take a plan." if same else ".",
-    )
+    tested = f"its smallest p-value is {min(known):.3f}" if known else "it cannot be made"
+    end = ": being robust to frames does not take a plan." if same else "."
+    return say.line("same_frames", tested=tested, same=same, frames=len(FRAMES), end=end)

@@ -7,13 +7,14 @@ if __name__ == "__main__":
 
     main("replicate", "lm-navigation")
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from goalmeter import InvalidParameterError
+from goalmeter.agents import agent as named
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.navigation import SUITES
@@ -28,10 +29,8 @@ from goalmeter.report import (
     percent,
     require_report_extra,
 )
-from goalmeter.statistics import Estimate, verdict
-from goalmeter.statistics import words as words_of
+from goalmeter.statistics import Estimate, verdict, words
 from replications import ledger
-from replications.kinds import ProgressCallback
 from replications.ledger import Number
 from replications.lm_navigation import measurements
 from replications.lm_navigation.measurements import (
@@ -39,50 +38,39 @@ from replications.lm_navigation.measurements import (
     COMPLEXITIES,
     FRAMES,
     KINDS,
-    LANGUAGE_MODEL,
     LEDGER_PREFIX,
     SIZES,
     Agents,
     Estimates,
-    beside,
     beside_the_compass,
-    counted,
-    difference_points,
     published,
     say,
 )
-from replications.lm_navigation.measurements import findings as findings_of
 from replications.prose import plain
 
+LANGUAGE_MODEL = "gpt-oss-20b"
 NOT_RUN, MODEL_ROW = "not run", "GPT-OSS-20B, ours"
 _FRAME_MARGIN = 5.0  # points
 _NONE = Estimate(float("nan"), None, 0, 0)
 
 
 # --- Tables ---------------------------------------------------------------------------------------
-def headline_table(worlds: Sequence[str], references: Agents, runs: Agents) -> Table:
+def _headline_table(worlds: Sequence[str], references: Agents, runs: Agents) -> Table:
     """Tabulate the published headlines, their chance levels, and every agent."""
     theirs, headlines = published(), say.declared("headlines")
-    quantities = [(world, name) for world in worlds for name in headlines[world]]
+    titles = {q: f"{world} | {title}" for world in worlds for q, title in headlines[world].items()}
     rows: list[tuple[str, Mapping[str, Any]]] = [
-        ("GPT-OSS-20B, published", {n: f"{theirs[n].published}%" for _, n in quantities}),
-        ("by chance", {n: _chance(references, n) for _, n in quantities}),
-        *((agent, values) for agent, values in {**references, **runs}.items()),
+        ("GPT-OSS-20B, published", {name: f"{theirs[name].published}%" for name in titles}),
+        ("by chance", {name: _chance(references, name) for name in titles}),
+        *{**references, **runs}.items(),
     ]
     # The row stands there empty, so that a reader sees what was not measured.
     if not runs:
-        rows.insert(1, (MODEL_ROW, {name: NOT_RUN for _, name in quantities}))
-
-    return say.table(
-        "headline_numbers_worlds",
-        rows,
-        more=[
-            (f"{world} | {headlines[world][name]}", f"1.{name}", "percent")
-            for world, name in quantities
-        ],
-        worlds=" and ".join(worlds),
-        share=percent(references["optimal"].get("key-door/success", _NONE).value),
-    )
+        rows.insert(1, (MODEL_ROW, dict.fromkeys(titles, NOT_RUN)))
+    more = [(title, f"1.{name}", "percent") for name, title in titles.items()]
+    share = percent(references["optimal"].get("key-door/success", _NONE).value)
+    name = "headline_numbers_worlds"
+    return say.table(name, rows, more=more, worlds=" and ".join(worlds), share=share)
 
 
 def _chance(references: Agents, quantity: str) -> str | None:
@@ -96,47 +84,37 @@ def _chance(references: Agents, quantity: str) -> str | None:
     return None if known is None else percent(known.value, 2)
 
 
-def every_cell_table(references: Agents) -> Table:
+def _every_cell_table(references: Agents) -> Table:
     """Tabulate the published table, and the same protocol for agents without memory."""
-    theirs, first = published(), next(iter(KINDS.values()))
-    agents = {
-        name: values
-        for name, values in references.items()
-        if first in values and name in ("greedy", "random", "epsilon-optimal")
-    }
+    first = next(iter(KINDS.values()))
+    shown = ("greedy", "random", "epsilon-optimal")
+    agents = {n: of for n, of in references.items() if first in of and n in shown}
     rows = [
         {
-            "kind": f"{kind[0]}, {kind[1]:g}",
-            "published": f"{theirs[key].published}%",
-            "difference": difference_points(compared),
-            "verdict": compared.verdict,
+            "kind": f"{size}, {complexity:g}",
+            "row": row,
+            "published": f"{row.published}%",
+            "difference": measurements.difference_points(row),
             "ours": {name: values[key] for name, values in agents.items()},
         }
-        for (kind, key), compared in zip(
+        for ((size, complexity), key), row in zip(
             KINDS.items(), beside_the_compass(references, KINDS.values()), strict=True
         )
     ]
-    return say.table(
-        "optimal_actions_in_every_open_cell",
-        rows,
-        more=[
-            *((f"ours, exactly | {name}", f"ours.{name}", "percent") for name in agents),
-            ("model less greedy | difference, points", "difference", "text"),
-            ("model less greedy | verdict", "verdict", "words"),
-        ],
-        clusters=references["greedy"][KINDS[SIZES[-1], COMPLEXITIES[-1]]].clusters,
-    )
+    more = [
+        *((f"ours, exactly | {name}", f"ours.{name}", "percent") for name in agents),
+        ("model less greedy | difference, points", "difference", "text"),
+        ("model less greedy | verdict", "row.verdict", "words"),
+    ]
+    clusters = references["greedy"][KINDS[SIZES[-1], COMPLEXITIES[-1]]].clusters
+    return say.table("optimal_actions_in_every_open_cell", rows, more=more, clusters=clusters)
 
 
-def walks_table(references: Agents, runs: Agents) -> Table:
+def _walks_table(references: Agents, runs: Agents) -> Table:
     """Tabulate mazes walked through at the paper's scale."""
-    rows = [
-        (
-            name,
-            *(percent(values[f"maze/{q}"]) for q in ("accuracy_detour", "accuracy")),
-            *(percent(values[f"maze/{q}"]) for q in ("success", "spl")),
-            percent(values["maze/invalid"].value),
-        )
+    shown = ("accuracy_detour", "accuracy", "success", "spl")
+    rows: list[Any] = [
+        (name, *(values[f"maze/{q}"] for q in shown), values["maze/invalid"].value)
         for name, values in {**references, **runs}.items()
         if "maze/accuracy" in values
     ]
@@ -145,28 +123,22 @@ def walks_table(references: Agents, runs: Agents) -> Table:
     return say.table("mazes_all_sizes_and_complexities", rows)
 
 
-def frames_table(references: Agents, runs: Agents) -> Table:
+def _frames_table(references: Agents, runs: Agents) -> Table:
     """Tabulate the published p-values and ours, each beside an equivalence test."""
-    theirs = published()
-    rows = []
+    theirs, rows = published(), []
     for agent, values in {**references, **runs}.items():
         for frame, title in FRAMES.items():
             where = f"isometries/{frame}"
             if f"{where}/p" in values:
                 of = {q: values[f"{where}/{q}"] for q in ("p", "difference", "p_equivalence")}
-                judged = _frame_verdict(of["difference"])
+                ends = of["difference"].interval
+                judged = verdict(ends and (100 * ends[0], 100 * ends[1]), _FRAME_MARGIN)
                 row = {"agent": agent, "frame": title, "theirs": theirs.get(f"{where}/p")}
-                rows.append(row | of | {"verdict": judged})
+                rows.append(row | of | {"verdict": words(judged, _FRAME_MARGIN, "points")})
     return say.table("changed_frames", rows, frame_margin=_FRAME_MARGIN)
 
 
-def _frame_verdict(difference: Estimate) -> str:
-    interval = difference.interval
-    scaled = None if interval is None else (100 * interval[0], 100 * interval[1])
-    return words_of(verdict(scaled, _FRAME_MARGIN), _FRAME_MARGIN, "points")
-
-
-def pilot_table(references: Agents, runs: Agents) -> Table:
+def _pilot_table(references: Agents, runs: Agents) -> Table:
     """Tabulate walks through mazes of size 7 by complexity, as the pilot has them."""
     theirs = published()
     # An agent without fault has 100% of both, so those that err are shown.
@@ -191,59 +163,51 @@ def pilot_table(references: Agents, runs: Agents) -> Table:
 
 
 # --- Page -----------------------------------------------------------------------------------------
-def page_sections(references: Agents, runs: Agents) -> list[Section]:
-    """Return every part of the page."""
+def _sections(references: Agents, runs: Agents) -> list[Section]:
     # Whoever has a server can add the rows that are missing.
-    missing = say.line("not_run", commands="; ".join(language_model_commands()))
+    missing = say.line("not_run", commands="; ".join(_language_model_commands()))
+    walks = _walks_table(references, runs), _pilot_table(references, runs)
+    cells = "asked_in_every_open_cell_by_size_and_com"
     return [
         say.section(
             "the_paper_s_headline_numbers_beside_chan",
-            headline_table(("KeyDoor", "KeyNoDoor"), references, runs),
-            headline_table(("2PathKey",), references, runs),
+            _headline_table(("KeyDoor", "KeyNoDoor"), references, runs),
+            _headline_table(("2PathKey",), references, runs),
             points=() if runs else (missing,),
         ),
-        say.section(
-            "asked_in_every_open_cell_by_size_and_com",
-            every_cell_table(references),
-            surfaces(references),
-        ),
-        say.section(
-            "walks_through_mazes", walks_table(references, runs), pilot_table(references, runs)
-        ),
-        say.section("the_same_grids_in_other_frames", frames_table(references, runs)),
+        say.section(cells, _every_cell_table(references), _surfaces(references)),
+        say.section("walks_through_mazes", walks),
+        say.section("the_same_grids_in_other_frames", _frames_table(references, runs)),
     ]
 
 
-def surfaces(references: Agents) -> Figure:
+def _surfaces(references: Agents) -> Figure:
     """Plot accuracy of the model, of the compass, and the difference."""
-    theirs, shape = published(), (len(SIZES), len(COMPLEXITIES))
-    keys = KINDS.values()
-    model = np.array([theirs[key].published_value / 100 for key in keys]).reshape(shape)
-    greedy = np.array([references[COMPASS][key].value for key in keys]).reshape(shape)
-    return Figure(
-        svg=heat_map(
-            "lm-navigation-surfaces",
-            [
-                Panel(title="GPT-OSS-20B, published", values=model),
-                Panel(title="compass (greedy), ours", values=greedy),
-                Panel(title="model less compass", values=model - greedy),
-            ],
-            rows=[f"size {size}" for size in SIZES],
-            columns=[f"complexity {complexity:g}" for complexity in COMPLEXITIES],
-            label="share of optimal actions, and its difference",
-            scale=(-1.0, 1.0),
-        ),
-        **say(
-            "surfaces",
-            size=model.size,
-            verdicts=counted(beside_the_compass(references, keys)),
-        ),
-        wide=True,
+    rows = beside_the_compass(references, KINDS.values())
+    model, greedy = (
+        np.array(values).reshape(len(SIZES), len(COMPLEXITIES))
+        for values in (
+            [row.published_value / 100 for row in rows],
+            [references[COMPASS][key].value for key in KINDS.values()],
+        )
     )
+    svg = heat_map(
+        "lm-navigation-surfaces",
+        [
+            Panel(title="GPT-OSS-20B, published", values=model),
+            Panel(title="compass (greedy), ours", values=greedy),
+            Panel(title="model less compass", values=model - greedy),
+        ],
+        rows=[f"size {size}" for size in SIZES],
+        columns=[f"complexity {complexity:g}" for complexity in COMPLEXITIES],
+        label="share of optimal actions, and its difference",
+        scale=(-1.0, 1.0),
+    )
+    return say.figure("surfaces", svg, size=model.size, verdicts=measurements.counted(rows))
 
 
-def language_model_commands() -> list[str]:
-    """Return what to type for the rows of a language model, where one can be asked."""
+def _language_model_commands() -> list[str]:
+    """What to type for the rows of a language model, where one can be asked."""
     navigate = [
         f"goalmeter navigate vllm/openai/{LANGUAGE_MODEL} --suite {name} --paper --out runs/{name}"
         for name in SUITES
@@ -266,11 +230,11 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     names, grids = _chosen(options)
     require_report_extra()
     # Before the long part, since folders may be mistyped.
-    runs = _runs(options.run, options.progress)
+    runs = _runs(options)
     references = measurements.of_agents(
         names, grids=grids, seed=options.seed, on=options.on, progress=options.progress
     )
-    findings = findings_of(references)
+    findings = measurements.findings(references)
     result = {
         "replication": "lm-navigation",
         "findings": findings,
@@ -279,14 +243,14 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
             | {"source": row.source}
             for quantity, row in published().items()
         ],
-        "verdicts": _verdicts(references),
+        "verdicts": list(_verdicts(references)),
         "agents": plain({**references, **runs}),
-        "not_run": [] if runs else language_model_commands(),
+        "not_run": [] if runs else _language_model_commands(),
     }
     return say.report(
         out,
         options,
-        page_sections(references, runs),
+        _sections(references, runs),
         result,
         findings,
         glossary=navigation_page.GLOSSARY,
@@ -297,23 +261,30 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
 def planned(options: StudyOptions) -> dict[str, int]:
     """Return how much `replicate` with these options will do."""
     names, grids = _chosen(options)
-    return {
-        "parts (an agent in a suite)": len(names) * (len(SUITES) + 1),
-        "walks": measurements.walks(names, grids, options.seed),
-    }
+    walks = measurements.walks(names, grids, options.seed)
+    return {"parts (an agent in a suite)": len(names) * (len(SUITES) + 1), "walks": walks}
 
 
 def _chosen(options: StudyOptions) -> tuple[tuple[str, ...], int]:
+    """The names of the agents, all reference agents by default, and the number of grids."""
     grids = options.count(measurements.GRIDS, least=2)
-    return measurements.checked_agents(options.agents), grids
+    names = options.agents
+    spelled = measurements.AGENTS if names is None else [n.strip() for n in names.split(",")]
+    out = tuple(dict.fromkeys(named(name).in_grids().name for name in spelled))
+    if missing := [name for name in ("optimal", "greedy") if name not in out]:
+        raise InvalidParameterError(
+            f"agents is {names!r}, expected {' and '.join(missing)} among them: the published "
+            f"numbers are compared with optimal and greedy"
+        )
+    return out, grids
 
 
-def _runs(folders: Sequence[str | Path], progress: ProgressCallback | None) -> dict[str, Estimates]:
+def _runs(options: StudyOptions) -> dict[str, Estimates]:
     """The numbers of every agent that has a run."""
     out: dict[str, Estimates] = {}
-    for folder in folders:
-        if progress is not None:
-            progress(f"reading {folder}")
+    for folder in options.run:
+        if options.progress is not None:
+            options.progress(f"reading {folder}")
         agent, values = measurements.of_run(folder)
         known = out.setdefault(f"{agent} (run)", {})
         # Two runs of one suite would make one row of two sets of grids.
@@ -326,26 +297,21 @@ def _runs(folders: Sequence[str | Path], progress: ProgressCallback | None) -> d
     return out
 
 
-def _verdicts(references: Agents) -> list[dict[str, Any]]:
+def _verdicts(references: Agents) -> Iterator[dict[str, Any]]:
     """The published model beside each reference agent that the ledger names for a number."""
-    out = []
     for row in ledger.load(LEDGER_PREFIX):
         agent, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
         ours = references.get(agent, {}).get(quantity)
-        if row.relation != "reference" or ours is None:
-            continue
-        number = beside(row, ours)
-        out.append(
-            {
+        if row.relation == "reference" and ours is not None:
+            compared = measurements.beside(row, ours)
+            yield {
                 "quantity": quantity,
                 "reference": agent,
-                "difference": number.theirs - number.ours,
-                "interval": number.difference_interval(number.theirs),
+                "difference": compared.theirs - compared.ours,
+                "interval": compared.difference_interval(compared.theirs),
                 "margin": None if row.margin is None else row.margin.within,
-                "verdict": number.verdict,
+                "verdict": compared.verdict,
             }
-        )
-    return out
 
 
 def ledger_values(row: Number, results: Mapping[str, Any]) -> dict[str, str] | None:
