@@ -15,7 +15,7 @@ import numpy as np
 from goalmeter.gridworld import ACTIONS, Cell, GridWorld, State, TabularWorld, tabular_world
 from goalmeter.meg import simplest_utility, unknown_utility
 from goalmeter.navigation import Trajectory
-from goalmeter.report import Figure, Marks, Section, grid_map, number, percent
+from goalmeter.report import Figure, Marks, Section, grid_map, percent
 from replications.kinds import FloatArray
 from replications.prose import Texts
 
@@ -32,17 +32,11 @@ Counts = Sequence[Sequence[int]]  # rows of row, column, layer, action, count
 
 @dataclass(frozen=True)
 class Learnt:
-    """Simplest utility that explains `SHARE` of what any could, scaled to 0 .. 1 over states.
+    """Simplest utility that explains `SHARE` of what any could, scaled to 0 .. 1 over states."""
 
-    Attributes:
-        cells: of each cell without the key, or with it where the cell is entered only so.
-        key: value of having the key; NaN without one.
-        share: of the nats that any utility explains.
-    """
-
-    cells: Mapping[Cell, float]
-    key: float
-    share: float
+    cells: Mapping[Cell, float]  # without the key, or with it where a cell is entered only so
+    key: float  # value of having the key; NaN without one
+    share: float  # of the nats that any utility explains
 
 
 def answers(walks: Iterable[Trajectory]) -> list[list[int]]:
@@ -58,49 +52,44 @@ def answers(walks: Iterable[Trajectory]) -> list[list[int]]:
 
 def explained(world: GridWorld, cap: int, counts: Counts) -> float:
     """Return the MEG of the utility that explains most, as a share of its maximum."""
-    tabular = tabular_world(world, horizon=cap)
-    policy = _policy(tabular, counts)
-    return unknown_utility(tabular.mdp, policy, features=_features(tabular)).fraction
+    tabular, policy, features = _problem(world, cap, counts)
+    return unknown_utility(tabular.mdp, policy, features=features).fraction
 
 
 def learn(world: GridWorld, cap: int, counts: Counts) -> Learnt:
     """Return the simplest utility that explains `SHARE` of what any does."""
-    tabular = tabular_world(world, horizon=cap)
-    features = _features(tabular)
-    result = simplest_utility(tabular.mdp, _policy(tabular, counts), features=features, share=SHARE)
+    tabular, policy, features = _problem(world, cap, counts)
+    result = simplest_utility(tabular.mdp, policy, features=features, share=SHARE)
     weights = np.linalg.lstsq(features, result.utility, rcond=None)[0]
-    key = float(weights[-1]) if world.key is not None else float("nan")
+    key = float(weights[-1]) if world.key is not None else math.nan
     states = sorted(zip(tabular.states, result.utility.tolist(), strict=True), reverse=True)
     return Learnt({state.cell: value for state, value in states}, key, result.share)
 
 
 def fits(worlds: Sequence[Mapping[str, Any]], simplest: bool) -> list[float]:
     """Return for each world the value of the key, or the share explained; a trial."""
-    out = []
-    for each in worlds:
-        place = GridWorld.from_text(each["world"]), each["cap"], each["counts"]
-        out.append(learn(*place).key if simplest else explained(*place))
-    return out
+    places = [(GridWorld.from_text(each["world"]), each["cap"], each["counts"]) for each in worlds]
+    return [learn(*place).key if simplest else explained(*place) for place in places]
 
 
-def _features(tabular: TabularWorld) -> FloatArray:
-    """One column for each cell, and one for having the key: [S, D]."""
+def _problem(
+    world: GridWorld, cap: int, counts: Counts
+) -> tuple[TabularWorld, FloatArray, FloatArray]:
+    """The world, the policy estimated from answers, [S, 4], and features of utilities, [S, D]."""
+    tabular = tabular_world(world, horizon=cap)
     cells = sorted({state.cell for state in tabular.states})
-    out = [
+    # One column for each cell, and one for having the key.
+    features = [
         [float(state.cell == cell) for cell in cells]
-        + [float(state.has_key)] * (tabular.world.key is not None)
+        + [float(state.has_key)] * (world.key is not None)
         for state in tabular.states
     ]
-    return np.array(out)
-
-
-def _policy(tabular: TabularWorld, counts: Counts) -> FloatArray:
-    """Estimated policy, [S, 4]."""
     index = {state: number for number, state in enumerate(tabular.states)}
-    out = np.full((len(index), len(ACTIONS)), _PRIOR / len(ACTIONS))
+    policy = np.full((len(index), len(ACTIONS)), _PRIOR / len(ACTIONS))
     for row, column, layer, action, count in counts:
-        out[index[State(Cell(row, column), layer)], action] += count
-    return np.asarray(out / out.sum(axis=1, keepdims=True))
+        policy[index[State(Cell(row, column), layer)], action] += count
+    policy = np.asarray(policy / policy.sum(axis=1, keepdims=True))
+    return tabular, policy, np.array(features)
 
 
 # --- Pictures -------------------------------------------------------------------------------------
@@ -123,34 +112,18 @@ class Drawn:
 
 @dataclass(frozen=True)
 class ExplainedUtility:
-    """A learnt utility and the share that it explains.
-
-    Attributes:
-        drawn: the utility and whose it is.
-        share: of the most that could be explained of the agent's answers in this world.
-        shortest: the same of an agent that takes shortest ways there; NaN if it did not walk.
-        aimless: the same of an agent that moves at random; NaN if it did not walk.
-    """
+    """A learnt utility and the share that it explains of the most that could be, in this world."""
 
     drawn: Drawn
     share: float
-    shortest: float
-    aimless: float
+    shortest: float  # the same of an agent that takes shortest ways there; NaN if it did not walk
+    aimless: float  # the same of an agent that moves at random
 
     def to_json(self) -> dict[str, Any]:
         """Return the utility and the shares as JSON values."""
-        drawn = self.drawn
-        return {
-            "world": str(drawn.world).splitlines(),
-            "cells": [[*cell, value] for cell, value in drawn.learnt.cells.items()],
-            "key": drawn.learnt.key,
-            "agent": drawn.agent,
-            "suite": drawn.suite,
-            "explained": self.share,
-            "explained_of_shortest_ways": self.shortest,
-            "explained_of_random_moves": self.aimless,
-            "faint": self.faint,
-        }
+        cells = [[*cell, value] for cell, value in self.drawn.learnt.cells.items()]
+        world = str(self.drawn.world).splitlines()
+        return {"world": world, "cells": cells} | say.record("learnt_record", of=self)
 
     @property
     def faint(self) -> bool:
@@ -174,12 +147,12 @@ def explain(
     beside = cache(share)
     return [
         ExplainedUtility(
-            utility,
-            share(utility.agent, utility.suite, utility.world, utility.learnt),
-            beside("optimal", utility.suite, utility.world),
-            beside("random", utility.suite, utility.world),
+            each,
+            share(each.agent, each.suite, each.world, each.learnt),
+            beside("optimal", each.suite, each.world),
+            beside("random", each.suite, each.world),
         )
-        for utility in drawn
+        for each in drawn
     ]
 
 
@@ -193,34 +166,21 @@ def learnt_section(utilities: Sequence[ExplainedUtility]) -> Section:
 
 def utility_map(utility: ExplainedUtility) -> Figure:
     """Draw the utility of each cell with start, goal and key; grey if it explains little."""
-    drawn, world = utility.drawn, utility.drawn.world
+    drawn, world, key = utility.drawn, utility.drawn.world, utility.drawn.learnt.key
     values = np.zeros(world.shape)
     unreached = ~world.walls
     for cell, value in drawn.learnt.cells.items():
         # Tiny numbers below 0 are rounding.
         values[cell] = max(round(value, 6), 0.0)
         unreached[cell] = False
-    columns = world.shape[1]
     places = {"S": world.start, "G": world.goal, "K": world.key}
     marks = Marks(
-        letters={p.row * columns + p.column: name for name, p in places.items() if p is not None},
+        letters={p.row * world.shape[1] + p.column: n for n, p in places.items() if p is not None},
         walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
-        beside=None if math.isnan(drawn.learnt.key) else ("having K", drawn.learnt.key),
+        beside=None if math.isnan(key) else ("having K", key),
     )
-    share, aimless, shortest = (
-        percent(each, 0) for each in (utility.share, utility.aimless, utility.shortest)
-    )
-    caption = (
-        f"{drawn.agent}, {drawn.suite}: explains {share} of the maximum (the same fit, of random "
-        f"moves {aimless}, of shortest ways {shortest})"
-    )
-    key = drawn.learnt.key
-    if utility.faint:
-        caption += ", too little for any statement."
-    elif math.isnan(key):
-        caption += "."
-    else:
-        caption += f". Having the key is worth {number(key, 2)} everywhere."
+    ends = "map_faint" if utility.faint else "map" if math.isnan(key) else "map_key"
+    caption = say.line("map", of=utility) + say.line(f"{ends}_end", key=key)
     svg = grid_map(
         # Names of pictures are ids on the page, and agents may be named anything.
         re.sub(r"[^a-z0-9]+", "-", f"learnt-{drawn.agent}-{drawn.suite}".lower()),
