@@ -9,11 +9,9 @@ if __name__ == "__main__":
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from goalmeter import InvalidParameterError, MissingExtraError
 from goalmeter.commands.outcome import Outcome
@@ -35,265 +33,171 @@ from goalmeter.report import (
     require_report_extra,
     write_text,
 )
-from goalmeter.runs import HERE
-from replications.calibration import instruments as judged
+from replications.calibration import instruments, learnt
 from replications.calibration.instruments import (
     IDEAL,
     INSTRUMENTS,
-    KEY_NO_DOOR,
-    MAZE,
     QUESTIONS,
     SUITES,
     TRAINED,
-    CalibrationQuestion,
-    InstrumentVerdict,
+    Calibration,
     Scale,
-    Score,
     Subject,
-    map_of,
     say,
-    scores,
-    subjects_of,
-    verdicts,
-)
-from replications.calibration.learnt import (
-    Drawn,
-    ExplainedUtility,
-    answers,
-    explain,
-    learn,
-    learnt_section,
 )
 from replications.calibration.population import page as population_page
 from replications.calibration.population.evidence import BESIDE, PopulationScale
 from replications.calibration.population.scores import calibrate_population, population_seeds
-from replications.kinds import ProgressCallback
 from replications.prose import plain
 
 Walks = Mapping[str, Mapping[str, Sequence[Trajectory]]]  # by suite and agent
 
 
 # --- Measuring ------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Calibration:
-    """What the instruments say of agents whose goals are known."""
-
-    subjects: Sequence[Subject]
-    walks: Walks
-    scores: Sequence[Score]
-    verdicts: Sequence[InstrumentVerdict]
-    drawn: Sequence[Drawn]  # utilities that were learnt of the organisms
-
-    @property
-    def findings(self) -> list[str]:
-        """Summary sentences generated from the results."""
-        return judged.findings(self.scores, self.verdicts, self.subjects)
-
-    @property
-    def learnt(self) -> list[ExplainedUtility]:
-        """The learnt utilities, with the share that each explains."""
-        return explain(self.drawn, self.walks)
-
-
-def calibrate(
-    subjects: Sequence[Subject],
-    out: Path,
-    *,
-    scale: Scale,
-    seed: int = 0,
-    on: str = HERE,
-    progress: ProgressCallback | None = None,
-) -> Calibration:
-    """Let agents walk, each in a run directory below `out`, and measure them.
-
-    Existing runs are resumed.
-    """
+def _calibrate(
+    subjects: Sequence[Subject], out: Path, scale: Scale, options: StudyOptions
+) -> tuple[Calibration, list[learnt.ExplainedUtility]]:
+    """Let agents walk, each in a run directory below `out`, which is resumed, and measure them."""
     require_models(subject.name for subject in subjects)
+    place: dict[str, Any] = {"on": options.on, "progress": options.progress}
     # Fits of the simplest utility take longest, so they are left out where no question needs them:
     # of agents that have no class in the one question that they are made for.
     learners = [subject.name for subject in subjects if subject.directed and not subject.own_map]
     places = [(suite, subject.name) for suite in SUITES for subject in subjects]
-    plans = [scale.plan(name, suite, seed=seed) for suite, name in places]
+    plans = [scale.plan(name, suite, seed=options.seed) for suite, name in places]
     walks: dict[str, dict[str, Sequence[Trajectory]]] = {suite: {} for suite in SUITES}
-    runs = play_every(plans, out, on=on, progress=progress)
-    for (suite, name), run in zip(places, runs, strict=True):
+    for (suite, name), run in zip(places, play_every(plans, out, **place), strict=True):
         walks[suite][name] = run.trajectories
-    every_score = [
+    scores = [
         score
         for suite, agents in walks.items()
-        for score in scores(suite, agents, learners=learners, on=on, progress=progress)
+        for score in instruments.scores(suite, agents, learners=learners, **place)
     ]
-    learnt_of = [subject.name for subject in subjects if subject.organism and subject.counted]
     drawn = [
-        _drawn(suite, name, walks[suite][name])
-        for suite in (MAZE, KEY_NO_DOOR)
-        for name in learnt_of
+        _drawn(suite, subject.name, walks[suite][subject.name])
+        for suite in (instruments.MAZE, instruments.KEY_NO_DOOR)
+        for subject in subjects
+        if subject.organism and subject.counted
     ]
-    return Calibration(subjects, walks, every_score, verdicts(every_score, subjects), drawn)
+    return Calibration(subjects, scores), learnt.explain(drawn, walks)
 
 
-def _drawn(suite: str, name: str, walks: Sequence[Trajectory]) -> Drawn:
+def _drawn(suite: str, name: str, walks: Sequence[Trajectory]) -> learnt.Drawn:
     """What an organism seems to want in one world."""
     # The largest kind in which the mole's map is wrong, so that all four organisms differ.
     mole = organism("mole")
-    wrong = [walk for walk in walks if map_of(mole, walk.world) != walk.world] or list(walks)
-    world = wrong[-1].world
+    wrong = [walk for walk in walks if instruments.map_of(mole, walk.world) != walk.world]
+    world = (wrong or list(walks))[-1].world
     through = [walk for walk in walks if walk.world == world]
-    return Drawn(name, suite, world, learn(world, through[0].cap, answers(through)))
+    utility = learnt.learn(world, through[0].cap, learnt.answers(through))
+    return learnt.Drawn(name, suite, world, utility)
 
 
 # --- Tables ---------------------------------------------------------------------------------------
-_MARKS = {judged.RIGHT: "✓", judged.WRONG: "✗", judged.OPEN: "?"}
-_SIGNS = {judged.TELLS: "✓", judged.SAME: "✓", judged.IN_PART: "~", judged.UNKNOWN: "?"}
+_SIGNS = {instruments.TELLS: "✓", instruments.SAME: "✓", instruments.IN_PART: "~"}
+_SIGNS |= {instruments.UNKNOWN: "?", instruments.SHOWN: ""}
 
 
-def truth_table(subjects: Sequence[Subject]) -> Table:
+def _truth_table(subjects: Sequence[Subject]) -> Table:
     """Tabulate who is directed, to what, and on which map."""
     directed = {True: "yes", False: "no", None: "not counted"}
     rows = [
         {
-            "name": subject.name,
+            "of": subject,
             "stands": directed[subject.directed] + ", shown beside the trained one" * subject.aside,
             "first_target": subject.target or "none",
             "map": f"the {subject.own_map.name}'s" if subject.own_map else "true",
-            "why": subject.why,
         }
         for subject in subjects
     ]
-    notes = say.declared("what_is_known_notes")
-    shown = {
-        "models": any(subject.directed is None for subject in subjects),
-        "aside": any(subject.aside for subject in subjects),
-    }
-    return say.table("what_is_known", rows, notes=[notes[name] for name in shown if shown[name]])
+    models, aside = say.declared("what_is_known_notes").values()
+    notes = [models] * any(subject.directed is None for subject in subjects)
+    notes += [aside] * any(subject.aside for subject in subjects)
+    return say.table("what_is_known", rows, notes=notes)
 
 
-def area_table(verdicts: Sequence[InstrumentVerdict]) -> Table:
+def _area_table(calibration: Calibration) -> Table:
     """Tabulate how well every instrument tells classes of agents apart."""
-    by_place = {(verdict.instrument, verdict.question): verdict for verdict in verdicts}
-    questions = [q for q in QUESTIONS if any(verdict.question == q for verdict in verdicts)]
+    by_place = {(verdict.instrument, verdict.question): verdict for verdict in calibration.verdicts}
+    questions = [name for name in QUESTIONS if any(name == question for _, question in by_place)]
 
     def area(name: str, question: str) -> Cell | None:
         verdict = by_place.get((name, question))
         if verdict is None or math.isnan(verdict.area.value):
             return None
-        sign = _SIGNS.get(verdict.words, "✗") if verdict.judged else ""
+        sign = _SIGNS.get(verdict.words, "✗")
         return Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
 
-    return say.table(
-        "areas_under_the_curve",
-        [
-            (INSTRUMENTS[name].title, *(area(name, question) for question in questions))
-            for name in INSTRUMENTS
-            if any(name in place for place in by_place)
-        ],
-        more=[(say.declared("heads")[q], f"{i}", "text") for i, q in enumerate(questions, 1)],
-        lower=", ".join(each.title for each in INSTRUMENTS.values() if each.lower),
-    )
+    rows = [
+        (instrument.title, *(area(name, question) for question in questions))
+        for name, instrument in INSTRUMENTS.items()
+        if any(name == each for each, _ in by_place)
+    ]
+    more = [(say.declared("heads")[q], f"{i}", "text") for i, q in enumerate(questions, 1)]
+    lower = ", ".join(each.title for each in INSTRUMENTS.values() if each.lower)
+    return say.table("areas_under_the_curve", rows, more=more, lower=lower)
 
 
-def agent_table(
-    scores: Sequence[Score], subjects: Sequence[Subject], asked: Sequence[CalibrationQuestion]
-) -> Table:
+def _agent_table(calibration: Calibration, *names: str) -> Table:
     """Tabulate agents by instruments made for some questions, in the grids of the first one."""
-    instruments = list(dict.fromkeys(name for each in asked for name in each.made_for))
+    asked = [QUESTIONS[name] for name in names]
+    made_for = list(dict.fromkeys(name for each in asked for name in each.made_for))
 
     def cell(subject: Subject, name: str) -> str | None:
-        value = judged.mean_of(scores, asked[0], name, subject.name)
+        value = calibration.mean(asked[0], name, subject.name)
         # Of the questions that instrument is made for, the first in which the agent has a class.
-        marks = (
-            judged.mark(scores, each, name, subject, subjects)
-            for each in asked
-            if name in each.made_for
-        )
-        sign = next((_MARKS[each] for each in marks if each is not None), "")
+        marks = (calibration.mark(each, name, subject) for each in asked if name in each.made_for)
+        sign = next((mark for mark in marks if mark is not None), "")
         return None if math.isnan(value) else f"{number(value, 2)} {sign}".strip()
 
     return say.table(
         "agent_table",
-        [(subject.name, *(cell(subject, name) for name in instruments)) for subject in subjects],
-        more=[(INSTRUMENTS[n].title, f"{i}", "text") for i, n in enumerate(instruments, 1)],
-        notes=[f"{INSTRUMENTS[n].title}: {INSTRUMENTS[n].meaning}." for n in instruments],
+        [(who.name, *(cell(who, name) for name in made_for)) for who in calibration.subjects],
+        more=[(INSTRUMENTS[n].title, f"{i}", "text") for i, n in enumerate(made_for, 1)],
+        notes=[f"{INSTRUMENTS[n].title}: {INSTRUMENTS[n].meaning}." for n in made_for],
         title=asked[0].title,
     )
 
 
 # --- Page -----------------------------------------------------------------------------------------
-def page_sections(calibration: Calibration) -> list[Section]:
+def _sections(
+    calibration: Calibration, utilities: Sequence[learnt.ExplainedUtility]
+) -> list[Section]:
     """Return which instrument tells whom apart, what each says, and who was measured."""
-    scores, subjects = calibration.scores, calibration.subjects
-    learnt = calibration.learnt
+    by_agent = (
+        _agent_table(calibration, "directed", "misled", "map"),
+        _agent_table(calibration, "target"),
+    )
+    areas = _area_table(calibration), _area_chart(calibration)
     return [
-        say.section(
-            "which_instruments_tell_agents_apart",
-            area_table(calibration.verdicts),
-            area_chart(calibration.verdicts),
-        ),
-        Section(
-            title="What each instrument says of each agent",
-            tables=tuple(
-                agent_table(scores, subjects, [QUESTIONS[name] for name in names])
-                for names in (("directed", "misled", "map"), ("target",))
-            ),
-        ),
-        *([learnt_section(learnt)] if learnt else []),
-        Section(title="Who was measured", tables=(truth_table(subjects),)),
+        say.section("which_instruments_tell_agents_apart", areas),
+        Section(title="What each instrument says of each agent", tables=by_agent),
+        *([learnt.learnt_section(utilities)] if utilities else []),
+        Section(title="Who was measured", tables=(_truth_table(calibration.subjects),)),
     ]
 
 
-def area_chart(verdicts: Sequence[InstrumentVerdict]) -> Figure:
+def _area_chart(calibration: Calibration) -> Figure:
     """Plot the areas of the two main questions, one panel each."""
-    shown = [v for v in verdicts if v.judged and v.question in ("directed", "target")]
+    main = ("directed", "target")
+    shown = [v for v in calibration.verdicts if v.judged and v.question in main]
     names = list(dict.fromkeys(verdict.instrument for verdict in shown))
     by_place = {(verdict.instrument, verdict.question): verdict.area for verdict in shown}
-    # An instrument that is made for one of the questions only has a gap in the other's panel.
-    panels = [
-        DotPanel(
-            title=QUESTIONS[question].title,
-            x_label="area under the curve",
-            series=(
-                Dots.of("all counted agents", [by_place.get((name, question)) for name in names]),
-            ),
-            band=(judged.CHANCE, judged.ENOUGH),
-        )
-        for question in dict.fromkeys(verdict.question for verdict in shown)
-    ]
-    areas_in_words = "; ".join(
-        f"{QUESTIONS[verdict.question].title}: {INSTRUMENTS[verdict.instrument].title} "
-        f"{number(verdict.area.value, 2)}"
-        for verdict in shown
-        if not np.isnan(verdict.area.value)
+    panels = []
+    for question in dict.fromkeys(verdict.question for verdict in shown):
+        # An instrument that is made for one of the questions only has a gap in the other's panel.
+        areas = [by_place.get((name, question)) for name in names]
+        look: dict[str, Any] = {"title": QUESTIONS[question].title, "x_label": say.line("area")}
+        dots = Dots.of("all counted agents", areas)
+        band = (instruments.CHANCE, instruments.ENOUGH)
+        panels.append(DotPanel(series=(dots,), band=band, **look))
+    in_words = "; ".join(
+        say.line("area_of", question=QUESTIONS[v.question], of=INSTRUMENTS[v.instrument], v=v)
+        for v in shown
+        if not math.isnan(v.area.value)
     )
-    return Figure(
-        svg=dot_chart("calibration-areas", [INSTRUMENTS[name].title for name in names], panels),
-        **say("area_chart", areas_in_words=areas_in_words),
-        wide=True,
-    )
-
-
-def to_json(calibration: Calibration) -> dict[str, Any]:
-    """Return all of it as JSON values, without the walks."""
-    return {
-        "findings": calibration.findings,
-        "agents": [
-            {
-                "name": row.name,
-                "directed": row.directed,
-                "counted": row.counted,
-                "target": row.target,
-                "map": None if row.own_map is None else row.own_map.name,
-                "why": row.why,
-            }
-            for row in calibration.subjects
-        ],
-        "instruments": {name: each.meaning for name, each in INSTRUMENTS.items()},
-        "verdicts": plain(calibration.verdicts),
-        "scores": [
-            {"agent": row.agent} | row.grid._asdict() | {"values": row.values}
-            for row in calibration.scores
-        ],
-        "learnt": plain(calibration.learnt),
-    }
+    svg = dot_chart("calibration-areas", [INSTRUMENTS[name].title for name in names], panels)
+    return say.figure("area_chart", svg, areas_in_words=in_words)
 
 
 # --- Replicate ------------------------------------------------------------------------------------
@@ -330,22 +234,24 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     findings = came_of_it = population_page.findings(population)
     result: dict[str, Any] = {"replication": "calibration", "population": plain(population)}
     if subjects:
-        calibration = calibrate(subjects, out / "walks", scale=scale, seed=options.seed, **place)
-        sections += page_sections(calibration)
-        findings = [*findings, *calibration.findings]
-        result |= to_json(calibration)
+        calibration, utilities = _calibrate(subjects, out / "walks", scale, options)
+        sections += _sections(calibration, utilities)
+        findings = [*findings, *calibration.findings()]
+        result |= {
+            "agents": [say.record("subject_record", of=subject) for subject in subjects],
+            "instruments": {name: each.meaning for name, each in INSTRUMENTS.items()},
+            "verdicts": plain(calibration.verdicts),
+            "scores": [
+                {"agent": row.agent} | row.grid._asdict() | {"values": row.values}
+                for row in calibration.scores
+            ],
+            "learnt": plain(utilities),
+        }
     result["findings"] = findings
     tables = tuple(table for section in sections for table in section.tables)
     write_text(out / "tables.md", in_markdown(tables, {"What came of the aims": came_of_it}))
-    return say.report(
-        out,
-        options,
-        sections,
-        result,
-        findings,
-        glossary=navigation_page.GLOSSARY,
-        text="\n".join(findings),
-    )
+    text, glossary = "\n".join(findings), navigation_page.GLOSSARY
+    return say.report(out, options, sections, result, findings, glossary=glossary, text=text)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
@@ -366,10 +272,9 @@ def _chosen(options: StudyOptions) -> tuple[list[Subject], Scale, PopulationScal
     population = replace(POPULATION, grids=options.seeds or POPULATION.grids)
     if options.agents == "none":
         return [], scale, population
-    subjects = subjects_of(AGENTS if options.agents is None else options.agents.split(","))
-    if not any(
-        all(question.classes(subjects)) for question in QUESTIONS.values() if not question.control
-    ):
+    names = AGENTS if options.agents is None else options.agents.split(",")
+    subjects = instruments.subjects_of(names)
+    if not any(all(q.classes(subjects)) for q in QUESTIONS.values() if not q.control):
         raise InvalidParameterError(
             f"agents is {options.agents!r}, expected some that are to be told apart: a "
             f"goal-directed one and an aimless one, such as optimal,random, or one that wants the "
