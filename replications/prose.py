@@ -35,6 +35,8 @@ _FORMATS: dict[str, Any] = {form.__name__: form for form in (nats, number, perce
 
 class _Prose(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
+        if value is None:
+            return "–"
         name, _, digits = format_spec.partition(":")
         if name not in _FORMATS:
             return str(super().format_field(value, format_spec))
@@ -57,7 +59,11 @@ class Texts(PageTexts):
 
     def line(self, name: str, /, **values: object) -> str:
         """Return one of the sentences of the entry `sentences`."""
-        return _Prose().vformat(self.declared("sentences")[name], (), values)
+        return self.filled(self.declared("sentences")[name], **values)
+
+    def filled(self, text: str, /, **values: object) -> str:
+        """Return a text with its values; a dash for None."""
+        return _Prose().vformat(text, (), values)
 
     def record(self, name: str, **values: object) -> dict[str, Any]:
         """Return JSON values by the paths of an entry; None where something on a path is None."""

@@ -8,7 +8,7 @@ if __name__ == "__main__":
     main("replicate", "calibration")
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,8 +49,6 @@ from replications.calibration.population import page as population_page
 from replications.calibration.population.evidence import BESIDE, PopulationScale
 from replications.calibration.population.scores import calibrate_population, population_seeds
 from replications.prose import plain
-
-Walks = Mapping[str, Mapping[str, Sequence[Trajectory]]]  # by suite and agent
 
 
 # --- Measuring ------------------------------------------------------------------------------------

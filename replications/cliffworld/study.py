@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import goalmeter as gm
-from goalmeter import InvalidParameterError, meg
+from goalmeter import meg
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import meg as meg_page
@@ -121,11 +121,6 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
     out = {}
     for row in ids:
         kind, _, key = row.removeprefix(LEDGER_PREFIX).partition("/")
-        if kind not in measures or key not in settings:
-            raise InvalidParameterError(
-                f"ledger row {row!r} cannot be recomputed, expected {LEDGER_PREFIX}KIND/SETTING "
-                f"with KIND known or unknown and SETTING one of {', '.join(settings)}"
-            )
         out[row] = measures[kind](*settings[key].task()).value
     return out
 

@@ -6,20 +6,21 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from goalmeter import InvalidFileError, InvalidParameterError
+from goalmeter import InvalidFileError
 from goalmeter.statistics import Verdict, difference, reach, verdict, words
 from replications.kinds import FEWEST, TOO_FEW, Interval
 
 _PRINTED = re.compile(r"(?P<value>[+-]?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
 RELATIONS = ("equal", "lower bound", "average", "estimate", "reference", "p-value")
 COSTS = ("cheap", "slow", "not yet")
+_OF = "expected one of"
 # Verdicts beside those of an interval.
 NOT_RUN, NOT_YET = "not run", "not yet"
 AS_PRINTED = "equal as printed"
@@ -29,14 +30,10 @@ NOT_COMPARED = "p-values are not compared"
 
 @dataclass(frozen=True, kw_only=True)
 class Margin:
-    """Which differences of a kind of number count as none; stated before any are looked at.
+    """Which differences of a kind of number count as none; stated before any are looked at."""
 
-    The ids of the rows begin with `rows`; `within` is the largest such difference, printed with
-    `unit`, and `reason` says why this one.
-    """
-
-    rows: str
-    within: float
+    rows: str  # how the ids of the rows begin
+    within: float  # the largest such difference
     unit: str
     reason: str
 
@@ -69,27 +66,33 @@ class Number:
     margin: Margin | None = None  # of its kind of number, put in by `load`
 
     def __post_init__(self) -> None:
-        if not _PRINTED.fullmatch(self.published):
-            raise InvalidFileError(
-                f"{self.id}: published is {self.published!r}, expected a number as printed, "
-                f"such as '34.3' or '34.3 ± 2.6'"
-            )
-        for name, known in (("relation", RELATIONS), ("cost", COSTS)):
-            if (value := getattr(self, name)) not in known:
-                raise InvalidFileError(f"{self.id}: {name} is {value!r}, expected one of {known}")
-        if self.cost == NOT_YET and (self.ran or self.command):
-            raise InvalidFileError(
-                f"{self.id}: not computed yet, expected ours nan and no command, got "
-                f"{self.ours:g} and {self.command!r}"
-            )
         judgeable = self.published_error > 0 and self.published_seeds > 1
-        if self.relation == "estimate" and not (judgeable and (self.seeds > 1 or not self.ran)):
-            raise InvalidFileError(
-                f"{self.id}: an estimate needs published_error above 0, published_seeds above 1, "
-                f"and seeds above 1 or ours nan"
-            )
-        if self.relation == "average" and self.ran and self.interval is None:
-            raise InvalidFileError(f"{self.id}: an average needs an interval of ours")
+        enough = judgeable and (self.seeds > 1 or not self.ran)
+        for wrong, message in (
+            (
+                not _PRINTED.fullmatch(self.published),
+                f"published is {self.published!r}, expected a number as printed, such as '34.3' "
+                f"or '34.3 ± 2.6'",
+            ),
+            (self.relation not in RELATIONS, f"relation is {self.relation!r}, {_OF} {RELATIONS}"),
+            (self.cost not in COSTS, f"cost is {self.cost!r}, {_OF} {COSTS}"),
+            (
+                self.cost == NOT_YET and (self.ran or self.command),
+                f"not computed yet, expected ours nan and no command, got {self.ours:g} and "
+                f"{self.command!r}",
+            ),
+            (
+                self.relation == "estimate" and not enough,
+                "an estimate needs published_error above 0, published_seeds above 1, and seeds "
+                "above 1 or ours nan",
+            ),
+            (
+                self.relation == "average" and self.ran and self.interval is None,
+                "an average needs an interval of ours",
+            ),
+        ):
+            if wrong:
+                raise InvalidFileError(f"{self.id}: {message}")
 
     def _printed(self, part: str) -> str:
         match = _PRINTED.fullmatch(self.published)
@@ -124,11 +127,8 @@ class Number:
 
     @property
     def z(self) -> float:
-        """Of an estimate: ours less theirs, in standard errors of that.
-
-        NaN where not run, or from so few seeds that the standard error tells nothing.
-        """
-        if self.seeds < FEWEST:
+        """Of an estimate: ours less theirs, in standard errors of that; NaN of too few seeds."""
+        if self.relation != "estimate" or self.seeds < FEWEST:
             return math.nan
         return (self.ours - self.theirs) / math.hypot(self.error, self.published_error)
 
@@ -139,11 +139,7 @@ class Number:
 
     @property
     def verdict(self) -> str:
-        """How ours and theirs compare, in a few words.
-
-        Of a reference: how the published agent stands to the reference agent; else how our number
-        stands to the published one.
-        """
+        """How ours stands to theirs; of a reference, how the published agent stands to ours."""
         return self._judged(self.theirs)
 
     @property
@@ -215,19 +211,11 @@ def load(prefix: str = "") -> list[Number]:
 # Pages ask for rows by the hundred, and the file does not change while a process runs.
 @cache
 def _rows() -> tuple[Number, ...]:
-    known = margins()
-    rows = []
-    for number, entry in enumerate(_file()["number"], start=1):
-        ends: dict[str, Any] = {
-            name: tuple(entry[name]) for name in ("interval", "published_interval") if name in entry
-        }
-        try:
-            row = Number(**(entry | ends))
-        except TypeError as cause:
-            name = entry.get("id", f"row {number}")
-            raise InvalidFileError(f"ledger.toml, {name}: {cause}") from cause
-        margin = next((margin for margin in known if row.id.startswith(margin.rows)), None)
-        rows.append(replace(row, margin=margin))
+    known, rows = margins(), []
+    for entry in _file()["number"]:
+        pairs = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
+        margin = next((margin for margin in known if entry["id"].startswith(margin.rows)), None)
+        rows.append(Number(**pairs, margin=margin))
     return tuple(rows)
 
 
@@ -248,22 +236,16 @@ RECOMPUTED = {
 
 
 def recompute(rows: Iterable[Number]) -> dict[str, float]:
-    """The value of each cheap row, computed again: id -> value."""
-    out = {}
+    """Return the value of each cheap row, computed again, by its id."""
+    out: dict[str, float] = {}
     for experiment, group in groupby(rows, key=lambda row: row.id.partition("/")[0]):
-        members = list(group)
-        if experiment not in RECOMPUTED or any(row.cost != "cheap" for row in members):
-            raise InvalidParameterError(
-                f"rows of {experiment!r} cannot be recomputed here, expected cheap rows of "
-                f"{', '.join(RECOMPUTED)}; run the command of the row instead"
-            )
         module = import_module(RECOMPUTED[experiment])
-        out.update(module.recompute([row.id for row in members]))
+        out |= module.recompute([row.id for row in group])
     return out
 
 
 def stale(rows: Iterable[Number], values: dict[str, float]) -> list[str]:
-    """A sentence for every row that a recomputed value contradicts."""
+    """Return a sentence for every row that a recomputed value contradicts."""
     return [
         f"{row.id}: the ledger says {row.ours:g} (tolerance {row.tolerance:g}), "
         f"recomputed {values[row.id]:.8g}; mend the code, or the row and its remark"
@@ -273,7 +255,7 @@ def stale(rows: Iterable[Number], values: dict[str, float]) -> list[str]:
 
 
 def in_percent(estimate: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """`ours`, `interval` and `seeds` of an estimate of a share; None of one without an interval."""
+    """Return an estimate of a share as values of a row; None of one without an interval."""
     if estimate is None or estimate["interval"] is None:
         return None
     low, high = (100 * end for end in estimate["interval"])

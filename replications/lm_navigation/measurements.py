@@ -203,11 +203,6 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
             parts[part] = plain(every_cell(agent, sizes=[int(size)]))
         elif part not in parts:
             parts[part] = in_suite(agent, name)
-        if quantity not in parts[part]:
-            raise InvalidParameterError(
-                f"ledger row {row!r}: expected {LEDGER_PREFIX}AGENT/QUANTITY with QUANTITY one of "
-                f"{', '.join(parts[part])}"
-            )
         # Shares are in percent in the ledger, p-values are not.
         scale = 1.0 if quantity.endswith("/p") else 100.0
         out[row] = scale * float(parts[part][quantity]["value"])
