@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import goalmeter as gm
-from goalmeter._types import FloatArray, IntArray
+from goalmeter._types import IntArray
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.conversions import TabularWorld
 from goalmeter.gridworld.generators import distances_from
@@ -292,11 +292,11 @@ def test_an_interval_includes_the_choice_of_the_threshold(monkeypatch: pytest.Mo
     assert len({limits[scoring.MEG] for limits in chosen}) > 4
     directed = Truth(small.traits).directed
 
-    def found(top: FloatArray, rows: IntArray) -> float:
-        return float(np.mean(top[rows[directed[rows]]].max(axis=1) > 0))
+    def found(scores: scoring.Scores, name: str, rows: IntArray) -> float:
+        return float(np.mean(scores[name][rows[directed[rows]]].max(axis=1) > 0))
 
     anew, fixed = (
-        scores.above(limits).compared(found, int(directed.sum()), scoring.MEG, share=True).interval
+        scores.above(limits).estimate(found, int(directed.sum()), scoring.MEG, share=True).interval
         for limits in (chosen, [chosen[0]] * 21)
     )
     assert anew is not None and fixed is not None

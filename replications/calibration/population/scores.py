@@ -91,10 +91,8 @@ def swap_test_of_means(
 
 
 def swap_signs(mazes: int, swaps: int) -> FloatArray:
-    """Return whether the sets of each maze are as they are, 1, or swapped, -1: [1 + swaps, mazes].
-
-    The same swaps for as many mazes, whoever is tested: agents differ by their walks alone.
-    """
+    """Return whether the sets of each maze are as they are, 1, or swapped, -1: [1 + swaps, mazes]."""
+    # The same swaps for as many mazes, whoever is tested: agents differ by their walks alone.
     signs = np.random.default_rng(mazes).choice([-1.0, 1.0], size=(swaps, mazes))
     return np.vstack([np.ones(mazes), signs])
 
@@ -164,10 +162,7 @@ def scores_of(
 
 
 def _followed(there: FloatArray, moved: FloatArray, most: FloatArray) -> FloatArray:
-    """By how much targets explain more where they are, as a share of all that could be, [A, T].
-
-    The rationality is fitted where the targets are; there and moved are [A, T, G], most [A].
-    """
+    """By how much targets explain more where they are, as a share of all that could be, [A, T]."""
     best = there.argmax(axis=-1)[..., None]
     in_place, elsewhere = (np.take_along_axis(c, best, axis=-1)[..., 0] for c in (there, moved))
     elsewhere = np.maximum(elsewhere, -most[:, None])
@@ -194,8 +189,8 @@ class Truth:
         self.at_least_medium: BoolArray = self.directed & (self.strength >= drawn.MEDIUM)
 
 
-# A number from the scores of an instrument, [A, T], of the agents of some rows.
-Statistic = Callable[[FloatArray, IntArray], float]
+# A number from the scores of the instruments, of the named one, and rows of agents.
+Statistic = Callable[[Scores, str, IntArray], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,55 +210,43 @@ class ScoredPopulation:
 
     def estimate(
         self,
-        measure: Callable[[Scores, IntArray], float],
-        n: int,
-        *,
-        bounds: tuple[float, float] = (-np.inf, np.inf),
-        share: bool = False,
-    ) -> Estimate:
-        """Estimate a number with the interval of resampled agents in resampled mazes."""
-        value, *replicates = (measure(*sample) for sample in self.samples())
-        interval = two_way_interval(value, replicates, self.draws.freedom, bounds=bounds)
-        if share:
-            interval = at_least_binomial(interval, value, n)
-        return Estimate(value, interval, n, len(self.population.pairs))
-
-    def compared(
-        self,
         statistic: Statistic,
         n: int,
-        instrument: str,
+        instrument: str = "",
         beyond: str | None = None,
-        *,
         bounds: tuple[float, float] = (0.0, 1.0),
         share: bool = False,
     ) -> Estimate:
-        """Estimate a statistic of an instrument, less that of the instrument `beyond`."""
+        """Estimate a statistic of an instrument, less that of `beyond`, over agents and mazes."""
 
         def difference(scores: Scores, rows: IntArray) -> float:
-            value = statistic(scores[instrument], rows)
-            return value if beyond is None else value - statistic(scores[beyond], rows)
+            value = statistic(scores, instrument, rows)
+            return value if beyond is None else value - statistic(scores, beyond, rows)
 
         low, high = bounds
         ends = bounds if beyond is None else (low - high, high - low)
-        return self.estimate(difference, n, bounds=ends, share=share and beyond is None)
+        value, *replicates = (difference(*sample) for sample in self.samples())
+        interval = two_way_interval(value, replicates, self.draws.freedom, bounds=ends)
+        if share and beyond is None:
+            interval = at_least_binomial(interval, value, n)
+        return Estimate(value, interval, n, len(self.population.pairs))
 
     def said(self, mask: BoolArray, name: str, beyond: str | None = None) -> Estimate:
         """Estimate which share of the agents of a mask has a score above 0."""
 
-        def share(scores: FloatArray, rows: IntArray) -> float:
-            return _mean(scores[rows[mask[rows]]].max(axis=1) > 0)
+        def share(scores: Scores, name: str, rows: IntArray) -> float:
+            return _mean(scores[name][rows[mask[rows]]].max(axis=1) > 0)
 
-        return self.compared(share, int(mask.sum()), name, beyond, share=True)
+        return self.estimate(share, int(mask.sum()), name, beyond, share=True)
 
     def named(self, mask: BoolArray, name: str) -> Estimate:
         """Estimate which share of the agents of a mask has the right one of five answers."""
 
-        def share(scores: FloatArray, rows: IntArray) -> float:
+        def share(scores: Scores, name: str, rows: IntArray) -> float:
             kept = rows[mask[rows]]
-            return _mean(_answers(scores[kept], 0.0) == self.truth.target[kept])
+            return _mean(_answers(scores[name][kept], 0.0) == self.truth.target[kept])
 
-        return self.compared(share, int(mask.sum()), name, share=True)
+        return self.estimate(share, int(mask.sum()), name, share=True)
 
     def areas(self, name: str, beyond: str | None = None) -> dict[str, Estimate]:
         """Estimate the area under the curve of each of `CONTRASTS`."""
@@ -273,46 +256,43 @@ class ScoredPopulation:
         }
 
     def _area(self, name: str, beyond: str | None, tops: BoolArray, bottoms: BoolArray) -> Estimate:
-        def measure(scores: FloatArray, rows: IntArray) -> float:
-            best = scores.max(axis=1)
+        def area(scores: Scores, name: str, rows: IntArray) -> float:
+            best = scores[name].max(axis=1)
             return area_under_curve(best[rows[tops[rows]]], best[rows[bottoms[rows]]])
 
         fewer = int(min(tops.sum(), bottoms.sum()))
-        found = self.compared(measure, fewer, name, beyond)
+        found = self.estimate(area, fewer, name, beyond)
         # Where all pairs are in order the resamples do not differ: the interval is that of as many
         # coins as the fewer agents.
         coins = beyond is None and found.value == 1.0
-        return self.compared(measure, fewer, name, share=True) if coins else found
+        return self.estimate(area, fewer, name, share=True) if coins else found
 
     def area_in_bands(self, name: str) -> Estimate:
         """Estimate the area of the directed over the aimless of about equal success."""
         directed = self.truth.directed
 
-        def measure(scores: Scores, rows: IntArray) -> float:
+        def area(scores: Scores, name: str, rows: IntArray) -> float:
             best, success = (scores[each].max(axis=1) for each in (name, SUCCESS))
             band = np.digitize(success, drawn.SUCCESS_BANDS)
             above, below = rows[directed[rows]], rows[~directed[rows]]
             return area_within_bands(best[above], best[below], band[above], band[below])
 
-        agents = int(min(directed.sum(), (~directed).sum()))
-        return self.estimate(measure, agents, bounds=(0.0, 1.0))
+        return self.estimate(area, int(min(directed.sum(), (~directed).sum())), name)
 
     def recovery(self, name: str, beyond: str | None = None) -> Estimate:
         """Estimate the rank correlation of the true strength and the score for the true target."""
         truth = self.truth
 
-        def measure(scores: FloatArray, rows: IntArray) -> float:
+        def correlation(scores: Scores, name: str, rows: IntArray) -> float:
             kept = rows[truth.directed[rows]]
-            return rank_correlation(truth.strength[kept], scores[kept, truth.target[kept]])
+            return rank_correlation(truth.strength[kept], scores[name][kept, truth.target[kept]])
 
         n = int(truth.directed.sum())
-        return self.compared(measure, n, name, beyond, bounds=(-1.0, 1.0))
+        return self.estimate(correlation, n, name, beyond, bounds=(-1.0, 1.0))
 
     def above(self, thresholds: Sequence[Mapping[str, float]]) -> ScoredPopulation:
-        """Return the scores less their thresholds: those of all mazes, then of each resample.
-
-        An interval of what is above a threshold then includes the choice of the threshold.
-        """
+        """Return the scores less their thresholds: those of all mazes, then of each resample."""
+        # An interval of what is above a threshold then includes the choice of the threshold.
         scores, *resampled = (
             {name: scores[name] - limits[name] for name in limits}
             for scores, limits in zip((self.scores, *self.resampled), thresholds, strict=True)
@@ -346,8 +326,7 @@ AT_AIM = 1.0 - _TEXTS.declared("aims")["aimless"]["most"] - 1e-9
 def threshold(scores: FloatArray, truth: Truth, rows: IntArray | None = None) -> float:
     """Return the least threshold that keeps false alarms to `CHOSEN_FALSE_ALARMS`, rounded up.
 
-    Both of all aimless agents and of the competent habits among them. Scores are the largest of
-    each agent's four, [..., A], further axes further samples; rows are the agents of a resample.
+    Scores are the largest of each agent's four, [..., A]; rows are the agents of a resample.
     """
     sample = np.arange(len(truth.traits)) if rows is None else rows
     least = -math.inf
@@ -474,11 +453,9 @@ _PRIOR = 1.0  # ridge of the models that are tried on another population: a stan
 def _added_value(
     first: ScoredPopulation, second: ScoredPopulation, known: Sequence[str], more: str
 ) -> dict[str, Any]:
-    """How well `known` instruments predict who wants anything, with `more` and without it.
-
-    Both logistic models are fitted to the first population; the gain, nats per agent, is on the
-    second.
-    """
+    """How well `known` instruments predict who wants anything, with `more` and without it."""
+    # Both logistic models are fitted to the first population; the gain, nats an agent, is on the
+    # second.
     wants, later = (each.truth.directed.astype(float) for each in (first, second))
     predictors = (known, (*known, more))
     small, large = (_features(first.scores, names, np.arange(len(wants))) for names in predictors)
@@ -488,7 +465,7 @@ def _added_value(
         table = _features(scores, predictors[model], rows)
         return float(models[model].log_likelihoods(table, later[rows]).mean())
 
-    def gain(scores: Scores, rows: IntArray) -> float:
+    def gain(scores: Scores, _: str, rows: IntArray) -> float:
         without, with_it = (log_likelihood(model, scores, rows) for model in (0, 1))
         return with_it - without
 
@@ -496,7 +473,7 @@ def _added_value(
         "others": list(known),
         "more": more,
         "likelihood_ratio": added_predictors(small, large[:, small.shape[1] :], wants)._asdict(),
-        "gain_on_second": second.estimate(gain, len(later)),
+        "gain_on_second": second.estimate(gain, len(later), bounds=(-np.inf, np.inf)),
         "without_on_second": log_likelihood(0, second.scores, np.arange(len(later))),
     }
 
