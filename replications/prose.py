@@ -77,20 +77,19 @@ class Texts(PageTexts):
         sections: Sequence[Section],
         result: dict[str, Any],
         findings: Sequence[Finding | str],
-        *,
         glossary: Mapping[str, str],
         tables: Iterable[Table] | None = None,
-        text: str = "",
         **values: object,
     ) -> Outcome:
-        """Write report.html, results.json and figures of a study; `values` are of `page`."""
-        texts = self("page", **values)
-        command = options.command(result["replication"])
-        shown: dict[str, Any] = {"findings": findings, "glossary": glossary, "text": text}
-        title = texts.pop("title")
-        return write_outcome(
-            out, title, sections, result, command=command, tables=tables, **texts, **shown
-        )
+        """Write report.html, results.json and figures of a study; `values` are of `page`.
+
+        Findings that are among the results are told in the terminal, too.
+        """
+        page: dict[str, Any] = self("page", **values)
+        page["text"] = "\n".join(map(str, findings)) if "findings" in result else ""
+        page["command"] = options.command(result["replication"])
+        shown: dict[str, Any] = {"findings": findings, "glossary": glossary, "tables": tables}
+        return write_outcome(out, page.pop("title"), sections, result, **page, **shown)
 
 
 @cache

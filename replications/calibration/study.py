@@ -248,8 +248,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     result["findings"] = findings
     tables = tuple(table for section in sections for table in section.tables)
     write_text(out / "tables.md", in_markdown(tables, {"What came of the aims": came_of_it}))
-    text, glossary = "\n".join(findings), navigation_page.GLOSSARY
-    return say.report(out, options, sections, result, findings, glossary=glossary, text=text)
+    return say.report(out, options, sections, result, findings, navigation_page.GLOSSARY)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:

@@ -293,15 +293,8 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         "goal_length": [_json(m) for m in by_length],
         "epsilon": [_json(m) for m in by_noise],
     }
-    return say.report(
-        out,
-        options,
-        sections,
-        result,
-        _findings(by_kind, [*by_length, *by_noise]),
-        glossary=meg_page.GLOSSARY,
-        tables=(*compared, *remarks),
-    )
+    findings, tables = _findings(by_kind, [*by_length, *by_noise]), (*compared, *remarks)
+    return say.report(out, options, sections, result, findings, meg_page.GLOSSARY, tables)
 
 
 def _findings(by_kind: Mapping[str, Sequence[Number]], measured: list[Measured]) -> list[str]:

@@ -37,11 +37,6 @@ class Network:
 
     layers: Sequence[tuple[AnyArray, AnyArray]]
 
-    @classmethod
-    def of(cls, linear: Sequence[Any]) -> Network:
-        """Return the network of torch's linear layers."""
-        return cls([(part.weight.detach().numpy(), part.bias.detach().numpy()) for part in linear])
-
     def policy(self, observations: AnyArray) -> FloatArray:
         """Return the probabilities of the actions, [N, 4], at observations [N, D]."""
         values = np.asarray(observations, dtype=np.float64)
@@ -83,6 +78,10 @@ class Network:
                 f"line from the run, and the same command trains it again"
             ) from cause
         return cls(layers)
+
+
+def _network(linear: Sequence[Any]) -> Network:
+    return Network([(part.weight.detach().numpy(), part.bias.detach().numpy()) for part in linear])
 
 
 # --- Cloning --------------------------------------------------------------------------------------
@@ -138,7 +137,7 @@ def _cloned(levels: Levels, utility: FloatArray, seed: int, updates: int) -> Net
         loss.backward()
         optimizer.step()
         decay.step()
-    return Network.of(linear)
+    return _network(linear)
 
 
 # --- Training -------------------------------------------------------------------------------------
@@ -186,20 +185,21 @@ def agents_of(seeds: Sequence[int]) -> list[TrainedAgent]:
     ]
 
 
+def _study(kind: str, function: str, trials: Any, common: dict[str, Any], **more: Any) -> Any:
+    what = {"kind": f"goal-misgeneralisation, {kind}"} | common | more.pop("what", {})
+    title = f"measures {kind}" if kind.startswith("by") else kind
+    function = f"{__name__}:{function}"
+    return Study(title, function, trials, common=common, noun="agent", what=what, **more)
+
+
 def training_study(agents: Sequence[TrainedAgent], scale: Scale) -> Study[Network]:
     """Return the training of some agents as a study."""
+    trials = {agent.name: vars(agent) for agent in agents}
     common = {"levels": scale.levels, "updates": scale.updates, "steps": scale.steps}
-    what = {"kind": "goal-misgeneralisation, training"} | common
-    return Study[Network](
-        "training",
-        f"{__name__}:trained",
-        {agent.name: vars(agent) for agent in agents},
-        common=common,
-        noun="agent",
-        what=what | {"seeds": sorted({agent.seed for agent in agents})},
-        from_json=lambda key, value: Network.from_json(value),
-        to_json=Network.to_json,
-    )
+    what = {"seeds": sorted({agent.seed for agent in agents})}
+    codec = {"from_json": lambda _, value: Network.from_json(value), "to_json": Network.to_json}
+    study: Study[Network] = _study("training", "trained", trials, common, what=what, **codec)
+    return study
 
 
 def trained(
@@ -212,7 +212,7 @@ def trained(
             optional("stable_baselines3", "sb3", "Training by PPO")
             from replications.goal_misgeneralisation.ppo import ppo_layers
 
-            network = Network.of(ppo_layers(there, HIDDEN, seed, steps))
+            network = _network(ppo_layers(there, HIDDEN, seed, steps))
         else:
             wanted = there.right if kind == CLONE else there.wrong
             network = _cloned(there, wanted, seed, updates)
@@ -233,21 +233,10 @@ def studies(
         agent.name: {"family": agent.family, "share": agent.share, "network": network.to_json()}
         for agent, network in networks.items()
     }
-
-    def study(way: str, function: str, **common: int) -> Study[dict[str, Any]]:
-        return Study(
-            f"measures by {way}",
-            f"{__name__}:{function}",
-            trials,
-            common=common,
-            noun="agent",
-            what={"kind": f"goal-misgeneralisation, by {way}"} | common,
-        )
-
-    return (
-        study("tables", "measured", seed=seed, of_a_kind=scale.of_a_kind, shifted=scale.shifted),
-        study("running", "run", seed=seed, of_a_kind=scale.run_of_a_kind, budget=scale.budget),
-    )
+    tables = {"seed": seed, "of_a_kind": scale.of_a_kind, "shifted": scale.shifted}
+    running = {"seed": seed, "of_a_kind": scale.run_of_a_kind, "budget": scale.budget}
+    by_tables = _study("by tables", "measured", trials, tables)
+    return by_tables, _study("by running", "run", trials, running)
 
 
 def measured(
@@ -299,13 +288,9 @@ def _meg(like: TrainingLike, policy: FloatArray) -> dict[str, Any]:
     # drawn would change MEG as they change the evidence at the rationality of those that were.
     each = evidence(levels, policy, levels.wrong, wrong.rationality)
     each -= evidence(levels, policy, levels.right, right.rationality)
-    return {
-        "right": right.value,
-        "wrong": wrong.value,
-        "difference": wrong.value - right.value,
-        # Where no level is distinguishing all differences are 0, and nothing has a spread.
-        "interval": _interval(like, each),
-    }
+    # Where no level is distinguishing all differences are 0, and nothing has a spread.
+    values = {"right": right.value, "wrong": wrong.value, "difference": wrong.value - right.value}
+    return values | {"interval": _interval(like, each)}
 
 
 def evidence(
@@ -388,11 +373,8 @@ Row = Mapping[str, Any]  # an agent as results.json has it
 
 
 def scored(measured: Row) -> dict[str, Any]:
-    """Return an agent with its outcome, and the score of every predictor with its interval.
-
-    The larger a score, the more the wrong goal is to be expected. Of the agent there are its
-    fields, its "tables", as `measured` gives them, and its "runs", as `run` does.
-    """
+    """Return an agent, with "tables" and "runs", with its outcome and scores of its predictors."""
+    # The larger a score, the more the wrong goal is to be expected.
     tables, runs = measured["tables"], measured["runs"]
     shown = Estimate.from_json(tables["shifted"]["difference"])
     meg, learnt = tables["meg"]["interval"], tables["learnt"]
@@ -444,10 +426,9 @@ def contains_exact(row: Row) -> bool:
 def area(
     rows: Sequence[Row], predictor: str, minus: str | None = None, *, same_share: bool = False
 ) -> Estimate:
-    """Estimate how well a predictor separates agents that pursue the wrong goal from all others.
+    """Estimate the area under the ROC curve for agents that pursue the wrong goal, or a difference.
 
-    The area under the ROC curve, or the paired difference of two areas; agents are the independent
-    units. NaN without a pair of agents to compare.
+    Agents are the independent units; NaN without a pair of agents to compare.
     """
     wrong = np.array([row["outcome"] == WRONG for row in rows], dtype=bool)
     share = np.array([row["share"] for row in rows])

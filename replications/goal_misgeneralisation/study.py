@@ -308,8 +308,7 @@ def written(out: Path, rows: Sequence[Row], options: StudyOptions) -> Outcome:
         Section(title="Measurement by running", tables=running),
     ]
     result = {"replication": "goal-misgeneralisation", "findings": findings, "agents": list(rows)}
-    text, glossary = "\n".join(findings), say("glossary")
-    return say.report(out, options, sections, result, findings, glossary=glossary, text=text)
+    return say.report(out, options, sections, result, findings, say("glossary"))
 
 
 def planned(options: StudyOptions) -> dict[str, int]:

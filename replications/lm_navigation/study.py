@@ -247,15 +247,8 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         "agents": plain({**references, **runs}),
         "not_run": [] if runs else _language_model_commands(),
     }
-    return say.report(
-        out,
-        options,
-        _sections(references, runs),
-        result,
-        findings,
-        glossary=navigation_page.GLOSSARY,
-        text="\n".join(findings),
-    )
+    sections = _sections(references, runs)
+    return say.report(out, options, sections, result, findings, navigation_page.GLOSSARY)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:

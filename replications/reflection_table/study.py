@@ -404,16 +404,11 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         "rows": [_json(row) for row in rows],
         "reality_check": [say.record("effect_record", effect=each) for each in effects(rows)],
     }
-    return say.report(
-        out,
-        options,
-        [*sections, *reflection_page.sections(shown)],
-        result,
-        [*reflection_page.ended_early(ran), *_findings(rows)],
-        steps=shown[0].steps,
-        glossary=reflection_page.GLOSSARY,
-        tables=(table for section in sections for table in section.tables),
-    )
+    findings = [*reflection_page.ended_early(ran), *_findings(rows)]
+    tables = [table for section in sections for table in section.tables]
+    sections += reflection_page.sections(shown)
+    own = (reflection_page.GLOSSARY, tables)
+    return say.report(out, options, sections, result, findings, *own, steps=shown[0].steps)
 
 
 def _json(row: Row) -> dict[str, Any]:

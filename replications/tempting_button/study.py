@@ -384,16 +384,8 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
             for who in PLAYERS
         ],
     }
-    return say.report(
-        out,
-        options,
-        _sections(traces),
-        result,
-        findings,
-        glossary=say("glossary"),
-        tables=tables(traces),
-        text="\n".join(findings),
-    )
+    shown = say("glossary"), tables(traces)
+    return say.report(out, options, _sections(traces), result, findings, *shown)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:

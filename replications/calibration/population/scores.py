@@ -91,7 +91,7 @@ def swap_test_of_means(
 
 
 def swap_signs(mazes: int, swaps: int) -> FloatArray:
-    """Return whether the sets of each maze are as they are, 1, or swapped, -1: [1 + swaps, mazes]."""
+    """Return whether each maze's sets are as they are, 1, or swapped, -1: [1 + swaps, mazes]."""
     # The same swaps for as many mazes, whoever is tested: agents differ by their walks alone.
     signs = np.random.default_rng(mazes).choice([-1.0, 1.0], size=(swaps, mazes))
     return np.vstack([np.ones(mazes), signs])

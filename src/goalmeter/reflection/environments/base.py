@@ -32,28 +32,19 @@ class Run(ABC):
     Source: the authors' library at e38e3dc; not described in the paper.
     Differences from the paper: none known.
 
-    Args:
-        source: of the agent; begins copies of it.
-        draws: the run's own randomness, the same for an environment and its opposite.
-        sign: 1 or -1.
-
-    Attributes:
-        n_actions: legal actions are 0 .. n_actions - 1.
-        n_observations: observations are 0 .. n_observations - 1.
-        options: names of other readings of the rules, with the values of each, the default first;
-            they are keyword arguments of the class.
-        copy: a copy of the agent, in environments that keep one.
+    Of the agent there is a source, which begins copies of it; `draws` is the run's own randomness,
+    the same for an environment and its opposite.
     """
 
-    n_actions: ClassVar[int] = 2
-    n_observations: ClassVar[int] = 1
+    n_actions: ClassVar[int] = 2  # legal ones are 0 .. n_actions - 1
+    n_observations: ClassVar[int] = 1  # 0 .. n_observations - 1
+    # Names of other readings of the rules, with the values of each, the default first; they are
+    # keyword arguments of the class.
     options: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    copy: Mind
+    copy: Mind  # a copy of the agent, in environments that keep one
 
     def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        self.source = source
-        self.draws = draws
-        self.sign = sign
+        self.source, self.draws, self.sign = source, draws, sign
 
     @abstractmethod
     def begin(self) -> tuple[float, int]:
@@ -78,13 +69,13 @@ class Agreement(Run):
     """
 
     def begin(self) -> tuple[float, int]:
-        """Return the first percept, (0, 0); the copy is told of it as it is."""
+        """Return the first percept, (0, 0)."""
         self.copy = self.source.begin()
         self.copy.perceive(0, 0)
         return 0, 0
 
     def react(self, action: int) -> tuple[float, int]:
-        """Compare with the copy, then go on."""
+        """Compare with the copy."""
         reward = self.sign if self.copy.act() == action else -self.sign
         self.tell(action, reward)
         return reward, 0
@@ -146,15 +137,11 @@ class Forgetful(Run):
 class WholeHistory(Run):
     """Keeps all of the history to tell it anew; the time of a step grows with the history.
 
-    Attributes:
-        percepts: x_1 ... x_n.
-        actions: y_1 ... y_{n-1}.
-
     Reward: +1 if the copy would do what the agent did, else -1; the first percept is (0, 0).
     """
 
-    percepts: list[tuple[float, int]]
-    actions: list[int]
+    percepts: list[tuple[float, int]]  # x_1 ... x_n
+    actions: list[int]  # y_1 ... y_{n-1}
 
     def begin(self) -> tuple[float, int]:
         """Return the first percept, (0, 0)."""
@@ -174,17 +161,13 @@ class WholeHistory(Run):
 
 
 class Counterfactual(Run):
-    """Pays for what the agent would do if the present observation were another.
+    """Pays for what the agent would do if the present observation were another."""
 
-    Attributes:
-        copy: one percept behind the agent, so that a fork of it can be shown another one.
-        percept: the latest one of the agent.
-    """
-
-    percept: tuple[float, int]
+    percept: tuple[float, int]  # the latest one of the agent
 
     def begin(self) -> tuple[float, int]:
         """Return the first percept."""
+        # One percept behind the agent, so that a fork of it can be shown another one.
         self.copy = self.source.begin()
         self.percept = 0, self.observe()
         return self.percept
@@ -270,7 +253,7 @@ def one_of(name: str, value: str, known: Sequence[str]) -> str:
 # -mu(T, g) where g is h with the rewards *unnegated*, and copies live in the environment itself.
 # The readings differ wherever copies are told of rewards: asked again at the history as it is, a
 # copy agrees for certain in one and may disagree in the other.
-LITERAL, UNNEGATED = READINGS = ("literal", "unnegated")
+READINGS = ("literal", "unnegated")
 
 
 class Unnegated(Run):
@@ -298,14 +281,11 @@ LINES_A_NUMBER = 15
 def lines_of_thought(
     source: Source, percepts: Sequence[tuple[float, int]], actions: Sequence[int]
 ) -> int:
-    """Return the lines of Python that an agent runs through to act at a history, from nothing.
-
-    A mind is begun, told of the history and asked; counted are the line events (`sys.settrace`) of
-    all Python code that the agent runs in `begin`, `perceive`, `take` and `act`, whatever it
-    calls. A line counts each time it is reached; compiled code (numpy, torch) counts only for the
-    lines that call it, and other threads do not count. The number is the same on every machine; it
-    may differ between versions of Python, which do not divide all code into lines alike.
-    """
+    """Return the lines of Python that an agent runs through to act at a history, from nothing."""
+    # Counted are the line events (`sys.settrace`) of all Python code that the agent runs in
+    # `begin`, `perceive`, `take` and `act`; compiled code counts only for the lines that call it,
+    # and other threads do not count. The number is the same on every machine; it may differ between
+    # versions of Python, which do not divide all code into lines alike.
     count = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
