@@ -33,7 +33,7 @@ from goalmeter.report import (
     require_report_extra,
     write_text,
 )
-from replications.calibration import instruments, learnt
+from replications.calibration import instruments
 from replications.calibration.instruments import (
     IDEAL,
     INSTRUMENTS,
@@ -48,13 +48,13 @@ from replications.calibration.instruments import (
 from replications.calibration.population import page as population_page
 from replications.calibration.population.evidence import BESIDE, PopulationScale
 from replications.calibration.population.scores import calibrate_population, population_seeds
-from replications.prose import plain
+from replications.common import plain
 
 
 # --- Measuring ------------------------------------------------------------------------------------
 def _calibrate(
     subjects: Sequence[Subject], out: Path, scale: Scale, options: StudyOptions
-) -> tuple[Calibration, list[learnt.ExplainedUtility]]:
+) -> tuple[Calibration, list[instruments.ExplainedUtility]]:
     """Let agents walk, each in a run directory below `out`, which is resumed, and measure them."""
     require_models(subject.name for subject in subjects)
     place: dict[str, Any] = {"on": options.on, "progress": options.progress}
@@ -77,18 +77,18 @@ def _calibrate(
         for subject in subjects
         if subject.organism and subject.counted
     ]
-    return Calibration(subjects, scores), learnt.explain(drawn, walks)
+    return Calibration(subjects, scores), instruments.explain(drawn, walks)
 
 
-def _drawn(suite: str, name: str, walks: Sequence[Trajectory]) -> learnt.Drawn:
+def _drawn(suite: str, name: str, walks: Sequence[Trajectory]) -> instruments.Drawn:
     """What an organism seems to want in one world."""
     # The largest kind in which the mole's map is wrong, so that all four organisms differ.
     mole = organism("mole")
     wrong = [walk for walk in walks if instruments.map_of(mole, walk.world) != walk.world]
     world = (wrong or list(walks))[-1].world
     through = [walk for walk in walks if walk.world == world]
-    utility = learnt.learn(world, through[0].cap, learnt.answers(through))
-    return learnt.Drawn(name, suite, world, utility)
+    utility = instruments.learn(world, through[0].cap, instruments.answers(through))
+    return instruments.Drawn(name, suite, world, utility)
 
 
 # --- Tables ---------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _agent_table(calibration: Calibration, *names: str) -> Table:
 
 # --- Page -----------------------------------------------------------------------------------------
 def _sections(
-    calibration: Calibration, utilities: Sequence[learnt.ExplainedUtility]
+    calibration: Calibration, utilities: Sequence[instruments.ExplainedUtility]
 ) -> list[Section]:
     """Return which instrument tells whom apart, what each says, and who was measured."""
     by_agent = (
@@ -170,7 +170,7 @@ def _sections(
     return [
         say.section("which_instruments_tell_agents_apart", areas),
         Section(title="What each instrument says of each agent", tables=by_agent),
-        *([learnt.learnt_section(utilities)] if utilities else []),
+        *([instruments.learnt_section(utilities)] if utilities else []),
         Section(title="Who was measured", tables=(_truth_table(calibration.subjects),)),
     ]
 

@@ -25,9 +25,8 @@ from goalmeter.pages import meg as meg_page
 from goalmeter.report import Curve, Figure, Marks, Section, Table, grid_map, require_report_extra
 from goalmeter.runs import Study, carry_out
 from replications import ledger
-from replications.kinds import GREEN, VERMILION, FloatArray, ProgressCallback, optional
+from replications.common import GREEN, VERMILION, FloatArray, ProgressCallback, Texts, optional
 from replications.ledger import Number
-from replications.prose import Texts
 
 say = Texts("cliffworld")
 LEDGER_PREFIX = "meg-cliffworld/"

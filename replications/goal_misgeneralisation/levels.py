@@ -19,7 +19,7 @@ import numpy as np
 
 from goalmeter.gridworld import Cell, Draws, GridWorld, carved, held_out, tabular_world
 from goalmeter.tabular import TabularMDP
-from replications.kinds import AnyArray, BoolArray, FloatArray, IntArray
+from replications.common import AnyArray, BoolArray, FloatArray, IntArray
 
 ACTIONS = 4
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))  # rows and columns
@@ -104,7 +104,7 @@ def corner_maze(draws: Draws, *, apart: bool, kept: bool) -> Level:
 
 
 def shifted_maze(draws: Draws) -> Level:
-    """Draw a maze of another size or complexity, with the goal in one of the other three corners."""
+    """Draw a maze of another size or complexity, with the goal in one of three other corners."""
     # A smaller maze has a random position within the observation and is padded with walls; the
     # wrong goal is its own upper left corner.
     while True:

@@ -22,9 +22,9 @@ from goalmeter.statistics import (
     student_ends,
     verdict,
 )
+from replications.common import AnyArray, FloatArray, optional
 from replications.goal_misgeneralisation import levels as drawing
 from replications.goal_misgeneralisation.levels import ACTIONS, HORIZON, Levels, TrainingLike
-from replications.kinds import AnyArray, FloatArray, optional
 
 # --- Network --------------------------------------------------------------------------------------
 HIDDEN = (128, 128)

@@ -10,8 +10,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
+from replications.common import AnyArray, IntArray
 from replications.goal_misgeneralisation.levels import ACTIONS, HORIZON, Levels
-from replications.kinds import AnyArray, IntArray
 
 
 def ppo_layers(levels: Levels, hidden: tuple[int, ...], seed: int, steps: int) -> list[Any]:

@@ -28,6 +28,7 @@ from goalmeter.report import (
 )
 from goalmeter.runs import carry_out
 from goalmeter.statistics import Estimate, Verdict, verdict
+from replications.common import BLUE, MUTED, PAPER, VERMILION, Texts
 from replications.goal_misgeneralisation import measurements
 from replications.goal_misgeneralisation.measurements import (
     AREA_MARGIN,
@@ -47,8 +48,6 @@ from replications.goal_misgeneralisation.measurements import (
     area,
     exact,
 )
-from replications.kinds import BLUE, MUTED, PAPER, VERMILION
-from replications.prose import Texts
 
 say = Texts("goal_misgeneralisation")
 SEEDS, SCALE = 3, measurements.Scale()

@@ -13,10 +13,9 @@ from operator import attrgetter
 from typing import Any
 
 from goalmeter.statistics import Verdict
-from replications.kinds import FEWEST, TOO_FEW, Interval
-from replications.ledger import rows as ledger
-from replications.ledger.rows import Margin, Number, load, margins
-from replications.prose import Texts
+from replications import ledger
+from replications.common import FEWEST, TOO_FEW, Interval, Texts
+from replications.ledger import Margin, Number, load, margins
 
 say = Texts("ledger")
 _SIDES = [f"{side}{of}" for side in ("above", "below") for of in ("", " the reference")]

@@ -20,9 +20,16 @@ from goalmeter.report import Table, percent
 from goalmeter.representation import Explained, Network, PlanDecoder, Split
 from goalmeter.statistics import Estimate
 from replications import ledger
-from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
+from replications.common import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    ProgressCallback,
+    Texts,
+    plain,
+    write_tables,
+)
 from replications.ledger import Number
-from replications.prose import Texts, plain, write_tables
 
 say = Texts("lm_representation")
 

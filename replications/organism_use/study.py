@@ -23,7 +23,7 @@ from goalmeter.navigation import Task, suite
 from goalmeter.report import Table
 from goalmeter.representation import Network, Sample, Use
 from goalmeter.runs import Study, carry_out
-from replications.prose import Texts, write_tables
+from replications.common import Texts, write_tables
 
 say = Texts("organism_use")
 

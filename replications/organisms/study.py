@@ -29,8 +29,7 @@ from goalmeter.organisms import IDS, Organism, organism, organism_names, read_se
 from goalmeter.report import Table, write_text
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, estimate
-from replications.kinds import FloatArray
-from replications.prose import Texts, plain, write_tables
+from replications.common import FloatArray, Texts, plain, write_tables
 
 say = Texts("organisms")
 

@@ -27,9 +27,8 @@ from goalmeter.reflection.environments import BATTERY
 from goalmeter.report import Figure, Section, Table, number, require_report_extra
 from goalmeter.statistics import reach
 from replications import ledger
-from replications.kinds import FEWEST, TOO_FEW, FloatArray, optional
+from replications.common import FEWEST, TOO_FEW, FloatArray, Texts, optional
 from replications.ledger import Number
-from replications.prose import Texts
 
 say = Texts("reflection_table")
 LEDGER_PREFIX = "reflection-table-1/"

@@ -27,8 +27,17 @@ from goalmeter.report import Curve, Figure, Section, Table, plus, require_report
 from goalmeter.runs import Study, carry_out, own_process
 from goalmeter.statistics import bounded_ends
 from replications import ledger
-from replications.kinds import BLUE, FEWEST, GREEN, INK, TOO_FEW, VERMILION, BoolArray, FloatArray
-from replications.prose import Texts
+from replications.common import (
+    BLUE,
+    FEWEST,
+    GREEN,
+    INK,
+    TOO_FEW,
+    VERMILION,
+    BoolArray,
+    FloatArray,
+    Texts,
+)
 
 say = Texts("tempting_button")
 STEPS = 4000  # as in the paper's experiment

@@ -23,7 +23,7 @@ from goalmeter.navigation.rollouts import play_all
 from goalmeter.navigation.steps import Grid
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
 from goalmeter.organisms.kinds import organism
-from replications.calibration import learnt
+from replications.calibration import instruments as learnt
 from replications.calibration import study as command
 from replications.calibration.instruments import (
     FAILS,
@@ -35,15 +35,19 @@ from replications.calibration.instruments import (
     TELLS,
     UNKNOWN,
     UPSIDE_DOWN,
+    Calibration,
+    Drawn,
+    Learnt,
     Scale,
     Score,
     Subject,
-    findings,
+    answers,
+    explain,
+    explained,
+    learn,
     scores,
     subject_of,
-    verdicts,
 )
-from replications.calibration.learnt import Drawn, Learnt, answers, explain, explained, learn
 from replications.calibration.population import scores as population_scores
 from replications.calibration.population.evidence import PopulationScale
 from replications.calibration.population.scores import calibrate_population
@@ -180,7 +184,7 @@ LOW, HIGH = [0.0, 0.1, 0.2, 0.1] * 3, [0.8, 0.9, 1.0, 0.7] * 3
 
 
 def words_of(scores: list[Score], subjects: list[Subject], question: str, instrument: str) -> str:
-    named = {(v.question, v.instrument): v for v in verdicts(scores, subjects)}
+    named = {(v.question, v.instrument): v for v in Calibration(subjects, scores).verdicts}
     return named[question, instrument].words
 
 
@@ -207,10 +211,10 @@ def test_controls_may_not_be_told_apart_and_what_is_shown_cannot_fail() -> None:
     level = made({"aimed": HIGH, "keen": HIGH}, "goal_less_key", "key-door")
     assert words_of(apart, both, "control", "goal_less_key") == MADE_UP
     assert words_of(level, both, "control", "goal_less_key") == SAME
-    lines = findings(apart, verdicts(apart, both), both)
+    lines = Calibration(both, apart).findings()
     assert any("fails: MEG goal − key 1.00" in line for line in lines)
     scores = made({"aimed": LOW, "keen": HIGH}, "success", "two-path")
-    shown = [v for v in verdicts(scores, both) if v.instrument == "success"]
+    shown = [v for v in Calibration(both, scores).verdicts if v.instrument == "success"]
     assert [(v.words, v.failed, v.area.value) for v in shown] == [(SHOWN, False, 0.0)]
 
 

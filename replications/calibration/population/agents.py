@@ -16,8 +16,7 @@ from goalmeter.agents import Decision
 from goalmeter.gridworld import Cell, Draws, GridWorld, State, carved, distances_from, plan
 from goalmeter.navigation import Task
 from goalmeter.organisms import organism
-from replications.kinds import BoolArray, FloatArray, IntArray
-from replications.prose import Texts
+from replications.common import BoolArray, FloatArray, IntArray, Texts
 
 # A scene is a maze with a goal, a key that opens nothing, one marked cell and one marked corner.
 # Each maze is shown twice, with the same walls and start and with all four places moved. An agent

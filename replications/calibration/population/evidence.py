@@ -15,7 +15,7 @@ from goalmeter.navigation import Decisions, Trajectory, summed_evidence, walk
 from goalmeter.runs import HERE, Study, carry_out
 from replications.calibration.population import agents as simulated
 from replications.calibration.population.agents import GOAL, KEY, TARGETS, Scene, ScenePair, Traits
-from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
+from replications.common import BoolArray, FloatArray, IntArray, ProgressCallback
 
 # A target's evidence is that of known-utility MEG: 1 at each step in the goal, with the key, in the
 # cell or in the corner. Evidence for a *moved* target is that of the same walks for the places of

@@ -18,7 +18,7 @@ from replications.calibration.population.agents import (
     TARGETS,
 )
 from replications.calibration.population.scores import FOLLOWED, LEVEL, MEG, RECOMMENDED, TITLES
-from replications.prose import Texts
+from replications.common import Texts
 
 say = Texts("calibration")
 Calibration = Mapping[str, Any]  # as `scores.calibrate_population` gives it

@@ -31,8 +31,7 @@ from replications.calibration.population.evidence import (
     PopulationScale,
     measure_population,
 )
-from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
-from replications.prose import Texts
+from replications.common import BoolArray, FloatArray, IntArray, ProgressCallback, Texts
 
 # --- Swap test ------------------------------------------------------------------------------------
 # Each maze is shown with two sets of places. Up to the first visit to either goal an agent that

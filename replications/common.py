@@ -1,4 +1,4 @@
-"""Texts, tables and stored records of a study, declared in its file texts.toml.
+"""What studies share: types, colours, and the texts, tables and records of a file texts.toml.
 
 A text has values in braces by a path and a format, {row.published} or {rates[goal]:percent:0}: one
 of Python's formats or a function of `goalmeter.report`, perhaps with a number of digits.
@@ -7,14 +7,17 @@ of Python's formats or a function of `goalmeter.report`, perhaps with a number o
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from goalmeter import MissingExtraError
 from goalmeter.commands.outcome import Outcome, json_text, write_outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import Texts as PageTexts
@@ -29,6 +32,19 @@ from goalmeter.report import (
     plus,
     write_text,
 )
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+AnyArray = npt.NDArray[Any]
+ProgressCallback = Callable[[str], None]
+Interval = tuple[float, float]
+# Averages over fewer runs have no verdict but this one.
+FEWEST, TOO_FEW = 5, "too few seeds"
+
+# The colours of the package's charts, which have counterparts in a dark scheme.
+BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
+INK, MUTED, PAPER = "#1f2933", "#52606d", "#ffffff"
 
 _FORMATS: dict[str, Any] = {form.__name__: form for form in (nats, number, percent, plus)}
 
@@ -120,3 +136,16 @@ def write_tables(out: Path, tables: Sequence[Table], result: dict[str, Any]) -> 
     write_text(out / "tables.md", in_markdown(tables))
     file = write_text(out / "results.json", json_text(result) + "\n")
     return Outcome(tables=tuple(tables), json=result | {"results": str(file.resolve())})
+
+
+def optional(module: str, extra: str, feature: str) -> Any:
+    """Return a module of an extra; raise MissingExtraError if it is not installed."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise MissingExtraError(
+            f"{feature} needs the package {module!r}, which is not installed; install it with: "
+            f"pip install '.[{extra}]'"
+        ) from error
