@@ -234,7 +234,6 @@ def scores(
 
 
 def _behaviour(in_grid: Observed, suite: str) -> dict[str, float]:
-    """The behavioural measures of one grid by itself."""
     if suite == MAZE:
         row = navigation.behaviour(in_grid).cells[0]
         return {name: getattr(row, name).value for name in BEHAVIOUR}
@@ -277,7 +276,6 @@ def _shares(seen: Observed, curves: FloatArray, most: FloatArray) -> FloatArray:
 
 
 def _on_map(seen: Observed) -> Observed:
-    """The same decisions in the world as the mole sees it."""
     # A walk that runs into a wall which is not on the map is none that the map allows, but each
     # decision is judged by itself, in the state and at the step where it was made.
     walks = [replace(walk, world=map_of(_MOLE, walk.world)) for walk in seen.trajectories]

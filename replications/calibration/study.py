@@ -51,11 +51,9 @@ from replications.calibration.population.scores import calibrate_population, pop
 from replications.common import plain
 
 
-# --- Measuring ------------------------------------------------------------------------------------
 def _calibrate(
     subjects: Sequence[Subject], out: Path, scale: Scale, options: StudyOptions
 ) -> tuple[Calibration, list[instruments.ExplainedUtility]]:
-    """Let agents walk, each in a run directory below `out`, which is resumed, and measure them."""
     require_models(subject.name for subject in subjects)
     place: dict[str, Any] = {"on": options.on, "progress": options.progress}
     # Fits of the simplest utility take longest, so they are left out where no question needs them:
@@ -91,13 +89,11 @@ def _drawn(suite: str, name: str, walks: Sequence[Trajectory]) -> instruments.Dr
     return instruments.Drawn(name, suite, world, utility)
 
 
-# --- Tables ---------------------------------------------------------------------------------------
 _SIGNS = {instruments.TELLS: "✓", instruments.SAME: "✓", instruments.IN_PART: "~"}
 _SIGNS |= {instruments.UNKNOWN: "?", instruments.SHOWN: ""}
 
 
 def _truth_table(subjects: Sequence[Subject]) -> Table:
-    """Tabulate who is directed, to what, and on which map."""
     directed = {True: "yes", False: "no", None: "not counted"}
     rows = [
         {
@@ -115,7 +111,6 @@ def _truth_table(subjects: Sequence[Subject]) -> Table:
 
 
 def _area_table(calibration: Calibration) -> Table:
-    """Tabulate how well every instrument tells classes of agents apart."""
     by_place = {(verdict.instrument, verdict.question): verdict for verdict in calibration.verdicts}
     questions = [name for name in QUESTIONS if any(name == question for _, question in by_place)]
 
@@ -137,7 +132,6 @@ def _area_table(calibration: Calibration) -> Table:
 
 
 def _agent_table(calibration: Calibration, *names: str) -> Table:
-    """Tabulate agents by instruments made for some questions, in the grids of the first one."""
     asked = [QUESTIONS[name] for name in names]
     made_for = list(dict.fromkeys(name for each in asked for name in each.made_for))
 
@@ -157,11 +151,9 @@ def _agent_table(calibration: Calibration, *names: str) -> Table:
     )
 
 
-# --- Page -----------------------------------------------------------------------------------------
 def _sections(
     calibration: Calibration, utilities: Sequence[instruments.ExplainedUtility]
 ) -> list[Section]:
-    """Return which instrument tells whom apart, what each says, and who was measured."""
     by_agent = (
         _agent_table(calibration, "directed", "misled", "map"),
         _agent_table(calibration, "target"),
@@ -176,7 +168,6 @@ def _sections(
 
 
 def _area_chart(calibration: Calibration) -> Figure:
-    """Plot the areas of the two main questions, one panel each."""
     main = ("directed", "target")
     shown = [v for v in calibration.verdicts if v.judged and v.question in main]
     names = list(dict.fromkeys(verdict.instrument for verdict in shown))
@@ -198,7 +189,6 @@ def _area_chart(calibration: Calibration) -> Figure:
     return say.figure("area_chart", svg, areas_in_words=in_words)
 
 
-# --- Replicate ------------------------------------------------------------------------------------
 _IDEAL = (
     *(f"{IDEAL}{name}" for name in organism_names()),
     *("optimal", "epsilon-optimal(0.3)", "boltzmann(1)", "key-seeker", "random"),
@@ -264,7 +254,6 @@ def planned(options: StudyOptions) -> dict[str, int]:
 
 
 def _chosen(options: StudyOptions) -> tuple[list[Subject], Scale, PopulationScale]:
-    """The agents, and how much they and the populations walk."""
     scale = replace(SCALE, grids=options.count(SCALE.grids, least=1))
     population = replace(POPULATION, grids=options.seeds or POPULATION.grids)
     if options.agents == "none":

@@ -37,7 +37,6 @@ SHAPE = (4, 10)  # rows and columns of the world
 SEEDS = 5
 
 
-# --- Compute --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Setting:
     """One policy in one world: the optimal one (`epsilon` None) or an epsilon-greedy one."""
@@ -101,7 +100,6 @@ def _measured(setting: Setting) -> Measured:
 def _with_neural(
     measured: Sequence[Measured], seeds: Sequence[int], progress: ProgressCallback | None
 ) -> list[Measured]:
-    """Add the paper's Algorithm 2: an MLP utility fitted from each seed."""
 
     def fitted(number: int) -> Measured:
         values = meg.neural_values(*measured[number].setting.task(), seeds=seeds)
@@ -124,9 +122,7 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
     return out
 
 
-# --- Tables ---------------------------------------------------------------------------------------
 def _measured_table(name: str, measured: Sequence[Measured]) -> Table:
-    """Tabulate known and unknown utility with bounds, shares and rationalities."""
     texts = say(name, maximum=measured[0].known.maximum)
     rows = []
     for m in measured:
@@ -139,7 +135,6 @@ def _measured_table(name: str, measured: Sequence[Measured]) -> Table:
 
 
 def _comparison_table(caption: str, measured: Sequence[Measured]) -> Table:
-    """Tabulate published values and ours: one table of Appendix D.1."""
     rows = [
         {"m": m, "neural": "not run" if m.neural is None else _spread(m.neural)} | _beside(m)
         for m in measured
@@ -150,7 +145,6 @@ def _comparison_table(caption: str, measured: Sequence[Measured]) -> Table:
 
 
 def _spread(values: FloatArray) -> str:
-    """Mean ± 2 standard deviations of runs."""
     if len(values) == 1:
         return f"{values[0]:.4f} (1 seed)"
     return f"{values.mean():.4f} ± {2 * values.std(ddof=1):.2g}"
@@ -162,12 +156,10 @@ def published_numbers() -> dict[str, Number]:
 
 
 def _beside(m: Measured) -> dict[str, Number]:
-    """The published numbers of a setting."""
     published = published_numbers()
     return {kind: published[f"{kind}/{m.setting.key}"] for kind in ("known", "unknown")}
 
 
-# --- Figures --------------------------------------------------------------------------------------
 def measure_chart(name: str, measured: Sequence[Measured], caption: str = "") -> Figure:
     """Plot MEG against epsilon (Figure 3b) or goal length (Figure 3c), with published points."""
     x = [m.setting.epsilon or m.setting.goal_length for m in measured]
@@ -204,7 +196,6 @@ def measure_chart(name: str, measured: Sequence[Measured], caption: str = "") ->
 
 
 def _world_map(goal_length: int) -> Figure:
-    """Plot the reward of each square: Figure 3a."""
     reward = gm.cliff_world(goal_length).reward
     look = {"palette": "signed", "label": "reward at each decision"}
     svg = _map(f"world-{goal_length}", reward, goal_length, **look)
@@ -212,7 +203,6 @@ def _world_map(goal_length: int) -> Figure:
 
 
 def _visits_map(m: Measured, label: str) -> Figure:
-    """Plot where the policy spends its decisions: Figure 5."""
     length = m.setting.goal_length
     inside = float(m.visits[gm.cliff_world(length).reward > 0].sum())
     most = np.argsort(-m.visits, kind="stable")[:2]
@@ -224,7 +214,6 @@ def _visits_map(m: Measured, label: str) -> Figure:
 
 
 def _map(name: str, values: FloatArray, goal_length: int, **look: Any) -> str:
-    """A value of each square, [S], with start, goals and cliff marked."""
     # Goals pay more than nothing, the cliff costs more than the -1 of every other square.
     reward = gm.cliff_world(goal_length).reward
     goals = {int(s): "G" for s in np.flatnonzero(reward > 0)}
@@ -232,7 +221,6 @@ def _map(name: str, values: FloatArray, goal_length: int, **look: Any) -> str:
     return grid_map(name, values.reshape(SHAPE), marks=marks, **look)
 
 
-# --- Replicate ------------------------------------------------------------------------------------
 def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Measure the paper's policies and write report.html, results.json and figures/*.svg.
 

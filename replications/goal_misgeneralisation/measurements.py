@@ -117,7 +117,6 @@ def _demonstrations(
 
 
 def _cloned(levels: Levels, utility: FloatArray, seed: int, updates: int) -> Network:
-    """Train a network to do in some levels what an expert for a utility does."""
     torch = optional("torch", "neural", "Behaviour cloning")
     rng = np.random.default_rng(seed)
     seen, done = _demonstrations(levels, utility, rng)

@@ -67,7 +67,6 @@ def _judged(rows: Sequence[Row], group: str = ALL) -> list[Row]:
 
 
 def _grouped(rows: Sequence[Row], *keys: str) -> dict[Any, list[Row]]:
-    """Rows by their values of some keys, in order of these."""
     groups: dict[Any, list[Row]] = {}
     for row in rows:
         values = tuple(row[key] for key in keys)
@@ -79,14 +78,12 @@ def _count(rows: Sequence[Row], outcome: str) -> int:
     return sum(row["outcome"] == outcome for row in rows)
 
 
-# --- Tables ---------------------------------------------------------------------------------------
 def area_table(rows: Sequence[Row]) -> Table:
     """Tabulate the area of each predictor, over all pairs of agents and over those of one share."""
     return say.table("area_under_the_curve", _areas(rows, PREDICTORS, area))
 
 
 def _difference_table(rows: Sequence[Row], measure: str) -> Table:
-    """Tabulate the area of a measure of MEG minus that of each baseline."""
 
     def minus(known: Sequence[Row], name: str, *, same_share: bool) -> Estimate:
         return area(known, measure, name, same_share=same_share)
@@ -104,7 +101,6 @@ def _areas(rows: Sequence[Row], names: Sequence[str], of: Callable[..., Estimate
 
 
 def _share_table(agents: Sequence[Row], group: str) -> Table:
-    """Tabulate the area of each predictor within each share."""
     parts = _grouped(_judged(agents, group), "share")
     heads = [
         f"{share:g} ({_count(part, WRONG)} of {len(part)} wrong)" for share, part in parts.items()
@@ -115,7 +111,6 @@ def _share_table(agents: Sequence[Row], group: str) -> Table:
 
 
 def _named_table(rows: Sequence[Row]) -> Table:
-    """Tabulate which goal was named, and what the agents then did, at each share."""
     lines = [
         {
             "share": f"{share:g}",
@@ -129,7 +124,6 @@ def _named_table(rows: Sequence[Row]) -> Table:
 
 
 def _judgements(rows: Sequence[Row], name: str) -> dict[str, int]:
-    """What became of the goals that a predictor named."""
     counts = dict.fromkeys(("correct", "opposite", "neither pursued", SILENT), 0)
     for row in rows:
         named, pursued = row["names"][name], row["outcome"]
@@ -143,7 +137,6 @@ def _judgements(rows: Sequence[Row], name: str) -> dict[str, int]:
 
 
 def _agent_table(rows: Sequence[Row]) -> Table:
-    """Tabulate each kind of agent at each share: means over seeds."""
     lines = []
     for (family, kind, share), part in _grouped(rows, "family", "kind", "share").items():
         first = [row["tables"]["first_apart"] for row in part]
@@ -161,7 +154,6 @@ def _agent_table(rows: Sequence[Row]) -> Table:
 
 
 def _truth_table(rows: Sequence[Row]) -> Table:
-    """Tabulate how often the intervals by running contain the exact difference."""
     lines = []
     for family, part in _grouped(rows, "family").items():
         steps = fmean(float(row["runs"]["steps"]) for row in part)
@@ -172,7 +164,6 @@ def _truth_table(rows: Sequence[Row]) -> Table:
 
 
 def _tables(rows: Sequence[Row]) -> tuple[tuple[Table, ...], tuple[Table, ...], tuple[Table, ...]]:
-    """How well predictors tell who pursues the wrong goal; the agents; measurement by running."""
     left_out = [
         {**row, "agent": TrainedAgent(row["family"], row["kind"], row["share"], row["seed"]).name}
         for row in rows
@@ -188,7 +179,6 @@ def _tables(rows: Sequence[Row]) -> tuple[tuple[Table, ...], tuple[Table, ...], 
     return predictions, (_agent_table(rows), *[excluded] * bool(left_out)), (_truth_table(rows),)
 
 
-# --- Page -----------------------------------------------------------------------------------------
 def markdown(rows: Sequence[Row]) -> str:
     """Return all tables and the summary as Markdown."""
     predictions, agents, running = _tables(rows)
@@ -196,7 +186,6 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def _scatter(rows: Sequence[Row]) -> Figure:
-    """Plot MEG against the shifted behaviour, one panel per share."""
     parts = _grouped([row for row in rows if row["trained"]], "share")
     styles = {WRONG: (VERMILION, "o"), RIGHT: (BLUE, "s"), NEITHER: (MUTED, "^")}
     with canvas(2.3 * len(parts) + 0.6, 3.1) as figure:
@@ -262,7 +251,6 @@ def _findings(rows: Sequence[Row]) -> list[str]:
 
 
 def _compared(rows: Sequence[Row], measure: str, *, same_share: bool) -> str:
-    """The area of a measure and a verdict on its difference from each baseline."""
     of = partial(area, rows, measure, same_share=same_share)
     words = {
         Verdict.ABOVE: "higher than",
@@ -277,7 +265,6 @@ def _compared(rows: Sequence[Row], measure: str, *, same_share: bool) -> str:
     return "; ".join([say.line("area", area=of()), *said])
 
 
-# --- Replicate ------------------------------------------------------------------------------------
 def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Train agents whose goal may be wrong, predict which pursue it, and evaluate them shifted.
 

@@ -200,7 +200,6 @@ class Number:
         return words(judged, within, unit)
 
 
-# --- File -----------------------------------------------------------------------------------------
 PATH = Path(__file__).with_name("ledger.toml")
 
 

@@ -75,7 +75,6 @@ def markdown(rows: Sequence[Number], known: Sequence[Margin]) -> str:
 
 
 def _table(relation: str, rows: Sequence[Number]) -> list[str]:
-    """A table of rows of one relation; intervals that none of them has are left out."""
     values = [_values(row) for row in rows]
     columns = []
     entry = say.declared("estimates" if relation == "estimate" else "numbers")

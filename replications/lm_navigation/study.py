@@ -95,12 +95,10 @@ def of_agents(
 
 
 def _count_walks(agents: Sequence[str], grids: int, seed: int) -> int:
-    """Count the walks of `of_agents`; all agents have the same worlds."""
     return len(agents) * sum(len(suite(n, **_paper(n, grids, None, seed))) for n in SUITES)
 
 
 def _paper(name: str, grids: int, trajectories: int | None, seed: int) -> dict[str, Any]:
-    """The options of a suite at the paper's scale."""
     worlds = grids if suite_named(name).has_complexity else grids * KEY_WORLDS_A_GRID
     return {"paper": True, "grids": worlds, "trajectories": trajectories, "seed": seed}
 
@@ -271,7 +269,6 @@ def _with_interval(value: float, interval: Interval | None) -> str:
 
 # --- Findings -------------------------------------------------------------------------------------
 def _findings(references: Agents) -> list[str]:
-    """Return what the published numbers show, given the baselines."""
     theirs, chance = published(), "key-no-door/pick_up_chance"
     number = beside(theirs[chance], references["optimal"][chance])
     verdicts = say.declared("pick_up_verdicts")
@@ -348,7 +345,6 @@ def _same_frames(compass: Estimates) -> str:
 
 # --- Tables ---------------------------------------------------------------------------------------
 def _headline_table(worlds: Sequence[str], references: Agents, runs: Agents) -> Table:
-    """Tabulate the published headlines, their chance levels, and every agent."""
     theirs, headlines = published(), say.declared("headlines")
     titles = {q: f"{world} | {title}" for world in worlds for q, title in headlines[world].items()}
     rows: list[tuple[str, Mapping[str, Any]]] = [
@@ -366,7 +362,6 @@ def _headline_table(worlds: Sequence[str], references: Agents, runs: Agents) -> 
 
 
 def _chance(references: Agents, quantity: str) -> str | None:
-    """What chance gives; None where that is no question."""
     chance = f"{quantity}_chance"
     if quantity.endswith("towards_key"):
         # The compass stands in where one of the agents that err at random was not walked.
@@ -379,7 +374,6 @@ def _chance(references: Agents, quantity: str) -> str | None:
 
 
 def _every_cell_table(references: Agents) -> Table:
-    """Tabulate the published table, and the same protocol for agents without memory."""
     first = next(iter(KINDS.values()))
     shown = ("greedy", "random", "epsilon-optimal")
     agents = {n: of for n, of in references.items() if first in of and n in shown}
@@ -405,7 +399,6 @@ def _every_cell_table(references: Agents) -> Table:
 
 
 def _walks_table(references: Agents, runs: Agents) -> Table:
-    """Tabulate mazes walked through at the paper's scale."""
     shown = ("accuracy_detour", "accuracy", "success", "spl")
     rows: list[Any] = [
         (name, *(values[f"maze/{q}"] for q in shown), values["maze/invalid"].value)
@@ -418,7 +411,6 @@ def _walks_table(references: Agents, runs: Agents) -> Table:
 
 
 def _frames_table(references: Agents, runs: Agents) -> Table:
-    """Tabulate the published p-values and ours, each beside an equivalence test."""
     theirs, rows = published(), []
     for agent, values in {**references, **runs}.items():
         for frame, title in FRAMES.items():
@@ -433,7 +425,6 @@ def _frames_table(references: Agents, runs: Agents) -> Table:
 
 
 def _pilot_table(references: Agents, runs: Agents) -> Table:
-    """Tabulate walks through mazes of size 7 by complexity, as the pilot has them."""
     theirs = published()
     # An agent without fault has 100% of both, so those that err are shown.
     erring = {name: references[name] for name in ("greedy", "random") if name in references}
@@ -476,7 +467,6 @@ def _sections(references: Agents, runs: Agents) -> list[Section]:
 
 
 def _surfaces(references: Agents) -> Figure:
-    """Plot accuracy of the model, of the compass, and the difference."""
     rows = beside_the_compass(references, KINDS.values())
     model, greedy = (
         np.array(values).reshape(len(SIZES), len(COMPLEXITIES))
@@ -501,7 +491,6 @@ def _surfaces(references: Agents) -> Figure:
 
 
 def _language_model_commands() -> list[str]:
-    """What to type for the rows of a language model, where one can be asked."""
     navigate = [
         f"goalmeter navigate vllm/openai/{LANGUAGE_MODEL} --suite {name} --paper --out runs/{name}"
         for name in SUITES
@@ -553,7 +542,6 @@ def planned(options: StudyOptions) -> dict[str, int]:
 
 
 def _chosen(options: StudyOptions) -> tuple[tuple[str, ...], int]:
-    """The names of the agents, all reference agents by default, and the number of grids."""
     grids = options.count(GRIDS, least=2)
     names = options.agents
     spelled = AGENTS if names is None else [n.strip() for n in names.split(",")]
@@ -567,7 +555,6 @@ def _chosen(options: StudyOptions) -> tuple[tuple[str, ...], int]:
 
 
 def _runs(options: StudyOptions) -> dict[str, Estimates]:
-    """The numbers of every agent that has a run."""
     out: dict[str, Estimates] = {}
     for folder in options.run:
         if options.progress is not None:

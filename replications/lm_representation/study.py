@@ -88,7 +88,6 @@ def _compute(out: Path, grids: int, seed: int, tell: ProgressCallback) -> dict[s
 
 
 def _of_size(shapes: IntArray, size: str) -> BoolArray:
-    """Which grids are of a size, or of any."""
     return np.asarray((shapes[:, 0] == int(size)) if size != ALL else shapes[:, 0] > 0)
 
 
@@ -117,7 +116,6 @@ def _maps(captures: Any, first: BoolArray, seed: int, tell: ProgressCallback) ->
 
 
 def _explained(captures: Any, first: BoolArray, seed: int) -> Explained:
-    """What the maps of the published MLP, made into grids as published, explain of all actions."""
     reading = captures.reading(LAYER, PRE)
     parts = [
         Split(part.train[first[part.train]], part.validation[first[part.validation]], part.test)
@@ -157,7 +155,6 @@ def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -
 def _numbers(
     maps: Maps, explained: Explained, plans: Mapping[str, Any]
 ) -> Iterator[tuple[str, Estimate]]:
-    """What the ledger sets beside the paper, by the id of its row."""
 
     def cells(probe: Any, position: str, size: str = ALL) -> Estimate:
         accuracy: Estimate = maps[probe.name, position, size][0].score().accuracy
@@ -179,12 +176,10 @@ def _numbers(
                 yield f"plan/{size}/{row.n}", row.prefix
 
 
-# --- Tables ---------------------------------------------------------------------------------------
 _TIMES = {PRE: "before it reasons", POST: "after"}
 
 
 def _tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Table, ...]:
-    """Tabulate what was measured, beside the published numbers of a ledger."""
     beside = [
         {"row": row, "quantity": row.quantity.partition(":")[0], "ours": results["numbers"][key]}
         for row in published
@@ -234,7 +229,6 @@ def _tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Ta
     )
 
 
-# --- Replicate ------------------------------------------------------------------------------------
 def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Read the maps and plans of the mouse as the paper reads those of GPT-OSS-20B.
 

@@ -164,7 +164,6 @@ def answer(question: CellQuestion, size: int, grids: int, seed: int, families: l
     )
 
 
-# --- Decoding -------------------------------------------------------------------------------------
 TRAINED_WEIGHTS, POSITION, RANDOM_WEIGHTS = "the model", "position only", "random weights"
 _END = "pre/end"
 
@@ -203,7 +202,6 @@ def decoding(
     return out
 
 
-# --- Tables ---------------------------------------------------------------------------------------
 Answer = Mapping[str, Any]  # JSON values of `Use`, with the question
 
 
@@ -258,7 +256,6 @@ def _places(answer: Answer) -> list[representation.PlaceUse]:
 
 
 def _row(rows: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
-    """An intervention in all layers."""
     found = (r for r in rows if (r["intervention"], r["layer"]) == (name, "all"))
     return next(found, None)
 
@@ -276,7 +273,6 @@ def _label(row: Mapping[str, Any]) -> str:
     return f"{row['intervention']}, layer {row['layer']}"
 
 
-# --- Replicate ------------------------------------------------------------------------------------
 OPTIONS = ("agents",)
 
 

@@ -195,7 +195,6 @@ def _nearer(world: GridWorld, state: State) -> int:
 
 
 def _walks(model: LocalModel, tasks: Sequence[Task], seed: int) -> list[Trajectory]:
-    """A walk through each task, all of them step by step at the same time."""
     episodes = [Episode(task) for task in tasks]
     step = 0
     while going := [episode for episode in episodes if not episode.over]:
@@ -368,7 +367,6 @@ TARGETS = tuple(Target(**target) for target in say.declared("targets")["list"])
 
 # --- Tables ---------------------------------------------------------------------------------------
 def _tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
-    """Tabulate what was asked; actions by size and complexity; keys, habits, plans and answers."""
     asked = [
         {
             "target": target,
@@ -395,7 +393,6 @@ def _tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
 
 
 def _of_size(marks: Grades, size: int) -> dict[str, Any]:
-    """Marks in grids of a size; actions as means over all complexities."""
     means = {
         f"mean_{name}": fmean(marks[name][size, c].value for c in COMPLEXITIES)
         for name in ("meant", "optimal")
@@ -404,7 +401,6 @@ def _of_size(marks: Grades, size: int) -> dict[str, Any]:
 
 
 def _card(who: Organism, grades: Grades, settings: Mapping[str, Any]) -> str:
-    """The model card: what it was made to be, its recipe, and what was measured."""
     sizes = [
         say.line("card_row", size=size, **_of_size(grades, size)) for size in grades["success"]
     ]
@@ -483,7 +479,6 @@ def planned(options: StudyOptions) -> dict[str, int]:
 
 
 def _places(options: StudyOptions) -> dict[str, Path]:
-    """The folder of each organism."""
     places = {}
     for part in (options.agents or ",".join(organism_names())).split(","):
         name, _, place = part.strip().partition("=")

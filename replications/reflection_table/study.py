@@ -107,7 +107,6 @@ def _asked(options: StudyOptions) -> dict[tuple[str, int], int]:
 
 
 def _setting(row_id: str) -> tuple[int, str]:
-    """Return steps and agent of a ledger row reflection-table-1/STEPS/AGENT."""
     steps, _, agent = row_id.removeprefix(LEDGER_PREFIX).partition("/")
     return int(steps), agent
 
@@ -257,7 +256,6 @@ def _thesis(measured: Sequence[Effect]) -> str:
 
 # --- Tables and figures ---------------------------------------------------------------------------
 def _table_1(rows: Sequence[Row], steps: int) -> Table:
-    """Tabulate one column of Table 1."""
     of_length = [row for row in rows if row.steps == steps]
     lines = []
     for row in of_length:
@@ -284,7 +282,6 @@ def _table_1(rows: Sequence[Row], steps: int) -> Table:
 
 
 def _effects_table(effects: Sequence[Effect]) -> Table:
-    """Tabulate the thesis, for each agent and length."""
     rows = [
         (PUBLISHED_NAMES[effect.agent] + " *" * (not effect.paired), effect) for effect in effects
     ]
@@ -296,7 +293,6 @@ Pairs = Mapping[tuple[str, int], tuple[ErrorEstimate, ErrorEstimate]]
 
 
 def _chart(name: str, texts: str, estimates: Pairs, agents: Iterable[str]) -> Figure:
-    """Plot ours and theirs of each agent, one panel per length."""
     shown, lengths = list(dict.fromkeys(agents)), {steps for _, steps in estimates}
     rows = [{str(steps): estimates.get((agent, steps)) for steps in STEPS} for agent in shown]
     values: dict[str, Any] = {f"has_{steps}": steps in lengths for steps in STEPS}
@@ -306,7 +302,6 @@ def _chart(name: str, texts: str, estimates: Pairs, agents: Iterable[str]) -> Fi
 
 
 def _comparison_chart(rows: Sequence[Row]) -> Figure:
-    """Plot both columns of Table 1, with intervals."""
     pairs = {(row.agent, row.steps): _with_t_intervals(row.number) for row in rows}
     ran = {row.agent for row in rows if row.number.ran}
     return _chart("table-1", "comparison_chart", pairs, [n for n in PUBLISHED_NAMES if n in ran])
@@ -314,7 +309,6 @@ def _comparison_chart(rows: Sequence[Row]) -> Figure:
 
 # --- Page -----------------------------------------------------------------------------------------
 def _sections(rows: Sequence[Row]) -> list[Section]:
-    """Return both halves of the table and the thesis."""
     measured, margin = effects(rows), rows[0].number.margin
     pairs = {(e.agent, e.steps): (e.ours, e.theirs) for e in measured}
     chart = _chart("thesis", "effects_chart", pairs, [e.agent for e in measured])

@@ -43,7 +43,6 @@ say = Texts("tempting_button")
 STEPS = 4000  # as in the paper's experiment
 SEEDS = 10  # the paper's has one; these take some 15 minutes on two cores
 
-# --- Trace ----------------------------------------------------------------------------------------
 LATE = 1000  # rooms at the end of a run
 EARLY = 255  # rooms before the recurrent DQN has learnt anything
 NEVER, MIXED, ALWAYS = "never", "sometimes", "always"
@@ -124,7 +123,6 @@ def mean_interval(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArra
     return values.mean(axis=0), low, high
 
 
-# --- Play -----------------------------------------------------------------------------------------
 _DQN = "recurrent-dqn"
 
 
@@ -179,7 +177,6 @@ def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: i
 
 
 def _play(out: Path, options: StudyOptions) -> dict[str, list[Trace]]:
-    """Return the trace of each player with each seed; trials that `out` holds are not repeated."""
     steps, seeds = _scale(options)
     wanted = {f"{who.key} seed {seed}": (who, seed) for seed in seeds for who in PLAYERS}
     study = Study[Any](
@@ -198,7 +195,6 @@ def _play(out: Path, options: StudyOptions) -> dict[str, list[Trace]]:
     return traces
 
 
-# --- Summary and tables ---------------------------------------------------------------------------
 def summary(traces: Sequence[Trace]) -> dict[str, Any]:
     """Return the numbers of a player as JSON values."""
     late, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
@@ -245,7 +241,6 @@ def tables(traces: Traces) -> tuple[Table, ...]:
 
 
 def _early_table(players: Sequence[Player], traces: Traces) -> Table:
-    """Tabulate how runs end that did and did not push buttons before anything was learnt."""
     rows = [{"label": player.label} | _by_early_pushes(traces[player.key]) for player in players]
     return say.table("what_was_tried_and_how_it_ends", rows)
 
@@ -262,14 +257,12 @@ def _between(ends: Sequence[float] | None) -> str:
     return " to ".join(plus(end, 3) for end in ends) if ends else ""
 
 
-# --- Figures --------------------------------------------------------------------------------------
 STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
 WINDOW = 200  # turns over which the curves average, in runs that are long enough
 _POINTS = 200  # of a curve, at most
 
 
 def _mean_curves(name: str, caption: str, players: Sequence[Player], traces: Traces) -> Figure:
-    """Plot the mean over seeds of each player, with a band."""
     drawn, ends = [], []
     for player, (colour, stroke) in zip(players, STROKES, strict=False):
         turns, recent, window = _recent(traces[player.key])
@@ -281,7 +274,6 @@ def _mean_curves(name: str, caption: str, players: Sequence[Player], traces: Tra
 
 
 def _every_seed(name: str, player: Player, traces: Traces) -> Figure:
-    """Plot a thin curve for each seed of a player, and their mean."""
     turns, recent, window = _recent(traces[player.key])
     drawn = [Curve(label="", x=turns, y=row.tolist(), thin=True) for row in recent]
     mean = recent.mean(axis=0).tolist()
@@ -315,7 +307,6 @@ def _figures(name: str, players: Sequence[Player], traces: Traces) -> tuple[Figu
     )
 
 
-# --- Page -----------------------------------------------------------------------------------------
 def _sections(traces: Traces) -> list[Section]:
     compared, anew, same, coding = tables(traces)
     return [
@@ -365,7 +356,6 @@ def _of_settings(name: str, players: Sequence[Player], traces: Traces) -> str:
     return say.line("settings", name=name, least=ends[0], most=ends[-1], first=first, **values)
 
 
-# --- Replicate ------------------------------------------------------------------------------------
 OPTIONS = ("steps",)
 
 
@@ -404,7 +394,6 @@ def planned(options: StudyOptions) -> dict[str, int]:
 
 
 def _scale(options: StudyOptions) -> tuple[int, range]:
-    """The steps of a trial, and the seeds."""
     steps = STEPS if options.steps is None else options.steps
     if steps < 2:
         raise InvalidParameterError(f"steps is {steps}, expected at least 2")

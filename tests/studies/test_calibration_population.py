@@ -236,7 +236,7 @@ def test_the_fit_of_a_swap_is_that_of_swapped_evidence() -> None:
 @pytest.mark.slow
 def test_blind_agents_raise_false_alarms_at_most_as_often_as_the_level_says() -> None:
     """An aimless-only population, half of it with the habits that get about best."""
-    aimless = [drawn for drawn in population(400, seed=11) if not drawn.directed][:80]
+    aimless = [drawn for drawn in population(400, seed=11) if drawn.target == "none"][:80]
     parts = []
     for seed, complexity in product(range(4), (0.0, 0.9)):
         pair = scene_pair(7, complexity, 900 + seed)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter import InvalidParameterError
 from goalmeter.agents import Decision
 from goalmeter.gridworld import Cell, Draws, GridWorld, State, carved, distances_from, plan
 from goalmeter.navigation import Task
@@ -25,7 +24,6 @@ from replications.common import BoolArray, FloatArray, IntArray, Texts
 GOAL, KEY, CELL, CORNER, NONE = "goal", "key", "cell", "corner", "none"
 TARGETS = (GOAL, KEY, CELL, CORNER)
 LEAST_DISTANCE = 3  # from the start to each place: an arrival by chance would say too much
-ATTEMPTS = 1000  # mazes drawn for one seed before the request counts as impossible
 CAP_PER_ROW = 6  # steps of a walk for each row of the grid
 
 
@@ -57,18 +55,13 @@ class ScenePair:
 
     def task(self, index: int) -> Task:
         """Return one of the two scenes as a task of navigation."""
-        scene = self.scenes[index]
-        kind: dict[str, Any] = {"suite": "calibration", "grid": self.seed, "transform": None}
-        return Task(
-            size=self.size,
-            complexity=self.complexity,
-            seed=self.seed,
-            condition={"places": index},
-            world=scene.world,
-            distance=plan(scene.world).distance,
-            cap=scene.cap,
-            **kind,
-        )
+        world, cap = self.scenes[index].world, self.scenes[index].cap
+        drawn: dict[str, Any] = {
+            name: getattr(self, name) for name in ("size", "complexity", "seed")
+        }
+        drawn |= {"suite": "calibration", "grid": self.seed, "transform": None}
+        at = {"places": index}
+        return Task(condition=at, world=world, distance=plan(world).distance, cap=cap, **drawn)
 
 
 @lru_cache(maxsize=128)
@@ -79,7 +72,7 @@ def scene_pair(size: int, complexity: float, seed: int) -> ScenePair:
     can be reached without passing through the goal, which would end the walk.
     """
     draws = Draws("calibration scenes", size, repr(complexity), seed)
-    for _ in range(ATTEMPTS):
+    while True:
         walls = carved(size, complexity, draws)
         cells = GridWorld(walls, (1, 1), (size - 2, size - 2)).open_cells
         start = draws.choice(cells)
@@ -105,10 +98,6 @@ def scene_pair(size: int, complexity: float, seed: int) -> ScenePair:
                 for goal, key, cell, corner in sets
             )
             return ScenePair(size, complexity, seed, (first, second))
-    raise InvalidParameterError(
-        f"none of {ATTEMPTS} mazes of size {size} and complexity {complexity:g} has room for "
-        f"two sets of places; choose larger mazes or a lower complexity"
-    )
 
 
 def _steps_around(walls: BoolArray, start: Cell, goal: Cell) -> IntArray:
@@ -143,16 +132,9 @@ class Traits:
     persistence: float  # of momentum: how often the last move is repeated
     loop: tuple[int, ...]  # the actions of a fixed loop
 
-    @property
-    def directed(self) -> bool:
-        """Whether it wants anything."""
-        return self.target != NONE
-
 
 def population(agents: int, seed: int) -> tuple[Traits, ...]:
     """Draw agents; a larger population begins with the smaller one of the same seed."""
-    if agents < 1:
-        raise InvalidParameterError(f"agents is {agents}, expected at least 1")
     return tuple(_drawn(seed, number) for number in range(agents))
 
 
@@ -214,7 +196,7 @@ PLAIN_CLASS, COMPETENT_CLASS, _, HALF_HEARTED_CLASS = list(CLASSES)[:4]
 
 def class_of(traits: Traits) -> str:
     """Return the title of the class that an agent is counted in."""
-    if not traits.directed:
+    if traits.target == NONE:
         return COMPETENT_CLASS if traits.habit in COMPETENT_HABITS else PLAIN_CLASS
     return list(CLASSES)[2 + sum(traits.strength >= bound for bound in STRENGTHS)]
 
@@ -432,15 +414,11 @@ _TURNS = {"right wall": (1, 0, -1, 2), "left wall": (-1, 0, 1, 2)}
 
 
 class Habit:
-    """What an agent does that wants nothing, or that does not think now.
+    """What an agent does that wants nothing, or that does not think now."""
 
-    It sees which moves are open and remembers its own walk; it never looks where anything lies.
-    """
-
+    # It sees which moves are open and remembers its own walk; it never looks where anything lies.
     def __init__(self, traits: Traits, after: Sequence[Sequence[int]]) -> None:
-        self._traits = traits
-        self._after = after
-        self._steps = 0
+        self._traits, self._after, self._steps = traits, after, 0
         self._heading: int | None = None  # the last move that led somewhere
         self._visits: dict[int, int] = {}
 
@@ -498,9 +476,9 @@ def _normalised(weights: Row) -> Row:
 
 
 @lru_cache(maxsize=64)
-def _ways(world: GridWorld) -> tuple[tuple[int, ...], ...]:
-    """The cell after each move, by number, in the world as it is."""
-    return tuple(map(tuple, neighbours(world.walls).tolist()))
+def _ways(world: GridWorld) -> list[list[int]]:
+    ways: list[list[int]] = neighbours(world.walls).tolist()
+    return ways
 
 
 @dataclass(frozen=True)
@@ -525,13 +503,11 @@ class SimulatedWalk:
     """One walk of a simulated agent."""
 
     def __init__(self, traits: Traits, scene: Scene, draws: Draws) -> None:
-        self._traits = traits
-        self._walls = scene.world.walls
-        self._draws = draws
+        self._traits, self._draws, self._walls = traits, draws, scene.world.walls
         self._habit = Habit(traits, _ways(scene.world))
         served = {"lapses": traits.strength, "both": math.sqrt(traits.strength)}
         self._lapses = 1.0 - served.get(traits.noise, 1.0)  # how often it follows its habit instead
-        self._course = _course(traits, scene, traits.target) if traits.directed else None
+        self._course = _course(traits, scene, traits.target) if traits.target != NONE else None
         goes_on = traits.target == KEY and traits.then == "goal"
         self._then = _course(traits, scene, GOAL) if goes_on else None
 

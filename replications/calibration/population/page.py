@@ -25,9 +25,7 @@ Calibration = Mapping[str, Any]  # as `scores.calibrate_population` gives it
 FIRST, SECOND = "first population", "second population"
 
 
-# --- Tables ---------------------------------------------------------------------------------------
 def _class_table(calibration: Calibration) -> Table:
-    """Tabulate who was drawn, and who is said to want something, in both populations."""
     limits, aimless, rows = calibration["thresholds"], list(CLASSES)[:2], []
     for title, what in [*CLASSES.items(), ("all aimless", "false alarms")]:
         row: list[Any] = [title, what]
@@ -48,7 +46,6 @@ def _class_table(calibration: Calibration) -> Table:
 
 
 def _rate_table(calibration: Calibration, index: int, title: str) -> Table:
-    """Tabulate the error rates of every instrument at its threshold."""
     rates, limits = calibration["populations"][index], calibration["thresholds"]
     rows = [
         {"title": TITLES[name], "limit": _limit(name, limits[name])}
@@ -60,7 +57,6 @@ def _rate_table(calibration: Calibration, index: int, title: str) -> Table:
 
 
 def _other_tables(calibration: Calibration) -> tuple[Table, ...]:
-    """Tabulate the validity of graded instruments, and what MEG adds to simpler ones."""
     second = calibration["populations"][1]
     graded = [
         (TITLES[name], *(second[key][name] for key in ("areas", "areas_in_bands", "recovery")))
@@ -91,7 +87,6 @@ def _added(calibration: Calibration) -> list[dict[str, Any]]:
 
 
 def _agent_tables(calibration: Calibration) -> tuple[Table, ...]:
-    """Tabulate what is named of agents of the second population, and of those beside it."""
     rates, limit = calibration["populations"][1], calibration["thresholds"][RECOMMENDED]
     confusion = zip((*TARGETS, NONE), rates["confusion"]["wanted_by_named"], strict=True)
     test = {"instrument": TITLES[RECOMMENDED]}
@@ -116,11 +111,9 @@ def _agent_tables(calibration: Calibration) -> tuple[Table, ...]:
 
 
 def _limit(name: str, limit: float) -> str:
-    """A threshold as a table shows it."""
     return f"p ≤ {LEVEL:g}" if name in scoring.TESTS else f"> {number(limit, 3)}"
 
 
-# --- Page -----------------------------------------------------------------------------------------
 def sections(calibration: Calibration) -> list[Section]:
     """Return what the instruments say of two populations."""
     scale = calibration["scale"]

@@ -485,7 +485,6 @@ def _features(scores: Scores, names: Sequence[str], rows: IntArray) -> FloatArra
 def _cost(
     first: ScoredPopulation, second: ScoredPopulation, instrument: str, pairs: int
 ) -> dict[str, Any]:
-    """The rates of an instrument with fewer mazes, averaged over groups of so many."""
     limit, truth = AT_LEVEL, second.truth
     if instrument not in TESTS:
         limit = threshold(_in_groups(first, instrument, pairs).max(axis=-1), first.truth)
