@@ -73,13 +73,11 @@ def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
             raise _no_environment(item)
         for way in (True,) if is_opposite else (False, True):
             runs.setdefault((environment.name, way), (environment, way))
-    if len(runs) > 2 * MOST_ENVIRONMENTS:
+    if not 0 < len(runs) <= 2 * MOST_ENVIRONMENTS:
         raise InvalidParameterError(
-            f"there are {len(runs)} environments and opposites, expected at most "
+            f"there are {len(runs)} environments and opposites, expected at least 1 and at most "
             f"{2 * MOST_ENVIRONMENTS}"
         )
-    if not runs:
-        raise InvalidParameterError("environments is empty, expected at least one environment")
     return tuple(runs.values())
 
 
@@ -96,8 +94,7 @@ def check_timeout(timeout: object) -> float | None:
         return None
     if not isinstance(timeout, Real) or not cast(float, timeout) > 0:
         raise InvalidParameterError(
-            f"timeout is {shown(timeout)}, expected a number of seconds above 0, or None for no "
-            f"limit"
+            f"timeout is {shown(timeout)}, expected a number of seconds above 0, or None"
         )
     return finite(timeout, "timeout", least=0.0, most=MOST_SECONDS)
 

@@ -23,14 +23,7 @@ from goalmeter._names import ENVIRONMENTS as PLUGINS
 from goalmeter._names import did_you_mean, listed, loaded, plugins, refuse_taken
 from goalmeter.agents.history import Agent, Source
 from goalmeter.agents.user_code import canonical, load, misspelled, split_name
-from goalmeter.reflection.environments import (
-    altered_histories,
-    altered_rewards,
-    behaviour,
-    copies,
-    counterfactuals,
-    ignored_percepts,
-)
+from goalmeter.reflection.environments import altered_histories, copies
 from goalmeter.reflection.environments.base import READINGS, Run, Unnegated, check_option, one_of
 
 HEADINGS = (
@@ -183,46 +176,24 @@ class Checked(Run):
 
 
 # The 25 of the paper, in its library's order; with their opposites they are the battery.
+_BATTERY = """
+BackwardConsciousness DejaVu FalseMemories IgnoreRewards IgnoreRewards2 IgnoreRewards3
+IgnoreObservations IgnoreActions IncentivizeZero CryingBaby CryingBaby2 TemptingButton
+TemptingButtonVariation ThirdActionForbidden ShiftedRewards DelayedRewards Repeater AfterImages
+SelfRecognition LimitedMemory CensoredObservation NthRewardMultipliedByN
+AdversarialSequencePredictor AdversarialSequenceEvader IncentivizeLearningRate
+"""
+_OUTSIDE = """
+PunishSlowAgent PunishFastAgent PunishDeterministicAgent PunishNondeterministicAgent FlipEveryOther
+"""
+_CLASSES = vars(altered_histories) | vars(copies)
 BATTERY: tuple[Environment, ...] = tuple(
-    Environment(run, in_battery=True)
-    for run in (
-        altered_histories.BackwardConsciousness,
-        altered_histories.DejaVu,
-        altered_histories.FalseMemories,
-        ignored_percepts.IgnoreRewards,
-        ignored_percepts.IgnoreRewards2,
-        ignored_percepts.IgnoreRewards3,
-        ignored_percepts.IgnoreObservations,
-        ignored_percepts.IgnoreActions,
-        copies.IncentivizeZero,
-        copies.CryingBaby,
-        copies.CryingBaby2,
-        counterfactuals.TemptingButton,
-        counterfactuals.TemptingButtonVariation,
-        counterfactuals.ThirdActionForbidden,
-        altered_rewards.ShiftedRewards,
-        altered_rewards.DelayedRewards,
-        altered_histories.Repeater,
-        altered_histories.AfterImages,
-        counterfactuals.SelfRecognition,
-        ignored_percepts.LimitedMemory,
-        ignored_percepts.CensoredObservation,
-        altered_rewards.NthRewardMultipliedByN,
-        copies.AdversarialSequencePredictor,
-        copies.AdversarialSequenceEvader,
-        counterfactuals.IncentivizeLearningRate,
-    )
-)
-_OUTSIDE = (
-    behaviour.PunishSlowAgent,
-    behaviour.PunishFastAgent,
-    behaviour.PunishDeterministicAgent,
-    behaviour.PunishNondeterministicAgent,
-    altered_rewards.FlipEveryOther,
+    Environment(_CLASSES[name], in_battery=True) for name in _BATTERY.split()
 )
 # Every environment of goalmeter's own, by name.
 ENVIRONMENTS: dict[str, Environment] = {
-    environment.name: environment for environment in (*BATTERY, *map(Environment, _OUTSIDE))
+    environment.name: environment
+    for environment in (*BATTERY, *(Environment(_CLASSES[name]) for name in _OUTSIDE.split()))
 }
 
 # No two parts of a pattern can take the same blanks, or a long line of them would take for ever.
