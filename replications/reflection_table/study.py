@@ -311,7 +311,7 @@ def _comparison_chart(rows: Sequence[Row]) -> Figure:
 def _sections(rows: Sequence[Row]) -> list[Section]:
     measured, margin = effects(rows), rows[0].number.margin
     pairs = {(e.agent, e.steps): (e.ours, e.theirs) for e in measured}
-    chart = _chart("thesis", "effects_chart", pairs, [e.agent for e in measured])
+    agents = [effect.agent for effect in measured]
     return [
         say.section(
             "table_1_ours_beside_theirs",
@@ -325,7 +325,7 @@ def _sections(rows: Sequence[Row]) -> list[Section]:
         say.section(
             "the_thesis_tested_on_both",
             _effects_table(measured),
-            chart if measured else None,
+            _chart("thesis", "effects_chart", pairs, agents) if measured else None,
             fewest=FEWEST,
         ),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -215,7 +215,7 @@ def batch(
     organism: Organism, number: int, *, kinds: Sequence[Kind], seed: int, words: int
 ) -> list[Lesson]:
     """Return the lessons of a batch: maps of one length with answers of about one length."""
-    worlds, depth, draws = _drawn(organism, number, kinds, seed, words)
+    worlds, depth, draws = drawn_worlds(organism, number, kinds, seed, words)
     made = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
     lessons = [lesson for lesson in made if lesson is not None]
     if not lessons:
@@ -224,22 +224,7 @@ def batch(
     return [lesson for lesson in lessons if len(lesson.map) == len(lessons[0].map)]
 
 
-def taught(
-    organism: Organism,
-    numbers: Iterable[int],
-    *,
-    kinds: Sequence[Kind],
-    seed: int,
-    words: int,
-    only: Kind,
-) -> Iterator[tuple[GridWorld, State]]:
-    """Generate the worlds of one kind that batches ask about, with the state of their things."""
-    for number in numbers:
-        worlds = _drawn(organism, number, kinds, seed, words, only)[0]
-        yield from ((world, State(world.start, layer)) for world, layer in worlds)
-
-
-def _drawn(
+def drawn_worlds(
     organism: Organism,
     number: int,
     kinds: Sequence[Kind],
@@ -247,7 +232,7 @@ def _drawn(
     words: int,
     only: Kind | None = None,
 ) -> tuple[list[tuple[GridWorld, int]], float, Draws]:
-    """The worlds of a batch, none if it is of another kind than the only one; depth and draws."""
+    """Return the worlds of a batch, none if it is of another kind than `only`; depth and draws."""
     # The number and the seed make it: training that was interrupted goes on with the batches that
     # it would have seen.
     draws = Draws("lesson", seed, number)

@@ -89,15 +89,10 @@ def write_network(model: Any, folder: str | Path) -> None:
             raise OSError(in_a_line(cause)) from cause
 
 
-# Files of a training:
-#     training.json      the settings, written first: whose folder it is
-#     checkpoint.pt      everything that going on takes; gone when the weights are there
-#     model.safetensors  and the other files that `from_pretrained` reads
-#     manifest.json      written last: sizes and SHA-256 of those files
-#
-# Each file appears whole or not at all, so a process can be killed at any moment and the same
-# command goes on. Weights count as trained only if they are those of the manifest, and can be
-# read.
+# Files of a training: training.json, the settings, written first; checkpoint.pt, gone when the
+# weights are there; those that `from_pretrained` reads; and manifest.json, written last. Each
+# appears whole or not at all, so a process can be killed at any moment and the same command goes
+# on. Weights count as trained only if they are those of the manifest, and can be read.
 
 SETTINGS, CHECKPOINT = "training.json", "checkpoint.pt"
 
@@ -106,16 +101,15 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
     """Make a folder this training's, or validate that it is; return whether that is over."""
     text = json.dumps(settings, indent=2) + "\n"
     try:
-        begun = (folder / SETTINGS).exists()
-        foreign = not begun and (folder / WEIGHTS).exists()
-        if not (begun or foreign):
+        begun, trained = (folder / SETTINGS).exists(), (folder / WEIGHTS).exists()
+        if not (begun or trained):
             folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as cause:  # a ValueError is a name that no file can have
         raise InvalidFileError(
             f"{str(folder)!r} cannot be used: {getattr(cause, 'strerror', None) or cause}; choose "
             f"a folder that can be written to (--out)"
         ) from cause
-    if foreign:
+    if trained and not begun:
         raise InvalidFileError(
             f"{folder} holds weights and no {SETTINGS}, so they are of no training that could go "
             f"on; choose another folder (--out)"
@@ -131,7 +125,7 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
     resumable = (folder / CHECKPOINT).exists()
     # A folder without a manifest is of an earlier version, or its process was killed before it
     # wrote one; in the latter case there is a checkpoint.
-    if not (folder / MANIFEST).exists() and (resumable or not (folder / WEIGHTS).exists()):
+    if not (folder / MANIFEST).exists() and (resumable or not trained):
         return False
     try:
         read_network(folder)

@@ -1,5 +1,6 @@
 """Base classes of extended environments, their opposites, and the count of executed lines."""
 
+# ruff: noqa: D102 (`begin`, `react` and `tell` are those of the base classes)
 from __future__ import annotations
 
 import gc
@@ -69,13 +70,11 @@ class Agreement(Run):
     """
 
     def begin(self) -> tuple[float, int]:
-        """Return the first percept, (0, 0)."""
         self.copy = self.source.begin()
         self.copy.perceive(0, 0)
         return 0, 0
 
     def react(self, action: int) -> tuple[float, int]:
-        """Compare with the copy."""
         reward = self.sign if self.copy.act() == action else -self.sign
         self.tell(action, reward)
         return reward, 0
@@ -89,7 +88,6 @@ class Retold(Agreement):
     """Tells the copy everything as it was; what differs is how the copy begins, or the reward."""
 
     def tell(self, action: int, reward: float) -> None:
-        """Tell the copy of the action and the reward as they were."""
         self.copy.take(action)
         self.copy.perceive(reward, 0)
 
@@ -109,14 +107,12 @@ class Forgetful(Run):
     answer: int  # what the copy does at the end of its history
 
     def begin(self) -> tuple[float, int]:
-        """Return the first percept, (0, 0)."""
         self.copy = self.source.begin()
         self.copy.perceive(0, 0)
         self.answer = self.copy.act()
         return 0, 0
 
     def react(self, action: int) -> tuple[float, int]:
-        """Compare; tell the copy no more until there is a percept that is left."""
         reward = self.sign if self.answer == action else -self.sign
         observation = self.observe()
         # What was done in forgotten turns is gone; the action before them leads to what follows.
@@ -144,12 +140,10 @@ class WholeHistory(Run):
     actions: list[int]  # y_1 ... y_{n-1}
 
     def begin(self) -> tuple[float, int]:
-        """Return the first percept, (0, 0)."""
         self.percepts, self.actions = [(0, 0)], []
         return 0, 0
 
     def react(self, action: int) -> tuple[float, int]:
-        """Pay for the action at the history so far."""
         reward = self.sign if self.is_right(action) else -self.sign
         self.actions.append(action)
         self.percepts.append((reward, 0))
@@ -166,14 +160,12 @@ class Counterfactual(Run):
     percept: tuple[float, int]  # the latest one of the agent
 
     def begin(self) -> tuple[float, int]:
-        """Return the first percept."""
         # One percept behind the agent, so that a fork of it can be shown another one.
         self.copy = self.source.begin()
         self.percept = 0, self.observe()
         return self.percept
 
     def react(self, action: int) -> tuple[float, int]:
-        """Pay for the action, and go on to the next observation."""
         pay = self.sign * self.pay(action)
         self.copy.perceive(*self.percept)
         self.copy.take(action)
@@ -264,12 +256,10 @@ class Unnegated(Run):
         self.inner = inner
 
     def begin(self) -> tuple[float, int]:
-        """Return the first percept, negated."""
         reward, observation = self.inner.begin()
         return -reward, observation
 
     def react(self, action: int) -> tuple[float, int]:
-        """Return the next percept, negated."""
         reward, observation = self.inner.react(action)
         return -reward, observation
 
