@@ -82,33 +82,27 @@ class Measured:
 
 
 def measure(
-    settings: Iterable[Setting], progress: ProgressCallback | None = None
+    settings: Iterable[Setting],
+    progress: ProgressCallback | None = None,
+    seeds: Sequence[int] = (),
 ) -> list[Measured]:
-    """Return known and certified unknown utility of each setting."""
-    trials = {setting.name: {"setting": setting} for setting in settings}
+    """Return known and certified unknown utility of each setting, and the network of each seed."""
+    trials = {
+        setting.name: {"setting": setting, "seeds": () if setting.epsilon in BASELINES else seeds}
+        for setting in settings
+    }
     study = Study[Measured]("CliffWorld", _measured, trials, noun="setting")
     return [*carry_out(study, progress=progress).values()]
 
 
-def _measured(setting: Setting) -> Measured:
+def _measured(setting: Setting, seeds: Sequence[int]) -> Measured:
     mdp, policy = setting.task()
     known, unknown = meg.known_utility(mdp, policy), meg.unknown_utility(mdp, policy)
     visits = np.asarray(gm.tabular.occupancy(mdp, policy).sum(axis=0))
-    return Measured(setting, known, unknown, gm.tabular.expected_return(mdp, policy).mean, visits)
-
-
-def _with_neural(
-    measured: Sequence[Measured], seeds: Sequence[int], progress: ProgressCallback | None
-) -> list[Measured]:
-
-    def fitted(number: int) -> Measured:
-        values = meg.neural_values(*measured[number].setting.task(), seeds=seeds)
-        return replace(measured[number], neural=values)
-
-    trials = {m.setting.name: {"number": number} for number, m in enumerate(measured)}
-    name = f"CliffWorld, network, {len(seeds)} seeds"
-    study = Study[Measured](name, fitted, trials, noun="setting")
-    return [*carry_out(study, progress=progress).values()]
+    mean = gm.tabular.expected_return(mdp, policy).mean
+    # The paper's Algorithm 2: an MLP utility fitted from each seed.
+    neural = meg.neural_values(mdp, policy, seeds=seeds) if seeds else None
+    return Measured(setting, known, unknown, mean, visits, neural)
 
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:
@@ -168,31 +162,27 @@ def measure_chart(name: str, measured: Sequence[Measured], caption: str = "") ->
         "unknown": {"colour": VERMILION, "marker": "s"},
         "known": {"marker": "o"},
     }
-    series = []
+    labels, series = say.declared("series"), []
     for kind, look in looks.items():
-        ours, theirs = (say.declared("series")[f"{kind}_{of}"] for of in ("ours", "published"))
+        values = [getattr(m, kind).value for m in measured]
+        series.append(Curve(label=labels[f"{kind}_ours"], x=x, y=values, **look))
         rows = [_beside(m)[kind] for m in measured]
-        spread = [r.published_spread for r in rows] if kind == "unknown" else None
-        series += [
-            Curve(label=ours, x=x, y=[getattr(m, kind).value for m in measured], **look),
-            Curve(
-                label=theirs, y=[r.published_value for r in rows], error=spread, **points, **look
-            ),
-        ]
+        look = look | {"error": [r.published_spread for r in rows] if kind == "unknown" else None}
+        theirs = [row.published_value for row in rows]
+        series.append(Curve(label=labels[f"{kind}_published"], y=theirs, **points, **look))
     # The series has a point for every setting, or is left out.
     neural = [m.neural for m in measured if m.neural is not None]
     if len(neural) == len(measured):
         means = [float(v.mean()) for v in neural]
         error = [2 * v.std(ddof=1) if len(v) > 1 else 0.0 for v in neural]
-        look = {"colour": GREEN, "marker": "^"}
-        label = say.declared("series")["neural"]
-        series.append(Curve(label=label, y=means, error=error, **points, **look))
+        look = {"colour": GREEN, "marker": "^", "error": error}
+        series.append(Curve(label=labels["neural"], y=means, **points, **look))
         caption = say.line("triangles")
     axes: dict[str, Any] = {"ticks": x}
     if not say.declared(name)["chart"].get("log"):
         axes |= {"levels": [(measured[0].known.maximum, "maximum")], "limits": (0.0, None)}
-    values = "; ".join(say.line("measured", m=m) for m in measured)
-    return say.curves(name, name.replace("_", "-"), series, axes, values=values, neural=caption)
+    shown = "; ".join(say.line("measured", m=m) for m in measured)
+    return say.curves(name, name.replace("_", "-"), series, axes, values=shown, neural=caption)
 
 
 def _world_map(goal_length: int) -> Figure:
@@ -233,47 +223,33 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     require_report_extra()
     if seeds:
         optional("torch", "neural", "The neural measure (--seeds 0 leaves it out)")
-    by_length = measure(DIFFICULTY, options.progress)
-    noisy = measure(NOISE_AND_ENDS, options.progress)
+    run = range(options.seed, options.seed + seeds)
+    by_length = measure(DIFFICULTY, options.progress, run)
+    noisy = measure(NOISE_AND_ENDS, options.progress, run)
     by_noise = [m for m in noisy if m.setting.epsilon in EPSILONS]
-    if seeds:
-        run = range(options.seed, options.seed + seeds)
-        both = _with_neural([*by_length, *by_noise], run, options.progress)
-        by_length, by_noise = both[: len(by_length)], both[len(by_length) :]
     by_kind = {kind: ledger.load(f"{LEDGER_PREFIX}{kind}/") for kind in ("known", "unknown")}
     compared = (
         _comparison_table("Appendix D.1, first table: goal length k", by_length),
         _comparison_table("Appendix D.1, second table: ε-greedy", by_noise),
     )
-    remarks = tuple(
-        say.table(
-            "remarks_table",
-            [(_as_printed(row.id.rpartition("/")[2]), f"{row.ours:g}", row) for row in rows],
-            kind=kind,
-        )
-        for kind, rows in by_kind.items()
-    )
+    remarks = []
+    for kind, rows in by_kind.items():
+        lines = [(_as_printed(row.id.rpartition("/")[2]), f"{row.ours:g}", row) for row in rows]
+        remarks.append(say.table("remarks_table", lines, kind=kind))
     lengths = {m.setting.goal_length: m for m in by_length}
+    goes = _visits_map(lengths[1], "Figure 5a."), _visits_map(lengths[4], "Figure 5b.")
+    easier = _measured_table("difficulty_table", by_length), measure_chart("figure_3c", by_length)
+    noisier = (
+        _measured_table("noise_table", noisy),
+        *(measure_chart(name, by_noise) for name in ("figure_3b", "figure_3b_log")),
+    )
     sections = [
         say.section("appendix_d_1_the_tables", compared),
-        Section(title="Every difference, named", tables=remarks),
+        Section(title="Every difference, named", tables=tuple(remarks)),
         say.section("the_world", _world_map(1), _world_map(3)),
-        say.section(
-            "does_meg_fall_as_the_task_gets_easier",
-            _measured_table("difficulty_table", by_length),
-            measure_chart("figure_3c", by_length),
-        ),
-        say.section(
-            "where_the_optimal_agents_go",
-            _visits_map(lengths[1], "Figure 5a."),
-            _visits_map(lengths[4], "Figure 5b."),
-        ),
-        say.section(
-            "does_meg_fall_as_the_agent_gets_noisier",
-            _measured_table("noise_table", noisy),
-            measure_chart("figure_3b", by_noise),
-            measure_chart("figure_3b_log", by_noise),
-        ),
+        say.section("does_meg_fall_as_the_task_gets_easier", easier),
+        say.section("where_the_optimal_agents_go", goes),
+        say.section("does_meg_fall_as_the_agent_gets_noisier", noisier),
     ]
     result = {
         "replication": "meg-cliffworld",
