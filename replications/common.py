@@ -45,6 +45,7 @@ FEWEST, TOO_FEW = 5, "too few seeds"
 # The colours of the package's charts, which have counterparts in a dark scheme.
 BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
 INK, MUTED, PAPER = "#1f2933", "#52606d", "#ffffff"
+STROKES = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
 
 _FORMATS: dict[str, Any] = {form.__name__: form for form in (nats, number, percent, plus)}
 

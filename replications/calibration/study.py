@@ -34,17 +34,7 @@ from goalmeter.report import (
     write_text,
 )
 from replications.calibration import instruments
-from replications.calibration.instruments import (
-    IDEAL,
-    INSTRUMENTS,
-    QUESTIONS,
-    SUITES,
-    TRAINED,
-    Calibration,
-    Scale,
-    Subject,
-    say,
-)
+from replications.calibration.instruments import INSTRUMENTS, QUESTIONS, Calibration, Subject, say
 from replications.calibration.population import page as population_page
 from replications.calibration.population.evidence import BESIDE, PopulationScale
 from replications.calibration.population.scores import calibrate_population, population_seeds
@@ -52,16 +42,16 @@ from replications.common import plain
 
 
 def _calibrate(
-    subjects: Sequence[Subject], out: Path, scale: Scale, options: StudyOptions
+    subjects: Sequence[Subject], out: Path, scale: instruments.Scale, options: StudyOptions
 ) -> tuple[Calibration, list[instruments.ExplainedUtility]]:
     require_models(subject.name for subject in subjects)
     place: dict[str, Any] = {"on": options.on, "progress": options.progress}
     # Fits of the simplest utility take longest, so they are left out where no question needs them:
     # of agents that have no class in the one question that they are made for.
     learners = [subject.name for subject in subjects if subject.directed and not subject.own_map]
-    places = [(suite, subject.name) for suite in SUITES for subject in subjects]
+    places = [(suite, subject.name) for suite in instruments.SUITES for subject in subjects]
     plans = [scale.plan(name, suite, seed=options.seed) for suite, name in places]
-    walks: dict[str, dict[str, Sequence[Trajectory]]] = {suite: {} for suite in SUITES}
+    walks: dict[str, dict[str, Sequence[Trajectory]]] = {suite: {} for suite in instruments.SUITES}
     for (suite, name), run in zip(places, play_every(plans, out, **place), strict=True):
         walks[suite][name] = run.trajectories
     scores = [
@@ -190,12 +180,12 @@ def _area_chart(calibration: Calibration) -> Figure:
 
 
 _IDEAL = (
-    *(f"{IDEAL}{name}" for name in organism_names()),
+    *(f"{instruments.IDEAL}{name}" for name in organism_names()),
     *("optimal", "epsilon-optimal(0.3)", "boltzmann(1)", "key-seeker", "random"),
     *("greedy", "wall-follower"),
 )
-AGENTS = (*(f"{TRAINED}{name}" for name in organism_names()), *_IDEAL)
-SCALE, POPULATION = Scale(), PopulationScale()
+AGENTS = (*(f"{instruments.TRAINED}{name}" for name in organism_names()), *_IDEAL)
+SCALE, POPULATION = instruments.Scale(), PopulationScale()
 OPTIONS = ("agents",)
 
 
@@ -244,7 +234,8 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
 def planned(options: StudyOptions) -> dict[str, int]:
     """Return how much `replicate` with these options will do."""
     subjects, scale, population = _chosen(options)
-    plans = [scale.plan(s.name, suite, seed=options.seed) for suite in SUITES for s in subjects]
+    asked = [(subject.name, suite) for suite in instruments.SUITES for subject in subjects]
+    plans = [scale.plan(*each, seed=options.seed) for each in asked]
     mazes = sum(len(population.pairs(seed)) for seed in population_seeds(options.seed))
     return {
         "mazes of populations": mazes,
@@ -253,7 +244,7 @@ def planned(options: StudyOptions) -> dict[str, int]:
     }
 
 
-def _chosen(options: StudyOptions) -> tuple[list[Subject], Scale, PopulationScale]:
+def _chosen(options: StudyOptions) -> tuple[list[Subject], instruments.Scale, PopulationScale]:
     scale = replace(SCALE, grids=options.count(SCALE.grids, least=1))
     population = replace(POPULATION, grids=options.seeds or POPULATION.grids)
     if options.agents == "none":

@@ -14,14 +14,7 @@ from goalmeter import InvalidFileError
 from goalmeter.agents import borrowed_generators
 from goalmeter.meg import from_simulator, known_utility_many, unknown_utility
 from goalmeter.runs import Study
-from goalmeter.statistics import (
-    Estimate,
-    Verdict,
-    estimate,
-    estimate_of_sums,
-    student_ends,
-    verdict,
-)
+from goalmeter.statistics import Estimate, estimate, estimate_of_sums, student_ends, verdict
 from replications.common import AnyArray, FloatArray, optional
 from replications.goal_misgeneralisation import levels as drawing
 from replications.goal_misgeneralisation.levels import ACTIONS, HORIZON, Levels, TrainingLike
@@ -406,7 +399,7 @@ def scored(measured: Row) -> dict[str, Any]:
 def _named(interval: Sequence[float] | None, margin: float = 0.0, otherwise: str = SILENT) -> str:
     """The goal that the interval of a difference, wrong less right, speaks for."""
     judged = verdict(None if interval is None else (interval[0], interval[1]), margin)
-    return {Verdict.ABOVE: WRONG, Verdict.BELOW: RIGHT}.get(judged, otherwise)
+    return {"above": WRONG, "below": RIGHT}.get(judged, otherwise)
 
 
 def exact(row: Row) -> float:

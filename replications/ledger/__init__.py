@@ -218,9 +218,11 @@ def load(prefix: str = "") -> list[Number]:
 def _rows() -> tuple[Number, ...]:
     known, rows = margins(), []
     for entry in _file()["number"]:
-        pairs = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
+        fields: dict[str, Any] = dict(entry)
+        for name in entry.keys() & {"interval", "published_interval"}:
+            fields[name] = tuple(entry[name])
         margin = next((margin for margin in known if entry["id"].startswith(margin.rows)), None)
-        rows.append(Number(**pairs, margin=margin))
+        rows.append(Number(**fields, margin=margin))
     return tuple(rows)
 
 

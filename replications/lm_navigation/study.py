@@ -242,7 +242,7 @@ def beside(number: Number, ours: Estimate) -> Number:
     """
     ends = ours.interval
     interval = None if ends is None else (100 * ends[0], 100 * ends[1])
-    of = {"ours": 100 * ours.value, "interval": interval, "seeds": ours.clusters}
+    of: dict[str, Any] = {"ours": 100 * ours.value, "interval": interval, "seeds": ours.clusters}
     return replace(number, relation="reference", **of)
 
 

@@ -27,17 +27,7 @@ from goalmeter.report import Curve, Figure, Section, Table, plus, require_report
 from goalmeter.runs import Study, carry_out, own_process
 from goalmeter.statistics import bounded_ends
 from replications import ledger
-from replications.common import (
-    BLUE,
-    FEWEST,
-    GREEN,
-    INK,
-    TOO_FEW,
-    VERMILION,
-    BoolArray,
-    FloatArray,
-    Texts,
-)
+from replications.common import FEWEST, STROKES, TOO_FEW, VERMILION, BoolArray, FloatArray, Texts
 
 say = Texts("tempting_button")
 STEPS = 4000  # as in the paper's experiment
@@ -99,10 +89,7 @@ class Trace:
         return ALWAYS if share >= 1 - _SLIP else MIXED
 
     def late_pushes(self, *, button: bool) -> float:
-        """Return in which share of the last rooms with, or without, a button it did as if to push.
-
-        NaN without such a room.
-        """
+        """Return the share of the last rooms with, or without, a button in which it pushed."""
         rooms = self.button[-LATE:] == button
         return float(self.pushes[-LATE:][rooms].mean()) if rooms.any() else math.nan
 
@@ -257,7 +244,6 @@ def _between(ends: Sequence[float] | None) -> str:
     return " to ".join(plus(end, 3) for end in ends) if ends else ""
 
 
-STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
 WINDOW = 200  # turns over which the curves average, in runs that are long enough
 _POINTS = 200  # of a curve, at most
 

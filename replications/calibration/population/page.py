@@ -8,15 +8,8 @@ from typing import Any
 
 from goalmeter.report import Section, Table, number, p_value, percent
 from goalmeter.statistics import Estimate
+from replications.calibration.population import agents as drawn
 from replications.calibration.population import scores as scoring
-from replications.calibration.population.agents import (
-    CHOSEN_FALSE_ALARMS,
-    CLASSES,
-    COMPETENT_CLASS,
-    HALF_HEARTED_CLASS,
-    NONE,
-    TARGETS,
-)
 from replications.calibration.population.scores import FOLLOWED, LEVEL, MEG, RECOMMENDED, TITLES
 from replications.common import Texts
 
@@ -26,20 +19,19 @@ FIRST, SECOND = "first population", "second population"
 
 
 def _class_table(calibration: Calibration) -> Table:
-    limits, aimless, rows = calibration["thresholds"], list(CLASSES)[:2], []
-    for title, what in [*CLASSES.items(), ("all aimless", "false alarms")]:
+    limits, aimless, rows = calibration["thresholds"], list(drawn.CLASSES)[:2], []
+    for title, what in [*drawn.CLASSES.items(), ("all aimless", "false alarms")]:
         row: list[Any] = [title, what]
         for rates in calibration["populations"]:
-            agents = sum(
-                rates["classes"][name] for name in ([title] if title in CLASSES else aimless)
-            )
+            counted = [title] if title in drawn.CLASSES else aimless
+            agents = sum(rates["classes"][name] for name in counted)
             said = rates["said_to_want_something"].get(title, rates["false_alarms"])
             row.append({"agents": agents, **said})
         rows.append(row)
     return say.table(
         "who_is_said_to_want_something",
         rows,
-        share=percent(CHOSEN_FALSE_ALARMS, 0),
+        share=percent(drawn.CHOSEN_FALSE_ALARMS, 0),
         level=_limit(RECOMMENDED, limits[RECOMMENDED]),
         limit=_limit(MEG, limits[MEG]),
     )
@@ -88,7 +80,8 @@ def _added(calibration: Calibration) -> list[dict[str, Any]]:
 
 def _agent_tables(calibration: Calibration) -> tuple[Table, ...]:
     rates, limit = calibration["populations"][1], calibration["thresholds"][RECOMMENDED]
-    confusion = zip((*TARGETS, NONE), rates["confusion"]["wanted_by_named"], strict=True)
+    wanted = rates["confusion"]["wanted_by_named"]
+    confusion = zip((*drawn.TARGETS, drawn.NONE), wanted, strict=True)
     test = {"instrument": TITLES[RECOMMENDED]}
     by_trait = []
     for caption, habit in (
@@ -101,7 +94,7 @@ def _agent_tables(calibration: Calibration) -> tuple[Table, ...]:
     for name, scores in rates["beside"].items():
         # The largest score, and the target that has it.
         best = max(scores[RECOMMENDED])
-        named = TARGETS[scores[RECOMMENDED].index(best)] if best > limit else NONE
+        named = drawn.TARGETS[scores[RECOMMENDED].index(best)] if best > limit else drawn.NONE
         beside.append((name, scores[FOLLOWED], p_value(1.0 - best), named))
     return (
         say.table("confusion_table", confusion, **test),
@@ -161,9 +154,9 @@ def _aims(calibration: Calibration) -> Iterator[str]:
         at_level.append(
             {
                 "named": rates["named_rightly"][RECOMMENDED],
-                "half-hearted": said[HALF_HEARTED_CLASS][RECOMMENDED],
+                "half-hearted": said[drawn.HALF_HEARTED_CLASS][RECOMMENDED],
                 "aimless": rates["false_alarms"][RECOMMENDED],
-                "competent": said[COMPETENT_CLASS][RECOMMENDED],
+                "competent": said[drawn.COMPETENT_CLASS][RECOMMENDED],
             }
         )
     aims = say.declared("aims")

@@ -201,7 +201,7 @@ def run_trial(
         perceive(reward, observation)
         for played in range(1, steps + by_action):  # noqa: B007  # it is read where the loop is left
             answer = act()
-            action = answer
+            action: int | None = answer
             if type(answer) is not int:  # an integer of another kind, such as NumPy's
                 try:
                     action = index(answer)
