@@ -239,17 +239,15 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     lengths = {m.setting.goal_length: m for m in by_length}
     goes = _visits_map(lengths[1], "Figure 5a."), _visits_map(lengths[4], "Figure 5b.")
     easier = _measured_table("difficulty_table", by_length), measure_chart("figure_3c", by_length)
-    noisier = (
-        _measured_table("noise_table", noisy),
-        *(measure_chart(name, by_noise) for name in ("figure_3b", "figure_3b_log")),
-    )
+    noise_table = _measured_table("noise_table", noisy)
+    noise = [measure_chart(name, by_noise) for name in ("figure_3b", "figure_3b_log")]
     sections = [
         say.section("appendix_d_1_the_tables", compared),
         Section(title="Every difference, named", tables=tuple(remarks)),
         say.section("the_world", _world_map(1), _world_map(3)),
         say.section("does_meg_fall_as_the_task_gets_easier", easier),
         say.section("where_the_optimal_agents_go", goes),
-        say.section("does_meg_fall_as_the_agent_gets_noisier", noisier),
+        say.section("does_meg_fall_as_the_agent_gets_noisier", noise_table, noise),
     ]
     result = {
         "replication": "meg-cliffworld",

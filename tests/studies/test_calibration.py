@@ -233,7 +233,9 @@ def small() -> Any:
         scale = Scale(walks=2, sizes=(7,), complexities=(0.5, 1.0), key_worlds=1)
         patch.setattr(command, "SCALE", scale)
         patch.setattr(command, "POPULATION", FEW)
-        patch.setattr(command, "calibrate_population", lambda scale, **_: calibrations(scale))
+        patch.setattr(
+            population_scores, "calibrate_population", lambda scale, **_: calibrations(scale)
+        )
         patch.setattr(population_scores, "RESAMPLES", 20)
         yield
 

@@ -17,7 +17,7 @@ from goalmeter.gridworld.conversions import TabularWorld
 from goalmeter.gridworld.generators import distances_from
 from goalmeter.navigation import Trajectory, walk
 from goalmeter.statistics import Estimate
-from replications.calibration.population import page
+from replications.calibration import study as page
 from replications.calibration.population import scores as scoring
 from replications.calibration.population.agents import (
     LEAST_DISTANCE,

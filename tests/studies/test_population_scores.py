@@ -34,7 +34,6 @@ from replications.calibration.population.agents import (
     HALF_HEARTED_CLASS,
     TARGETS,
 )
-from replications.calibration.population.page import verdict
 from replications.calibration.population.scores import (
     FOLLOWED,
     INSTRUMENTS,
@@ -47,6 +46,7 @@ from replications.calibration.population.scores import (
     TESTS,
     TITLES,
 )
+from replications.calibration.study import verdict
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 DATA, TABLES = (
