@@ -133,31 +133,21 @@ def test_the_ledger_is_filled_from_the_results(
         update.updated(before, "lm-navigation", {"replication": "tempting-button"})
 
 
-# The authors give a mean over some ten grids of a kind and not how grids differ. How grids of that
-# kind differ can be seen in the compass, which walks through ours: its standard deviation over many
-# grids stands for the model's. (Where the authors say more, it fits: at size 11 and complexity 0.8
-# their grids go from 59% to 87%, which ten draws with a standard deviation of about 9 points do;
-# the compass has about 10.) Nor can a share with mean p vary by more than √(p (1 − p)).
-
-
+# The authors give a mean over some ten grids of a kind and not how grids differ. How the compass
+# varies over many grids of that kind stands for the model, and fits what the authors say at size 11
+# and complexity 0.8. Nor can a share with mean p vary by more than √(p (1 − p)).
 def compass_shares(size: int, complexity: float) -> list[float]:
     """Accuracy of the compass on ten grids of a kind, of four seeds, on every open cell."""
-    return [
-        share
-        for seed in range(4)
-        for of in measurements.every_cell_shares("greedy", 10, seed, [size], [complexity]).values()
-        for share in of
-    ]
+    kind: tuple[Any, ...] = ([size], [complexity])
+    by_seed = [measurements.every_cell_shares("greedy", 10, seed, *kind) for seed in range(4)]
+    return [share for shares in by_seed for share in shares[size, complexity]]
 
 
 def interval_of_mean(mean: float, n: int, alike: list[float]) -> tuple[float, float]:
     """The 95% interval of a published mean of n shares, by how much others vary."""
-    # A mean that was printed as 1 may have been a little less.
-    inner = min(max(mean, 0.0005), 1 - 0.0005)
+    inner = min(max(mean, 0.0005), 1 - 0.0005)  # what was printed as 1 may have been a little less
     most = math.sqrt(inner * (1 - inner))
-    spread = float(np.std(alike, ddof=1))
-    # Without any spread, the largest that a share with this mean can have.
-    deviation = min(spread, most) if spread > 0 else most
+    deviation = min(float(np.std(alike, ddof=1)) or most, most)
     half = float(t.ppf(0.975, n - 1)) * deviation / math.sqrt(n)
     return max(mean - half, 0.0), min(mean + half, 1.0)
 

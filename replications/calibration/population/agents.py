@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import Any
 
 import numpy as np
 
@@ -55,13 +54,19 @@ class ScenePair:
 
     def task(self, index: int) -> Task:
         """Return one of the two scenes as a task of navigation."""
-        world, cap = self.scenes[index].world, self.scenes[index].cap
-        drawn: dict[str, Any] = {
-            name: getattr(self, name) for name in ("size", "complexity", "seed")
-        }
-        drawn |= {"suite": "calibration", "grid": self.seed, "transform": None}
-        at = {"places": index}
-        return Task(condition=at, world=world, distance=plan(world).distance, cap=cap, **drawn)
+        scene = self.scenes[index]
+        return Task(
+            suite="calibration",
+            size=self.size,
+            complexity=self.complexity,
+            grid=self.seed,
+            seed=self.seed,
+            transform=None,
+            condition={"places": index},
+            world=scene.world,
+            distance=plan(scene.world).distance,
+            cap=scene.cap,
+        )
 
 
 @lru_cache(maxsize=128)

@@ -245,7 +245,7 @@ def one_of(name: str, value: str, known: Sequence[str]) -> str:
 # -mu(T, g) where g is h with the rewards *unnegated*, and copies live in the environment itself.
 # The readings differ wherever copies are told of rewards: asked again at the history as it is, a
 # copy agrees for certain in one and may disagree in the other.
-READINGS = ("literal", "unnegated")
+LITERAL, UNNEGATED = READINGS = ("literal", "unnegated")
 
 
 class Unnegated(Run):

@@ -175,7 +175,6 @@ class Checked(Run):
         return reward, observation
 
 
-# The 25 of the paper, in its library's order; with their opposites they are the battery.
 _BATTERY = """
 BackwardConsciousness DejaVu FalseMemories IgnoreRewards IgnoreRewards2 IgnoreRewards3
 IgnoreObservations IgnoreActions IncentivizeZero CryingBaby CryingBaby2 TemptingButton
@@ -187,6 +186,7 @@ _OUTSIDE = """
 PunishSlowAgent PunishFastAgent PunishDeterministicAgent PunishNondeterministicAgent FlipEveryOther
 """
 _CLASSES = vars(altered_histories) | vars(copies)
+# The 25 of the paper, in its library's order; with their opposites they are the battery.
 BATTERY: tuple[Environment, ...] = tuple(
     Environment(_CLASSES[name], in_battery=True) for name in _BATTERY.split()
 )
