@@ -84,7 +84,6 @@ def area_table(rows: Sequence[Row]) -> Table:
 
 
 def _difference_table(rows: Sequence[Row], measure: str) -> Table:
-
     def minus(known: Sequence[Row], name: str, *, same_share: bool) -> Estimate:
         return area(known, measure, name, same_share=same_share)
 

@@ -176,7 +176,7 @@ def every_cell(
 ) -> Estimates:
     """Estimate accuracy over every open cell of the mazes; nothing for an agent with memory."""
     out = {}
-    for kind, shares in every_cell_shares(agent, grids, seed, sizes, COMPLEXITIES).items():
+    for kind, shares in every_cell_shares(agent, grids, seed, sizes).items():
         accuracy = estimate(shares, bounds=(0.0, 1.0))
         if kind[1] == 0 and agent == COMPASS:
             # Not by luck: in a room without walls every step nearer is a step of a shortest way.
@@ -186,21 +186,19 @@ def every_cell(
 
 
 def every_cell_shares(
-    agent: str, grids: int, seed: int, sizes: Sequence[int], complexities: Sequence[float]
+    agent: str, grids: int, seed: int, sizes: Sequence[int]
 ) -> dict[tuple[int, float], list[float]]:
     """Return accuracy over every open cell of each grid, by kind of grids: lists of [grids]."""
     walker: Any = named(agent).in_grids()
     if not hasattr(walker, "policy"):  # it has a memory
         return {}
-    out: dict[tuple[int, float], list[float]] = {(s, c): [] for s in sizes for c in complexities}
+    out: dict[tuple[int, float], list[float]] = {kind: [] for kind in KINDS if kind[0] in sizes}
     mazes = suite("maze", paper=True, sizes=sizes, grids=grids, trajectories=1, seed=seed)
     for task in mazes.tasks:
-        kind = task.size, task.complexity
-        if kind in out:
-            shortest = plan(task.world)
-            accuracy = exact(walker.policy(shortest), shortest, cap=1).accuracy
-            # Shares that differ in their last digits only count as equal.
-            out[kind].append(float(np.round(accuracy, 12)))
+        shortest = plan(task.world)
+        accuracy = exact(walker.policy(shortest), shortest, cap=1).accuracy
+        # Shares that differ in their last digits only count as equal.
+        out[task.size, task.complexity].append(float(np.round(accuracy, 12)))
     return out
 
 

@@ -155,7 +155,6 @@ def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -
 def _numbers(
     maps: Maps, explained: Explained, plans: Mapping[str, Any]
 ) -> Iterator[tuple[str, Estimate]]:
-
     def cells(probe: Any, position: str, size: str = ALL) -> Estimate:
         accuracy: Estimate = maps[probe.name, position, size][0].score().accuracy
         return accuracy

@@ -158,7 +158,6 @@ def answer(question: CellQuestion, size: int, grids: int, seed: int, families: l
         cells=wants,
         screen_cells=SCREEN_CELLS,
         families=families,
-        layers=None,
         doses=DOSES if "write" in families else (),
         seed=seed,
     )

@@ -227,11 +227,6 @@ def tables(traces: Traces) -> tuple[Table, ...]:
     return tuple(out)
 
 
-def _early_table(players: Sequence[Player], traces: Traces) -> Table:
-    rows = [{"label": player.label} | _by_early_pushes(traces[player.key]) for player in players]
-    return say.table("what_was_tried_and_how_it_ends", rows)
-
-
 def _by_early_pushes(traces: Sequence[Trace]) -> dict[str, dict[str, int]]:
     out = {}
     for name, pushed in (("without", False), ("pushed", True)):
@@ -284,11 +279,15 @@ def _curves(
     return say.curves(entry, name, drawn, axes, ends=ends, caption=caption, window=window)
 
 
-def _figures(name: str, players: Sequence[Player], traces: Traces) -> tuple[Figure, ...]:
-    rates, lookbacks = players[:4], (players[0], *players[4:])
-    return (
-        _mean_curves(f"{name}-rates", "Learning rates.", rates, traces),
-        _mean_curves(f"{name}-lookbacks", "Lookbacks.", lookbacks, traces),
+def _section(
+    entry: str, name: str, table: Table, players: Sequence[Player], traces: Traces
+) -> Section:
+    early = [{"label": who.label} | _by_early_pushes(traces[who.key]) for who in players]
+    return say.section(
+        entry,
+        [table, say.table("what_was_tried_and_how_it_ends", early)],
+        _mean_curves(f"{name}-rates", "Learning rates.", players[:4], traces),
+        _mean_curves(f"{name}-lookbacks", "Lookbacks.", (players[0], *players[4:]), traces),
         _every_seed(f"{name}-seeds", players[0], traces),
     )
 
@@ -297,16 +296,8 @@ def _sections(traces: Traces) -> list[Section]:
     compared, anew, same, coding = tables(traces)
     return [
         say.section("the_room_with_a_button", compared),
-        say.section(
-            "new_weights_at_each_training",
-            [anew, _early_table(ANEW, traces)],
-            _figures("new", ANEW, traces),
-        ),
-        say.section(
-            "the_same_weights_at_each_training",
-            [same, _early_table(SAME, traces)],
-            _figures("same", SAME, traces),
-        ),
+        _section("new_weights_at_each_training", "new", anew, ANEW, traces),
+        _section("the_same_weights_at_each_training", "same", same, SAME, traces),
         say.section("numbered_as_in_the_paper_s_text", coding),
         # Measured once, apart from the runs that the page shows.
         Section(title="Beside this run", points=say("other_runs")["lines"]),

@@ -138,8 +138,7 @@ def test_the_ledger_is_filled_from_the_results(
 # and complexity 0.8. Nor can a share with mean p vary by more than √(p (1 − p)).
 def compass_shares(size: int, complexity: float) -> list[float]:
     """Accuracy of the compass on ten grids of a kind, of four seeds, on every open cell."""
-    kind: tuple[Any, ...] = ([size], [complexity])
-    by_seed = [measurements.every_cell_shares("greedy", 10, seed, *kind) for seed in range(4)]
+    by_seed = [measurements.every_cell_shares("greedy", 10, seed, [size]) for seed in range(4)]
     return [share for shares in by_seed for share in shares[size, complexity]]
 
 
