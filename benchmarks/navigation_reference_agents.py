@@ -41,7 +41,7 @@ from goalmeter.navigation.trajectories import Trajectory
 
 # The studies lie beside the package, in the same checkout.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from replications.lm_navigation.measurements import AGENTS, of_agents
+from replications.lm_navigation.study import AGENTS, of_agents
 
 WORKERS = 2
 

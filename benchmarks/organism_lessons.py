@@ -25,7 +25,7 @@ from goalmeter.navigation.prompts import understood
 from goalmeter.navigation.trajectories import suite
 from goalmeter.organisms import organism
 from goalmeter.organisms.kinds import weights_of
-from goalmeter.organisms.lessons import KEY_DOOR, MAZE, Kind, syllabus, taught
+from goalmeter.organisms.lessons import KEY_DOOR, MAZE, Kind, drawn_worlds, syllabus
 from goalmeter.organisms.training import NOTHING, recipe
 from goalmeter.report.numbers import percent
 from goalmeter.statistics.clusters import Estimate, estimate
@@ -49,15 +49,13 @@ def searches_of_lessons(name: str, kind: Kind) -> set[bytes]:
     settings, out = recipe(name), set()
     if settings.begin_with != NOTHING:
         out = searches_of_lessons(settings.begin_with, kind)
-    asked = taught(
-        organism(name),
-        range(2 * settings.steps),
-        kinds=syllabus(settings.sizes, keys=settings.keys),
-        seed=settings.seed,
-        words=settings.words,
-        only=kind,
-    )
-    return out | {found[0] for place in asked if (found := search(name, *place))}
+    kinds = syllabus(settings.sizes, keys=settings.keys)
+    for number in range(2 * settings.steps):
+        options = (kinds, settings.seed, settings.words, kind)
+        for world, layer in drawn_worlds(organism(name), number, *options)[0]:
+            if found := search(name, world, State(world.start, layer)):
+                out.add(found[0])
+    return out
 
 
 def shared(name: str, kind: Kind, places: list[Place], meant: list[bool]) -> None:

@@ -1,37 +1,28 @@
-"""Agents whose goals are known; instruments, the questions put to them, and verdicts."""
+"""Agents whose goals are known; instruments, questions and verdicts; utilities that are learnt."""
 
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from goalmeter import InvalidParameterError
+from goalmeter import InvalidParameterError, navigation
 from goalmeter.agents import agent, is_model
 from goalmeter.commands.walks import walk_plan
-from goalmeter.gridworld import GridWorld
-from goalmeter.navigation import (
-    Evidence,
-    Grid,
-    Observed,
-    Trajectory,
-    behaviour,
-    evidence,
-    keys,
-    observed,
-    signed_nats,
-)
+from goalmeter.gridworld import ACTIONS, Cell, GridWorld, State, TabularWorld, tabular_world
+from goalmeter.meg import simplest_utility, unknown_utility
+from goalmeter.navigation import Evidence, Grid, Observed, Trajectory
 from goalmeter.organisms import ORGANISMS, Organism, organism
-from goalmeter.report import number, percent
+from goalmeter.report import Figure, Marks, Section, grid_map, number, percent
 from goalmeter.runs import HERE, Study, carry_out
 from goalmeter.statistics import Estimate, clustered_area
-from replications.calibration.learnt import answers
-from replications.kinds import FloatArray, ProgressCallback
-from replications.prose import Texts
+from replications.common import FloatArray, ProgressCallback, Texts
 
 say = Texts("calibration")
 GOAL, KEY = "goal", "key"
@@ -52,9 +43,7 @@ class Subject:
     directed: bool | None  # whether it has a goal; None of a model, of which nobody knows
     target: str | None = None  # "goal" or "key": its first where a key lies about without use
     why: str = ""
-    own_map: Organism | None = (
-        None  # the organism whose wrong map it goes by; None for the true one
-    )
+    own_map: Organism | None = None  # whose wrong map it goes by; None for the true one
     flawless: bool = False  # whether it never takes a step that does not serve its goal
     organism: bool = False
     aside: bool = False  # whether the same organism is measured as it was trained too, which counts
@@ -63,6 +52,11 @@ class Subject:
     def counted(self) -> bool:
         """Whether an instrument can be right or wrong about it."""
         return self.directed is not None and not self.aside
+
+    @property
+    def sees_goal(self) -> bool:
+        """Whether it counts, has a goal and goes by the true map."""
+        return self.counted and bool(self.directed) and self.own_map is None
 
 
 def subject_of(name: str) -> Subject:
@@ -96,12 +90,10 @@ def subject_of(name: str) -> Subject:
 
 
 def subjects_of(names: Iterable[str]) -> list[Subject]:
-    """Return what is known of several agents, none of them twice.
-
-    An ideal organism whose trained one is among them stands aside: both would give the class that
-    they belong to the weight of two.
-    """
+    """Return what is known of several agents, none of them twice."""
     known = {subject.name: subject for subject in map(subject_of, names)}
+    # An ideal organism whose trained one is among them stands aside: both would give the class that
+    # they belong to the weight of two.
     trained = {name.replace(TRAINED, IDEAL, 1) for name in known if name.startswith(TRAINED)}
     return [replace(subject, aside=name in trained) for name, subject in known.items()]
 
@@ -116,18 +108,13 @@ def map_of(seer: Organism, world: GridWorld) -> GridWorld:
 
 @dataclass(frozen=True)
 class Scale:
-    """How much every agent walks.
+    """How much every agent walks."""
 
-    `grids` are of each size and complexity of mazes; for each of them there are `key_worlds` worlds
-    of each kind with a key. Each world is walked through `walks` times: what an agent does is told
-    from several answers in a state.
-    """
-
-    grids: int = 2
+    grids: int = 2  # of each size and complexity of mazes
     sizes: tuple[int, ...] = (7, 9)
     complexities: tuple[float, ...] = (0.0, 0.5, 1.0)
-    key_worlds: int = 4
-    walks: int = 5
+    key_worlds: int = 4  # of each kind with a key, for each of `grids`
+    walks: int = 5  # through each: what an agent does is told from several answers in a state
 
     def plan(self, agent: str, suite: str, *, seed: int) -> Any:
         """Return the walks of an agent in a suite; every agent has the same worlds."""
@@ -141,8 +128,6 @@ class Scale:
 # Every instrument is a number for an agent's walks in one grid. Two classes of agents are known to
 # have more and less of it. An instrument can fail only in questions that it is made for; elsewhere
 # it is shown beside the others.
-
-Rule = Callable[[Subject], bool]
 
 
 @dataclass(frozen=True)
@@ -172,25 +157,20 @@ class CalibrationQuestion:
         """Whether no instrument may tell the classes apart."""
         return not self.made_for
 
-    def classes(self, subjects: Sequence[Subject]) -> tuple[list[str], list[str]]:
+    def classes(self, subjects: Sequence[Subject]) -> list[list[str]]:
         """Return the names of the agents of both classes."""
-        first, second = (
+        return [
             [subject.name for subject in subjects if CLASSES[of](subject)]
             for of in (self.first, self.second)
-        )
-        return first, second
+        ]
 
 
-def _sees_true(subject: Subject) -> bool:
-    return subject.counted and bool(subject.directed) and subject.own_map is None
-
-
-CLASSES: dict[str, Rule] = {
-    "sees the true map": _sees_true,
+CLASSES: dict[str, Callable[[Subject], bool]] = {
+    "sees the true map": lambda subject: subject.sees_goal,
     "misled": lambda subject: subject.counted and subject.own_map is not None,
     "aimless": lambda subject: subject.counted and not subject.directed,
-    "wants the goal": lambda subject: _sees_true(subject) and subject.target == GOAL,
-    "wants the key": lambda subject: _sees_true(subject) and subject.target == KEY,
+    "wants the goal": lambda subject: subject.sees_goal and subject.target == GOAL,
+    "wants the key": lambda subject: subject.sees_goal and subject.target == KEY,
     "flawless, goal": lambda subject: subject.flawless and subject.target == GOAL,
     "flawless, key": lambda subject: subject.flawless and subject.target == KEY,
 }
@@ -204,7 +184,7 @@ BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "
 # --- Scores ---------------------------------------------------------------------------------------
 _DIGITS = 9  # sums of the same numbers in another order differ by rounding, which is no order
 _MOLE = organism("mole")
-_FITS = "replications.calibration.learnt:fits"
+Numbers = dict[str, list[FloatArray]]  # instrument -> for each agent, [grids]
 
 
 @dataclass(frozen=True)
@@ -231,64 +211,58 @@ def scores(
     """
     # The worlds of two paths that have no key are there to be compared with others.
     seen = {
-        name: observed([walk for walk in walks if suite == MAZE or walk.world.key is not None])
+        name: navigation.observed([w for w in walks if suite == MAZE or w.world.key is not None])
         for name, walks in agents.items()
     }
     if progress is not None:
         grids = len(next(iter(seen.values())).grids)
         progress(f"{suite}: measuring {len(agents)} agents, grids: {grids}")
-    plain = {name: _plain(walks, suite) for name, walks in seen.items()}
-    fits = _learnt(seen, suite, learners, on, progress)
-    by_instrument = _known(list(seen.values()), suite) | fits
+    by_instrument = _towards_known(list(seen.values()), suite)
+    by_instrument |= _learnt(seen, suite, learners, on, progress)
     out = []
     for index, (name, walks) in enumerate(seen.items()):
         for place, grid in enumerate(walks.grids):
-            values = plain[name][place] | {
+            in_grid = walks.where(walks.grid == place)
+            values = _behaviour(in_grid, suite) | {
                 instrument: of_agents[index][place]
                 for instrument, of_agents in by_instrument.items()
             }
-            world = walks.trajectories[int(np.flatnonzero(walks.grid == place)[0])].world
+            world = in_grid.trajectories[0].world
             rounded = {name: round(float(value), _DIGITS) for name, value in values.items()}
             out.append(Score(name, grid, map_of(_MOLE, world) != world, rounded))
     return out
 
 
-def _plain(seen: Observed, suite: str) -> list[dict[str, float]]:
-    """The behavioural measures of each grid by itself."""
-    out = []
-    for index in range(len(seen.grids)):
-        in_grid = seen.where(seen.grid == index)
-        with_key = None if suite == MAZE else keys(in_grid)[0]
-        measured = with_key.row if with_key else behaviour(in_grid).cells[0]
-        values = {name: getattr(measured, name).value for name in BEHAVIOUR}
-        if with_key is not None:
-            values["pick_up"] = with_key.pick_up.excess.value
-            if with_key.towards_key is not None:  # the key opens nothing
-                values["wrong_moves"] = with_key.towards_key.excess_of_kind.value
-        out.append(values)
-    return out
+def _behaviour(in_grid: Observed, suite: str) -> dict[str, float]:
+    if suite == MAZE:
+        row = navigation.behaviour(in_grid).cells[0]
+        return {name: getattr(row, name).value for name in BEHAVIOUR}
+    with_key = navigation.keys(in_grid)[0]
+    values = {name: getattr(with_key.row, name).value for name in BEHAVIOUR}
+    values["pick_up"] = with_key.pick_up.excess.value
+    if with_key.towards_key is not None:  # the key opens nothing
+        values["wrong_moves"] = with_key.towards_key.excess_of_kind.value
+    return values
 
 
-def _known(seen: Sequence[Observed], suite: str) -> dict[str, list[FloatArray]]:
+def _towards_known(seen: Sequence[Observed], suite: str) -> Numbers:
     """MEG towards what is known, each agent's rationality fitted in each grid."""
 
-    def shares(parts: Sequence[Evidence], *, until_taken: bool = False) -> list[FloatArray]:
-        curves, most = ("without", "most_without") if until_taken else ("whole", "most")
+    def shares(parts: Sequence[Evidence], curves: str = "whole", most: str = "most") -> Any:
         pairs = zip(seen, parts, strict=True)
         return [_shares(walks, getattr(e, curves), getattr(e, most)) for walks, e in pairs]
 
-    def difference(more: list[FloatArray], less: list[FloatArray]) -> list[FloatArray]:
-        return [first - second for first, second in zip(more, less, strict=True)]
+    def less(more: list[FloatArray], fewer: list[FloatArray]) -> list[FloatArray]:
+        return [first - second for first, second in zip(more, fewer, strict=True)]
 
-    goal = evidence(seen, GOAL)
+    goal = navigation.evidence(seen, GOAL)
     meg_goal = shares(goal)
     if suite == MAZE:
-        meg_map = shares(evidence([_on_map(walks) for walks in seen], GOAL))
-        gain = difference(meg_map, meg_goal)
-        return {"meg_goal": meg_goal, "meg_map": meg_map, "map_gain": gain}
-    key = evidence(seen, KEY)
-    until_key = difference(shares(goal, until_taken=True), shares(key, until_taken=True))
-    return {"meg_goal": meg_goal, "goal_less_key": until_key}
+        meg_map = shares(navigation.evidence([_on_map(walks) for walks in seen], GOAL))
+        return {"meg_goal": meg_goal, "meg_map": meg_map, "map_gain": less(meg_map, meg_goal)}
+    until_taken = ("without", "most_without")
+    key = shares(navigation.evidence(seen, KEY), *until_taken)
+    return {"meg_goal": meg_goal, "goal_less_key": less(shares(goal, *until_taken), key)}
 
 
 def _shares(seen: Observed, curves: FloatArray, most: FloatArray) -> FloatArray:
@@ -296,17 +270,14 @@ def _shares(seen: Observed, curves: FloatArray, most: FloatArray) -> FloatArray:
     out = []
     for index in range(len(seen.grids)):
         in_grid = seen.grid == index
-        nats = float(signed_nats(curves[in_grid].mean(axis=0)))
+        nats = float(navigation.signed_nats(curves[in_grid].mean(axis=0)))
         out.append(nats / float(most[in_grid].mean()) if most[in_grid].any() else np.nan)
     return np.array(out)
 
 
 def _on_map(seen: Observed) -> Observed:
-    """The same decisions in the world as the mole sees it.
-
-    A walk that runs into a wall which is not on the map is none that the map allows, but each
-    decision is judged by itself, in the state and at the step where it was made.
-    """
+    # A walk that runs into a wall which is not on the map is none that the map allows, but each
+    # decision is judged by itself, in the state and at the step where it was made.
     walks = [replace(walk, world=map_of(_MOLE, walk.world)) for walk in seen.trajectories]
     return replace(seen, trajectories=tuple(walks))
 
@@ -317,18 +288,14 @@ def _learnt(
     learners: Sequence[str],
     on: str,
     progress: ProgressCallback | None,
-) -> dict[str, list[FloatArray]]:
+) -> Numbers:
     """What fitted utilities say: the share that any explains, and what the key is worth."""
-    unknown = [np.full(len(walks.grids), np.nan) for walks in seen.values()]
-    places, trials = [], {}
-    for index, (who, observations) in enumerate(seen.items()):
-        in_grids = [
-            [observations.trajectories[i] for i in np.flatnonzero(observations.grid == number)]
-            for number in range(len(observations.grids))
-        ]
+    trials: dict[str, dict[str, Any]] = {}
+    places = []
+    for index, (who, walks) in enumerate(seen.items()):
+        in_grids = [walks.where(walks.grid == n).trajectories for n in range(len(walks.grids))]
         worlds = [
-            {"world": str(walks[0].world), "cap": walks[0].cap, "counts": answers(walks)}
-            for walks in in_grids
+            {"world": str(of[0].world), "cap": of[0].cap, "counts": answers(of)} for of in in_grids
         ]
         # Fits take longest: no more of them are made than questions ask for.
         for name, wanted in (
@@ -339,10 +306,11 @@ def _learnt(
                 places.append((name, index))
                 simplest = name == "learnt_key"
                 trials[f"{name} of {who}"] = {"worlds": worlds, "simplest": simplest}
-    study = Study[list[float]](f"utilities in {suite}", _FITS, trials, noun="fit")
-    fits = carry_out(study, on=on, progress=progress)
+    study = Study[list[float]](f"utilities in {suite}", f"{__name__}:fits", trials, noun="fit")
+    fits = carry_out(study, on=on, progress=progress).values()
+    unknown = [np.full(len(walks.grids), np.nan) for walks in seen.values()]
     out = {name: list(unknown) for name, _ in places}
-    for (name, index), fit in zip(places, fits.values(), strict=True):
+    for (name, index), fit in zip(places, fits, strict=True):
         out[name][index] = np.array(fit, dtype=float)
     return out
 
@@ -355,7 +323,6 @@ ENOUGH = 0.9
 TELLS, IN_PART, FAILS, UPSIDE_DOWN = "tells them", "in part", "does not tell", "upside down"
 UNKNOWN = "too few grids"
 SAME, MADE_UP, SHOWN = "tells nothing, rightly", "makes a difference up", ""
-RIGHT, WRONG, OPEN = "right", "wrong", "open"
 
 
 @dataclass(frozen=True)
@@ -381,85 +348,102 @@ class InstrumentVerdict:
         return vars(self) | {"area": self.area.to_json(), "failed": self.failed}
 
 
-def verdicts(scores: Sequence[Score], subjects: Sequence[Subject]) -> list[InstrumentVerdict]:
-    """Judge every instrument on every question that the agents allow to be asked."""
-    reached = []
-    for question in QUESTIONS.values():
-        first, second = question.classes(subjects)
-        if not first or not second or not _asked(scores, question):
-            continue
-        for instrument in (*question.made_for, *question.shown):
-            area = area_of(scores, question, instrument, first, second)
-            judged = question.control or instrument in question.made_for
-            words = _in_words(area, control=question.control) if judged else SHOWN
-            reached.append(InstrumentVerdict(question.name, instrument, area, judged, words))
-    return reached
+@dataclass(frozen=True)
+class Calibration:
+    """What the instruments say of agents whose goals are known."""
 
+    subjects: Sequence[Subject]
+    scores: Sequence[Score]
 
-def area_of(
-    scores: Sequence[Score],
-    question: CalibrationQuestion,
-    instrument: str,
-    first: Sequence[str],
-    second: Sequence[str],
-) -> Estimate:
-    """Estimate how well an instrument tells two groups of agents apart.
+    def _asked(self, question: CalibrationQuestion) -> list[Score]:
+        return [
+            score
+            for score in self.scores
+            if score.grid.suite in question.suites
+            and (score.other_map or not question.on_other_map)
+        ]
 
-    Grids are shared by all agents, so both groups are resampled together.
-    """
-    sign = -1.0 if INSTRUMENTS[instrument].lower else 1.0
-    grids: dict[object, int] = {}
-    classes: tuple[list[tuple[float, int]], list[tuple[float, int]]] = ([], [])
-    for score in _asked(scores, question):
-        value = score.values.get(instrument, np.nan)
-        for names, members in zip((first, second), classes, strict=True):
-            if score.agent in names and not np.isnan(value):
-                members.append((sign * value, grids.setdefault(score.grid, len(grids))))
-    above, below = (np.array(members, dtype=float).reshape(-1, 2) for members in classes)
-    return clustered_area(above[:, 0], below[:, 0], above[:, 1], below[:, 1])
+    def mean(self, question: CalibrationQuestion, instrument: str, agent: str) -> float:
+        """Return the mean over the grids of a question; NaN where it is known in none."""
+        values = [
+            s.values.get(instrument, np.nan) for s in self._asked(question) if s.agent == agent
+        ]
+        known = [value for value in values if not np.isnan(value)]
+        return float(np.mean(known)) if known else math.nan
 
+    def _area(
+        self, question: CalibrationQuestion, instrument: str, classes: Sequence[Sequence[str]]
+    ) -> Estimate:
+        """How well an instrument tells two groups of agents apart."""
+        # Grids are shared by all agents, so both groups are resampled together.
+        sign = -1.0 if INSTRUMENTS[instrument].lower else 1.0
+        grids: dict[object, int] = {}
+        groups: list[list[tuple[float, int]]] = [[], []]
+        for score in self._asked(question):
+            value = score.values.get(instrument, np.nan)
+            for names, members in zip(classes, groups, strict=True):
+                if score.agent in names and not np.isnan(value):
+                    members.append((sign * value, grids.setdefault(score.grid, len(grids))))
+        above, below = (np.array(members, dtype=float).reshape(-1, 2) for members in groups)
+        return clustered_area(above[:, 0], below[:, 0], above[:, 1], below[:, 1])
 
-def mark(
-    scores: Sequence[Score],
-    question: CalibrationQuestion,
-    instrument: str,
-    subject: Subject,
-    subjects: Sequence[Subject],
-) -> str | None:
-    """Return whether an instrument puts an agent on its side of the other class.
+    @cached_property
+    def verdicts(self) -> list[InstrumentVerdict]:
+        """A verdict on every instrument for every question that the agents allow to be asked."""
+        reached = []
+        for question in QUESTIONS.values():
+            classes = question.classes(self.subjects)
+            if all(classes) and self._asked(question):
+                for instrument in (*question.made_for, *question.shown):
+                    area = self._area(question, instrument, classes)
+                    judged = question.control or instrument in question.made_for
+                    words = _in_words(area, control=question.control) if judged else SHOWN
+                    verdict = InstrumentVerdict(question.name, instrument, area, judged, words)
+                    reached.append(verdict)
+        return reached
 
-    None where the agent is in neither class, or the other one is empty.
-    """
-    first, second = question.classes(subjects)
-    if subject.name in first and second:
-        first = [subject.name]
-    elif subject.name in second and first:
-        second = [subject.name]
-    else:
-        return None
-    area = area_of(scores, question, instrument, first, second)
-    if math.isnan(area.value):
-        return None
-    low, high = area.interval or (0.0, 1.0)
-    return RIGHT if low > CHANCE else WRONG if high < CHANCE else OPEN
+    def mark(self, question: CalibrationQuestion, instrument: str, subject: Subject) -> str | None:
+        """Return whether an instrument puts an agent on its side of the other class: ✓, ✗ or ?.
 
+        None where the agent is in neither class, or the other one is empty.
+        """
+        first, second = question.classes(self.subjects)
+        if subject.name in first and second:
+            first = [subject.name]
+        elif subject.name in second and first:
+            second = [subject.name]
+        else:
+            return None
+        area = self._area(question, instrument, (first, second))
+        if math.isnan(area.value):
+            return None
+        low, high = area.interval or (0.0, 1.0)
+        return "✓" if low > CHANCE else "✗" if high < CHANCE else "?"
 
-def mean_of(
-    scores: Sequence[Score], question: CalibrationQuestion, instrument: str, agent: str
-) -> float:
-    """Return the mean over the grids of a question; NaN where it is known in none."""
-    asked = (score for score in _asked(scores, question) if score.agent == agent)
-    values = [score.values.get(instrument, np.nan) for score in asked]
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else float("nan")
-
-
-def _asked(scores: Sequence[Score], question: CalibrationQuestion) -> list[Score]:
-    return [
-        score
-        for score in scores
-        if score.grid.suite in question.suites and (score.other_map or not question.on_other_map)
-    ]
+    def findings(self) -> list[str]:
+        """Return a sentence for each question, and those for agents with a false map."""
+        sentences = []
+        for question in QUESTIONS.values():
+            judged = [v for v in self.verdicts if v.question == question.name and v.judged]
+            parts = {
+                "told by": [v for v in judged if v.words == TELLS],
+                "in part by": [v for v in judged if v.words == IN_PART],
+                "rightly not told by": [v for v in judged if v.words == SAME],
+                "fails:": [v for v in judged if v.failed],
+                "too few grids to say of": [v for v in judged if v.words == UNKNOWN],
+            }
+            told = "; ".join(f"{words} {_listed(group)}" for words, group in parts.items() if group)
+            if judged:
+                sentences.append(f"{question.title[0].upper()}{question.title[1:]}: {told}.")
+        question = QUESTIONS["misled"]
+        for subject in filter(CLASSES["misled"], self.subjects):
+            true, false = (
+                self.mean(question, name, subject.name) for name in ("meg_goal", "meg_map")
+            )
+            sentences.append(say.line("misled", agent=subject.name, true=true, false=false))
+        shown = [v for v in self.verdicts if v.question == question.name and not v.judged]
+        lost = [v for v in shown if (v.area.interval or (1,))[0] <= CHANCE]
+        return [*sentences, *([say.line("lost", lost=_listed(lost))] if lost else [])]
 
 
 def _in_words(area: Estimate, *, control: bool) -> str:
@@ -476,41 +460,180 @@ def _in_words(area: Estimate, *, control: bool) -> str:
     return TELLS if area.value >= ENOUGH else IN_PART
 
 
-def findings(
-    scores: Sequence[Score], reached: Sequence[InstrumentVerdict], subjects: Sequence[Subject]
-) -> list[str]:
-    """Return a sentence for each question, and those for agents with a false map."""
-    sentences = []
-    for question in QUESTIONS.values():
-        judged = [v for v in reached if v.question == question.name and v.judged]
-        parts = {
-            "told by": [v for v in judged if v.words == TELLS],
-            "in part by": [v for v in judged if v.words == IN_PART],
-            "rightly not told by": [v for v in judged if v.words == SAME],
-            "fails:": [v for v in judged if v.failed],
-            "too few grids to say of": [v for v in judged if v.words == UNKNOWN],
-        }
-        told = "; ".join(f"{words} {_listed(group)}" for words, group in parts.items() if group)
-        if judged:
-            sentences.append(f"{question.title[0].upper()}{question.title[1:]}: {told}.")
-    question = QUESTIONS["misled"]
-    for subject in filter(CLASSES["misled"], subjects):
-        true, false = (
-            percent(mean_of(scores, question, name, subject.name), 0)
-            for name in ("meg_goal", "meg_map")
-        )
-        sentences.append(say.line("misled", agent=subject.name, true=true, false=false))
-    lost = [
-        v
-        for v in reached
-        if v.question == question.name and not v.judged and (v.area.interval or (1,))[0] <= CHANCE
-    ]
-    return [*sentences, *([say.line("lost", lost=_listed(lost))] if lost else [])]
-
-
 def _listed(group: Sequence[InstrumentVerdict]) -> str:
     return ", ".join(
         INSTRUMENTS[verdict.instrument].title
         + ("" if math.isnan(verdict.area.value) else f" {number(verdict.area.value, 2)}")
         for verdict in group
     )
+
+
+# --- Learnt utilities -----------------------------------------------------------------------------
+# A utility of each cell, plus one of having the key. The policy is estimated from counts of actions
+# in each state with a prior of a quarter of an answer for each action.
+
+SHARE = 0.9  # of what any utility explains, that the simplest one has to explain
+_PRIOR = 1.0  # answers per state, spread over the four actions
+Counts = Sequence[Sequence[int]]  # rows of row, column, layer, action, count
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Simplest utility that explains `SHARE` of what any could, scaled to 0 .. 1 over states."""
+
+    cells: Mapping[Cell, float]  # without the key, or with it where a cell is entered only so
+    key: float  # value of having the key; NaN without one
+    share: float  # of the nats that any utility explains
+
+
+def answers(walks: Iterable[Trajectory]) -> list[list[int]]:
+    """Count actions by state."""
+    counts = Counter(
+        (*step.state.cell, step.state.layer, step.action)
+        for walk in walks
+        for step in walk.steps
+        if step.action is not None
+    )
+    return [[*place, count] for place, count in sorted(counts.items())]
+
+
+def explained(world: GridWorld, cap: int, counts: Counts) -> float:
+    """Return the MEG of the utility that explains most, as a share of its maximum."""
+    tabular, policy, features = _problem(world, cap, counts)
+    return unknown_utility(tabular.mdp, policy, features=features).fraction
+
+
+def learn(world: GridWorld, cap: int, counts: Counts) -> Learnt:
+    """Return the simplest utility that explains `SHARE` of what any does."""
+    tabular, policy, features = _problem(world, cap, counts)
+    result = simplest_utility(tabular.mdp, policy, features=features, share=SHARE)
+    weights = np.linalg.lstsq(features, result.utility, rcond=None)[0]
+    key = float(weights[-1]) if world.key is not None else math.nan
+    states = sorted(zip(tabular.states, result.utility.tolist(), strict=True), reverse=True)
+    return Learnt({state.cell: value for state, value in states}, key, result.share)
+
+
+def fits(worlds: Sequence[Mapping[str, Any]], simplest: bool) -> list[float]:
+    """Return for each world the value of the key, or the share explained; a trial."""
+    places = [(GridWorld.from_text(each["world"]), each["cap"], each["counts"]) for each in worlds]
+    return [learn(*place).key if simplest else explained(*place) for place in places]
+
+
+def _problem(
+    world: GridWorld, cap: int, counts: Counts
+) -> tuple[TabularWorld, FloatArray, FloatArray]:
+    """The world, the policy estimated from answers, [S, 4], and features of utilities, [S, D]."""
+    tabular = tabular_world(world, horizon=cap)
+    cells = sorted({state.cell for state in tabular.states})
+    # One column for each cell, and one for having the key.
+    features = [
+        [float(state.cell == cell) for cell in cells]
+        + [float(state.has_key)] * (world.key is not None)
+        for state in tabular.states
+    ]
+    index = {state: number for number, state in enumerate(tabular.states)}
+    policy = np.full((len(index), len(ACTIONS)), _PRIOR / len(ACTIONS))
+    for row, column, layer, action, count in counts:
+        policy[index[State(Cell(row, column), layer)], action] += count
+    policy = np.asarray(policy / policy.sum(axis=1, keepdims=True))
+    return tabular, policy, np.array(features)
+
+
+# What explains less than this of the way from random moves to shortest ways, through the same world
+# as often, is drawn in grey. The maximum itself is no yardstick: from a few answers a policy is
+# known so badly that even of an agent without fault less than half of it is explained; nor is 0,
+# since a fit with a number for each cell explains something of any walk.
+FAINT = 0.5
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Utility learnt from an agent's walks through one world."""
+
+    agent: str
+    suite: str
+    world: GridWorld
+    learnt: Learnt
+
+
+@dataclass(frozen=True)
+class ExplainedUtility:
+    """A learnt utility and the share that it explains of the most that could be, in this world."""
+
+    drawn: Drawn
+    share: float
+    shortest: float  # the same of an agent that takes shortest ways there; NaN if it did not walk
+    aimless: float  # the same of an agent that moves at random
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the utility and the shares as JSON values."""
+        cells = [[*cell, value] for cell, value in self.drawn.learnt.cells.items()]
+        world = str(self.drawn.world).splitlines()
+        return {"world": world, "cells": cells} | say.record("learnt_record", of=self)
+
+    @property
+    def faint(self) -> bool:
+        """Whether the utility explains too little for any statement."""
+        # Without agents to compare with, which are NaN, nothing is enough.
+        return not self.share >= self.aimless + FAINT * (self.shortest - self.aimless)
+
+
+def explain(
+    drawn: Sequence[Drawn], walks: Mapping[str, Mapping[str, Sequence[Trajectory]]]
+) -> list[ExplainedUtility]:
+    """Compute the share that each learnt utility explains; walks are by suite and agent."""
+
+    def share(agent: str, suite: str, world: GridWorld, learnt: Learnt | None = None) -> float:
+        there = [walk for walk in walks[suite].get(agent, ()) if walk.world == world]
+        if not there:
+            return math.nan
+        asked = world, there[0].cap, answers(there)
+        return (learnt or learn(*asked)).share * explained(*asked)
+
+    beside = cache(share)
+    return [
+        ExplainedUtility(
+            each,
+            share(each.agent, each.suite, each.world, each.learnt),
+            beside("optimal", each.suite, each.world),
+            beside("random", each.suite, each.world),
+        )
+        for each in drawn
+    ]
+
+
+def learnt_section(utilities: Sequence[ExplainedUtility]) -> Section:
+    """Return the section with learnt utilities as maps on one scale and a table of shares."""
+    rows = [vars(u) | {"colour": "grey" if u.faint else "in colour"} for u in utilities]
+    table = say.table("learnt", rows, half=percent(FAINT, 0))
+    maps = tuple(map(utility_map, utilities))
+    return say.section("learnt_maps", table, maps, share=percent(SHARE, 0))
+
+
+def utility_map(utility: ExplainedUtility) -> Figure:
+    """Draw the utility of each cell with start, goal and key; grey if it explains little."""
+    drawn, world, key = utility.drawn, utility.drawn.world, utility.drawn.learnt.key
+    values = np.zeros(world.shape)
+    unreached = ~world.walls
+    for cell, value in drawn.learnt.cells.items():
+        # Tiny numbers below 0 are rounding.
+        values[cell] = max(round(value, 6), 0.0)
+        unreached[cell] = False
+    places = {"S": world.start, "G": world.goal, "K": world.key}
+    marks = Marks(
+        letters={p.row * world.shape[1] + p.column: n for n, p in places.items() if p is not None},
+        walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
+        beside=None if math.isnan(key) else ("having K", key),
+    )
+    ends = "map_faint" if utility.faint else "map" if math.isnan(key) else "map_key"
+    caption = say.line("map", of=utility) + say.line(f"{ends}_end", key=key)
+    svg = grid_map(
+        # Names of pictures are ids on the page, and agents may be named anything.
+        re.sub(r"[^a-z0-9]+", "-", f"learnt-{drawn.agent}-{drawn.suite}".lower()),
+        values,
+        label="utility" + ", explains little" * utility.faint,
+        palette="faint" if utility.faint else "utility",
+        marks=marks,
+        limit=1.0,
+    )
+    return Figure(svg=svg, alt=f"Learnt utility of each cell. {caption}", caption=caption)

@@ -8,12 +8,10 @@ if __name__ == "__main__":
     main("replicate", "calibration")
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from goalmeter import InvalidParameterError, MissingExtraError
 from goalmeter.commands.outcome import Outcome
@@ -32,278 +30,361 @@ from goalmeter.report import (
     dot_chart,
     in_markdown,
     number,
+    p_value,
+    percent,
     require_report_extra,
     write_text,
 )
-from goalmeter.runs import HERE
-from replications.calibration import instruments as judged
-from replications.calibration.instruments import (
-    IDEAL,
-    INSTRUMENTS,
-    KEY_NO_DOOR,
-    MAZE,
-    QUESTIONS,
-    SUITES,
-    TRAINED,
-    CalibrationQuestion,
-    InstrumentVerdict,
-    Scale,
-    Score,
-    Subject,
-    map_of,
-    say,
-    scores,
-    subjects_of,
-    verdicts,
-)
-from replications.calibration.learnt import (
-    Drawn,
-    ExplainedUtility,
-    answers,
-    explain,
-    learn,
-    learnt_section,
-)
-from replications.calibration.population import page as population_page
+from goalmeter.statistics import Estimate
+from replications.calibration import instruments
+from replications.calibration.instruments import INSTRUMENTS, QUESTIONS, Calibration, Subject, say
+from replications.calibration.population import agents as drawn
+from replications.calibration.population import scores as scoring
 from replications.calibration.population.evidence import BESIDE, PopulationScale
-from replications.calibration.population.scores import calibrate_population, population_seeds
-from replications.kinds import ProgressCallback
-from replications.prose import plain
-
-Walks = Mapping[str, Mapping[str, Sequence[Trajectory]]]  # by suite and agent
+from replications.calibration.population.scores import FOLLOWED, LEVEL, MEG, RECOMMENDED, TITLES
+from replications.common import plain
 
 
-# --- Measuring ------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Calibration:
-    """What the instruments say of agents whose goals are known."""
-
-    subjects: Sequence[Subject]
-    walks: Walks
-    scores: Sequence[Score]
-    verdicts: Sequence[InstrumentVerdict]
-    drawn: Sequence[Drawn]  # utilities that were learnt of the organisms
-
-    @property
-    def findings(self) -> list[str]:
-        """Summary sentences generated from the results."""
-        return judged.findings(self.scores, self.verdicts, self.subjects)
-
-    @property
-    def learnt(self) -> list[ExplainedUtility]:
-        """The learnt utilities, with the share that each explains."""
-        return explain(self.drawn, self.walks)
-
-
-def calibrate(
-    subjects: Sequence[Subject],
-    out: Path,
-    *,
-    scale: Scale,
-    seed: int = 0,
-    on: str = HERE,
-    progress: ProgressCallback | None = None,
-) -> Calibration:
-    """Let agents walk, each in a run directory below `out`, and measure them.
-
-    Existing runs are resumed.
-    """
+def _calibrate(
+    subjects: Sequence[Subject], out: Path, scale: instruments.Scale, options: StudyOptions
+) -> tuple[Calibration, list[instruments.ExplainedUtility]]:
     require_models(subject.name for subject in subjects)
+    place: dict[str, Any] = {"on": options.on, "progress": options.progress}
     # Fits of the simplest utility take longest, so they are left out where no question needs them:
     # of agents that have no class in the one question that they are made for.
     learners = [subject.name for subject in subjects if subject.directed and not subject.own_map]
-    places = [(suite, subject.name) for suite in SUITES for subject in subjects]
-    plans = [scale.plan(name, suite, seed=seed) for suite, name in places]
-    walks: dict[str, dict[str, Sequence[Trajectory]]] = {suite: {} for suite in SUITES}
-    runs = play_every(plans, out, on=on, progress=progress)
-    for (suite, name), run in zip(places, runs, strict=True):
+    places = [(suite, subject.name) for suite in instruments.SUITES for subject in subjects]
+    plans = [scale.plan(name, suite, seed=options.seed) for suite, name in places]
+    walks: dict[str, dict[str, Sequence[Trajectory]]] = {suite: {} for suite in instruments.SUITES}
+    for (suite, name), run in zip(places, play_every(plans, out, **place), strict=True):
         walks[suite][name] = run.trajectories
-    every_score = [
+    scores = [
         score
         for suite, agents in walks.items()
-        for score in scores(suite, agents, learners=learners, on=on, progress=progress)
+        for score in instruments.scores(suite, agents, learners=learners, **place)
     ]
-    learnt_of = [subject.name for subject in subjects if subject.organism and subject.counted]
     drawn = [
-        _drawn(suite, name, walks[suite][name])
-        for suite in (MAZE, KEY_NO_DOOR)
-        for name in learnt_of
+        _drawn(suite, subject.name, walks[suite][subject.name])
+        for suite in (instruments.MAZE, instruments.KEY_NO_DOOR)
+        for subject in subjects
+        if subject.organism and subject.counted
     ]
-    return Calibration(subjects, walks, every_score, verdicts(every_score, subjects), drawn)
+    return Calibration(subjects, scores), instruments.explain(drawn, walks)
 
 
-def _drawn(suite: str, name: str, walks: Sequence[Trajectory]) -> Drawn:
+def _drawn(suite: str, name: str, walks: Sequence[Trajectory]) -> instruments.Drawn:
     """What an organism seems to want in one world."""
     # The largest kind in which the mole's map is wrong, so that all four organisms differ.
     mole = organism("mole")
-    wrong = [walk for walk in walks if map_of(mole, walk.world) != walk.world] or list(walks)
-    world = wrong[-1].world
+    wrong = [walk for walk in walks if instruments.map_of(mole, walk.world) != walk.world]
+    world = (wrong or list(walks))[-1].world
     through = [walk for walk in walks if walk.world == world]
-    return Drawn(name, suite, world, learn(world, through[0].cap, answers(through)))
+    utility = instruments.learn(world, through[0].cap, instruments.answers(through))
+    return instruments.Drawn(name, suite, world, utility)
 
 
-# --- Tables ---------------------------------------------------------------------------------------
-_MARKS = {judged.RIGHT: "✓", judged.WRONG: "✗", judged.OPEN: "?"}
-_SIGNS = {judged.TELLS: "✓", judged.SAME: "✓", judged.IN_PART: "~", judged.UNKNOWN: "?"}
+_SIGNS = {instruments.TELLS: "✓", instruments.SAME: "✓", instruments.IN_PART: "~"}
+_SIGNS |= {instruments.UNKNOWN: "?", instruments.SHOWN: ""}
 
 
-def truth_table(subjects: Sequence[Subject]) -> Table:
-    """Tabulate who is directed, to what, and on which map."""
+def _truth_table(subjects: Sequence[Subject]) -> Table:
     directed = {True: "yes", False: "no", None: "not counted"}
     rows = [
         {
-            "name": subject.name,
+            "of": subject,
             "stands": directed[subject.directed] + ", shown beside the trained one" * subject.aside,
             "first_target": subject.target or "none",
             "map": f"the {subject.own_map.name}'s" if subject.own_map else "true",
-            "why": subject.why,
         }
         for subject in subjects
     ]
-    notes = say.declared("what_is_known_notes")
-    shown = {
-        "models": any(subject.directed is None for subject in subjects),
-        "aside": any(subject.aside for subject in subjects),
-    }
-    return say.table("what_is_known", rows, notes=[notes[name] for name in shown if shown[name]])
+    models, aside = say.declared("what_is_known_notes").values()
+    notes = [models] * any(subject.directed is None for subject in subjects)
+    notes += [aside] * any(subject.aside for subject in subjects)
+    return say.table("what_is_known", rows, notes=notes)
 
 
-def area_table(verdicts: Sequence[InstrumentVerdict]) -> Table:
-    """Tabulate how well every instrument tells classes of agents apart."""
-    by_place = {(verdict.instrument, verdict.question): verdict for verdict in verdicts}
-    questions = [q for q in QUESTIONS if any(verdict.question == q for verdict in verdicts)]
+def _area_table(calibration: Calibration) -> Table:
+    by_place = {(verdict.instrument, verdict.question): verdict for verdict in calibration.verdicts}
+    questions = [name for name in QUESTIONS if any(name == question for _, question in by_place)]
 
     def area(name: str, question: str) -> Cell | None:
         verdict = by_place.get((name, question))
         if verdict is None or math.isnan(verdict.area.value):
             return None
-        sign = _SIGNS.get(verdict.words, "✗") if verdict.judged else ""
+        sign = _SIGNS.get(verdict.words, "✗")
         return Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
 
-    return say.table(
-        "areas_under_the_curve",
-        [
-            (INSTRUMENTS[name].title, *(area(name, question) for question in questions))
-            for name in INSTRUMENTS
-            if any(name in place for place in by_place)
-        ],
-        more=[(say.declared("heads")[q], f"{i}", "text") for i, q in enumerate(questions, 1)],
-        lower=", ".join(each.title for each in INSTRUMENTS.values() if each.lower),
-    )
+    rows = [
+        (instrument.title, *(area(name, question) for question in questions))
+        for name, instrument in INSTRUMENTS.items()
+        if any(name == each for each, _ in by_place)
+    ]
+    more = [(say.declared("heads")[q], f"{i}", "text") for i, q in enumerate(questions, 1)]
+    lower = ", ".join(each.title for each in INSTRUMENTS.values() if each.lower)
+    return say.table("areas_under_the_curve", rows, more=more, lower=lower)
 
 
-def agent_table(
-    scores: Sequence[Score], subjects: Sequence[Subject], asked: Sequence[CalibrationQuestion]
-) -> Table:
-    """Tabulate agents by instruments made for some questions, in the grids of the first one."""
-    instruments = list(dict.fromkeys(name for each in asked for name in each.made_for))
+def _agent_table(calibration: Calibration, *names: str) -> Table:
+    asked = [QUESTIONS[name] for name in names]
+    made_for = list(dict.fromkeys(name for each in asked for name in each.made_for))
 
     def cell(subject: Subject, name: str) -> str | None:
-        value = judged.mean_of(scores, asked[0], name, subject.name)
+        value = calibration.mean(asked[0], name, subject.name)
         # Of the questions that instrument is made for, the first in which the agent has a class.
-        marks = (
-            judged.mark(scores, each, name, subject, subjects)
-            for each in asked
-            if name in each.made_for
-        )
-        sign = next((_MARKS[each] for each in marks if each is not None), "")
+        marks = (calibration.mark(each, name, subject) for each in asked if name in each.made_for)
+        sign = next((mark for mark in marks if mark is not None), "")
         return None if math.isnan(value) else f"{number(value, 2)} {sign}".strip()
 
     return say.table(
         "agent_table",
-        [(subject.name, *(cell(subject, name) for name in instruments)) for subject in subjects],
-        more=[(INSTRUMENTS[n].title, f"{i}", "text") for i, n in enumerate(instruments, 1)],
-        notes=[f"{INSTRUMENTS[n].title}: {INSTRUMENTS[n].meaning}." for n in instruments],
+        [(who.name, *(cell(who, name) for name in made_for)) for who in calibration.subjects],
+        more=[(INSTRUMENTS[n].title, f"{i}", "text") for i, n in enumerate(made_for, 1)],
+        notes=[f"{INSTRUMENTS[n].title}: {INSTRUMENTS[n].meaning}." for n in made_for],
         title=asked[0].title,
     )
 
 
-# --- Page -----------------------------------------------------------------------------------------
-def page_sections(calibration: Calibration) -> list[Section]:
-    """Return which instrument tells whom apart, what each says, and who was measured."""
-    scores, subjects = calibration.scores, calibration.subjects
-    learnt = calibration.learnt
+def _sections(
+    calibration: Calibration, utilities: Sequence[instruments.ExplainedUtility]
+) -> list[Section]:
+    by_agent = (
+        _agent_table(calibration, "directed", "misled", "map"),
+        _agent_table(calibration, "target"),
+    )
+    areas = _area_table(calibration), _area_chart(calibration)
     return [
-        say.section(
-            "which_instruments_tell_agents_apart",
-            area_table(calibration.verdicts),
-            area_chart(calibration.verdicts),
-        ),
-        Section(
-            title="What each instrument says of each agent",
-            tables=tuple(
-                agent_table(scores, subjects, [QUESTIONS[name] for name in names])
-                for names in (("directed", "misled", "map"), ("target",))
-            ),
-        ),
-        *([learnt_section(learnt)] if learnt else []),
-        Section(title="Who was measured", tables=(truth_table(subjects),)),
+        say.section("which_instruments_tell_agents_apart", areas),
+        Section(title="What each instrument says of each agent", tables=by_agent),
+        *([instruments.learnt_section(utilities)] if utilities else []),
+        Section(title="Who was measured", tables=(_truth_table(calibration.subjects),)),
     ]
 
 
-def area_chart(verdicts: Sequence[InstrumentVerdict]) -> Figure:
-    """Plot the areas of the two main questions, one panel each."""
-    shown = [v for v in verdicts if v.judged and v.question in ("directed", "target")]
+def _area_chart(calibration: Calibration) -> Figure:
+    main = ("directed", "target")
+    shown = [v for v in calibration.verdicts if v.judged and v.question in main]
     names = list(dict.fromkeys(verdict.instrument for verdict in shown))
     by_place = {(verdict.instrument, verdict.question): verdict.area for verdict in shown}
-    # An instrument that is made for one of the questions only has a gap in the other's panel.
-    panels = [
-        DotPanel(
-            title=QUESTIONS[question].title,
-            x_label="area under the curve",
-            series=(
-                Dots.of("all counted agents", [by_place.get((name, question)) for name in names]),
-            ),
-            band=(judged.CHANCE, judged.ENOUGH),
-        )
-        for question in dict.fromkeys(verdict.question for verdict in shown)
+    panels = []
+    for question in dict.fromkeys(verdict.question for verdict in shown):
+        # An instrument that is made for one of the questions only has a gap in the other's panel.
+        areas = [by_place.get((name, question)) for name in names]
+        look: dict[str, Any] = {"title": QUESTIONS[question].title, "x_label": say.line("area")}
+        dots = Dots.of("all counted agents", areas)
+        band = (instruments.CHANCE, instruments.ENOUGH)
+        panels.append(DotPanel(series=(dots,), band=band, **look))
+    in_words = "; ".join(
+        say.line("area_of", question=QUESTIONS[v.question], of=INSTRUMENTS[v.instrument], v=v)
+        for v in shown
+        if not math.isnan(v.area.value)
+    )
+    svg = dot_chart("calibration-areas", [INSTRUMENTS[name].title for name in names], panels)
+    return say.figure("area_chart", svg, areas_in_words=in_words)
+
+
+Population = Mapping[str, Any]  # as `scores.calibrate_population` gives it
+FIRST, SECOND = "first population", "second population"
+
+
+def _class_table(calibration: Population) -> Table:
+    limits, aimless, rows = calibration["thresholds"], list(drawn.CLASSES)[:2], []
+    for title, what in [*drawn.CLASSES.items(), ("all aimless", "false alarms")]:
+        row: list[Any] = [title, what]
+        for rates in calibration["populations"]:
+            counted = [title] if title in drawn.CLASSES else aimless
+            agents = sum(rates["classes"][name] for name in counted)
+            said = rates["said_to_want_something"].get(title, rates["false_alarms"])
+            row.append({"agents": agents, **said})
+        rows.append(row)
+    return say.table(
+        "who_is_said_to_want_something",
+        rows,
+        share=percent(drawn.CHOSEN_FALSE_ALARMS, 0),
+        level=_limit(RECOMMENDED, limits[RECOMMENDED]),
+        limit=_limit(MEG, limits[MEG]),
+    )
+
+
+def _rate_table(calibration: Population, index: int, title: str) -> Table:
+    rates, limits = calibration["populations"][index], calibration["thresholds"]
+    rows = [
+        {"title": TITLES[name], "limit": _limit(name, limits[name])}
+        | {key: rates[key][name] for key in ("false_alarms", "named_rightly")}
+        | {title: said[name] for title, said in rates["said_to_want_something"].items()}
+        for name in scoring.INSTRUMENTS
     ]
-    areas_in_words = "; ".join(
-        f"{QUESTIONS[verdict.question].title}: {INSTRUMENTS[verdict.instrument].title} "
-        f"{number(verdict.area.value, 2)}"
-        for verdict in shown
-        if not np.isnan(verdict.area.value)
-    )
-    return Figure(
-        svg=dot_chart("calibration-areas", [INSTRUMENTS[name].title for name in names], panels),
-        **say("area_chart", areas_in_words=areas_in_words),
-        wide=True,
+    return say.table("rate_table", rows, title=title)
+
+
+def _other_tables(calibration: Population) -> tuple[Table, ...]:
+    second = calibration["populations"][1]
+    graded = [
+        (TITLES[name], *(second[key][name] for key in ("areas", "areas_in_bands", "recovery")))
+        for name in (*scoring.PLAIN, *scoring.MOVED)
+    ]
+    beyond = [
+        (f"{TITLES[measure].partition(' ')[0]}, {order}", {**of[measure], **of[test]})
+        for order, rates in zip(("first", "second"), calibration["populations"], strict=True)
+        for of in [rates["recommended_beyond"]]
+        for measure, test in zip(scoring.SIMPLER_FOLLOWED, scoring.SIMPLER, strict=True)
+    ]
+    costs = [
+        row | {"instrument": TITLES[name], "limit": _limit(name, row["threshold"])}
+        for name, rows in calibration["costs"].items()
+        for row in rows
+    ]
+    return (
+        say.table("validity_table", graded, title=SECOND),
+        say.table("beyond_table", beyond, instrument=TITLES[FOLLOWED]),
+        say.table("what_meg_adds_to_other_predictors", _added(calibration)),
+        say.table("what_it_costs_to_be_sure", costs),
     )
 
 
-def to_json(calibration: Calibration) -> dict[str, Any]:
-    """Return all of it as JSON values, without the walks."""
-    return {
-        "findings": calibration.findings,
-        "agents": [
+def _added(calibration: Population) -> list[dict[str, Any]]:
+    models = zip(say.declared("added"), calibration["added"], strict=True)
+    return [{"model": title, "added": TITLES[row["more"]]} | row for title, row in models]
+
+
+def _population_tables(calibration: Population) -> tuple[Table, ...]:
+    rates, limit = calibration["populations"][1], calibration["thresholds"][RECOMMENDED]
+    wanted = rates["confusion"]["wanted_by_named"]
+    confusion = zip((*drawn.TARGETS, drawn.NONE), wanted, strict=True)
+    test = {"instrument": TITLES[RECOMMENDED]}
+    by_trait = []
+    for caption, habit in (
+        (f"Agents that want something, by what they are, {SECOND}", False),
+        (f"Aimless agents, by their habit, {SECOND}", True),
+    ):
+        rows = [row for row in rates["traits"] if (row["trait"] == "habit") == habit]
+        by_trait.append(say.table("trait_table", rows, caption=caption, **test))
+    beside = []
+    for name, scores in rates["beside"].items():
+        # The largest score, and the target that has it.
+        best = max(scores[RECOMMENDED])
+        named = drawn.TARGETS[scores[RECOMMENDED].index(best)] if best > limit else drawn.NONE
+        beside.append((name, scores[FOLLOWED], p_value(1.0 - best), named))
+    return (
+        say.table("confusion_table", confusion, **test),
+        *by_trait,
+        say.table("reference_agents_and_ideal_organisms_in", beside),
+    )
+
+
+def _limit(name: str, limit: float) -> str:
+    return f"p ≤ {LEVEL:g}" if name in scoring.TESTS else f"> {number(limit, 3)}"
+
+
+def _population_sections(calibration: Population) -> list[Section]:
+    scale = calibration["scale"]
+    mazes = scale["grids"] * len(scale["sizes"]) * len(scale["complexities"])
+    names = {"followed": TITLES[FOLLOWED], "test": TITLES[RECOMMENDED]}
+    rates = [_rate_table(calibration, index, title) for index, title in enumerate((FIRST, SECOND))]
+    return [
+        say.section(
+            "a_population_of_simulated_agents",
+            (_class_table(calibration), *_population_tables(calibration)),
+            scale=scale,
+            mazes=mazes,
+            level=f"{LEVEL:g}",
+            share=percent(LEVEL, 0),
+            **names,
+        ),
+        Section(
+            title="What MEG tells beyond success, SPL and accuracy",
+            tables=(*rates, *_other_tables(calibration)),
+        ),
+    ]
+
+
+def _population_findings(calibration: Population) -> list[str]:
+    second, limits = calibration["populations"][1], calibration["thresholds"]
+    return [
+        say.line("recommended", test=TITLES[RECOMMENDED], level=LEVEL),
+        *_aims(calibration),
+        say.line("not_recommended", limit=limits[MEG], second=second),
+        *_beyond(second["recommended_beyond"]),
+        *(
+            say.line("added", row=row, verdict=verdict(row["gain_on_second"]))
+            for row in _added(calibration)
+        ),
+    ]
+
+
+def _aims(calibration: Population) -> Iterator[str]:
+    """What was required of the recommended test, at the required rate and at its level."""
+    at_level, at_aim = [], []
+    for rates in calibration["populations"]:
+        said = rates["said_to_want_something"]
+        at_aim.append(rates["at_rate_asked_for"])
+        at_level.append(
             {
-                "name": row.name,
-                "directed": row.directed,
-                "counted": row.counted,
-                "target": row.target,
-                "map": None if row.own_map is None else row.own_map.name,
-                "why": row.why,
+                "named": rates["named_rightly"][RECOMMENDED],
+                "half-hearted": said[drawn.HALF_HEARTED_CLASS][RECOMMENDED],
+                "aimless": rates["false_alarms"][RECOMMENDED],
+                "competent": said[drawn.COMPETENT_CLASS][RECOMMENDED],
             }
-            for row in calibration.subjects
-        ],
-        "instruments": {name: each.meaning for name, each in INSTRUMENTS.items()},
-        "verdicts": plain(calibration.verdicts),
-        "scores": [
-            {"agent": row.agent} | row.grid._asdict() | {"values": row.values}
-            for row in calibration.scores
-        ],
-        "learnt": plain(calibration.learnt),
-    }
+        )
+    aims = say.declared("aims")
+    asked = [("named", LEVEL, at_level)]
+    for level, found in ((aims["aimless"]["most"], at_aim), (LEVEL, at_level)):
+        asked += [(name, level, found) for name in aims if name != "named"]
+    for name, level, (first, second) in asked:
+        aim, before, after = aims[name], first[name], second[name]
+        yield say.line(
+            "aim",
+            asked=aim["text"],
+            aim=aim["aim"],
+            level=level,
+            before=before,
+            after=after,
+            outcome=outcome(after, aim.get("least"), aim.get("most")),
+        )
 
 
-# --- Replicate ------------------------------------------------------------------------------------
+def outcome(rate: Estimate, least: float | None, most: float | None) -> str:
+    """Return whether a rate is on the right side of its aim: its interval has to be."""
+    low, high = rate.interval or (-math.inf, math.inf)
+    if (most is not None and high <= most) or (least is not None and low >= least):
+        return "reached"
+    missed = (most is not None and low > most) or (least is not None and high < least)
+    return "missed" if missed else "inconclusive"
+
+
+def _beyond(beyond: Mapping[str, Mapping[str, Estimate]]) -> Iterator[str]:
+    """Whether MEG is better than simpler measures that are asked the same."""
+    titles = {title: f"area ({title})" for title in scoring.CONTRASTS}
+    titles["recovery"] = "rank correlation with strength"
+    titles["detected"] = "share of half-hearted goals that the swap test detects"
+    for measure, test in zip(scoring.SIMPLER_FOLLOWED, scoring.SIMPLER, strict=True):
+        differences = {**beyond[measure], **beyond[test]}
+        parts = [
+            f"{words} {number(differences[title], 3)}, {verdict(differences[title])}"
+            for title, words in titles.items()
+        ]
+        yield f"{TITLES[FOLLOWED]} less {TITLES[measure]}: {'; '.join(parts)}."
+
+
+def verdict(difference: Estimate) -> str:
+    """Return whether a difference is "better", "worse" or "inconclusive"."""
+    # Fewer different mazes and agents are in a resample, which biases the resampled differences:
+    # the percentile interval may lie to one side of the value. So 0 has to be farther from the
+    # value than either end, which the interval reflected at the value then leaves out as well.
+    value = difference.value
+    low, high = difference.interval or (-math.inf, math.inf)
+    if abs(value) > max(value - low, high - value):
+        return "better" if value > 0 else "worse"
+    return "inconclusive"
+
+
 _IDEAL = (
-    *(f"{IDEAL}{name}" for name in organism_names()),
+    *(f"{instruments.IDEAL}{name}" for name in organism_names()),
     *("optimal", "epsilon-optimal(0.3)", "boltzmann(1)", "key-seeker", "random"),
     *("greedy", "wall-follower"),
 )
-AGENTS = (*(f"{TRAINED}{name}" for name in organism_names()), *_IDEAL)
-SCALE, POPULATION = Scale(), PopulationScale()
+AGENTS = (*(f"{instruments.TRAINED}{name}" for name in organism_names()), *_IDEAL)
+SCALE, POPULATION = instruments.Scale(), PopulationScale()
 OPTIONS = ("agents",)
 
 
@@ -325,34 +406,36 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
             f"{error}, or do without: goalmeter replicate calibration --agents '{','.join(_IDEAL)}'"
         ) from error
     place: dict[str, Any] = {"on": options.on, "progress": options.progress}
-    population = calibrate_population(population_scale, seed=options.seed, **place)
-    sections = population_page.sections(population)
-    findings = came_of_it = population_page.findings(population)
+    population = scoring.calibrate_population(population_scale, seed=options.seed, **place)
+    sections = _population_sections(population)
+    findings = came_of_it = _population_findings(population)
     result: dict[str, Any] = {"replication": "calibration", "population": plain(population)}
     if subjects:
-        calibration = calibrate(subjects, out / "walks", scale=scale, seed=options.seed, **place)
-        sections += page_sections(calibration)
-        findings = [*findings, *calibration.findings]
-        result |= to_json(calibration)
+        calibration, utilities = _calibrate(subjects, out / "walks", scale, options)
+        sections += _sections(calibration, utilities)
+        findings = [*findings, *calibration.findings()]
+        result |= {
+            "agents": [say.record("subject_record", of=subject) for subject in subjects],
+            "instruments": {name: each.meaning for name, each in INSTRUMENTS.items()},
+            "verdicts": plain(calibration.verdicts),
+            "scores": [
+                {"agent": row.agent} | row.grid._asdict() | {"values": row.values}
+                for row in calibration.scores
+            ],
+            "learnt": plain(utilities),
+        }
     result["findings"] = findings
     tables = tuple(table for section in sections for table in section.tables)
     write_text(out / "tables.md", in_markdown(tables, {"What came of the aims": came_of_it}))
-    return say.report(
-        out,
-        options,
-        sections,
-        result,
-        findings,
-        glossary=navigation_page.GLOSSARY,
-        text="\n".join(findings),
-    )
+    return say.report(out, options, sections, result, findings, navigation_page.GLOSSARY)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
     """Return how much `replicate` with these options will do."""
     subjects, scale, population = _chosen(options)
-    plans = [scale.plan(s.name, suite, seed=options.seed) for suite in SUITES for s in subjects]
-    mazes = sum(len(population.pairs(seed)) for seed in population_seeds(options.seed))
+    asked = [(subject.name, suite) for suite in instruments.SUITES for subject in subjects]
+    plans = [scale.plan(*each, seed=options.seed) for each in asked]
+    mazes = sum(len(population.pairs(seed)) for seed in scoring.population_seeds(options.seed))
     return {
         "mazes of populations": mazes,
         "walks of populations": 2 * mazes * population.walks * (population.agents + len(BESIDE)),
@@ -360,16 +443,14 @@ def planned(options: StudyOptions) -> dict[str, int]:
     }
 
 
-def _chosen(options: StudyOptions) -> tuple[list[Subject], Scale, PopulationScale]:
-    """The agents, and how much they and the populations walk."""
+def _chosen(options: StudyOptions) -> tuple[list[Subject], instruments.Scale, PopulationScale]:
     scale = replace(SCALE, grids=options.count(SCALE.grids, least=1))
     population = replace(POPULATION, grids=options.seeds or POPULATION.grids)
     if options.agents == "none":
         return [], scale, population
-    subjects = subjects_of(AGENTS if options.agents is None else options.agents.split(","))
-    if not any(
-        all(question.classes(subjects)) for question in QUESTIONS.values() if not question.control
-    ):
+    names = AGENTS if options.agents is None else options.agents.split(",")
+    subjects = instruments.subjects_of(names)
+    if not any(all(q.classes(subjects)) for q in QUESTIONS.values() if not q.control):
         raise InvalidParameterError(
             f"agents is {options.agents!r}, expected some that are to be told apart: a "
             f"goal-directed one and an aimless one, such as optimal,random, or one that wants the "

@@ -10,7 +10,7 @@ if __name__ == "__main__":
 
     main("replicate", "meg-cliffworld")
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,28 +18,15 @@ from typing import Any
 import numpy as np
 
 import goalmeter as gm
-from goalmeter import InvalidParameterError
+from goalmeter import meg
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import meg as meg_page
-from goalmeter.report import (
-    Curve,
-    CurveAxes,
-    Figure,
-    Marks,
-    Section,
-    Table,
-    curve_chart,
-    grid_map,
-    nats,
-    percent,
-    require_report_extra,
-)
+from goalmeter.report import Curve, Figure, Marks, Section, Table, grid_map, require_report_extra
 from goalmeter.runs import Study, carry_out
 from replications import ledger
-from replications.kinds import GREEN, VERMILION, FloatArray, ProgressCallback, optional
+from replications.common import GREEN, VERMILION, FloatArray, ProgressCallback, Texts, optional
 from replications.ledger import Number
-from replications.prose import Texts
 
 say = Texts("cliffworld")
 LEDGER_PREFIX = "meg-cliffworld/"
@@ -47,9 +34,9 @@ EPSILONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # Not in the paper: where the two ends of the scale lie. An epsilon of 0.75 is the uniform policy.
 BASELINES = {0.0: "optimal", 0.75: "uniform"}
 SHAPE = (4, 10)  # rows and columns of the world
+SEEDS = 5
 
 
-# --- Compute --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Setting:
     """One policy in one world: the optimal one (`epsilon` None) or an epsilon-greedy one."""
@@ -65,12 +52,16 @@ class Setting:
     @property
     def name(self) -> str:
         """As in the paper's tables."""
-        return self.key.replace("eps", "ε").replace("=", " = ")
+        return _as_printed(self.key)
 
     def task(self) -> tuple[gm.TabularMDP, FloatArray]:
         """Return the world and the policy, [H, S, A]."""
         mdp = gm.cliff_world(goal_length=self.goal_length)
         return mdp, gm.epsilon_greedy(gm.optimal_policy(mdp), self.epsilon or 0.0)
+
+
+def _as_printed(key: str) -> str:
+    return key.replace("eps", "ε").replace("=", " = ")
 
 
 DIFFICULTY = tuple(Setting(k) for k in (1, 2, 3, 4))  # Figure 3c
@@ -80,78 +71,53 @@ NOISE_AND_ENDS = tuple(Setting(1, epsilon) for epsilon in sorted({*EPSILONS, *BA
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A setting with everything measured of it.
-
-    `mean_return` in reward units; `visits` [S], expected decisions in each state; `neural`
-    [seeds], nats, if the neural measure was run.
-    """
+    """A setting with everything measured of it."""
 
     setting: Setting
     known: gm.MegResult
     unknown: gm.MegResult
-    mean_return: float
-    visits: FloatArray
-    neural: FloatArray | None = None
+    mean_return: float  # reward units
+    visits: FloatArray  # expected decisions in each state, [S]
+    neural: FloatArray | None = None  # [seeds], nats, if the neural measure was run
 
 
 def measure(
-    settings: Iterable[Setting], progress: ProgressCallback | None = None
+    settings: Iterable[Setting],
+    progress: ProgressCallback | None = None,
+    seeds: Sequence[int] = (),
 ) -> list[Measured]:
-    """Return known and certified unknown utility of each setting."""
-    trials = {setting.name: {"setting": setting} for setting in settings}
+    """Return known and certified unknown utility of each setting, and the network of each seed."""
+    trials = {
+        setting.name: {"setting": setting, "seeds": () if setting.epsilon in BASELINES else seeds}
+        for setting in settings
+    }
     study = Study[Measured]("CliffWorld", _measured, trials, noun="setting")
     return [*carry_out(study, progress=progress).values()]
 
 
-def _measured(setting: Setting) -> Measured:
+def _measured(setting: Setting, seeds: Sequence[int]) -> Measured:
     mdp, policy = setting.task()
-    return Measured(
-        setting,
-        gm.meg.known_utility(mdp, policy),
-        gm.meg.unknown_utility(mdp, policy),
-        gm.tabular.expected_return(mdp, policy).mean,
-        np.asarray(gm.tabular.occupancy(mdp, policy).sum(axis=0)),
-    )
-
-
-def with_neural(
-    measured: Sequence[Measured], seeds: Sequence[int], progress: ProgressCallback | None = None
-) -> list[Measured]:
-    """Add the paper's Algorithm 2: an MLP utility fitted from each seed."""
-
-    def fitted(number: int) -> Measured:
-        values = gm.meg.neural_values(*measured[number].setting.task(), seeds=seeds)
-        return replace(measured[number], neural=values)
-
-    trials = {m.setting.name: {"number": number} for number, m in enumerate(measured)}
-    name = f"CliffWorld, network, {len(seeds)} seeds"
-    study = Study[Measured](name, fitted, trials, noun="setting")
-    return [*carry_out(study, progress=progress).values()]
+    known, unknown = meg.known_utility(mdp, policy), meg.unknown_utility(mdp, policy)
+    visits = np.asarray(gm.tabular.occupancy(mdp, policy).sum(axis=0))
+    mean = gm.tabular.expected_return(mdp, policy).mean
+    # The paper's Algorithm 2: an MLP utility fitted from each seed.
+    neural = meg.neural_values(mdp, policy, seeds=seeds) if seeds else None
+    return Measured(setting, known, unknown, mean, visits, neural)
 
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:
     """Return values of ledger rows meg-cliffworld/{known,unknown}/SETTING, nats."""
     settings = {s.key: s for s in [*DIFFICULTY, *NOISE]}
-    measures: dict[str, Callable[..., gm.MegResult]] = {
-        "known": gm.meg.known_utility,
-        "unknown": gm.meg.unknown_utility,
-    }
+    measures: dict[str, Any] = {"known": meg.known_utility, "unknown": meg.unknown_utility}
     out = {}
     for row in ids:
         kind, _, key = row.removeprefix(LEDGER_PREFIX).partition("/")
-        if kind not in measures or key not in settings:
-            raise InvalidParameterError(
-                f"ledger row {row!r} cannot be recomputed, expected {LEDGER_PREFIX}KIND/SETTING "
-                f"with KIND known or unknown and SETTING one of {', '.join(settings)}"
-            )
         out[row] = measures[kind](*settings[key].task()).value
     return out
 
 
-# --- Tables ---------------------------------------------------------------------------------------
-def measured_table(name: str, measured: Sequence[Measured]) -> Table:
-    """Tabulate known and unknown utility with bounds, shares and rationalities."""
-    texts = say(name, maximum=nats(measured[0].known.maximum))
+def _measured_table(name: str, measured: Sequence[Measured]) -> Table:
+    texts = say(name, maximum=measured[0].known.maximum)
     rows = []
     for m in measured:
         # The ends of the scale are not in the paper, and say so by their name.
@@ -162,41 +128,17 @@ def measured_table(name: str, measured: Sequence[Measured]) -> Table:
     return replace(table, anchor=texts["anchor"])
 
 
-def comparison_table(
-    caption: str, measured: Sequence[Measured], published: Mapping[str, Number]
-) -> Table:
-    """Tabulate published values and ours: one table of Appendix D.1."""
+def _comparison_table(caption: str, measured: Sequence[Measured]) -> Table:
     rows = [
-        {
-            "policy": m.setting.name,
-            "known": m.known,
-            "unknown": m.unknown,
-            "neural": "not run" if m.neural is None else spread(m.neural),
-        }
-        | {
-            f"published_{kind}": published[f"{kind}/{m.setting.key}"].published
-            for kind in ("known", "unknown")
-        }
+        {"m": m, "neural": "not run" if m.neural is None else _spread(m.neural)} | _beside(m)
         for m in measured
     ]
-    notes = say.declared("mlp_notes")
-    seeds = {len(m.neural) for m in measured if m.neural is not None}
-    mlp = notes["run"].format(seeds=seeds.pop()) if seeds else notes["not_run"]
+    seeds = max(0 if m.neural is None else len(m.neural) for m in measured)
+    mlp = say.line("mlp_run" if seeds else "mlp_not_run", seeds=seeds)
     return say.table("comparison_table", rows, caption=caption, mlp=mlp)
 
 
-def remarks_table(caption: str, rows: Sequence[Number]) -> Table:
-    """Tabulate every published number, ours, and the difference in words."""
-    lines = [
-        # "ε = 0.1" of a row with the id .../eps=0.1
-        (row.id.rpartition("/")[2].replace("eps", "ε").replace("=", " = "), f"{row.ours:g}", row)
-        for row in rows
-    ]
-    return say.table("remarks_table", lines, caption=caption)
-
-
-def spread(values: FloatArray) -> str:
-    """Return mean ± 2 standard deviations of runs."""
+def _spread(values: FloatArray) -> str:
     if len(values) == 1:
         return f"{values[0]:.4f} (1 seed)"
     return f"{values.mean():.4f} ± {2 * values.std(ddof=1):.2g}"
@@ -207,115 +149,66 @@ def published_numbers() -> dict[str, Number]:
     return {row.id.removeprefix(LEDGER_PREFIX): row for row in ledger.load(LEDGER_PREFIX)}
 
 
-# --- Figures --------------------------------------------------------------------------------------
-def measure_chart(
-    name: str,
-    caption: str,
-    measured: Sequence[Measured],
-    published: Mapping[str, Number],
-    *,
-    log: bool = False,
-) -> Figure:
+def _beside(m: Measured) -> dict[str, Number]:
+    published = published_numbers()
+    return {kind: published[f"{kind}/{m.setting.key}"] for kind in ("known", "unknown")}
+
+
+def measure_chart(name: str, measured: Sequence[Measured], caption: str = "") -> Figure:
     """Plot MEG against epsilon (Figure 3b) or goal length (Figure 3c), with published points."""
-    by_noise = measured[0].setting.epsilon is not None
     x = [m.setting.epsilon or m.setting.goal_length for m in measured]
-    known, unknown = (
-        [published[f"{kind}/{m.setting.key}"] for m in measured] for kind in ("known", "unknown")
-    )
     points: dict[str, Any] = {"x": x, "stroke": "none", "hollow": True}
-    squares: dict[str, Any] = {"colour": VERMILION, "marker": "s"}
-    series = [
-        Curve(
-            label="unknown utility, certified",
-            x=x,
-            y=[m.unknown.value for m in measured],
-            **squares,
-        ),
-        Curve(
-            label="unknown utility, published MLP",
-            y=[r.published_value for r in unknown],
-            error=[r.published_spread for r in unknown],
-            **points,
-            **squares,
-        ),
-        Curve(label="known utility, exact", x=x, y=[m.known.value for m in measured], marker="o"),
-        Curve(
-            label="known utility, published",
-            y=[r.published_value for r in known],
-            marker="o",
-            **points,
-        ),
-    ]
+    looks: dict[str, dict[str, Any]] = {
+        "unknown": {"colour": VERMILION, "marker": "s"},
+        "known": {"marker": "o"},
+    }
+    labels, series = say.declared("series"), []
+    for kind, look in looks.items():
+        values = [getattr(m, kind).value for m in measured]
+        series.append(Curve(label=labels[f"{kind}_ours"], x=x, y=values, **look))
+        rows = [_beside(m)[kind] for m in measured]
+        look = look | {"error": [r.published_spread for r in rows] if kind == "unknown" else None}
+        theirs = [row.published_value for row in rows]
+        series.append(Curve(label=labels[f"{kind}_published"], y=theirs, **points, **look))
     # The series has a point for every setting, or is left out.
     neural = [m.neural for m in measured if m.neural is not None]
     if len(neural) == len(measured):
-        series.append(
-            Curve(
-                label="unknown utility, our MLP",
-                y=[float(v.mean()) for v in neural],
-                error=[2 * v.std(ddof=1) if len(v) > 1 else 0.0 for v in neural],
-                colour=GREEN,
-                marker="^",
-                **points,
-            )
-        )
-        caption += " Triangles: our network, mean ± 2 standard deviations."
-    axes = CurveAxes(
-        x_label="ε, the probability of another action" if by_noise else "goal length k",
-        y_label="MEG, nats (log scale)" if log else "MEG, nats",
-        levels=[] if log else [(measured[0].known.maximum, "maximum")],
-        limits=None if log else (0.0, None),
-        log=log,
-        ticks=x,
-        size=(4.6, 3.6),
-    )
-    values = "; ".join(
-        f"{m.setting.name}: known {nats(m.known.value)}, unknown {nats(m.unknown.value)}"
-        for m in measured
-    )
-    svg = curve_chart(name, series, axes)
-    return Figure(svg=svg, alt=f"Line chart of MEG in nats. {values}.", caption=caption)
+        means = [float(v.mean()) for v in neural]
+        error = [2 * v.std(ddof=1) if len(v) > 1 else 0.0 for v in neural]
+        look = {"colour": GREEN, "marker": "^", "error": error}
+        series.append(Curve(label=labels["neural"], y=means, **points, **look))
+        caption = say.line("triangles")
+    axes: dict[str, Any] = {"ticks": x}
+    if not say.declared(name)["chart"].get("log"):
+        axes |= {"levels": [(measured[0].known.maximum, "maximum")], "limits": (0.0, None)}
+    shown = "; ".join(say.line("measured", m=m) for m in measured)
+    return say.curves(name, name.replace("_", "-"), series, axes, values=shown, neural=caption)
 
 
-def world_map(goal_length: int) -> Figure:
-    """Plot the reward of each square: Figure 3a."""
+def _world_map(goal_length: int) -> Figure:
     reward = gm.cliff_world(goal_length).reward
-    texts = say("world_map", k=goal_length)
     look = {"palette": "signed", "label": "reward at each decision"}
-    return _map(f"world-{goal_length}", reward, goal_length, texts, **look)
+    svg = _map(f"world-{goal_length}", reward, goal_length, **look)
+    return say.figure("world_map", svg, k=goal_length)
 
 
-def visits_map(m: Measured, label: str) -> Figure:
-    """Plot where the policy spends its decisions: Figure 5."""
-    inside = float(m.visits[gm.cliff_world(m.setting.goal_length).reward > 0].sum())
+def _visits_map(m: Measured, label: str) -> Figure:
+    length = m.setting.goal_length
+    inside = float(m.visits[gm.cliff_world(length).reward > 0].sum())
     most = np.argsort(-m.visits, kind="stable")[:2]
     squares = " and ".join(f"row {s // SHAPE[1] + 1}, column {s % SHAPE[1] + 1}" for s in most)
-    texts = say(
-        "visits_map", label=label, name=m.setting.name, inside=f"{inside:.1f}", squares=squares
-    )
-    return _map(
-        f"visits-{m.setting.key.replace('=', '-').replace('.', '-')}",
-        m.visits,
-        m.setting.goal_length,
-        texts,
-        palette="visits",
-        log=True,
-        label="expected decisions in the square, of 30",
-    )
+    name = f"visits-{m.setting.key.replace('=', '-').replace('.', '-')}"
+    look = {"palette": "visits", "log": True, "label": "expected decisions in the square, of 30"}
+    svg = _map(name, m.visits, length, **look)
+    return say.figure("visits_map", svg, label=label, m=m, inside=inside, squares=squares)
 
 
-def _map(
-    name: str, values: FloatArray, goal_length: int, texts: Mapping[str, Any], **look: Any
-) -> Figure:
-    """A value of each square, [S], with start, goals and cliff marked."""
+def _map(name: str, values: FloatArray, goal_length: int, **look: Any) -> str:
     # Goals pay more than nothing, the cliff costs more than the -1 of every other square.
     reward = gm.cliff_world(goal_length).reward
     goals = {int(s): "G" for s in np.flatnonzero(reward > 0)}
     marks = Marks({0: "S", **goals}, frozenset(np.flatnonzero(reward < -1).tolist()))
-    return Figure(svg=grid_map(name, values.reshape(SHAPE), marks=marks, **look), **texts)
-
-
-SEEDS = 5
+    return grid_map(name, values.reshape(SHAPE), marks=marks, **look)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
@@ -330,72 +223,39 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     require_report_extra()
     if seeds:
         optional("torch", "neural", "The neural measure (--seeds 0 leaves it out)")
-    by_length = measure(DIFFICULTY, options.progress)
-    noisy = measure(NOISE_AND_ENDS, options.progress)
+    run = range(options.seed, options.seed + seeds)
+    by_length = measure(DIFFICULTY, options.progress, run)
+    noisy = measure(NOISE_AND_ENDS, options.progress, run)
     by_noise = [m for m in noisy if m.setting.epsilon in EPSILONS]
-    if seeds:
-        run = range(options.seed, options.seed + seeds)
-        both = with_neural([*by_length, *by_noise], run, options.progress)
-        by_length, by_noise = both[: len(by_length)], both[len(by_length) :]
-    published = published_numbers()
-    by_kind = {
-        kind: [row for key, row in published.items() if key.startswith(f"{kind}/")]
-        for kind in ("known", "unknown")
-    }
+    by_kind = {kind: ledger.load(f"{LEDGER_PREFIX}{kind}/") for kind in ("known", "unknown")}
     compared = (
-        comparison_table("Appendix D.1, first table: goal length k", by_length, published),
-        comparison_table("Appendix D.1, second table: ε-greedy", by_noise, published),
+        _comparison_table("Appendix D.1, first table: goal length k", by_length),
+        _comparison_table("Appendix D.1, second table: ε-greedy", by_noise),
     )
-    remarks = tuple(
-        remarks_table(f"Published {kind}-utility MEG against ours", rows)
-        for kind, rows in by_kind.items()
-    )
+    remarks = []
+    for kind, rows in by_kind.items():
+        lines = [(_as_printed(row.id.rpartition("/")[2]), f"{row.ours:g}", row) for row in rows]
+        remarks.append(say.table("remarks_table", lines, kind=kind))
     lengths = {m.setting.goal_length: m for m in by_length}
+    goes = _visits_map(lengths[1], "Figure 5a."), _visits_map(lengths[4], "Figure 5b.")
+    easier = _measured_table("difficulty_table", by_length), measure_chart("figure_3c", by_length)
+    noise_table = _measured_table("noise_table", noisy)
+    noise = [measure_chart(name, by_noise) for name in ("figure_3b", "figure_3b_log")]
     sections = [
         say.section("appendix_d_1_the_tables", compared),
-        Section(title="Every difference, named", tables=remarks),
-        say.section("the_world", world_map(1), world_map(3)),
-        say.section(
-            "does_meg_fall_as_the_task_gets_easier",
-            measured_table("difficulty_table", by_length),
-            measure_chart("figure-3c", say.line("figure_3c"), by_length, published),
-        ),
-        say.section(
-            "where_the_optimal_agents_go",
-            visits_map(lengths[1], "Figure 5a."),
-            visits_map(lengths[4], "Figure 5b."),
-        ),
-        say.section(
-            "does_meg_fall_as_the_agent_gets_noisier",
-            measured_table("noise_table", noisy),
-            measure_chart("figure-3b", say.line("figure_3b"), by_noise, published),
-            measure_chart(
-                "figure-3b-log", say.line("figure_3b_log"), by_noise, published, log=True
-            ),
-        ),
+        Section(title="Every difference, named", tables=tuple(remarks)),
+        say.section("the_world", _world_map(1), _world_map(3)),
+        say.section("does_meg_fall_as_the_task_gets_easier", easier),
+        say.section("where_the_optimal_agents_go", goes),
+        say.section("does_meg_fall_as_the_agent_gets_noisier", noise_table, noise),
     ]
-    return say.report(
-        out,
-        options,
-        sections,
-        {
-            "replication": "meg-cliffworld",
-            "goal_length": [_json(m, published) for m in by_length],
-            "epsilon": [_json(m, published) for m in by_noise],
-        },
-        _findings(by_kind, [*by_length, *by_noise]),
-        glossary=meg_page.GLOSSARY,
-        tables=(*compared, *remarks),
-    )
-
-
-def planned(options: StudyOptions) -> dict[str, int]:
-    """Return how much `replicate` with these options will do."""
-    settings = len(DIFFICULTY) + len(NOISE)
-    return {
-        "settings": settings + len(BASELINES),
-        "networks": settings * options.count(SEEDS, least=0),
+    result = {
+        "replication": "meg-cliffworld",
+        "goal_length": [_json(m) for m in by_length],
+        "epsilon": [_json(m) for m in by_noise],
     }
+    findings, tables = _findings(by_kind, [*by_length, *by_noise]), (*compared, *remarks)
+    return say.report(out, options, sections, result, findings, meg_page.GLOSSARY, tables)
 
 
 def _findings(by_kind: Mapping[str, Sequence[Number]], measured: list[Measured]) -> list[str]:
@@ -417,19 +277,24 @@ def _findings(by_kind: Mapping[str, Sequence[Number]], measured: list[Measured])
             "unknown",
             held=sum(row.verdict == ledger.HOLDS for row in bounds),
             bounds=len(bounds),
-            least=percent(above[0], 0),
-            most=percent(above[-2], 0),
-            factor=f"{above[-1] + 1:.0f}",
-            network=say.line("network", short=f"{max(short):.0e}") if short else "",
+            least=above[0],
+            most=above[-2],
+            factor=above[-1] + 1,
+            network=say.line("network", short=max(short)) if short else "",
         ),
         say.line("conclusion"),
     ]
 
 
-def _json(m: Measured, published: Mapping[str, Number]) -> dict[str, Any]:
-    out: dict[str, Any] = {"setting": m.setting.key}
-    for kind, result in (("known", m.known), ("unknown", m.unknown)):
-        row = published[f"{kind}/{m.setting.key}"]
-        stands = {name: getattr(row, name) for name in ("published", "verdict", "remark")}
-        out[f"{kind}_utility"] = result.to_json() | stands
-    return out | {"neural": None if m.neural is None else m.neural.tolist()}
+def _json(m: Measured) -> dict[str, Any]:
+    out = say.record("setting_record", m=m)
+    for kind, row in _beside(m).items():
+        out[f"{kind}_utility"] |= say.record("published_record", row=row)
+    return out
+
+
+def planned(options: StudyOptions) -> dict[str, int]:
+    """Return how much `replicate` with these options will do."""
+    settings = len(DIFFICULTY) + len(NOISE)
+    networks = settings * options.count(SEEDS, least=0)
+    return {"settings": settings + len(BASELINES), "networks": networks}

@@ -19,7 +19,7 @@ import numpy as np
 
 from goalmeter.gridworld import Cell, Draws, GridWorld, carved, held_out, tabular_world
 from goalmeter.tabular import TabularMDP
-from replications.kinds import AnyArray, BoolArray, FloatArray, IntArray
+from replications.common import AnyArray, BoolArray, FloatArray, IntArray
 
 ACTIONS = 4
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))  # rows and columns
@@ -71,10 +71,7 @@ class Levels(Level):
         return TabularMDP(transition, self.right, horizon=HORIZON, initial=initial)
 
     def first_reached(self, policy: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how likely a policy, [S, 4], shows the right and the wrong goal before the other.
-
-        Shapes: [L] each.
-        """
+        """Return how likely a policy, [S, 4], shows the right, the wrong goal first: [L] each."""
         right, wrong = self.succeeds.astype(float), self.fails.astype(float)
         decided = self.succeeds | self.fails
         for _ in range(HORIZON):
@@ -107,11 +104,9 @@ def corner_maze(draws: Draws, *, apart: bool, kept: bool) -> Level:
 
 
 def shifted_maze(draws: Draws) -> Level:
-    """Draw a maze of another size or complexity, with the goal in one of the other three corners.
-
-    A smaller maze has a random position within the observation and is padded with walls; the wrong
-    goal is its own upper left corner.
-    """
+    """Draw a maze of another size or complexity, with the goal in one of three other corners."""
+    # A smaller maze has a random position within the observation and is padded with walls; the
+    # wrong goal is its own upper left corner.
     while True:
         size = draws.choice(SHIFTED_SIZES)
         top, left = draws.below(MAZE_SIZE - size + 1), draws.below(MAZE_SIZE - size + 1)
@@ -124,8 +119,7 @@ def shifted_maze(draws: Draws) -> Level:
         goal = draws.choice(others)
         cells = [Cell(int(r), int(c)) for r, c in np.argwhere(~walls)]
         start = draws.choice([cell for cell in cells if cell not in (corner, goal)])
-        level = _maze_level(GridWorld(walls, start, goal), corner)
-        if level is not None:
+        if (level := _maze_level(GridWorld(walls, start, goal), corner)) is not None:
             return level
 
 
@@ -188,10 +182,7 @@ def room_with_chests(draws: Draws, *, apart: bool, kept: bool) -> Level:
 
 
 def shifted_room(draws: Draws) -> Level:
-    """Draw a room with three keys and two chests, on different sides of a ring.
-
-    All keys lie along the walls and all chests in the middle of the room, or the other way round.
-    """
+    """Draw a room with three keys along the walls and two chests in the middle, or vice versa."""
     places = list(range(ROOM_SIZE**2))
     draws.shuffle(places)
     inner = range(1, ROOM_SIZE - 1)
@@ -206,8 +197,7 @@ def shifted_room(draws: Draws) -> Level:
 
 def _room_level(start: int, keys: list[int], chests: list[int]) -> Level:
     order: list[Situation] = [(start, 0, 0)]
-    index = {order[0]: 0}
-    rows = []
+    index, rows = {order[0]: 0}, []
     for now in order:  # grows as it goes
         reached = [_after(now, move, keys, chests) for move in MOVES]
         for after in reached:
@@ -281,14 +271,16 @@ class TrainingLike:
     """Fresh levels like those of training: the others first, then those that are distinguishing."""
 
     levels: Levels
-    weights: FloatArray  # how likely each is, [L]
     apart: int  # how many are distinguishing
+    share: float  # of distinguishing ones among all levels
+
+    @property
+    def weights(self) -> FloatArray:
+        """How likely each is, [L]."""
+        return self.weighted(self.share)
 
     def weighted(self, share: float) -> FloatArray:
-        """Return weights, [L], with which distinguishing levels have a share.
-
-        Where there are none, or no others, all levels are equally likely.
-        """
+        """Return weights, [L], with which distinguishing levels have a share, if there are both."""
         together = len(self.levels) - self.apart
         if not (together and self.apart):
             return np.full(len(self.levels), 1 / len(self.levels))
@@ -302,9 +294,7 @@ def training_like(family: str, share: float, seed: int, most: int) -> TrainingLi
     apart = round(share * TRAINING_LIKE)
     numbers = min(TRAINING_LIKE - apart, most), min(apart, most)
     levels = _drawn("training-like", family, seed, *numbers, kept=True)
-    shares = (1 - share, share)
-    each = [np.full(n, part / max(n, 1)) for n, part in zip(numbers, shares, strict=True)]
-    return TrainingLike(levels, np.concatenate(each), numbers[1])
+    return TrainingLike(levels, numbers[1], share)
 
 
 @lru_cache(maxsize=8)

@@ -14,26 +14,14 @@ from goalmeter import InvalidFileError
 from goalmeter.agents import borrowed_generators
 from goalmeter.meg import from_simulator, known_utility_many, unknown_utility
 from goalmeter.runs import Study
-from goalmeter.statistics import (
-    Estimate,
-    Verdict,
-    estimate,
-    estimate_of_sums,
-    student_ends,
-    verdict,
-)
+from goalmeter.statistics import Estimate, estimate, estimate_of_sums, student_ends, verdict
+from replications.common import AnyArray, FloatArray, optional
 from replications.goal_misgeneralisation import levels as drawing
-from replications.goal_misgeneralisation.levels import (
-    ACTIONS,
-    CORNER_MAZES,
-    HORIZON,
-    Levels,
-    TrainingLike,
-)
-from replications.kinds import AnyArray, FloatArray, optional
+from replications.goal_misgeneralisation.levels import ACTIONS, HORIZON, Levels, TrainingLike
 
 # --- Network --------------------------------------------------------------------------------------
 HIDDEN = (128, 128)
+_PARTS = ("weights", "biases")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +29,6 @@ class Network:
     """What an agent learnt: weights [out, in] and biases [out] of each layer, ReLU between."""
 
     layers: Sequence[tuple[AnyArray, AnyArray]]
-
-    @classmethod
-    def of(cls, linear: Sequence[Any]) -> Network:
-        """Return the network of torch's linear layers."""
-        return cls([(part.weight.detach().numpy(), part.bias.detach().numpy()) for part in linear])
 
     def policy(self, observations: AnyArray) -> FloatArray:
         """Return the probabilities of the actions, [N, 4], at observations [N, D]."""
@@ -62,7 +45,7 @@ class Network:
         return [
             {
                 name: base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode()
-                for name, array in zip(("weights", "biases"), layer, strict=True)
+                for name, array in zip(_PARTS, layer, strict=True)
             }
             for layer in self.layers
         ]
@@ -75,7 +58,7 @@ class Network:
             for part in value:
                 weights, biases = (
                     np.frombuffer(base64.b64decode(part[name], validate=True), dtype="<f4")
-                    for name in ("weights", "biases")
+                    for name in _PARTS
                 )
                 layers.append((weights.reshape(len(biases), -1), biases))
             sizes = [len(biases) for _, biases in layers]
@@ -88,6 +71,10 @@ class Network:
                 f"line from the run, and the same command trains it again"
             ) from cause
         return cls(layers)
+
+
+def _network(linear: Sequence[Any]) -> Network:
+    return Network([(part.weight.detach().numpy(), part.bias.detach().numpy()) for part in linear])
 
 
 # --- Cloning --------------------------------------------------------------------------------------
@@ -106,14 +93,12 @@ def expert(levels: Levels, utility: FloatArray) -> FloatArray:
     return np.asarray(best / best.sum(axis=1, keepdims=True))
 
 
-def demonstrations(
+def _demonstrations(
     levels: Levels, utility: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what an expert sees, [N, D], and its actions there, [N, 4]: up to `STATES` of a level.
-
-    States where it does not matter what is done show nothing and are left out.
-    """
+    """What an expert sees, [N, D], and its actions there, [N, 4]: up to `STATES` of a level."""
     shown = expert(levels, utility)
+    # States where it does not matter what is done show nothing and are left out.
     tells = np.flatnonzero((shown.max(axis=1) > 1 / ACTIONS) & ~levels.ends)
     level = np.searchsorted(levels.starts, tells, side="right")
     mixed = rng.permutation(len(tells))
@@ -124,11 +109,10 @@ def demonstrations(
     return levels.observations[chosen], shown[chosen]
 
 
-def cloned(levels: Levels, utility: FloatArray, seed: int, updates: int) -> Network:
-    """Train a network to do in some levels what an expert for a utility does."""
+def _cloned(levels: Levels, utility: FloatArray, seed: int, updates: int) -> Network:
     torch = optional("torch", "neural", "Behaviour cloning")
     rng = np.random.default_rng(seed)
-    seen, done = demonstrations(levels, utility, rng)
+    seen, done = _demonstrations(levels, utility, rng)
     torch.manual_seed(seed)
     sizes = (seen.shape[1], *HIDDEN, ACTIONS)
     linear = [torch.nn.Linear(a, b) for a, b in pairwise(sizes)]
@@ -145,36 +129,7 @@ def cloned(levels: Levels, utility: FloatArray, seed: int, updates: int) -> Netw
         loss.backward()
         optimizer.step()
         decay.step()
-    return Network.of(linear)
-
-
-def reinforced(levels: Levels, seed: int, steps: int) -> Network:
-    """Return the policy that PPO learns in some levels."""
-    library = optional("stable_baselines3", "sb3", "Training by PPO")
-    from torch import nn
-
-    from replications.goal_misgeneralisation.vector_environment import LevelsEnvironment
-
-    model = library.PPO(
-        "MlpPolicy",
-        LevelsEnvironment(levels, 128, seed),
-        n_steps=32,
-        batch_size=1024,
-        n_epochs=4,
-        gamma=0.95,
-        learning_rate=lambda left: 1.5e-3 * left,
-        ent_coef=0.005,
-        policy_kwargs={
-            "net_arch": {"pi": list(HIDDEN), "vf": list(HIDDEN)},
-            "activation_fn": nn.ReLU,
-        },
-        seed=seed,
-        device="cpu",
-    )
-    model.learn(steps)
-    policy = model.policy
-    layers = [part for part in policy.mlp_extractor.policy_net if isinstance(part, nn.Linear)]
-    return Network.of([*layers, policy.action_net])
+    return _network(linear)
 
 
 # --- Training -------------------------------------------------------------------------------------
@@ -184,20 +139,15 @@ SHARES = (1e-3, 1e-2, 0.1, 1.0)  # of distinguishing levels
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is made of everything.
+    """How much is made of everything."""
 
-    `levels` are trained on, with so many `updates` of a clone or `steps` of PPO. At most
-    `of_a_kind` training-like levels of each kind are worked out, and `run_of_a_kind` are run, with
-    a `budget` of steps; agents are evaluated in `shifted` levels.
-    """
-
-    levels: int = 2000
-    updates: int = 1500
-    steps: int = 300_000
-    of_a_kind: int = 60
-    shifted: int = 200
-    run_of_a_kind: int = 20
-    budget: int = 600_000
+    levels: int = 2000  # trained on
+    updates: int = 1500  # of a clone
+    steps: int = 300_000  # of PPO
+    of_a_kind: int = 60  # at most so many training-like levels of each kind are worked out
+    shifted: int = 200  # levels in which agents are evaluated
+    run_of_a_kind: int = 20  # training-like levels of each kind that are run
+    budget: int = 600_000  # steps of these
 
 
 @dataclass(frozen=True)
@@ -227,20 +177,21 @@ def agents_of(seeds: Sequence[int]) -> list[TrainedAgent]:
     ]
 
 
+def _study(kind: str, function: str, trials: Any, common: dict[str, Any], **more: Any) -> Any:
+    what = {"kind": f"goal-misgeneralisation, {kind}"} | common | more.pop("what", {})
+    title = f"measures {kind}" if kind.startswith("by") else kind
+    function = f"{__name__}:{function}"
+    return Study(title, function, trials, common=common, noun="agent", what=what, **more)
+
+
 def training_study(agents: Sequence[TrainedAgent], scale: Scale) -> Study[Network]:
     """Return the training of some agents as a study."""
+    trials = {agent.name: vars(agent) for agent in agents}
     common = {"levels": scale.levels, "updates": scale.updates, "steps": scale.steps}
-    seeds = sorted({agent.seed for agent in agents})
-    return Study[Network](
-        "training",
-        f"{__name__}:trained",
-        {agent.name: vars(agent) for agent in agents},
-        common=common,
-        noun="agent",
-        what={"kind": "goal-misgeneralisation, training"} | common | {"seeds": seeds},
-        from_json=lambda key, value: Network.from_json(value),
-        to_json=Network.to_json,
-    )
+    what = {"seeds": sorted({agent.seed for agent in agents})}
+    codec = {"from_json": lambda _, value: Network.from_json(value), "to_json": Network.to_json}
+    study: Study[Network] = _study("training", "trained", trials, common, what=what, **codec)
+    return study
 
 
 def trained(
@@ -250,10 +201,13 @@ def trained(
     there = drawing.training_levels(family, share, seed, levels)
     with borrowed_generators():
         if kind == PPO:
-            network = reinforced(there, seed, steps)
+            optional("stable_baselines3", "sb3", "Training by PPO")
+            from replications.goal_misgeneralisation.ppo import ppo_layers
+
+            network = _network(ppo_layers(there, HIDDEN, seed, steps))
         else:
             wanted = there.right if kind == CLONE else there.wrong
-            network = cloned(there, wanted, seed, updates)
+            network = _cloned(there, wanted, seed, updates)
     return network.to_json()
 
 
@@ -264,31 +218,17 @@ def trained(
 
 
 def studies(
-    networks: Mapping[TrainedAgent, Network | None], scale: Scale, seed: int
+    networks: Mapping[TrainedAgent, Network], scale: Scale, seed: int
 ) -> tuple[Study[dict[str, Any]], Study[dict[str, Any]]]:
     """Return the studies that measure some agents: by tables, and by running levels."""
     trials = {
-        agent.name: {
-            "family": agent.family,
-            "share": agent.share,
-            "network": network and network.to_json(),
-        }
+        agent.name: {"family": agent.family, "share": agent.share, "network": network.to_json()}
         for agent, network in networks.items()
     }
-
-    def study(way: str, function: str, common: dict[str, Any]) -> Study[dict[str, Any]]:
-        return Study(
-            f"measures by {way}",
-            f"{__name__}:{function}",
-            trials,
-            common=common,
-            noun="agent",
-            what={"kind": f"goal-misgeneralisation, by {way}"} | common,
-        )
-
     tables = {"seed": seed, "of_a_kind": scale.of_a_kind, "shifted": scale.shifted}
     running = {"seed": seed, "of_a_kind": scale.run_of_a_kind, "budget": scale.budget}
-    return study("tables", "measured", tables), study("running", "run", running)
+    by_tables = _study("by tables", "measured", trials, tables)
+    return by_tables, _study("by running", "run", trials, running)
 
 
 def measured(
@@ -297,10 +237,9 @@ def measured(
     """Return what an agent does, exactly; a trial."""
     agent = Network.from_json(network)
     like = drawing.training_like(family, share, seed, of_a_kind)
-    levels = like.levels
-    policy = agent.policy(levels.observations)
-    right, wrong = levels.first_reached(policy)
-    telling = slice(len(levels) - like.apart, None)
+    policy = agent.policy(like.levels.observations)
+    right, wrong = like.levels.first_reached(policy)
+    telling = slice(len(like.levels) - like.apart, None)
     there = drawing.shifted(family, seed, shifted)
     shows_right, shows_wrong = there.first_reached(agent.policy(there.observations))
     failure = 1.0 - right
@@ -308,20 +247,20 @@ def measured(
         "decided": float(like.weights @ (right + wrong)),
         "failure": {"value": float(like.weights @ failure), "interval": _interval(like, failure)},
         "failure_apart": _mean(failure[telling]),
-        "first_apart": _mean((wrong - right)[telling], (-1.0, 1.0)),
+        "first_apart": _mean((wrong - right)[telling], least=-1.0),
         "meg": _meg(like, policy),
         "learnt": _learnt_utility(like, policy) if like.apart else None,
         "shifted": {
             "right": _mean(shows_right),
             "wrong": _mean(shows_wrong),
-            "difference": _mean(shows_wrong - shows_right, (-1.0, 1.0)),
+            "difference": _mean(shows_wrong - shows_right, least=-1.0),
         },
     }
 
 
-def _mean(values: FloatArray, bounds: tuple[float, float] = (0.0, 1.0)) -> dict[str, Any] | None:
+def _mean(values: FloatArray, least: float = 0.0) -> dict[str, Any] | None:
     """The mean of some levels of one kind with its interval; None without a level."""
-    return estimate(values, bounds=bounds).to_json() if len(values) else None
+    return estimate(values, bounds=(least, 1.0)).to_json() if len(values) else None
 
 
 def _interval(like: TrainingLike, values: FloatArray) -> list[float] | None:
@@ -339,25 +278,19 @@ def _meg(like: TrainingLike, policy: FloatArray) -> dict[str, Any]:
     right, wrong = known_utility_many(levels.mdp(like.weights), [policy], utilities=utilities)
     # At its best rationality MEG does not change with it to first order, so levels that were not
     # drawn would change MEG as they change the evidence at the rationality of those that were.
-    each = _evidence(levels, policy, levels.wrong, wrong.rationality)
-    each -= _evidence(levels, policy, levels.right, right.rationality)
-    return {
-        "right": right.value,
-        "wrong": wrong.value,
-        "difference": wrong.value - right.value,
-        # Where no level is distinguishing all differences are 0, and nothing has a spread.
-        "interval": _interval(like, each),
-    }
+    each = evidence(levels, policy, levels.wrong, wrong.rationality)
+    each -= evidence(levels, policy, levels.right, right.rationality)
+    # Where no level is distinguishing all differences are 0, and nothing has a spread.
+    values = {"right": right.value, "wrong": wrong.value, "difference": wrong.value - right.value}
+    return values | {"interval": _interval(like, each)}
 
 
-def _evidence(
+def evidence(
     levels: Levels, policy: FloatArray, utility: FloatArray, rationality: float
 ) -> FloatArray:
-    """Expected log-probability of what an agent does in each level over free choice, [L] nats.
-
-    It is the rationality times what the agent collects, less the soft value of the start
-    (docs/mathematics.md, "Worlds without a table").
-    """
+    """Return the expected log-probability of actions in each level over free choice, [L] nats."""
+    # It is the rationality times what the agent collects, less the soft value of the start
+    # (docs/mathematics.md, "Worlds without a table").
     paid = rationality * utility
     soft, collected = np.zeros((2, len(paid)))
     for _ in range(HORIZON):
@@ -370,12 +303,10 @@ def _evidence(
 
 def _learnt_utility(like: TrainingLike, policy: FloatArray) -> list[float]:
     """The utility of the family's features that explains most: a weight each, the largest ±1."""
-    levels = like.levels
-    best = unknown_utility(
-        levels.mdp(like.weights), policy, features=levels.features, progress=False
-    )
+    mdp, features = like.levels.mdp(like.weights), like.levels.features
+    best = unknown_utility(mdp, policy, features=features, progress=False)
     assert best.utility is not None, "a class of features has a best utility"
-    design = np.column_stack([levels.features, np.ones(len(levels.features))])
+    design = np.column_stack([features, np.ones(len(features))])
     weights = np.linalg.lstsq(design, np.ravel(best.utility), rcond=None)[0][:-1]
     return [float(weight) for weight in weights / np.abs(weights).max()]
 
@@ -434,35 +365,23 @@ Row = Mapping[str, Any]  # an agent as results.json has it
 
 
 def scored(measured: Row) -> dict[str, Any]:
-    """Return an agent with its outcome, and the score of every predictor with its interval.
-
-    The larger a score, the more the wrong goal is to be expected.
-
-    Args:
-        measured: the fields of the agent; "tables", as `measured` gives it; "runs", as `run` does.
-    """
-    tables, runs, share = measured["tables"], measured["runs"], measured["share"]
+    """Return an agent, with "tables" and "runs", with its outcome and scores of its predictors."""
+    # The larger a score, the more the wrong goal is to be expected.
+    tables, runs = measured["tables"], measured["runs"]
     shown = Estimate.from_json(tables["shifted"]["difference"])
     meg, learnt = tables["meg"]["interval"], tables["learnt"]
     # The learnt weight of the wrong goal less that of the right one, where a utility is between.
-    middle = 0.0 if measured["family"] == CORNER_MAZES else -0.5
-    scores = {
+    middle = 0.0 if measured["family"] == drawing.CORNER_MAZES else -0.5
+    running = 0.0 if _named(runs["interval"]) == SILENT else float(runs["difference"])
+    scores: dict[str, tuple[float, Any]] = {
         EXACT: (0.0 if _named(meg) == SILENT else exact(measured), meg),
-        BY_RUNNING: (
-            0.0 if _named(runs["interval"]) == SILENT else float(runs["difference"]),
-            runs["interval"],
-        ),
-        **{
-            predictor: (float(value["value"]), value["interval"]) if value else (0.0, None)
-            for predictor, value in zip(
-                BASELINES,
-                (tables[name] for name in ("first_apart", "failure_apart", "failure")),
-                strict=False,
-            )
-        },
-        BASELINES[3]: (float(learnt[1] - learnt[0] - middle) if learnt else 0.0, None),
-        BASELINES[4]: (-share, None),
+        BY_RUNNING: (running, runs["interval"]),
     }
+    shares = ("first_apart", "failure_apart", "failure")
+    for predictor, value in zip(BASELINES, map(tables.__getitem__, shares), strict=False):
+        scores[predictor] = (float(value["value"]), value["interval"]) if value else (0.0, None)
+    scores[BASELINES[3]] = (float(learnt[1] - learnt[0] - middle) if learnt else 0.0, None)
+    scores[BASELINES[4]] = (-measured["share"], None)
     return {
         **{name: measured[name] for name in ("family", "kind", "share", "seed")},
         "trained": bool(tables["decided"] >= TRAINED),
@@ -480,7 +399,7 @@ def scored(measured: Row) -> dict[str, Any]:
 def _named(interval: Sequence[float] | None, margin: float = 0.0, otherwise: str = SILENT) -> str:
     """The goal that the interval of a difference, wrong less right, speaks for."""
     judged = verdict(None if interval is None else (interval[0], interval[1]), margin)
-    return {Verdict.ABOVE: WRONG, Verdict.BELOW: RIGHT}.get(judged, otherwise)
+    return {"above": WRONG, "below": RIGHT}.get(judged, otherwise)
 
 
 def exact(row: Row) -> float:
@@ -499,10 +418,9 @@ def contains_exact(row: Row) -> bool:
 def area(
     rows: Sequence[Row], predictor: str, minus: str | None = None, *, same_share: bool = False
 ) -> Estimate:
-    """Estimate how well a predictor separates agents that pursue the wrong goal from all others.
+    """Estimate the area under the ROC curve for agents that pursue the wrong goal, or a difference.
 
-    The area under the ROC curve, or the paired difference of two areas; agents are the independent
-    units. NaN without a pair of agents to compare.
+    Agents are the independent units; NaN without a pair of agents to compare.
     """
     wrong = np.array([row["outcome"] == WRONG for row in rows], dtype=bool)
     share = np.array([row["share"] for row in rows])
@@ -524,7 +442,6 @@ def area(
         value = ((tops @ won) * bottoms).sum(axis=-1) / np.where(count > 0, count, 1.0)
         return np.where(count > 0, value, 0.5 if minus is None else 0.0)
 
-    bounds = (0.0, 1.0) if minus is None else (-1.0, 1.0)
-    return estimate_of_sums(
-        np.eye(len(rows)), statistic, n=len(rows), bounds=bounds, paired=minus is not None
-    )
+    bounds, paired = (0.0 if minus is None else -1.0, 1.0), minus is not None
+    units = np.eye(len(rows))
+    return estimate_of_sums(units, statistic, n=len(rows), bounds=bounds, paired=paired)

@@ -17,7 +17,7 @@ from typing import Any
 
 from goalmeter import InvalidFileError, InvalidParameterError
 from goalmeter.report import write_text
-from replications.ledger.rows import PATH, Number, load
+from replications.ledger import PATH, Number, load
 from replications.lm_navigation.study import ledger_values as of_lm_navigation
 from replications.lm_representation.study import ledger_values as of_lm_representation
 from replications.reflection_table.study import ledger_values as of_reflection_table

@@ -1,4 +1,9 @@
-"""`goalmeter replicate lm-navigation`: the paper's numbers next to those of baseline agents."""
+"""`goalmeter replicate lm-navigation`: the paper's numbers next to those of baseline agents.
+
+Names of numbers are SUITE/QUANTITY, and in mazes SUITE/SIZE/COMPLEXITY/QUANTITY. "every-cell" is
+the older protocol of the published table by size and complexity: the agent is put on every open
+cell once. It is computed exactly, which takes an agent without memory.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,21 @@ if __name__ == "__main__":
 
     main("replicate", "lm-navigation")
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from goalmeter import InvalidParameterError
+from goalmeter.agents import agent as named
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.navigation import SUITES
+from goalmeter.gridworld import plan
+from goalmeter.navigation import SUITES, Navigation, exact, load, measure, suite, suite_named
 from goalmeter.pages import navigation as navigation_page
 from goalmeter.report import (
     Figure,
@@ -24,119 +34,372 @@ from goalmeter.report import (
     Section,
     Table,
     heat_map,
-    number,
     percent,
+    plus,
     require_report_extra,
 )
-from goalmeter.statistics import Estimate, verdict
-from goalmeter.statistics import words as words_of
+from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.statistics import Estimate, difference, estimate, share_interval, verdict, words
 from replications import ledger
-from replications.kinds import ProgressCallback
+from replications.common import Interval, ProgressCallback, Texts, plain
 from replications.ledger import Number
-from replications.lm_navigation import measurements
-from replications.lm_navigation.measurements import (
-    COMPASS,
-    COMPLEXITIES,
-    FRAMES,
-    KINDS,
-    LANGUAGE_MODEL,
-    LEDGER_PREFIX,
-    SIZES,
-    Agents,
-    Estimates,
-    beside,
-    beside_the_compass,
-    counted,
-    difference_points,
-    published,
-    say,
-)
-from replications.lm_navigation.measurements import findings as findings_of
-from replications.prose import plain
 
+say = Texts("lm_navigation")
+AGENTS = ("optimal", "greedy", "random", "epsilon-optimal", "wall-follower", "key-seeker")
+LEDGER_PREFIX = "lm-navigation/"
+COMPASS, EVERY_CELL = "greedy", "every-cell"
+SIZES, COMPLEXITIES = (7, 9, 11, 13, 15), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the paper
+GRIDS, KEY_WORLDS_A_GRID = 10, 10  # of a size and complexity; worlds with a key for each of them
+FRAMES = {"reflect": "Reflection", "rotate": "Rotation", "transpose": "Transpose", "swap": "Swap"}
+KINDS = {(size, c): f"{EVERY_CELL}/{size}/{c:g}" for size in SIZES for c in COMPLEXITIES}
+
+LANGUAGE_MODEL = "gpt-oss-20b"
 NOT_RUN, MODEL_ROW = "not run", "GPT-OSS-20B, ours"
 _FRAME_MARGIN = 5.0  # points
 _NONE = Estimate(float("nan"), None, 0, 0)
+Estimates = dict[str, Estimate]
+Agents = Mapping[str, Estimates]
 
 
-# --- Tables ---------------------------------------------------------------------------------------
-def headline_table(worlds: Sequence[str], references: Agents, runs: Agents) -> Table:
-    """Tabulate the published headlines, their chance levels, and every agent."""
-    theirs, headlines = published(), say.declared("headlines")
-    quantities = [(world, name) for world in worlds for name in headlines[world]]
-    rows: list[tuple[str, Mapping[str, Any]]] = [
-        ("GPT-OSS-20B, published", {n: f"{theirs[n].published}%" for _, n in quantities}),
-        ("by chance", {n: _chance(references, n) for _, n in quantities}),
-        *((agent, values) for agent, values in {**references, **runs}.items()),
-    ]
-    # The row stands there empty, so that a reader sees what was not measured.
-    if not runs:
-        rows.insert(1, (MODEL_ROW, {name: NOT_RUN for _, name in quantities}))
+# --- Compute --------------------------------------------------------------------------------------
+def of_agents(
+    agents: Sequence[str],
+    *,
+    grids: int = GRIDS,
+    trajectories: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    progress: ProgressCallback | None = None,
+) -> dict[str, Estimates]:
+    """Return every number of every agent, at the paper's scale.
 
-    return say.table(
-        "headline_numbers_worlds",
-        rows,
-        more=[
-            (f"{world} | {headlines[world][name]}", f"1.{name}", "percent")
-            for world, name in quantities
-        ],
-        worlds=" and ".join(worlds),
-        share=percent(references["optimal"].get("key-door/success", _NONE).value),
+    `grids` are of each size and complexity, and there are ten times as many worlds with a key;
+    `trajectories` are walks through each, None for the paper's.
+    """
+    parts = [(agent, name) for name in (*SUITES, EVERY_CELL) for agent in agents]
+    # The longest ones first, so that no process has one left when the others are through.
+    parts.sort(key=lambda part: part[1] != "isometries")
+    study = Study[Estimates](
+        "lm-navigation",
+        f"{__name__}:in_suite",
+        {f"{agent} in {name}": {"agent": agent, "name": name} for agent, name in parts},
+        common={"grids": grids, "trajectories": trajectories, "seed": seed},
+        noun="part",
+        from_json=lambda key, value: {n: Estimate.from_json(each) for n, each in value.items()},
+    )
+    out: dict[str, Estimates] = {agent: {} for agent in agents}
+    of_parts = carry_out(study, on=on, progress=progress).values()
+    for (agent, _), of_part in zip(parts, of_parts, strict=True):
+        out[agent] |= of_part
+    return out
+
+
+def _count_walks(agents: Sequence[str], grids: int, seed: int) -> int:
+    return len(agents) * sum(len(suite(n, **_paper(n, grids, None, seed))) for n in SUITES)
+
+
+def _paper(name: str, grids: int, trajectories: int | None, seed: int) -> dict[str, Any]:
+    worlds = grids if suite_named(name).has_complexity else grids * KEY_WORLDS_A_GRID
+    return {"paper": True, "grids": worlds, "trajectories": trajectories, "seed": seed}
+
+
+def of_run(folder: str | Path) -> tuple[str, Estimates]:
+    """Return the agent of a navigation run, and its numbers."""
+    result = load(folder, beside=[])
+    # Beside a published share of walks that took a key, one that took a neutral object misleads.
+    if result.plan.options.objects == ("neutral",):
+        raise InvalidParameterError(
+            f"{folder} has worlds with a neutral object only, and the published ones have keys; "
+            f"choose a run with keys"
+        )
+    return result.agent, of_result(result)
+
+
+def in_suite(
+    agent: str, name: str, *, grids: int = GRIDS, trajectories: int | None = None, seed: int = 0
+) -> Any:
+    """Return the numbers of one agent in one suite, as JSON values; a trial."""
+    if name == EVERY_CELL:
+        return plain(every_cell(agent, grids, seed))
+    return plain(
+        of_result(measure(agent, name, beside=[], **_paper(name, grids, trajectories, seed)))
     )
 
 
+def of_result(result: Navigation) -> Estimates:
+    """Return the numbers that were measured of an agent in a suite."""
+    name, overall = result.plan.suite.name, result.overall[0]
+    shown = ("success", "accuracy", "accuracy_detour")
+    out = {f"{name}/{each}": getattr(overall, each) for each in (*shown, "spl", "invalid")}
+    for cell in result.cells if name == "maze" else ():
+        where = f"{name}/{cell.size}/{cell.complexity:g}"
+        out |= {f"{where}/{quantity}": getattr(cell, quantity) for quantity in shown}
+    # A run may have neutral objects beside keys; the published numbers are of keys.
+    for table in [table for table in result.keys if table.thing == "key"][:1]:
+        out[f"{name}/pick_up"] = table.pick_up.rate
+        out[f"{name}/pick_up_chance"] = _chance_of_key(result)
+        if (towards := table.towards_key) is not None:
+            out[f"{name}/towards_key"] = towards.share_by_walk
+            out[f"{name}/towards_key_pooled"] = towards.share
+            out[f"{name}/towards_key_chance"] = towards.chance_of_kind
+    for paths in [paths for paths in result.two_paths if paths.thing == "key"][:1]:
+        out[f"{name}/success_without_key"] = paths.without_key.success
+    for frame in result.frames.frames if result.frames is not None else ():
+        where = f"{name}/{frame.transform}"
+        for test in frame.comparisons:
+            if test.metric == "accuracy":
+                out[f"{where}/difference"] = test.difference
+                out[f"{where}/p"] = Estimate(test.test.p_value, None, 0, 0)
+                out[f"{where}/p_equivalence"] = Estimate(test.equivalence_corrected, None, 0, 0)
+    return out
+
+
+def _chance_of_key(result: Navigation) -> Estimate:
+    """How often an agent that takes the shortest ways passes the key: exact in each world."""
+    size = result.plan.what["sizes"][0]
+    walker: Any = named("optimal").in_grids()
+    walks = {
+        walk.seed: walk
+        for walk in result.seen.trajectories
+        if walk.world.key is not None and walk.size == size
+    }
+    chances = [
+        exact(walker.policy(shortest), shortest, cap=walk.cap).key
+        for walk in walks.values()
+        for shortest in [plan(walk.world)]
+    ]
+    return estimate(np.round(chances, 12), bounds=(0.0, 1.0))
+
+
+def every_cell(
+    agent: str, grids: int = GRIDS, seed: int = 0, sizes: Sequence[int] = SIZES
+) -> Estimates:
+    """Estimate accuracy over every open cell of the mazes; nothing for an agent with memory."""
+    out = {}
+    for kind, shares in every_cell_shares(agent, grids, seed, sizes).items():
+        accuracy = estimate(shares, bounds=(0.0, 1.0))
+        if kind[1] == 0 and agent == COMPASS:
+            # Not by luck: in a room without walls every step nearer is a step of a shortest way.
+            accuracy = replace(accuracy, interval=(1.0, 1.0))
+        out[KINDS[kind]] = accuracy
+    return out
+
+
+def every_cell_shares(
+    agent: str, grids: int, seed: int, sizes: Sequence[int]
+) -> dict[tuple[int, float], list[float]]:
+    """Return accuracy over every open cell of each grid, by kind of grids: lists of [grids]."""
+    walker: Any = named(agent).in_grids()
+    if not hasattr(walker, "policy"):  # it has a memory
+        return {}
+    out: dict[tuple[int, float], list[float]] = {kind: [] for kind in KINDS if kind[0] in sizes}
+    mazes = suite("maze", paper=True, sizes=sizes, grids=grids, trajectories=1, seed=seed)
+    for task in mazes.tasks:
+        shortest = plan(task.world)
+        accuracy = exact(walker.policy(shortest), shortest, cap=1).accuracy
+        # Shares that differ in their last digits only count as equal.
+        out[task.size, task.complexity].append(float(np.round(accuracy, 12)))
+    return out
+
+
+def recompute(ids: Sequence[str]) -> dict[str, float]:
+    """Return the values of ledger rows lm-navigation/AGENT/QUANTITY, shares in percent."""
+    parts: dict[tuple[str, ...], Any] = {}
+    out = {}
+    for row in ids:
+        agent, _, quantity = row.removeprefix(LEDGER_PREFIX).partition("/")
+        name, size, *_ = (*quantity.split("/"), "")
+        # One size at a time is enough of the exact protocol.
+        part = (agent, name, size) if name == EVERY_CELL else (agent, name)
+        if part not in parts and name == EVERY_CELL:
+            parts[part] = plain(every_cell(agent, sizes=[int(size)]))
+        elif part not in parts:
+            parts[part] = in_suite(agent, name)
+        # Shares are in percent in the ledger, p-values are not.
+        scale = 1.0 if quantity.endswith("/p") else 100.0
+        out[row] = scale * float(parts[part][quantity]["value"])
+    return out
+
+
+# --- Published numbers beside ours ----------------------------------------------------------------
+def published() -> dict[str, Number]:
+    """Return the published numbers, by quantity; those with a standard error of their own first."""
+    # A quantity has a row for each agent of ours that it stands beside; the first one is kept.
+    out: dict[str, Number] = {}
+    for row in sorted(ledger.load(LEDGER_PREFIX), key=lambda row: row.relation != "estimate"):
+        _, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
+        out.setdefault(quantity, row)
+    out["key-no-door/towards_key"] = out["key-no-door/towards_key_chance"]
+    return out
+
+
+def beside(number: Number, ours: Estimate) -> Number:
+    """Return a published share as a row beside what an agent of ours has, in percent.
+
+    The interval of the published share is the ledger's, of this run only ours is.
+    """
+    ends = ours.interval
+    interval = None if ends is None else (100 * ends[0], 100 * ends[1])
+    of: dict[str, Any] = {"ours": 100 * ours.value, "interval": interval, "seeds": ours.clusters}
+    return replace(number, relation="reference", **of)
+
+
+def beside_the_compass(references: Agents, quantities: Iterable[str]) -> list[Number]:
+    """Return the published shares beside those of the compass."""
+    theirs = published()
+    return [beside(theirs[name], references[COMPASS][name]) for name in quantities]
+
+
+def counted(rows: Iterable[Number]) -> str:
+    """Return how many verdicts there are of each kind: "above it in 2, below it in 1, ..."."""
+    return say.line("counted", n=Counter(r.counted.removesuffix(" the reference") for r in rows))
+
+
+def difference_points(row: Number) -> str:
+    """Return the published share less ours, points, with its interval."""
+    return _with_interval(row.theirs - row.ours, row.difference_interval(row.theirs))
+
+
+def _with_interval(value: float, interval: Interval | None) -> str:
+    ends = f" [{', '.join(plus(end, 1) for end in interval)}]" if interval else ""
+    return plus(value, 1) + ends
+
+
+# --- Findings -------------------------------------------------------------------------------------
+def _findings(references: Agents) -> list[str]:
+    theirs, chance = published(), "key-no-door/pick_up_chance"
+    number = beside(theirs[chance], references["optimal"][chance])
+    verdicts = say.declared("pick_up_verdicts")
+    pick_up = {
+        "difference": difference_points(number),
+        "verdict": verdicts.get(number.verdict, number.verdict),
+    }
+    erring = ", ".join(
+        say.line("erring", name=name, share=100 * references[name][f"{towards}_chance"].value)
+        for towards in ["key-no-door/towards_key"]
+        for name in ("epsilon-optimal", "random", "greedy")
+        if name in references
+    )
+    return [
+        _compass(references),
+        say.line("pick_up", number=number, **pick_up),
+        say.line("towards", number=theirs["key-no-door/towards_key"], chance=erring),
+        _two_paths(theirs["two-path/pick_up"]),
+        _successes(theirs["two-path/success"], theirs["two-path/success_without_key"]),
+        _same_frames(references[COMPASS]),
+    ]
+
+
+def _compass(references: Agents) -> str:
+    parts = []
+    for sizes in ((7, 9), (11,), (13, 15)):
+        keys = [key for (size, _), key in KINDS.items() if size in sizes]
+        name = f"size{'s' * (len(sizes) > 1)} {' and '.join(map(str, sizes))}"
+        verdicts = counted(beside_the_compass(references, keys))
+        parts.append(say.line("compass_part", name=name, verdicts=verdicts, kinds=len(keys)))
+    return say.line("compass", parts="; ".join(parts))
+
+
+def _count(number: Number) -> int:
+    """The count behind a share: not published, but shares are rounded, and one count fits."""
+    return round(number.published_value / 100 * number.published_seeds)
+
+
+def _two_paths(number: Number) -> str:
+    from scipy.stats import binomtest
+
+    taken = _count(number)
+    p = binomtest(taken, number.published_seeds).pvalue
+    return say.line("two_paths", number=number, taken=taken, p=p)
+
+
+def _successes(with_key: Number, without: Number) -> str:
+    shares, intervals = [], []
+    for number in (with_key, without):
+        low, high = share_interval(_count(number), number.published_seeds)
+        shares.append(100 * _count(number) / number.published_seeds)
+        intervals.append((100 * low, 100 * high))
+    between = difference(shares[0], intervals[0], shares[1], intervals[1])
+    margin = with_key.margin
+    within, unit = (0.0, "") if margin is None else (margin.within, margin.unit)
+    return say.line(
+        "successes",
+        with_key=with_key,
+        without=without,
+        difference=_with_interval(shares[0] - shares[1], between),
+        verdict=words(verdict(between, within), within, unit),
+    )
+
+
+def _same_frames(compass: Estimates) -> str:
+    ps = [compass[f"isometries/{frame}/p"].value for frame in FRAMES]
+    same = sum(compass[f"isometries/{f}/p_equivalence"].value < 0.05 for f in FRAMES)
+    # NaN: nothing differs between the frames, and Wilcoxon's test cannot be made.
+    known = [p for p in ps if not math.isnan(p)]
+    tested = f"its smallest p-value is {min(known):.3f}" if known else "it cannot be made"
+    end = ": being robust to frames does not take a plan." if same else "."
+    return say.line("same_frames", tested=tested, same=same, frames=len(FRAMES), end=end)
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+def _headline_table(worlds: Sequence[str], references: Agents, runs: Agents) -> Table:
+    theirs, headlines = published(), say.declared("headlines")
+    titles = {q: f"{world} | {title}" for world in worlds for q, title in headlines[world].items()}
+    rows: list[tuple[str, Mapping[str, Any]]] = [
+        ("GPT-OSS-20B, published", {name: f"{theirs[name].published}%" for name in titles}),
+        ("by chance", {name: _chance(references, name) for name in titles}),
+        *{**references, **runs}.items(),
+    ]
+    # The row stands there empty, so that a reader sees what was not measured.
+    if not runs:
+        rows.insert(1, (MODEL_ROW, dict.fromkeys(titles, NOT_RUN)))
+    more = [(title, f"1.{name}", "percent") for name, title in titles.items()]
+    share = percent(references["optimal"].get("key-door/success", _NONE).value)
+    name = "headline_numbers_worlds"
+    return say.table(name, rows, more=more, worlds=" and ".join(worlds), share=share)
+
+
 def _chance(references: Agents, quantity: str) -> str | None:
-    """What chance gives; None where that is no question."""
     chance = f"{quantity}_chance"
     if quantity.endswith("towards_key"):
         # The compass stands in where one of the agents that err at random was not walked.
         erring = [a for a in ("epsilon-optimal", "random", "greedy") if a in references][:2]
-        return ", ".join(f"{number(100 * references[a][chance].value, 0)}%" for a in erring)
+        return ", ".join(
+            say.line("rounded", share=100 * references[a][chance].value) for a in erring
+        )
     known = references["optimal"].get(chance)
     return None if known is None else percent(known.value, 2)
 
 
-def every_cell_table(references: Agents) -> Table:
-    """Tabulate the published table, and the same protocol for agents without memory."""
-    theirs, first = published(), next(iter(KINDS.values()))
-    agents = {
-        name: values
-        for name, values in references.items()
-        if first in values and name in ("greedy", "random", "epsilon-optimal")
-    }
+def _every_cell_table(references: Agents) -> Table:
+    first = next(iter(KINDS.values()))
+    shown = ("greedy", "random", "epsilon-optimal")
+    agents = {n: of for n, of in references.items() if first in of and n in shown}
     rows = [
         {
-            "kind": f"{kind[0]}, {kind[1]:g}",
-            "published": f"{theirs[key].published}%",
-            "difference": difference_points(compared),
-            "verdict": compared.verdict,
+            "kind": f"{size}, {complexity:g}",
+            "row": row,
+            "published": f"{row.published}%",
+            "difference": difference_points(row),
             "ours": {name: values[key] for name, values in agents.items()},
         }
-        for (kind, key), compared in zip(
+        for ((size, complexity), key), row in zip(
             KINDS.items(), beside_the_compass(references, KINDS.values()), strict=True
         )
     ]
-    return say.table(
-        "optimal_actions_in_every_open_cell",
-        rows,
-        more=[
-            *((f"ours, exactly | {name}", f"ours.{name}", "percent") for name in agents),
-            ("model less greedy | difference, points", "difference", "text"),
-            ("model less greedy | verdict", "verdict", "words"),
-        ],
-        clusters=references["greedy"][KINDS[SIZES[-1], COMPLEXITIES[-1]]].clusters,
-    )
+    more = [
+        *((f"ours, exactly | {name}", f"ours.{name}", "percent") for name in agents),
+        ("model less greedy | difference, points", "difference", "text"),
+        ("model less greedy | verdict", "row.verdict", "words"),
+    ]
+    clusters = references["greedy"][KINDS[SIZES[-1], COMPLEXITIES[-1]]].clusters
+    return say.table("optimal_actions_in_every_open_cell", rows, more=more, clusters=clusters)
 
 
-def walks_table(references: Agents, runs: Agents) -> Table:
-    """Tabulate mazes walked through at the paper's scale."""
-    rows = [
-        (
-            name,
-            *(percent(values[f"maze/{q}"]) for q in ("accuracy_detour", "accuracy")),
-            *(percent(values[f"maze/{q}"]) for q in ("success", "spl")),
-            percent(values["maze/invalid"].value),
-        )
+def _walks_table(references: Agents, runs: Agents) -> Table:
+    shown = ("accuracy_detour", "accuracy", "success", "spl")
+    rows: list[Any] = [
+        (name, *(values[f"maze/{q}"] for q in shown), values["maze/invalid"].value)
         for name, values in {**references, **runs}.items()
         if "maze/accuracy" in values
     ]
@@ -145,29 +408,21 @@ def walks_table(references: Agents, runs: Agents) -> Table:
     return say.table("mazes_all_sizes_and_complexities", rows)
 
 
-def frames_table(references: Agents, runs: Agents) -> Table:
-    """Tabulate the published p-values and ours, each beside an equivalence test."""
-    theirs = published()
-    rows = []
+def _frames_table(references: Agents, runs: Agents) -> Table:
+    theirs, rows = published(), []
     for agent, values in {**references, **runs}.items():
         for frame, title in FRAMES.items():
             where = f"isometries/{frame}"
             if f"{where}/p" in values:
                 of = {q: values[f"{where}/{q}"] for q in ("p", "difference", "p_equivalence")}
-                judged = _frame_verdict(of["difference"])
+                ends = of["difference"].interval
+                judged = verdict(ends and (100 * ends[0], 100 * ends[1]), _FRAME_MARGIN)
                 row = {"agent": agent, "frame": title, "theirs": theirs.get(f"{where}/p")}
-                rows.append(row | of | {"verdict": judged})
+                rows.append(row | of | {"verdict": words(judged, _FRAME_MARGIN, "points")})
     return say.table("changed_frames", rows, frame_margin=_FRAME_MARGIN)
 
 
-def _frame_verdict(difference: Estimate) -> str:
-    interval = difference.interval
-    scaled = None if interval is None else (100 * interval[0], 100 * interval[1])
-    return words_of(verdict(scaled, _FRAME_MARGIN), _FRAME_MARGIN, "points")
-
-
-def pilot_table(references: Agents, runs: Agents) -> Table:
-    """Tabulate walks through mazes of size 7 by complexity, as the pilot has them."""
+def _pilot_table(references: Agents, runs: Agents) -> Table:
     theirs = published()
     # An agent without fault has 100% of both, so those that err are shown.
     erring = {name: references[name] for name in ("greedy", "random") if name in references}
@@ -191,59 +446,49 @@ def pilot_table(references: Agents, runs: Agents) -> Table:
 
 
 # --- Page -----------------------------------------------------------------------------------------
-def page_sections(references: Agents, runs: Agents) -> list[Section]:
-    """Return every part of the page."""
+def _sections(references: Agents, runs: Agents) -> list[Section]:
     # Whoever has a server can add the rows that are missing.
-    missing = say.line("not_run", commands="; ".join(language_model_commands()))
+    missing = say.line("not_run", commands="; ".join(_language_model_commands()))
+    walks = _walks_table(references, runs), _pilot_table(references, runs)
+    cells = "asked_in_every_open_cell_by_size_and_com"
     return [
         say.section(
             "the_paper_s_headline_numbers_beside_chan",
-            headline_table(("KeyDoor", "KeyNoDoor"), references, runs),
-            headline_table(("2PathKey",), references, runs),
+            _headline_table(("KeyDoor", "KeyNoDoor"), references, runs),
+            _headline_table(("2PathKey",), references, runs),
             points=() if runs else (missing,),
         ),
-        say.section(
-            "asked_in_every_open_cell_by_size_and_com",
-            every_cell_table(references),
-            surfaces(references),
-        ),
-        say.section(
-            "walks_through_mazes", walks_table(references, runs), pilot_table(references, runs)
-        ),
-        say.section("the_same_grids_in_other_frames", frames_table(references, runs)),
+        say.section(cells, _every_cell_table(references), _surfaces(references)),
+        say.section("walks_through_mazes", walks),
+        say.section("the_same_grids_in_other_frames", _frames_table(references, runs)),
     ]
 
 
-def surfaces(references: Agents) -> Figure:
-    """Plot accuracy of the model, of the compass, and the difference."""
-    theirs, shape = published(), (len(SIZES), len(COMPLEXITIES))
-    keys = KINDS.values()
-    model = np.array([theirs[key].published_value / 100 for key in keys]).reshape(shape)
-    greedy = np.array([references[COMPASS][key].value for key in keys]).reshape(shape)
-    return Figure(
-        svg=heat_map(
-            "lm-navigation-surfaces",
-            [
-                Panel(title="GPT-OSS-20B, published", values=model),
-                Panel(title="compass (greedy), ours", values=greedy),
-                Panel(title="model less compass", values=model - greedy),
-            ],
-            rows=[f"size {size}" for size in SIZES],
-            columns=[f"complexity {complexity:g}" for complexity in COMPLEXITIES],
-            label="share of optimal actions, and its difference",
-            scale=(-1.0, 1.0),
-        ),
-        **say(
-            "surfaces",
-            size=model.size,
-            verdicts=counted(beside_the_compass(references, keys)),
-        ),
-        wide=True,
+def _surfaces(references: Agents) -> Figure:
+    rows = beside_the_compass(references, KINDS.values())
+    model, greedy = (
+        np.array(values).reshape(len(SIZES), len(COMPLEXITIES))
+        for values in (
+            [row.published_value / 100 for row in rows],
+            [references[COMPASS][key].value for key in KINDS.values()],
+        )
     )
+    svg = heat_map(
+        "lm-navigation-surfaces",
+        [
+            Panel(title="GPT-OSS-20B, published", values=model),
+            Panel(title="compass (greedy), ours", values=greedy),
+            Panel(title="model less compass", values=model - greedy),
+        ],
+        rows=[f"size {size}" for size in SIZES],
+        columns=[f"complexity {complexity:g}" for complexity in COMPLEXITIES],
+        label="share of optimal actions, and its difference",
+        scale=(-1.0, 1.0),
+    )
+    return say.figure("surfaces", svg, size=model.size, verdicts=counted(rows))
 
 
-def language_model_commands() -> list[str]:
-    """Return what to type for the rows of a language model, where one can be asked."""
+def _language_model_commands() -> list[str]:
     navigate = [
         f"goalmeter navigate vllm/openai/{LANGUAGE_MODEL} --suite {name} --paper --out runs/{name}"
         for name in SUITES
@@ -266,11 +511,11 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     names, grids = _chosen(options)
     require_report_extra()
     # Before the long part, since folders may be mistyped.
-    runs = _runs(options.run, options.progress)
-    references = measurements.of_agents(
+    runs = _runs(options)
+    references = of_agents(
         names, grids=grids, seed=options.seed, on=options.on, progress=options.progress
     )
-    findings = findings_of(references)
+    findings = _findings(references)
     result = {
         "replication": "lm-navigation",
         "findings": findings,
@@ -279,42 +524,40 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
             | {"source": row.source}
             for quantity, row in published().items()
         ],
-        "verdicts": _verdicts(references),
+        "verdicts": list(_verdicts(references)),
         "agents": plain({**references, **runs}),
-        "not_run": [] if runs else language_model_commands(),
+        "not_run": [] if runs else _language_model_commands(),
     }
-    return say.report(
-        out,
-        options,
-        page_sections(references, runs),
-        result,
-        findings,
-        glossary=navigation_page.GLOSSARY,
-        text="\n".join(findings),
-    )
+    sections = _sections(references, runs)
+    return say.report(out, options, sections, result, findings, navigation_page.GLOSSARY)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
     """Return how much `replicate` with these options will do."""
     names, grids = _chosen(options)
-    return {
-        "parts (an agent in a suite)": len(names) * (len(SUITES) + 1),
-        "walks": measurements.walks(names, grids, options.seed),
-    }
+    walks = _count_walks(names, grids, options.seed)
+    return {"parts (an agent in a suite)": len(names) * (len(SUITES) + 1), "walks": walks}
 
 
 def _chosen(options: StudyOptions) -> tuple[tuple[str, ...], int]:
-    grids = options.count(measurements.GRIDS, least=2)
-    return measurements.checked_agents(options.agents), grids
+    grids = options.count(GRIDS, least=2)
+    names = options.agents
+    spelled = AGENTS if names is None else [n.strip() for n in names.split(",")]
+    out = tuple(dict.fromkeys(named(name).in_grids().name for name in spelled))
+    if missing := [name for name in ("optimal", "greedy") if name not in out]:
+        raise InvalidParameterError(
+            f"agents is {names!r}, expected {' and '.join(missing)} among them: the published "
+            f"numbers are compared with optimal and greedy"
+        )
+    return out, grids
 
 
-def _runs(folders: Sequence[str | Path], progress: ProgressCallback | None) -> dict[str, Estimates]:
-    """The numbers of every agent that has a run."""
+def _runs(options: StudyOptions) -> dict[str, Estimates]:
     out: dict[str, Estimates] = {}
-    for folder in folders:
-        if progress is not None:
-            progress(f"reading {folder}")
-        agent, values = measurements.of_run(folder)
+    for folder in options.run:
+        if options.progress is not None:
+            options.progress(f"reading {folder}")
+        agent, values = of_run(folder)
         known = out.setdefault(f"{agent} (run)", {})
         # Two runs of one suite would make one row of two sets of grids.
         if twice := known.keys() & values.keys():
@@ -326,26 +569,21 @@ def _runs(folders: Sequence[str | Path], progress: ProgressCallback | None) -> d
     return out
 
 
-def _verdicts(references: Agents) -> list[dict[str, Any]]:
+def _verdicts(references: Agents) -> Iterator[dict[str, Any]]:
     """The published model beside each reference agent that the ledger names for a number."""
-    out = []
     for row in ledger.load(LEDGER_PREFIX):
         agent, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
         ours = references.get(agent, {}).get(quantity)
-        if row.relation != "reference" or ours is None:
-            continue
-        number = beside(row, ours)
-        out.append(
-            {
+        if row.relation == "reference" and ours is not None:
+            compared = beside(row, ours)
+            yield {
                 "quantity": quantity,
                 "reference": agent,
-                "difference": number.theirs - number.ours,
-                "interval": number.difference_interval(number.theirs),
+                "difference": compared.theirs - compared.ours,
+                "interval": compared.difference_interval(compared.theirs),
                 "margin": None if row.margin is None else row.margin.within,
-                "verdict": number.verdict,
+                "verdict": compared.verdict,
             }
-        )
-    return out
 
 
 def ledger_values(row: Number, results: Mapping[str, Any]) -> dict[str, str] | None:

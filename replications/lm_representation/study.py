@@ -7,47 +7,34 @@ if __name__ == "__main__":
 
     main("replicate", "lm-representation")
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from goalmeter import navigation, representation
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.navigation import measure as navigate
 from goalmeter.report import Table, percent
-from goalmeter.representation import (
-    Explained,
-    Network,
-    PlanDecoder,
-    Split,
-    by_size,
-    captured,
-    compare,
-    cross_fitted,
-    decoded,
-    explained,
-    folds,
-    map_controls,
-    plans_of,
-    probe,
-    read_plans,
-    replay,
-    rows_of,
-    split,
-    stated_plans,
-)
+from goalmeter.representation import Explained, Network, PlanDecoder, Split
 from goalmeter.statistics import Estimate
 from replications import ledger
-from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
+from replications.common import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    ProgressCallback,
+    Texts,
+    plain,
+    write_tables,
+)
 from replications.ledger import Number
-from replications.prose import Texts, plain, write_tables
 
 say = Texts("lm_representation")
 
 # --- Compute --------------------------------------------------------------------------------------
-# map/mlp, map/linear         cells that the published probes read rightly, before and after it
+#     map/mlp, map/linear         cells that the published probes read rightly, before and after it
 #                                 reasons and by size; beside them what needs no activations
 #     decoded/accuracy            actions that are optimal on the map of the published MLP
 #     decoded/recovery            wrong actions where that map would have given a right one
@@ -60,50 +47,51 @@ say = Texts("lm_representation")
 # Agents", section 5 and the tables of its authors.
 
 NAME, LEDGER_PREFIX = "lm-representation", "lm-representation/"
-MODEL = "goalmeter/mouse"
+MODEL, GRIDS = "goalmeter/mouse", 40
 SIZES, COMPLEXITIES = (7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 PRE, POST = "pre/end", "post/end"
 # Two thirds of the way, as the paper's main layer: block 15 of 24, and 3 of 4.
 LAYER = 3
-MLP, LINEAR, RIDGE = map(probe, ("MLP (as published)", "linear (as published)", "ridge"))
+MLP, LINEAR, RIDGE = map(
+    representation.probe, ("MLP (as published)", "linear (as published)", "ridge")
+)
 # Of a stream of 192 numbers, a narrower decoder than the paper's 1,024.
 DECODER = PlanDecoder(2, width=256)
 MOST_PREFIX = 5
 ALL = "all sizes"
 _FOLDS = 3
+Maps = Mapping[tuple[str, str, str], Sequence[Any]]  # by probe, position and size or "all sizes"
 
 
-def compute(out: Path, *, grids: int, seed: int, tell: ProgressCallback) -> dict[str, Any]:
+def _compute(out: Path, grids: int, seed: int, tell: ProgressCallback) -> dict[str, Any]:
     """Let the mouse walk, replay its walks, and read them as the paper does.
 
-    Return the probes with their controls, by probe, position and size or "all sizes"; what the
-    decoded maps explain of the actions of all decisions; plans, by size or "all sizes"; and numbers
-    by the ids of the ledger's rows.
+    Return the probes with their controls; what the decoded maps explain of the actions of all
+    decisions; plans, by size or "all sizes"; and numbers by the ids of the ledger's rows.
     """
     run = out / "walks"
     options: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
-    navigate(MODEL, **options, trajectories=1, seed=seed, beside=[], out=run, progress=tell)
-    samples, network = replay(run)
-    captures = captured(
+    navigation.measure(
+        MODEL, **options, trajectories=1, seed=seed, beside=[], out=run, progress=tell
+    )
+    samples, network = representation.replay(run)
+    captures = representation.captured(
         samples, network, out, layers=[LAYER], positions=[PRE, POST], seed=seed, tell=tell
     )
     first = np.array([captures.samples[row].step == 0 for row in captures.rows.tolist()])
     maps = _maps(captures, first, seed, tell)
     tell("decoded maps")
-    of_maps = _explained(captures, first, seed)
+    explained = _explained(captures, first, seed)
     plans = _plans(captures, network, seed, tell)
-    numbers = _numbers(maps, of_maps, plans)
-    return {"numbers": numbers, "maps": maps, "explained": of_maps, "plans": plans}
+    numbers = {name: value for name, value in _numbers(maps, explained, plans) if value.n}
+    return {"numbers": numbers, "maps": maps, "explained": explained, "plans": plans}
 
 
 def _of_size(shapes: IntArray, size: str) -> BoolArray:
-    """Which grids are of a size, or of any."""
     return np.asarray((shapes[:, 0] == int(size)) if size != ALL else shapes[:, 0] > 0)
 
 
-def _maps(
-    captures: Any, first: BoolArray, seed: int, tell: ProgressCallback
-) -> dict[tuple[str, str, str], Sequence[Any]]:
+def _maps(captures: Any, first: BoolArray, seed: int, tell: ProgressCallback) -> Maps:
     """The published probes and a linear one that can express a map, on first decisions."""
     out: dict[tuple[str, str, str], Sequence[Any]] = {}
     for position in (PRE, POST):
@@ -112,42 +100,38 @@ def _maps(
         for size in (ALL, *map(str, SIZES)):
             kept = np.flatnonzero(_of_size(whole.scenes.shapes, size) & first)
             reading = whole.where(kept)
-            parts = split(reading.scenes, seed=seed)
-            for asked in (MLP, LINEAR, RIDGE):
-                tell(f"maps: {asked.name}, {position}, size {size}")
-                rows = (
-                    compare(
-                        asked,
-                        reading,
-                        parts,
-                        alternatives={name: rows[kept] for name, rows in others.items()},
-                        seed=seed,
+            parts = representation.split(reading.scenes, seed=seed)
+            for probe in (MLP, LINEAR, RIDGE):
+                tell(f"maps: {probe.name}, {position}, size {size}")
+                # Each control of a published probe would be trained as long as the probe.
+                if probe is RIDGE:
+                    controls = {name: rows[kept] for name, rows in others.items()}
+                    rows = representation.compare(
+                        probe, reading, parts, alternatives=controls, seed=seed
                     ).rows
-                    # Each control of a published probe would be trained as long as the probe.
-                    if asked is RIDGE
-                    else by_size([asked], reading, parts, seed=seed)
-                )
-                out[asked.name, position, size] = rows
+                else:
+                    rows = representation.by_size([probe], reading, parts, seed=seed)
+                out[probe.name, position, size] = rows
     return out
 
 
 def _explained(captures: Any, first: BoolArray, seed: int) -> Explained:
-    """What the maps of the published MLP, made into grids as published, explain of all actions."""
     reading = captures.reading(LAYER, PRE)
     parts = [
         Split(part.train[first[part.train]], part.validation[first[part.validation]], part.test)
-        for part in folds(reading.scenes, _FOLDS, seed=seed)
+        for part in representation.folds(reading.scenes, _FOLDS, seed=seed)
     ]
-    posterior = cross_fitted(MLP, reading, parts, seed=seed)
-    maps = decoded(posterior, reading.scenes, rule="published")
-    return explained(maps, map_controls(maps, reading.scenes, seed=seed), reading.scenes)[0]
+    posterior = representation.cross_fitted(MLP, reading, parts, seed=seed)
+    maps = representation.decoded(posterior, reading.scenes, rule="published")
+    controls = representation.map_controls(maps, reading.scenes, seed=seed)
+    return representation.explained(maps, controls, reading.scenes)[0]
 
 
 def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -> dict[str, Any]:
-    plans = plans_of(captures.samples)
-    at = rows_of(captures.trained, plans)
+    plans = representation.plans_of(captures.samples)
+    at = representation.rows_of(captures.trained, plans)
     first = [sample for sample in captures.samples if sample.step == 0]
-    stated = stated_plans(first, network.local.tokenizer, plans)
+    stated = representation.stated_plans(first, network.local.tokenizer, plans)
     tables = {}
     for size in (ALL, *map(str, SIZES)):
         kept = np.flatnonzero(_of_size(plans.scenes.shapes, size))
@@ -156,7 +140,7 @@ def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -
             return np.asarray(at(layer, position)[kept])
 
         tell(f"plans: size {size}")
-        tables[size] = read_plans(
+        tables[size] = representation.read_plans(
             rows,
             plans.where(kept),
             [(LAYER, PRE), (LAYER, POST)],
@@ -169,42 +153,32 @@ def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -
 
 
 def _numbers(
-    maps: Mapping[tuple[str, str, str], Sequence[Any]],
-    of_maps: Explained,
-    plans: Mapping[str, Any],
-) -> dict[str, Estimate]:
-    """What the ledger sets beside the paper, by the id of its row."""
-
-    def cells(each: Any, position: str, size: str = ALL) -> Estimate:
-        accuracy: Estimate = maps[each.name, position, size][0].score().accuracy
+    maps: Maps, explained: Explained, plans: Mapping[str, Any]
+) -> Iterator[tuple[str, Estimate]]:
+    def cells(probe: Any, position: str, size: str = ALL) -> Estimate:
+        accuracy: Estimate = maps[probe.name, position, size][0].score().accuracy
         return accuracy
 
-    numbers = {
-        "map/mlp": cells(MLP, PRE),
-        "map/mlp/pre": cells(MLP, PRE),
-        "map/mlp/post": cells(MLP, POST),
-        "map/linear": cells(LINEAR, PRE),
-        "decoded/accuracy": of_maps.on_map.value,
-        "decoded/recovery": of_maps.recovery,
-        "plan/pre/1": plans[ALL].row(PRE, LAYER, DECODER.name, 1).prefix,
-        "plan/post/1": plans[ALL].row(POST, LAYER, DECODER.name, 1).prefix,
-    }
-    # The one size whose maps are published by themselves.
-    if (size := "11") in map(str, SIZES):
-        numbers[f"map/mlp/{size}"] = cells(MLP, PRE, size)
+    yield "map/mlp", cells(MLP, PRE)
+    yield "map/mlp/pre", cells(MLP, PRE)
+    yield "map/mlp/post", cells(MLP, POST)
+    yield "map/linear", cells(LINEAR, PRE)
+    yield "decoded/accuracy", explained.on_map.value
+    yield "decoded/recovery", explained.recovery
+    yield "plan/pre/1", plans[ALL].row(PRE, LAYER, DECODER.name, 1).prefix
+    yield "plan/post/1", plans[ALL].row(POST, LAYER, DECODER.name, 1).prefix
+    if 11 in SIZES:  # the one size whose maps are published by themselves
+        yield "map/mlp/11", cells(MLP, PRE, "11")
     for size in map(str, SIZES):
         for row in plans[size].plan:
             if row.position == POST and row.n <= MOST_PREFIX:
-                numbers[f"plan/{size}/{row.n}"] = row.prefix
-    return {name: value for name, value in numbers.items() if value.n}
+                yield f"plan/{size}/{row.n}", row.prefix
 
 
-# --- Tables ---------------------------------------------------------------------------------------
 _TIMES = {PRE: "before it reasons", POST: "after"}
 
 
-def all_tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Table, ...]:
-    """Tabulate what was measured, beside the published numbers of a ledger."""
+def _tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Table, ...]:
     beside = [
         {"row": row, "quantity": row.quantity.partition(":")[0], "ours": results["numbers"][key]}
         for row in published
@@ -244,24 +218,14 @@ def all_tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple
         (name, f"row.baselines.{name}.prefix", "percent")
         for name in results["plans"][ALL].plan[0].baselines
     ]
+    of_maps = {"steps": each.steps, "errors": each.errors, "invalid": percent(each.invalid)}
     decoder: dict[str, Any] = {"decoder": DECODER.name, "width": DECODER.width, "layer": LAYER}
     return (
         say.table("the_paper_s_maps_and_plans_beside_the_mo", beside),
         say.table("maps_read_from_the_mouse", maps, layer=LAYER),
-        say.table(
-            "decoded_table",
-            shares,
-            more=controls,
-            steps=each.steps,
-            errors=each.errors,
-            invalid=percent(each.invalid),
-        ),
+        say.table("decoded_table", shares, more=controls, **of_maps),
         say.table("plans_read_from_the_mouse", plans, more=baselines, **decoder),
     )
-
-
-# --- Replicate ------------------------------------------------------------------------------------
-GRIDS = 40
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
@@ -270,14 +234,13 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     Seeds are mazes of each size and complexity, 40 by default. All of it runs in this process.
     """
     grids = options.count(GRIDS, least=4)
-    tell = options.progress or (lambda line: None)
-    results = compute(out, grids=grids, seed=options.seed, tell=tell)
+    results = _compute(out, grids, options.seed, options.progress or (lambda line: None))
     maps = [
         dict(zip(("probe", "position", "size"), key, strict=True)) | {"rows": rows}
         for key, rows in results["maps"].items()
     ]
     value = {"replication": NAME, "seeds": grids} | plain(results | {"maps": maps})
-    return write_tables(out, all_tables(results, ledger.load(LEDGER_PREFIX)), value)
+    return write_tables(out, _tables(results, ledger.load(LEDGER_PREFIX)), value)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:

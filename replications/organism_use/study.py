@@ -15,40 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from goalmeter import representation
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import Cell, Draws, State, compact
 from goalmeter.navigation import Task, suite
 from goalmeter.report import Table
-from goalmeter.representation import (
-    Network,
-    PlaceUse,
-    Reading,
-    Sample,
-    Scenes,
-    Use,
-    capture,
-    causal_use,
-    compare,
-    probe,
-    scenes_of,
-    scored_cells,
-    scores,
-    split,
-    target_cells,
-    target_walls,
-    told_apart,
-    uncertain_cells,
-    untrained,
-    used_cells,
-)
+from goalmeter.representation import Network, Sample, Use
 from goalmeter.runs import Study, carry_out
-from replications.prose import Texts, write_tables
+from replications.common import Texts, write_tables
 
 say = Texts("organism_use")
 
 # --- Questions ------------------------------------------------------------------------------------
-# seen      inner walls of rows that every organism sees
+#     seen      inner walls of rows that every organism sees
 #     unseen    inner walls of rows 2, 6, 10, which the mole takes for open
 #     far       cells that the agent does not stand beside, which a habit has no use for
 #
@@ -57,10 +37,14 @@ say = Texts("organism_use")
 
 Wanted = Callable[[Sample, Cell], bool]  # whether a question is about a cell of a decision
 SEEN, UNSEEN, FAR = "seen", "unseen", "far"
-PROMPT = "compact/2"
 COMPLEXITIES = (0.4, 0.6, 0.8)
 # Cells of each kind that some hundred interventions are screened on; the best meet all the others.
 SCREEN_CELLS = 24
+SIZES, GRIDS = (7, 9, 11), 60
+LAYER = 3  # of four blocks, the one behind which maps decode best
+# What is written along directions is asked on small mazes alone: it takes as long as all the rest.
+WRITE_SIZE, DOSES = 7, (1.0, 2.0, 4.0)
+KNOCKS, WRITES = ("knock-out", "patch"), ("write", "ablate", "open")
 
 
 @dataclass(frozen=True)
@@ -69,7 +53,7 @@ class CellQuestion:
 
     organism: str  # its name, or that of any model of this machine that answers the same prompt
     cells: str  # "seen", "unseen" or "far"
-    used: bool | None  # whether it was made to act on them; None of a model that we did not make
+    used: bool | None = None  # whether it was made to act on them; None of a model of others
 
     @property
     def model(self) -> str:
@@ -84,10 +68,28 @@ QUESTIONS = (
     CellQuestion("mole", UNSEEN, False),
     CellQuestion("moth", FAR, False),
 )
+Asked = tuple[CellQuestion, int, tuple[str, ...]]  # size of mazes, and families of interventions
+
+
+def _asked(agents: str | None) -> list[Asked]:
+    """The questions to some models; None for those to the organisms."""
+    questions = list(QUESTIONS)
+    if agents is not None:
+        known = {(question.model, question.cells): question for question in QUESTIONS}
+        names = [name.strip() for name in agents.split(",")]
+        asked = [CellQuestion(name, cells) for name in names for cells in (SEEN, UNSEEN)]
+        questions = [known.get((each.model, each.cells), each) for each in asked]
+    return [
+        (question, size, families)
+        for families, sizes in ((KNOCKS, SIZES), (WRITES, (WRITE_SIZE,)))
+        for size in sizes
+        for question in questions
+        if families == KNOCKS or question.cells != FAR
+    ]
 
 
 def wanted(cells: str) -> Wanted:
-    """Which cells of a decision a question is about."""
+    """Return which cells of a decision a question is about."""
 
     def wants(sample: Sample, cell: Cell) -> bool:
         at = sample.state.cell
@@ -99,39 +101,28 @@ def wanted(cells: str) -> Wanted:
 
 
 def mazes(size: int, grids: int, seed: int) -> tuple[Task, ...]:
-    """Mazes of each complexity that no organism learnt in."""
+    """Return mazes of each complexity that no organism learnt in."""
     return suite(
-        "maze",
-        sizes=[size],
-        complexities=COMPLEXITIES,
-        grids=grids,
-        seed=seed,
-        held_out=True,
+        "maze", sizes=[size], complexities=COMPLEXITIES, grids=grids, seed=seed, held_out=True
     ).tasks
 
 
 def question_at(task: Task, state: State) -> Sample:
-    """What an organism is asked in some state of a maze, without tokens and without an answer."""
+    """Return what an organism is asked in some state, without tokens and without an answer."""
     question = compact(task.world, state)
     return Sample(task.name, 0, task.world, state, None, (), question, (), ())
 
 
 def with_tokens(network: Network, sample: Sample) -> Sample:
-    """A question with the tokens by which a network reads it."""
+    """Return a question with the tokens by which a network reads it."""
     ids = network.local.ids([{"role": "user", "content": sample.question}])
     return replace(sample, prompt=ids)
 
 
 def decisions(
-    network: Network,
-    wants: Wanted,
-    size: int,
-    grids: int,
-    seed: int,
-    *,
-    walls: bool = False,
+    network: Network, wants: Wanted, size: int, grids: int, seed: int, *, walls: bool = False
 ) -> list[Sample]:
-    """A decision in each of some mazes that no organism learnt in.
+    """Return a decision in each of some mazes that no organism learnt in.
 
     The agent stands where a shortest way needs a wanted cell; mazes without such a place are left
     out.
@@ -139,121 +130,78 @@ def decisions(
     tasks = mazes(size, grids, seed)
     worlds = [task.world for task in tasks]
     starts = [State(world.start) for world in worlds]
-    uncertain = uncertain_cells(Scenes.of(worlds, starts, [None] * len(worlds)))
+    scenes = representation.Scenes.of(worlds, starts, [None] * len(worlds))
+    uncertain = representation.uncertain_cells(scenes)
     samples = []
     for task in tasks:
-        states = [State(cell) for cell in task.world.open_cells if cell != task.world.goal]
+        world = task.world
+        states = [State(cell) for cell in world.open_cells if cell != world.goal]
         Draws("where the agent stands", seed, task.name).shuffle(states)
 
         def needs(state: State, targets: Sequence[Any], task: Task = task) -> bool:
-            sample = question_at(task, state)
-            return any(
-                target.needed
-                and uncertain[task.world.shape][target.cell]
-                and wants(sample, target.cell)
-                for target in targets
-            )
+            sample, unclear = question_at(task, state), uncertain[task.world.shape]
+            return any(t.needed and unclear[t.cell] and wants(sample, t.cell) for t in targets)
 
-        able = [state for state in states if needs(state, target_cells(task.world, state))]
-        both = (s for s in able if walls and needs(s, target_walls(task.world, s)))
+        able = [s for s in states if needs(s, representation.target_cells(world, s))]
+        both = (s for s in able if walls and needs(s, representation.target_walls(world, s)))
         if able:
-            state = next(both, able[0])
-            samples.append(with_tokens(network, question_at(task, state)))
+            samples.append(with_tokens(network, question_at(task, next(both, able[0]))))
     return samples
 
 
-def questions_of(agents: str | None) -> tuple[CellQuestion, ...]:
-    """The questions to some models; None for those to the organisms."""
-    if agents is None:
-        return QUESTIONS
-    names = [name.strip() for name in agents.split(",")]
-    known = {(question.model, question.cells): question for question in QUESTIONS}
-    return tuple(
-        known.get((asked.model, asked.cells), asked)
-        for name in names
-        for cells in (SEEN, UNSEEN)
-        for asked in [CellQuestion(name, cells, None)]
-    )
-
-
-def answer(
-    question: CellQuestion,
-    size: int,
-    grids: int,
-    seed: int,
-    *,
-    families: Sequence[str] = ("knock-out", "patch"),
-    layers: Sequence[int] | None = None,
-    doses: Sequence[float] = (),
-) -> Use:
-    """What a model does with some cells of mazes of a size; options are those of `causal_use`."""
-    network = Network.open(question.model)
-    wants = wanted(question.cells)
-    return causal_use(
+def answer(question: CellQuestion, size: int, grids: int, seed: int, families: list[str]) -> Use:
+    """Return what a model does with some cells of mazes of a size."""
+    network, wants = Network.open(question.model), wanted(question.cells)
+    return representation.causal_use(
         decisions(network, wants, size, grids, seed, walls="open" in families),
         network,
         cells=wants,
         screen_cells=SCREEN_CELLS,
         families=families,
-        layers=layers,
-        doses=doses,
+        doses=DOSES if "write" in families else (),
         seed=seed,
     )
 
 
-# --- Decoding -------------------------------------------------------------------------------------
 TRAINED_WEIGHTS, POSITION, RANDOM_WEIGHTS = "the model", "position only", "random weights"
-_POSITION_NAME = "pre/end"
+_END = "pre/end"
 
 
 def decoding(
     network: Network, cells: str, *, layer: int, size: int, grids: int, seed: int
 ) -> dict[str, Any]:
-    """The AUROC of walls of some cells, read from the last tokens of prompts."""
+    """Return the AUROC of walls of some cells, read from the last tokens of prompts."""
     samples = [
         with_tokens(network, question_at(task, State(task.world.start)))
         for task in mazes(size, grids, seed)
     ]
-    scenes = scenes_of(samples)
-    parts = split(scenes, seed=seed)
-    tested = scenes.where(parts.test)
-    wants = wanted(cells)
-    mask = scored_cells(scenes.where(parts.train), tested)["uncertain"]
-    for number, place in enumerate(parts.test.tolist()):
-        for row, column in np.argwhere(mask[number]).tolist():
-            mask[number, row, column] = wants(samples[place], Cell(row, column))
+    scenes = representation.scenes_of(samples)
+    parts = representation.split(scenes, seed=seed)
+    tested, wants = scenes.where(parts.test), wanted(cells)
+    mask = representation.scored_cells(scenes.where(parts.train), tested)["uncertain"]
+    for number, row, column in np.argwhere(mask).tolist():
+        mask[number, row, column] = wants(samples[parts.test[number]], Cell(row, column))
+
+    def auroc(posterior: Any, position: Any) -> dict[str, Any] | None:
+        rows = representation.scores(posterior, position, tested, {"asked": mask})
+        walls = [row.auroc for row in rows if (row.cells, row.label) == ("asked", "wall")]
+        return walls[0].to_json() if walls and walls[0] is not None else None
+
     out: dict[str, Any] = {}
-    for name, source in (
-        (TRAINED_WEIGHTS, network),
-        (RANDOM_WEIGHTS, untrained(network, seed=seed)),
-    ):
+    untrained = representation.untrained(network, seed=seed)
+    for name, source in ((TRAINED_WEIGHTS, network), (RANDOM_WEIGHTS, untrained)):
         with tempfile.TemporaryDirectory() as folder:
-            read = capture(
-                samples, source, Path(folder), layers=[layer], positions=[_POSITION_NAME]
-            ).at(layer, _POSITION_NAME)
-        reading = Reading(read.reshape(len(samples), -1), scenes)
-        result = compare(probe("ridge"), reading, parts, seed=seed)
-        out[name] = _auroc(result.posterior, result.position, tested, mask)
-        out[POSITION] = _auroc(result.position, result.position, tested, mask)
+            read = representation.capture(
+                samples, source, Path(folder), layers=[layer], positions=[_END]
+            ).at(layer, _END)
+        reading = representation.Reading(read.reshape(len(samples), -1), scenes)
+        result = representation.compare(representation.probe("ridge"), reading, parts, seed=seed)
+        out[name] = auroc(result.posterior, result.position)
+        out[POSITION] = auroc(result.position, result.position)
     return out
 
 
-def _auroc(posterior: Any, position: Any, scenes: Any, mask: Any) -> dict[str, Any] | None:
-    rows = scores(posterior, position, scenes, {"asked": mask})
-    walls = [row.auroc for row in rows if (row.cells, row.label) == ("asked", "wall")]
-    return walls[0].to_json() if walls and walls[0] is not None else None
-
-
-Asked = tuple[CellQuestion, int, tuple[str, ...]]  # size of mazes, and families of interventions
-Answer = Mapping[str, Any]  # JSON values of `Use`, with the question; see `answered`
-
-
-# --- Tables ---------------------------------------------------------------------------------------
-def answered(asked: Asked, use: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer to a question at a size, with what decodes and how places fare."""
-    question, size, _ = asked
-    asked_of = {"organism": question.organism, "cells": question.cells}
-    return asked_of | {"size": size, "families": [], **use}
+Answer = Mapping[str, Any]  # JSON values of `Use`, with the question
 
 
 def all_tables(asked: Sequence[Asked], answers: Sequence[Answer]) -> tuple[Table, ...]:
@@ -289,22 +237,24 @@ def all_tables(asked: Sequence[Asked], answers: Sequence[Answer]) -> tuple[Table
             "used": f"{first['organism']}, {first['cells']}",
             "unused": f"{second['organism']}, {second['cells']}",
             "places": f"{len(first['places'])} and {len(second['places'])}",
-            "area": told_apart(*([PlaceUse.from_json(p) for p in r["places"]] for r in pair)),
+            "area": representation.told_apart(*map(_places, (first, second))),
         }
-        for pair in ((a, b) for a in knocked for b in knocked if _apart(a, b))
-        for first, second in [pair]
+        for first in knocked
+        for second in knocked
+        if _apart(first, second)
     ]
-    tables = (
-        ("what_organisms_act_on", knocked),
-        ("what_can_be_written", written),
-        ("used_places_told_from_unused_ones", pairs),
+    return (
+        say.table("what_organisms_act_on", knocked),
+        *([say.table("what_can_be_written", written)] if writers else []),
+        *([say.table("used_places_told_from_unused_ones", pairs)] if pairs else []),
     )
-    shown = (True, bool(writers), bool(pairs))
-    return tuple(say.table(*each) for each, show in zip(tables, shown, strict=True) if show)
+
+
+def _places(answer: Answer) -> list[representation.PlaceUse]:
+    return [representation.PlaceUse.from_json(place) for place in answer["places"]]
 
 
 def _row(rows: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
-    """An intervention in all layers."""
     found = (r for r in rows if (r["intervention"], r["layer"]) == (name, "all"))
     return next(found, None)
 
@@ -322,13 +272,6 @@ def _label(row: Mapping[str, Any]) -> str:
     return f"{row['intervention']}, layer {row['layer']}"
 
 
-# --- Replicate ------------------------------------------------------------------------------------
-SIZES, GRIDS = (7, 9, 11), 60
-# Of four blocks, the one behind which maps decode best.
-LAYER = 3
-# What is written along directions is asked on small mazes alone: it takes as long as all the rest.
-WRITE_SIZE, DOSES = 7, (1.0, 2.0, 4.0)
-KNOCKS, WRITES = ("knock-out", "patch"), ("write", "ablate", "open")
 OPTIONS = ("agents",)
 
 
@@ -339,7 +282,8 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     instead of the organisms.
     """
     grids, asked = options.count(GRIDS, least=2), _asked(options.agents)
-    what = {"kind": "organism-use", "grids": grids, "seed": options.seed}
+    common = {"grids": grids, "seed": options.seed}
+    what = {"kind": "organism-use", **common}
     study = Study[dict[str, Any]](
         "organism-use",
         "replications.organism_use.study:part",
@@ -352,14 +296,16 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
             }
             for q, size, families in asked
         },
-        common={"grids": grids, "seed": options.seed},
+        common=common,
         noun="question",
         what=what if options.agents is None else what | {"agents": options.agents},
     )
     values = carry_out(study, on=options.on, out=out / "answers", progress=options.progress)
-    answers = [answered(*each) for each in zip(asked, values.values(), strict=True)]
-    tables = all_tables(asked, answers)
-    return write_tables(out, tables, {"seeds": grids, "answers": answers})
+    answers = [
+        {"organism": q.organism, "cells": q.cells, "size": size, "families": [], **use}
+        for (q, size, _), use in zip(asked, values.values(), strict=True)
+    ]
+    return write_tables(out, all_tables(asked, answers), {"seeds": grids, "answers": answers})
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
@@ -368,27 +314,16 @@ def planned(options: StudyOptions) -> dict[str, int]:
     return {"questions": len(_asked(options.agents)), "mazes of a question": mazes}
 
 
-def _asked(agents: str | None) -> list[Asked]:
-    return [
-        (question, size, families)
-        for families, sizes in ((KNOCKS, SIZES), (WRITES, (WRITE_SIZE,)))
-        for size in sizes
-        for question in questions_of(agents)
-        if families == KNOCKS or question.cells != FAR
-    ]
-
-
 def part(
     name: str, cells: str, size: int, families: list[str], grids: int, seed: int
 ) -> dict[str, Any]:
     """Return the answer to a question, as JSON values; a trial."""
-    question = CellQuestion(name, cells, None)
-    doses = DOSES if WRITES[0] in families else ()
-    use = answer(question, size, grids, seed, families=families, doses=doses)
+    question = CellQuestion(name, cells)
+    use = answer(question, size, grids, seed, families=families)
     read = {}
     # What decodes is asked once of each organism, size and kind of cells.
     if tuple(families) == KNOCKS:
         network = Network.open(question.model)
         read = decoding(network, cells, layer=LAYER, size=size, grids=4 * grids, seed=seed)
-    places = used_cells([*use.outcomes_of_screen, *use.outcomes]).to_json()
+    places = representation.used_cells([*use.outcomes_of_screen, *use.outcomes]).to_json()
     return use.to_json() | {"read": read, "places": places["places"]}

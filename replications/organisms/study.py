@@ -9,7 +9,7 @@ if __name__ == "__main__":
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -23,30 +23,15 @@ from goalmeter import InvalidFileError
 from goalmeter.agents import Decision, LocalModel, Reply, Sampling, agent
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.gridworld import (
-    ACTIONS,
-    Draws,
-    GridWorld,
-    Plan,
-    State,
-    compact,
-    has_few_contents,
-    plan,
-)
+from goalmeter.gridworld import ACTIONS, Draws, GridWorld, State, compact, has_few_contents, plan
 from goalmeter.navigation import Episode, Task, Trajectory, suite, understood
-from goalmeter.organisms import (
-    IDS,
-    Organism,
-    organism,
-    organism_names,
-    read_settings,
-    weights_of,
-)
-from goalmeter.report import Table, percent, write_text
+from goalmeter.organisms import IDS, Organism, organism, organism_names, read_settings, weights_of
+from goalmeter.report import Table, write_text
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, estimate
-from replications.kinds import FloatArray
-from replications.prose import Texts, plain, write_tables
+from replications.common import FloatArray, Texts, plain, write_tables
+
+say = Texts("organisms")
 
 # --- Parts ----------------------------------------------------------------------------------------
 # Each gives rows of JSON values, one for each question or walk. All grids are held out: no recipe
@@ -54,15 +39,20 @@ from replications.prose import Texts, plain, write_tables
 # so few contents that there pairs of a start and a goal are held out, and only such pairs are
 # asked about.
 
-ANSWERS, WALKS = "answers", "walks"
+ANSWERS, WALKS, KEY_DOOR, KEY_NO_DOOR = "answers", "walks", "key-door", "key-no-door"
 SIZES, COMPLEXITIES = (5, 7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-KEY_DOOR, KEY_NO_DOOR = "key-door", "key-no-door"
+GRIDS = 10  # mazes of each size and complexity that are walked through
 # Mazes that are asked about for each maze that is walked through. Each is asked about in one state:
 # answers in one maze depend on each other, so as many answers in as many mazes say more.
 _MAZES = 16
 # Worlds for each maze of a size and complexity. Where a share of 95% was asked for, it takes some
 # hundred worlds for the interval of a share near 100% to lie above it.
 _KEY_WORLDS = {KEY_DOOR: 12, KEY_NO_DOOR: 6}
+# The longest ones first, so that no process has one left when the others are through.
+_PARTS = (
+    *((kind, size) for size in sorted(SIZES, reverse=True) for kind in (WALKS, ANSWERS)),
+    *((kind, 9) for kind in (KEY_DOOR, KEY_NO_DOOR)),
+)
 # The paper's caps of mazes, as a multiple of the shortest path, and of worlds with a key.
 _FACTOR, _CAP = 1.5, 30
 # The paper's cut, and more tokens than the longest answer on the largest grid has: four a cell.
@@ -73,58 +63,36 @@ _BATCH = 48
 # Alternatives recorded with each token: the four moves are among them.
 _ALTERNATIVES = 8
 
-
-@lru_cache(maxsize=64)
-def _shortest(world: GridWorld) -> Plan:
-    return plan(world)
+Row = dict[str, Any]
+_shortest = lru_cache(maxsize=64)(plan)
 
 
 @lru_cache(maxsize=1)
 def opened(folder: str) -> LocalModel:
-    """The model of a folder; the last one is kept."""
+    """Return the model of a folder; the last one is kept."""
     return LocalModel(folder)
 
 
-def part(
-    name: str, folder: str, kind: str, size: int, *, grids: int, seed: int
-) -> list[dict[str, Any]]:
-    """What came of one part."""
+def part(name: str, folder: str, kind: str, size: int, *, grids: int, seed: int) -> list[Row]:
+    """Return what came of one part; a trial."""
     if kind == ANSWERS:
-        return _answers(name, opened(folder), size, _MAZES * grids, seed)
+        return _answers(organism(name), opened(folder), mazes(size, _MAZES * grids, seed), seed)
     if kind == WALKS:
         tasks = mazes(size, grids, seed)
     else:
         number = _KEY_WORLDS[kind] * grids
         tasks = suite(kind, grids=number, trajectories=1, cap=_CAP, held_out=True, seed=seed).tasks
     return [
-        {
-            "size": size,
-            "grid": _label(task.world),
-            "arrived": walk.arrived,
-            "key": walk.states()[-1].has_key,
-        }
-        for task, walk in zip(tasks, walks(opened(folder), tasks, seed=seed), strict=True)
+        {"size": size, "grid": _label(task.world)}
+        | {"arrived": walk.arrived, "key": walk.states()[-1].has_key}
+        for task, walk in zip(tasks, _walks(opened(folder), tasks, seed), strict=True)
     ]
 
 
-def amounts(grids: int) -> tuple[int, int]:
-    """How many mazes an organism is asked about, and how many walks it makes, in all parts."""
-    cells = len(SIZES) * len(COMPLEXITIES) * grids
-    return _MAZES * cells, cells + sum(_KEY_WORLDS.values()) * grids
-
-
 def mazes(size: int, grids: int, seed: int) -> Sequence[Task]:
-    """Held-out mazes of every complexity, with the paper's cap."""
-    return suite(
-        "maze",
-        sizes=[size],
-        complexities=COMPLEXITIES,
-        grids=grids,
-        trajectories=1,
-        cap_factor=_FACTOR,
-        held_out=True,
-        seed=seed,
-    ).tasks
+    """Return held-out mazes of every complexity, with the paper's cap."""
+    many: dict[str, Any] = {"sizes": [size], "complexities": COMPLEXITIES, "grids": grids}
+    return suite("maze", trajectories=1, cap_factor=_FACTOR, held_out=True, seed=seed, **many).tasks
 
 
 def _label(world: GridWorld) -> str:
@@ -134,37 +102,33 @@ def _label(world: GridWorld) -> str:
     return sha256(world.walls.tobytes() + named.encode()).hexdigest()[:16]
 
 
-def _answers(
-    name: str, model: LocalModel, size: int, number: int, seed: int
-) -> list[dict[str, Any]]:
-    who, tasks = organism(name), mazes(size, number, seed)
+def _answers(who: Organism, model: LocalModel, tasks: Sequence[Task], seed: int) -> list[Row]:
     places: list[tuple[GridWorld, State]] = []
     for task in tasks:
-        world = task.world
-        cells = [
-            cell for cell in world.open_cells if _shortest(world).distance_from(State(cell)) > 0
-        ]
-        draws = Draws("states", size, seed, task.grid)
+        world, shortest = task.world, _shortest(task.world)
+        cells = [cell for cell in world.open_cells if shortest.distance_from(State(cell)) > 0]
+        draws = Draws("states", task.size, seed, task.grid)
         # Where pairs of a start and a goal are held out, no other start of the world is.
         cell = world.start if has_few_contents(world) else draws.choice(cells)
         places.append((world, State(cell)))
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     answered = replies(model, places, seed, "states")
     for task, (world, state), reply in zip(tasks, places, answered, strict=True):
         action, meant = understood(reply.text).action, who.intended(world, state)
+        planned, probabilities = _first_of_plan(reply)
         rows.append(
             {
-                "size": size,
+                "size": task.size,
                 "complexity": task.complexity,
                 "grid": _label(world),
                 "misled": bool((who.walls(world) != world.walls).any()),
                 "invalid": action is None,
                 "meant": action is not None and meant[action] > 0,
                 "optimal": action in _shortest(world).optimal_actions(state),
-                "as_planned": action is not None and _planned(reply) == action,
+                "as_planned": action is not None and planned == action,
                 "detour": _may_err(world, state),
                 "legal": meant,
-                "probabilities": _probabilities(reply),
+                "probabilities": probabilities,
             }
         )
     return rows
@@ -179,26 +143,13 @@ def _may_err(world: GridWorld, state: State) -> bool:
     return float(compass.policy(shortest)[number] @ optimal) < 1 - 1e-9
 
 
-def _move_of_plan(reply: Reply) -> int | None:
-    """The place of the first move of the plan among the tokens: plan, a cell, the move."""
-    place = reply.ids.index(IDS["plan"]) if IDS["plan"] in reply.ids else len(reply.ids)
-    return place + 2 if place + 2 < len(reply.ids) else None
-
-
-def _planned(reply: Reply) -> int | None:
-    place = _move_of_plan(reply)
-    moves = [IDS[action] for action in ACTIONS]
-    move = None if place is None else reply.ids[place]
-    return moves.index(move) if move in moves else None
-
-
-def _probabilities(reply: Reply) -> list[float] | None:
-    """The chances of the four moves as the first move of the plan; None without a plan."""
-    # The model's own, at temperature 0.7 and after the cut at top-p 0.95: they are not blurred by
-    # the draw that follows, as counts of answers would be.
-    place = _move_of_plan(reply)
-    if place is None:
-        return None
+def _first_of_plan(reply: Reply) -> tuple[int | None, list[float] | None]:
+    """The first move of the plan, and the chances of the four moves in its place."""
+    # The chances are the model's own, at temperature 0.7 and after the cut at top-p 0.95: they are
+    # not blurred by the draw that follows, as counts of answers would be.
+    place = reply.ids.index(IDS["plan"]) + 2 if IDS["plan"] in reply.ids else len(reply.ids)
+    if place >= len(reply.ids):  # a plan is the word, a cell and the move
+        return None, None
     heated = sorted(
         ((math.exp(logprob / TEMPERATURE), token) for token, logprob in reply.chosen[place][2]),
         reverse=True,
@@ -208,16 +159,15 @@ def _probabilities(reply: Reply) -> list[float] | None:
     for weight, token in heated:
         if sum(kept.values()) < _TOP_P * total:
             kept[token] = weight
-    return [kept.get(IDS[action], 0.0) / sum(kept.values()) for action in ACTIONS]
-
-
-# --- A model asked in many states at once, without a server --------------------------------------
+    moves = [IDS[action] for action in ACTIONS]
+    move = moves.index(reply.ids[place]) if reply.ids[place] in moves else None
+    return move, [kept.get(move, 0.0) / sum(kept.values()) for move in moves]
 
 
 def replies(
     model: LocalModel, places: Sequence[tuple[GridWorld, State]], *seed: int | str
 ) -> list[Reply]:
-    """The answers in several states, each drawn with a seed of its own, as the paper samples."""
+    """Return the answers in several states, each drawn with a seed of its own, without a server."""
     prompts = []
     for number, (world, state) in enumerate(places):
         ids = model.ids([{"role": "user", "content": compact(world, state)}])
@@ -244,8 +194,7 @@ def _nearer(world: GridWorld, state: State) -> int:
     return int(((steps >= 0) & (steps < steps[shortest.number(state)])).sum())
 
 
-def walks(model: LocalModel, tasks: Sequence[Task], *, seed: int = 0) -> list[Trajectory]:
-    """A walk through each task, all of them step by step at the same time."""
+def _walks(model: LocalModel, tasks: Sequence[Task], seed: int) -> list[Trajectory]:
     episodes = [Episode(task) for task in tasks]
     step = 0
     while going := [episode for episode in episodes if not episode.over]:
@@ -259,10 +208,8 @@ def walks(model: LocalModel, tasks: Sequence[Task], *, seed: int = 0) -> list[Tr
 
 
 # --- Grading --------------------------------------------------------------------------------------
-Row = dict[str, Any]
 # By the kind of a part and the size of its grids.
 Rows = Mapping[tuple[str, int], Sequence[Row]]
-_SHARE, _DIFFERENCE = (0.0, 1.0), (-1.0, 1.0)
 # An organism's marks, shares with intervals over grids; some by size, or by size and complexity.
 Grades = dict[str, Any]
 
@@ -296,7 +243,7 @@ def grades(rows: Rows, *, habitual: bool) -> Grades:
         "misled": _pooled(
             [row for row in answers if row["misled"]],
             lambda row: float(row["meant"]) - float(row["optimal"]),
-            _DIFFERENCE,
+            least=-1.0,
         ),
         "key_door": _share(with_keys[KEY_DOOR], "arrived"),
         "pick_up": _share(with_keys[KEY_NO_DOOR], "key"),
@@ -307,8 +254,8 @@ def grades(rows: Rows, *, habitual: bool) -> Grades:
     }
 
 
-def to_json(grades: Grades) -> dict[str, Any]:
-    """Return the marks as JSON values; what is by size and complexity is a list."""
+def _to_json(grades: Grades) -> dict[str, Any]:
+    """The marks as JSON values; what is by size and complexity is a list."""
 
     def listed(value: Mapping[Any, Estimate]) -> list[dict[str, Any]]:
         keys = [key if isinstance(key, tuple) else (key,) for key in value]
@@ -324,12 +271,10 @@ def to_json(grades: Grades) -> dict[str, Any]:
 
 
 def _share(rows: Sequence[Row], name: str) -> Estimate:
-    return _pooled(rows, lambda row: float(row[name]), _SHARE)
+    return _pooled(rows, lambda row: float(row[name]))
 
 
-def _pooled(
-    rows: Sequence[Row], value: Callable[[Row], float], bounds: tuple[float, float]
-) -> Estimate:
+def _pooled(rows: Sequence[Row], value: Callable[[Row], float], least: float = 0.0) -> Estimate:
     """The mean over rows; those of equal grids are one cluster."""
     by_grid: dict[str, list[float]] = defaultdict(list)
     for row in rows:
@@ -338,7 +283,7 @@ def _pooled(
     # Each question is of a world that was drawn anew, so an unseen world has no part in more
     # questions than worlds have on average, however often few worlds came up.
     heaviest = np.mean(numbers) if numbers else 0.0
-    return estimate(sums, numbers, heaviest=heaviest, n=sum(numbers), bounds=bounds)
+    return estimate(sums, numbers, heaviest=heaviest, n=sum(numbers), bounds=(least, 1.0))
 
 
 def _habit_gap(answers: Sequence[Row]) -> Estimate:
@@ -347,7 +292,7 @@ def _habit_gap(answers: Sequence[Row]) -> Estimate:
     # greatest difference of few counted moves would be large by chance.
     rows = [row for row in answers if row["probabilities"] is not None]
     if not rows:
-        return Estimate(float("nan"), None, 0, 0)
+        return Estimate(math.nan, None, 0, 0)
     _, cluster = np.unique([row["grid"] for row in rows], return_inverse=True)
     meant, kind = np.unique([row["legal"] for row in rows], axis=0, return_inverse=True)
     clusters = int(cluster.max()) + 1
@@ -417,19 +362,14 @@ class Target:
         return low >= self.bound and (self.itself is None or estimate.value >= self.itself)
 
 
-TARGETS = tuple(Target(**target) for target in Texts("organisms").declared("targets")["list"])
-
-
-say = Texts("organisms")
+TARGETS = tuple(Target(**target) for target in say.declared("targets")["list"])
 
 
 # --- Tables ---------------------------------------------------------------------------------------
-def tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
-    """Tabulate what was asked; actions by size and complexity; keys, habits, plans and answers."""
+def _tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
     asked = [
-        vars(target)
-        | {
-            "asked": target.asked,
+        {
+            "target": target,
             "found": target.value(grades[target.organism]),
             "reached": "yes" if target.reached(grades[target.organism]) else "no",
         }
@@ -440,11 +380,8 @@ def tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
         {
             "name": f"{name}, size {size}",
             "meant": [marks["meant"][size, complexity] for complexity in COMPLEXITIES],
-            "detour": marks["detour"][size],
-            "optimal": _mean(marks["optimal"], size),
-            "success": marks["success"][size],
-            "invalid": marks["invalid_by_size"][size],
         }
+        | _of_size(marks, size)
         for name, marks in grades.items()
         for size in marks["success"]
     ]
@@ -455,34 +392,25 @@ def tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
     )
 
 
-def _mean(shares: Mapping[tuple[int, float], Estimate], size: int) -> float:
-    """The mean over all complexities of a size."""
-    return fmean(shares[size, complexity].value for complexity in COMPLEXITIES)
-
-
-def card(who: Organism, grades: Grades, settings: Mapping[str, Any]) -> str:
-    """Return the model card: what it was made to be, its recipe, and what was measured."""
-    rows = [
-        "| size | actions as meant | in detour states | optimal in truth | arrives |",
-        "|---|---|---|---|---|",
-    ]
-    for size, arrived in grades["success"].items():
-        meant, optimal = (percent(_mean(grades[name], size)) for name in ("meant", "optimal"))
-        detour = percent(grades["detour"][size])
-        rows.append(f"| {size} | {meant} | {detour} | {optimal} | {percent(arrived)} |")
-    shares = {
-        name: percent(grades[name])
-        for name in ("key_door", "pick_up", "as_planned", "invalid", "habit")
+def _of_size(marks: Grades, size: int) -> dict[str, Any]:
+    means = {
+        f"mean_{name}": fmean(marks[name][size, c].value for c in COMPLEXITIES)
+        for name in ("meant", "optimal")
     }
-    rows += ["", *(line.format(**shares) for line in say.declared("measured")["lines"])]
-    if who.habit is not None:
-        rows.append(say.declared("measured")["habit"].format(**shares))
+    return means | {name: marks[name][size] for name in ("detour", "success", "invalid_by_size")}
+
+
+def _card(who: Organism, grades: Grades, settings: Mapping[str, Any]) -> str:
+    sizes = [
+        say.line("card_row", size=size, **_of_size(grades, size)) for size in grades["success"]
+    ]
+    shares = [say.line(name, of=grades) for name in ("card_shares", "card_habit")]
+    recipe = "\n".join(f"- {name}: {_words(name, value)}" for name, value in settings.items())
     text: str = say(
         "card",
-        name=who.name,
-        purpose=who.purpose,
-        recipe="\n".join(f"- {name}: {_words(name, value)}" for name, value in settings.items()),
-        measured="\n".join(rows),
+        who=who,
+        recipe=recipe,
+        measured="\n".join([say.line("card_head"), *sizes, "", *shares[: 1 + bool(who.habit)]]),
         limit=say.declared("limits")[who.name],
     )["text"]
     return text
@@ -495,16 +423,6 @@ def _words(name: str, value: Any) -> str:
 
 
 # --- Replicate ------------------------------------------------------------------------------------
-# Mazes of each size and complexity that are walked through.
-GRIDS = 10
-_KEY_SIZE = 9
-# The longest ones first, so that no process has one left when the others are through.
-_PARTS = (
-    *((kind, size) for size in sorted(SIZES, reverse=True) for kind in (WALKS, ANSWERS)),
-    *((kind, _KEY_SIZE) for kind in (KEY_DOOR, KEY_NO_DOOR)),
-)
-
-
 OPTIONS = ("agents",)
 
 
@@ -516,14 +434,27 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     times as many without. `agents` are names of organisms, or NAME=FOLDER for weights trained
     elsewhere. A model card of each is written besides the tables.
     """
-    count = options.count(GRIDS, least=2)
-    places = dict(_named(options.agents or ",".join(organism_names())))
-    rows = _rows(places, count, options)
-    graded = {
-        name: grades(parts, habitual=organism(name).habit is not None)
-        for name, parts in rows.items()
+    count, places = options.count(GRIDS, least=2), _places(options)
+    parts = {
+        f"{name}, {kind} on size {size}": {
+            "name": name,
+            "folder": str(places[name].resolve()),
+            "kind": kind,
+            "size": size,
+        }
+        for name in places
+        for kind, size in _PARTS
     }
-    result: dict[str, Any] = {name: to_json(marks) for name, marks in graded.items()}
+    common = {"grids": count, "seed": options.seed}
+    function = "replications.organisms.study:part"
+    study = Study[list[Row]]("organisms", function, parts, common=common, noun="part")
+    results = iter(carry_out(study, on=options.on, progress=options.progress).values())
+    graded = {}
+    for name in places:
+        rows = dict(zip(_PARTS, results, strict=False))
+        in_order = {part: rows[part] for part in sorted(_PARTS, key=lambda part: part[1])}
+        graded[name] = grades(in_order, habitual=organism(name).habit is not None)
+    result: dict[str, Any] = {name: _to_json(marks) for name, marks in graded.items()}
     result["asked"] = [
         {name: getattr(target, name) for name in ("organism", "measure", "bound", "below")}
         | {"reached": target.reached(graded[target.organism])}
@@ -534,51 +465,28 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     for name, marks in graded.items():
         if (places[name] / "training.json").is_file():
             recipe = read_settings(places[name])
-            write_text(out / "cards" / f"{name}.md", card(organism(name), marks, recipe))
-    return write_tables(out, tables(graded), result)
+            write_text(out / "cards" / f"{name}.md", _card(organism(name), marks, recipe))
+    return write_tables(out, _tables(graded), result)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
     """Return how much `replicate` with these options will do."""
-    number = len(dict(_named(options.agents or ",".join(organism_names()))))
-    answers, walks = amounts(options.count(GRIDS, least=2))
-    return {"parts": number * len(_PARTS), "answers": number * answers, "walks": number * walks}
+    organisms, grids = len(_places(options)), options.count(GRIDS, least=2)
+    cells = len(SIZES) * len(COMPLEXITIES) * grids
+    walks = cells + sum(_KEY_WORLDS.values()) * grids
+    counts = {"parts": len(_PARTS), "answers": _MAZES * cells, "walks": walks}
+    return {name: organisms * count for name, count in counts.items()}
 
 
-def _named(text: str) -> Iterable[tuple[str, Path]]:
-    for part in text.split(","):
+def _places(options: StudyOptions) -> dict[str, Path]:
+    places = {}
+    for part in (options.agents or ",".join(organism_names())).split(","):
         name, _, place = part.strip().partition("=")
         who = organism(name.strip())
-        folder = Path(place.strip()) if place.strip() else weights_of(who.name)
+        folder = places[who.name] = Path(place.strip()) if place.strip() else weights_of(who.name)
         if not (folder / "config.json").is_file():
             raise InvalidFileError(
                 f"{folder} holds no weights of the {who.name}: it has no config.json; expected the "
                 f"folder that goalmeter train-organism {who.name} has finished"
             )
-        yield who.name, folder
-
-
-def _rows(
-    places: dict[str, Path], grids: int, options: StudyOptions
-) -> dict[str, dict[tuple[str, int], list[Row]]]:
-    """What came of every part of every organism."""
-    parts = [(name, kind, size) for name in places for kind, size in _PARTS]
-    study = Study[list[Row]](
-        "organisms",
-        "replications.organisms.study:part",
-        {
-            f"{name}, {kind} on size {size}": {
-                "name": name,
-                "folder": str(places[name].resolve()),
-                "kind": kind,
-                "size": size,
-            }
-            for name, kind, size in parts
-        },
-        common={"grids": grids, "seed": options.seed},
-        noun="part",
-    )
-    results = carry_out(study, on=options.on, progress=options.progress)
-    rows = dict(zip(parts, results.values(), strict=True))
-    order = sorted(_PARTS, key=lambda part: part[1])
-    return {name: {part: rows[name, *part] for part in order} for name in places}
+    return places

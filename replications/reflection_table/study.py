@@ -9,11 +9,11 @@ if __name__ == "__main__":
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,137 +21,97 @@ from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import reflection as reflection_page
-from goalmeter.pages import reflection_tables
+from goalmeter.pages import reflection_tables as judged
 from goalmeter.reflection import Reflection, compare, measure
 from goalmeter.reflection.environments import BATTERY
-from goalmeter.report import (
-    DotPanel,
-    Dots,
-    Figure,
-    Section,
-    Table,
-    dot_chart,
-    number,
-    percent,
-    plus,
-    require_report_extra,
-)
-from goalmeter.runs import HERE
-from goalmeter.statistics import Verdict, reach
+from goalmeter.report import Figure, Section, Table, number, require_report_extra
+from goalmeter.statistics import reach
 from replications import ledger
-from replications.kinds import FEWEST, TOO_FEW, VERMILION, FloatArray, ProgressCallback, optional
+from replications.common import FEWEST, TOO_FEW, FloatArray, Texts, optional
 from replications.ledger import Number
-from replications.prose import Texts
 
 say = Texts("reflection_table")
-
 LEDGER_PREFIX = "reflection-table-1/"
-RAISES, LOWERS = reflection_tables.RAISES, reflection_tables.LOWERS
-UNTOLD, SAME = reflection_tables.UNTOLD, reflection_tables.SAME
-verdict = reflection_tables.verdict  # of the interval of a difference
 STEPS = (500, 1000)
+SEEDS = 10  # as in the paper
+SEEDS_NEURAL_1000 = 2  # these take long; the paper has 10 of them too
+LEVEL = 0.95  # of all intervals
 # The environment that tells the agent's learning rate, and the only one that asks for a setting.
 ASKS_SETTING = "IncentivizeLearningRate"
-_AGENTS = {
-    "RandomAgent": "random",
-    "ConstantAgent": "constant",
-    "NaiveLearner": "naive",
-    "A2C": "a2c",
-    "DQN": "dqn",
-    "PPO": "ppo",
-    "PPO as published": "ppo-as-published",
-}
 # Name here -> name in the paper, each agent followed by its reality check.
 PUBLISHED_NAMES = {
     name: shown
-    for paper, agent in _AGENTS.items()
+    for agent, paper in say.declared("agents").items()
     for name, shown in ((agent, paper), (f"rc({agent})", f"RC({paper})"))
 }
 SCRIPTED, NEURAL = tuple(PUBLISHED_NAMES)[:6], tuple(PUBLISHED_NAMES)[6:]
 GROUPS = {"scripted": SCRIPTED, "neural": NEURAL, "all": (*SCRIPTED, *NEURAL)}
-SEEDS = 10  # as in the paper
-SEEDS_NEURAL_1000 = 2  # these take long; the paper has 10 of them too
 
 
 # --- Compute --------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One number of Table 1 and ours; `result` is None where ours is the ledger's."""
+    """One number of Table 1 with ours; `result` is None where ours is the ledger's."""
 
     agent: str
     steps: int
-    published: ledger.Number
+    number: Number
     result: Reflection | None
-
-    @property
-    def number(self) -> ledger.Number:
-        """The row of the ledger with ours from this run, if there was one."""
-        return self.published if self.result is None else with_ours(self.published, self.result)
 
     @property
     def neural(self) -> bool:
         """Whether it is of a neural agent."""
-        return "neural" in self.published.quantity
+        return "neural" in self.number.quantity
 
 
-def chosen(agents: str) -> tuple[str, ...]:
-    """Return names of agents: of a group, or listed with commas between them."""
+def table(out: Path, options: StudyOptions) -> list[Row]:
+    """Return every row of Table 1; those asked for are run or resumed, others as in the ledger."""
+    asked, rows = _asked(options), []
+    for published in ledger.load(LEDGER_PREFIX):
+        steps, agent = _setting(published.id)
+        row = Row(agent, steps, published, None)
+        if seeds := asked.get((agent, steps)):
+            if options.progress is not None:
+                options.progress(f"{agent}, {steps} steps, {seeds} seeds")
+            folder = out / "runs" / f"{agent.replace('(', '-').rstrip(')')}-{steps}"
+            place: dict[str, Any] = {"on": options.on, "out": folder, "progress": options.progress}
+            result = measure(agent, steps, range(options.seed, options.seed + seeds), **place)
+            row = Row(agent, steps, with_ours(published, result), result)
+        rows.append(row)
+    return rows
+
+
+def _asked(options: StudyOptions) -> dict[tuple[str, int], int]:
+    """Return the seeds of each agent and length to run, if all options can be used."""
+    agents = options.agents or "scripted"
     names = GROUPS.get(agents) or tuple(name.strip() for name in agents.split(","))
     if not set(names) <= set(PUBLISHED_NAMES):
         raise InvalidParameterError(
             f"agents is {agents!r}, expected {', '.join(GROUPS)}, or some of "
             f"{', '.join(PUBLISHED_NAMES)} with commas between them"
         )
-    return names
-
-
-def default_seeds(agent: str, steps: int) -> int:
-    """Return how many seeds a row has unless `seeds` says otherwise."""
-    return SEEDS_NEURAL_1000 if agent in NEURAL and steps == 1000 else SEEDS
-
-
-def table(
-    agents: Sequence[str],
-    out: Path,
-    *,
-    lengths: Sequence[int] = STEPS,
-    seeds: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    progress: ProgressCallback | None = None,
-) -> list[Row]:
-    """Return every row of Table 1; those of the agents named are run, the rest is as in the ledger.
-
-    Runs that the folder `out` holds are continued. `lengths` are the steps of the trials to run;
-    `seeds` None is `default_seeds`.
-    """
-    rows = []
-    for published in ledger.load(LEDGER_PREFIX):
-        steps, agent = setting(published.id)
-        result = None
-        if agent in agents and steps in lengths:
-            n = default_seeds(agent, steps) if seeds is None else seeds
-            if progress is not None:
-                progress(f"{agent}, {steps} steps, {n} seeds")
-            folder = out / "runs" / f"{agent.replace('(', '-').rstrip(')')}-{steps}"
-            place: dict[str, Any] = {"on": on, "out": folder, "progress": progress}
-            result = measure(agent, steps, range(seed, seed + n), **place)
-        rows.append(Row(agent, steps, published, result))
-    return rows
-
-
-def setting(row_id: str) -> tuple[int, str]:
-    """Return steps and agent of a ledger row reflection-table-1/STEPS/AGENT."""
-    steps, _, agent = row_id.removeprefix(LEDGER_PREFIX).partition("/")
-    if steps not in map(str, STEPS) or agent not in PUBLISHED_NAMES:
+    options.count(SEEDS, least=2)
+    if options.steps not in (None, *STEPS):
         raise InvalidParameterError(
-            f"ledger row {row_id!r}: expected {LEDGER_PREFIX}STEPS/AGENT with STEPS "
-            f"{' or '.join(map(str, STEPS))} and AGENT one of {', '.join(PUBLISHED_NAMES)}"
+            f"steps is {options.steps}, expected {' or '.join(map(str, STEPS))}, the lengths of "
+            f"Table 1"
         )
+    if set(names) & set(NEURAL):
+        optional("stable_baselines3", "sb3", "Measuring the neural agents")
+    return {
+        (name, steps): options.seeds
+        or (SEEDS_NEURAL_1000 if name in NEURAL and steps == 1000 else SEEDS)
+        for name in names
+        for steps in (STEPS if options.steps is None else (options.steps,))
+    }
+
+
+def _setting(row_id: str) -> tuple[int, str]:
+    steps, _, agent = row_id.removeprefix(LEDGER_PREFIX).partition("/")
     return int(steps), agent
 
 
-def with_ours(number: ledger.Number, result: Reflection) -> ledger.Number:
+def with_ours(number: Number, result: Reflection) -> Number:
     """Return a row of the ledger with what was measured."""
     values = as_published(result)
     n = len(values)
@@ -160,58 +120,73 @@ def with_ours(number: ledger.Number, result: Reflection) -> ledger.Number:
 
 
 def as_published(result: Reflection) -> FloatArray:
-    """Return the measure of each seed, [seeds], as the authors' library would give it.
-
-    Their reality check hands no setting on to the agent inside, so that one environment pays it -1
-    and the opposite +1, whatever it does, and both together nothing. What they paid is left out for
-    a reality check; nothing else depends on it.
-    """
+    """Return the measure of each seed, [seeds], as the authors' library would give it."""
+    # Their reality check hands no setting on to the agent inside, so that one environment pays it
+    # -1 and the opposite +1, whatever it does, and both together nothing. What they paid is left
+    # out for a reality check; nothing else depends on it.
     is_check = result.agent.strip().startswith("rc(")
     return result.by_seed - forwarded(result) if is_check else result.by_seed
 
 
 def forwarded(result: Reflection) -> FloatArray:
     """Return what the environment that asks for a setting adds to each seed's measure, [seeds]."""
-    seeds = list(dict.fromkeys(trial.seed for trial in result.trials))
-    totals = np.zeros(len(seeds))
+    totals = dict.fromkeys(result.seeds, 0.0)
     for trial in result.trials:
         if trial.environment == ASKS_SETTING:
-            totals[seeds.index(trial.seed)] += trial.total_reward
-    return totals / (len(result.trials) // len(seeds) * result.steps)
+            totals[trial.seed] += trial.total_reward
+    return np.array(list(totals.values())) / (len(result.trials) // len(totals) * result.steps)
 
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:
     """Return values of ledger rows reflection-table-1/STEPS/AGENT, reward per step."""
-    out = {}
-    for row in ids:
-        steps, agent = setting(row)
-        out[row] = float(as_published(measure(agent, steps, SEEDS)).mean())
-    return out
+    return {
+        row: float(as_published(measure(agent, steps, SEEDS)).mean())
+        for row in ids
+        for steps, agent in [_setting(row)]
+    }
 
 
 # --- Effects --------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class ErrorEstimate:
+class ErrorEstimate(NamedTuple):
     """A number with its standard error and an interval, whose ends are NaN for too few seeds."""
 
     value: float
     error: float
     interval: tuple[float, float]
 
+    @property
+    def verdict(self) -> str:
+        """What the reality check does, by the interval of the difference."""
+        return judged.verdict(self.interval)
+
+    @property
+    def side(self) -> int:
+        """On which side of 0 the interval lies; 0 if it has 0 inside."""
+        low, high = self.interval
+        return (low > 0) - (high < 0)
+
+    @property
+    def ends(self) -> str | None:
+        """The interval in words."""
+        low, high = self.interval
+        return None if math.isnan(low) else f"{number(low, 3)} to {number(high, 3)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the estimate of a difference as JSON values."""
+        ends = None if math.isnan(self.interval[0]) else list(self.interval)
+        record = {"difference": self.value, "stderr": self.error, "interval": ends}
+        return record | {"verdict": self.verdict}
+
 
 @dataclass(frozen=True)
 class Effect:
-    """What the reality check changes: ours, and theirs from the published numbers.
-
-    `paired` says whether ours is of pairs of runs; where they were not run now it is the
-    difference of two numbers of the ledger, as theirs is.
-    """
+    """What the reality check changes: ours, and theirs from the published numbers."""
 
     agent: str
     steps: int
     ours: ErrorEstimate
     theirs: ErrorEstimate
-    paired: bool
+    paired: bool  # whether ours is of pairs of runs; else of two numbers of the ledger, as theirs
 
 
 def effects(rows: Sequence[Row]) -> list[Effect]:
@@ -223,92 +198,64 @@ def effects(rows: Sequence[Row]) -> list[Effect]:
             inner, checked = by_key.get((agent, steps)), by_key.get((f"rc({agent})", steps))
             if inner is None or checked is None:
                 continue
-            a, b = inner.number, checked.number
-            theirs = with_t_interval(
-                b.theirs - a.theirs,
-                (a.published_error, b.published_error),
-                (a.published_seeds, b.published_seeds),
-            )
+            ours, theirs = _with_t_intervals(inner.number, checked.number)
             paired = _paired_estimate(inner, checked)
-            ours = paired or with_t_interval(
-                b.ours - a.ours, (a.error, b.error), (a.seeds, b.seeds)
-            )
-            out.append(Effect(agent, steps, ours, theirs, paired is not None))
+            out.append(Effect(agent, steps, paired or ours, theirs, paired is not None))
     return out
 
 
-def thesis(measured: Sequence[Effect]) -> str:
-    """For which agents the reality check raises or lowers the measure, ours beside theirs."""
-    parts = []
-    for conclusion, text in (
-        (RAISES, "raises the measure of"),
-        (LOWERS, "lowers that of"),
-        (UNTOLD, "has no effect that could be told on"),
-        (SAME, "changes nothing about"),
-        (TOO_FEW, "has been tried with too few seeds on"),
-    ):
-        members = [effect for effect in measured if verdict(effect.ours.interval) == conclusion]
-        in_order = sorted(members, key=lambda effect: list(PUBLISHED_NAMES).index(effect.agent))
-        names = [
-            f"{PUBLISHED_NAMES[agent]} ({', '.join(map(_ours_and_theirs, group))})"
-            for agent, group in groupby(in_order, key=lambda effect: effect.agent)
-        ]
-        if names or conclusion == LOWERS:
-            parts.append(f"{text} {', '.join(names) or 'none'}")
-    # What was tried with too few seeds goes neither way.
-    told = [effect for effect in measured if verdict(effect.ours.interval) != TOO_FEW]
-    if not told:
-        return f"The reality check {'; '.join(parts)}."
-    sides = [(_side_of_zero(effect.ours), _side_of_zero(effect.theirs)) for effect in told]
-    both = [ours * theirs for ours, theirs in sides if ours and theirs]
-    untold = len(sides) - len(both)
-    return (
-        f"The reality check {'; '.join(parts)}. By the published numbers, in square brackets, it "
-        f"goes the same way in {both.count(1)} of {len(told)} comparisons and the other way in "
-        f"{both.count(-1)}; in {untold} an interval has 0 inside, so that it cannot be told."
-    )
+def _with_t_intervals(*numbers: Number) -> tuple[ErrorEstimate, ErrorEstimate]:
+    """Ours and theirs of a number, or of the second of two less the first, by standard errors."""
+    ours = [(number.ours, number.error, number.seeds) for number in numbers]
+    theirs = [(n.theirs, n.published_error, n.published_seeds) for n in numbers]
+    return _with_t_interval(ours), _with_t_interval(theirs)
 
 
-def with_t_interval(value: float, errors: Sequence[float], seeds: Sequence[int]) -> ErrorEstimate:
-    """An estimate with a 95% t interval, from the standard errors of its one or two terms."""
-    error = math.hypot(*errors)
+def _with_t_interval(terms: Sequence[tuple[float, float, int]]) -> ErrorEstimate:
+    values, errors, seeds = zip(*terms, strict=True)
+    value, error = values[-1] - sum(values[:-1]), math.hypot(*errors)
     # Welch's degrees of freedom; NaN for too few seeds, and then both ends are NaN.
     half = reach(errors, seeds) * error
     return ErrorEstimate(value, error, (value - half, value + half))
-
-
-def _ours_and_theirs(effect: Effect) -> str:
-    ours, theirs = (plus(e.value, 3) for e in (effect.ours, effect.theirs))
-    return f"{ours} [{theirs}] at {effect.steps} steps"
-
-
-def _side_of_zero(estimate: ErrorEstimate) -> int:
-    """On which side of 0 the interval lies; 0 if it has 0 inside."""
-    low, high = estimate.interval
-    return (low > 0) - (high < 0)
 
 
 def _paired_estimate(inner: Row, checked: Row) -> ErrorEstimate | None:
     """Ours from runs of this call, paired by environment and seed; None if one is missing."""
     if inner.result is None or checked.result is None:
         return None
-    # In the paper's reading of the reality check, which keeps the learning rate to itself.
-    published = replace(checked.result, by_seed=as_published(checked.result))
-    comparison = compare(inner.result, published)
     rewards = [[t.total_reward for t in r.trials] for r in (inner.result, checked.result)]
     if rewards[0] == rewards[1]:
         # Every run was the same one twice, which is no matter of chance.
         return ErrorEstimate(0.0, 0.0, (0.0, 0.0))
+    # In the paper's reading of the reality check, which keeps the learning rate to itself.
+    published = replace(checked.result, by_seed=as_published(checked.result))
+    comparison = compare(inner.result, published)
     return ErrorEstimate(comparison.difference, comparison.stderr, comparison.interval)
 
 
-LEVEL = 0.95  # of all intervals
-_NOTHING = ErrorEstimate(math.nan, math.nan, (math.nan, math.nan))
+def _thesis(measured: Sequence[Effect]) -> str:
+    """For which agents the reality check raises or lowers the measure, ours beside theirs."""
+    parts, order = [], list(PUBLISHED_NAMES)
+    for conclusion, text in say.declared("conclusions").items():
+        members = [effect for effect in measured if effect.ours.verdict == conclusion]
+        members.sort(key=lambda effect: order.index(effect.agent))
+        names = []
+        for agent, group in groupby(members, key=lambda effect: effect.agent):
+            numbers = ", ".join(say.line("effect", effect=effect) for effect in group)
+            names.append(f"{PUBLISHED_NAMES[agent]} ({numbers})")
+        if names or conclusion == judged.LOWERS:
+            parts.append(f"{text} {', '.join(names) or 'none'}")
+    # What was tried with too few seeds goes neither way.
+    told = [effect for effect in measured if effect.ours.verdict != TOO_FEW]
+    if not told:
+        return f"The reality check {'; '.join(parts)}."
+    ways = Counter(effect.ours.side * effect.theirs.side for effect in told)
+    counts = {"told": len(told), "same": ways[1], "other": ways[-1], "untold": ways[0]}
+    return say.line("thesis", parts="; ".join(parts), **counts)
 
 
 # --- Tables and figures ---------------------------------------------------------------------------
-def table_1(rows: Sequence[Row], steps: int) -> Table:
-    """Tabulate one column of Table 1."""
+def _table_1(rows: Sequence[Row], steps: int) -> Table:
     of_length = [row for row in rows if row.steps == steps]
     lines = []
     for row in of_length:
@@ -325,166 +272,106 @@ def table_1(rows: Sequence[Row], steps: int) -> Table:
             }
         )
     notes = []
-    data = {
-        row.agent: plus(row.published.corrected, 6)
-        for row in of_length
-        if row.published.corrected is not None
-    }
-    if data:
+    data = {row.agent: row.number.corrected for row in of_length}
+    if any(value is not None for value in data.values()):
         notes.append(say.line("misprint", ppo=data["ppo"], check=data["rc(ppo)"]))
-    commands = sorted({row.published.command for row in of_length if row.result is None})
+    commands = sorted({row.number.command for row in of_length if row.result is None})
     if commands:
         notes.append(say.line("from_ledger", commands=" or ".join(commands)))
-    return say.table("table_1", lines, notes=notes, steps=steps, level=percent(LEVEL, 0))
+    return say.table("table_1", lines, notes=notes, steps=steps)
 
 
-def effects_table(effects: Sequence[Effect]) -> Table:
-    """Tabulate the thesis, for each agent and length."""
+def _effects_table(effects: Sequence[Effect]) -> Table:
     rows = [
-        {
-            "agent": PUBLISHED_NAMES[effect.agent] + " *" * (not effect.paired),
-            "steps": effect.steps,
-        }
-        | {
-            name: (of.value, _between(of.interval), verdict(of.interval))
-            for name, of in (("theirs", effect.theirs), ("ours", effect.ours))
-        }
-        for effect in effects
+        (PUBLISHED_NAMES[effect.agent] + " *" * (not effect.paired), effect) for effect in effects
     ]
-    untold, too_few = UNTOLD.capitalize(), TOO_FEW.capitalize()
+    untold, too_few = judged.UNTOLD.capitalize(), TOO_FEW.capitalize()
     return say.table("effects_table", rows, untold=untold, too_few=too_few, fewest=FEWEST)
 
 
-def _between(ends: tuple[float, float]) -> str | None:
-    return None if math.isnan(ends[0]) else " to ".join(number(end, 3) for end in ends)
+Pairs = Mapping[tuple[str, int], tuple[ErrorEstimate, ErrorEstimate]]
 
 
-def comparison_chart(rows: Sequence[Row]) -> Figure:
-    """Plot both columns of Table 1, with intervals."""
-    estimates = {
-        (row.agent, row.steps): (
-            with_t_interval(n.ours, [n.error], [n.seeds]),
-            with_t_interval(n.theirs, [n.published_error], [n.published_seeds]),
-        )
-        for row in rows
-        for n in [row.number]
-    }
-    ran = {row.agent for row in rows if row.number.ran}
-    shown = [name for name in PUBLISHED_NAMES if name in ran]
-    return _chart("table-1", "comparison_chart", shown, STEPS, estimates)
-
-
-def effects_chart(effects: Sequence[Effect]) -> Figure:
-    """Plot the thesis."""
-    estimates = {(e.agent, e.steps): (e.ours, e.theirs) for e in effects}
-    shown = list(dict.fromkeys(effect.agent for effect in effects))
-    steps = sorted({effect.steps for effect in effects})
-    return _chart("thesis", "effects_chart", shown, steps, estimates)
-
-
-def _chart(
-    name: str,
-    texts: str,
-    agents: Sequence[str],
-    lengths: Sequence[int],
-    estimates: Mapping[tuple[str, int], tuple[ErrorEstimate, ErrorEstimate]],
-) -> Figure:
-    """Ours and theirs of each agent, one panel per length."""
-    label = say.declared("labels")[texts]
-    panels = []
-    for steps in lengths:
-        pairs = [estimates.get((agent, steps), (_NOTHING, _NOTHING)) for agent in agents]
-        ours, theirs = zip(*pairs, strict=True)
-        look: dict[str, Any] = {"colour": VERMILION, "marker": "s", "hollow": True}
-        series = (Dots.of("ours", ours), Dots.of("published (their data)", theirs, **look))
-        panels.append(DotPanel(title=f"{steps} steps", x_label=label, series=series))
-    return Figure(
-        svg=dot_chart(name, [PUBLISHED_NAMES[agent] for agent in agents], panels),
-        **say(texts, few=f"; none from fewer than {FEWEST} seeds"),
-        wide=True,
+def _chart(name: str, texts: str, estimates: Pairs, agents: Iterable[str]) -> Figure:
+    shown, lengths = list(dict.fromkeys(agents)), {steps for _, steps in estimates}
+    rows = [{str(steps): estimates.get((agent, steps)) for steps in STEPS} for agent in shown]
+    values: dict[str, Any] = {f"has_{steps}": steps in lengths for steps in STEPS}
+    return say.dots(
+        texts, name, [PUBLISHED_NAMES[agent] for agent in shown], rows, few=FEWEST, **values
     )
 
 
+def _comparison_chart(rows: Sequence[Row]) -> Figure:
+    pairs = {(row.agent, row.steps): _with_t_intervals(row.number) for row in rows}
+    ran = {row.agent for row in rows if row.number.ran}
+    return _chart("table-1", "comparison_chart", pairs, [n for n in PUBLISHED_NAMES if n in ran])
+
+
 # --- Page -----------------------------------------------------------------------------------------
-def page_sections(rows: Sequence[Row]) -> list[Section]:
-    """Return both halves of the table and the thesis."""
-    every_effect = effects(rows)
-    margin = rows[0].published.margin
-    # The margin was stated before any number was looked at, so the page gives its reason too.
-    stated = "none." if margin is None else f"±{margin.within:g}. {margin.reason}"
+def _sections(rows: Sequence[Row]) -> list[Section]:
+    measured, margin = effects(rows), rows[0].number.margin
+    pairs = {(e.agent, e.steps): (e.ours, e.theirs) for e in measured}
+    agents = [effect.agent for effect in measured]
     return [
         say.section(
             "table_1_ours_beside_theirs",
-            [table_1(rows, steps) for steps in STEPS],
-            comparison_chart(rows),
+            [_table_1(rows, steps) for steps in STEPS],
+            _comparison_chart(rows),
             points=_points(rows),
-            margin=stated,
+            # It was stated before any number was looked at, so the page gives its reason too.
+            margin="none." if margin is None else f"±{margin.within:g}. {margin.reason}",
             fewest=FEWEST,
         ),
         say.section(
             "the_thesis_tested_on_both",
-            effects_table(every_effect),
-            effects_chart(every_effect) if every_effect else None,
+            _effects_table(measured),
+            _chart("thesis", "effects_chart", pairs, agents) if measured else None,
             fewest=FEWEST,
         ),
     ]
 
 
-def findings(rows: Sequence[Row]) -> list[str]:
-    """Return summary sentences generated from the results."""
+def _findings(rows: Sequence[Row]) -> list[str]:
     lines = []
     for kind, neural in (("scripted", False), ("neural", True)):
         numbers = [row.number for row in rows if row.number.ran and row.neural == neural]
         if numbers:
             lines.append(_agreement(kind, numbers))
-    every_effect = effects(rows)
-    return [*lines, thesis(every_effect)] if every_effect else lines
+    measured = effects(rows)
+    return [*lines, _thesis(measured)] if measured else lines
 
 
 def _agreement(kind: str, numbers: Sequence[Number]) -> str:
     """How many numbers of ours are shown to equal the published ones, and what of the rest."""
-    judged = [row for row in numbers if not math.isnan(row.z)]
-    if not judged:
-        return f"{len(numbers)} numbers of {kind} agents are of too few seeds to be judged."
-    count = Counter(row.counted for row in judged)
-    margin = judged[0].margin
-    few = len(numbers) - len(judged)
+    enough = [row for row in numbers if not math.isnan(row.z)]
+    few = len(numbers) - len(enough)
+    if not enough:
+        return f"{few} numbers of {kind} agents are of too few seeds to be judged."
+    margin = enough[0].margin
     return say.line(
         "agreement",
-        judged=len(judged),
+        judged=len(enough),
         kind=kind,
-        equal=count[Verdict.EQUAL],
+        count=Counter(row.counted for row in enough),
         within=f" within {margin.within:g}" if margin else "",
-        above=count[Verdict.ABOVE],
-        below=count[Verdict.BELOW],
-        untold=count[Verdict.UNTOLD],
-        z=number(max(abs(row.z) for row in judged), 2),
+        z=max(abs(row.z) for row in enough),
         few=f" {few} more are of too few seeds to be judged." if few else "",
     )
 
 
-def _points(rows: Sequence[Row]) -> tuple[str, ...]:
-    numbers = [row.number for row in rows if not row.neural and not math.isnan(row.number.z)]
-    points = []
-    if numbers:
-        points.append(
-            say.line(
-                "comparisons",
-                n=len(numbers),
-                level=percent(LEVEL, 0),
-                some=percent(1 - LEVEL ** len(numbers), 0),
-                squares=number(sum(row.z**2 for row in numbers), 1),
-            )
-        )
-    points += [say.line("random_agent"), say.line("ppo")]
+def _points(rows: Sequence[Row]) -> Iterable[str]:
+    zs = [row.number.z for row in rows if not row.neural and not math.isnan(row.number.z)]
+    if zs:
+        some, squares = 1 - LEVEL ** len(zs), sum(z**2 for z in zs)
+        yield say.line("comparisons", n=len(zs), level=LEVEL, some=some, squares=squares)
+    yield say.line("random_agent")
+    yield say.line("ppo")
     for row in rows:
         if row.result is not None and row.neural:
             shift = float((row.result.by_seed - as_published(row.result)).mean())
             # Half a unit of the fourth digit: less would be shown as 0.
             if abs(shift) > 5e-5:
-                who, steps = row.published.setting, row.steps
-                points.append(say.line("rate", who=who, steps=steps, shift=plus(shift, 4)))
-    return tuple(points)
+                yield say.line("rate", row=row, shift=shift)
 
 
 # --- Replicate ------------------------------------------------------------------------------------
@@ -499,102 +386,43 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     default), "neural", "all", or names; the others are shown as the ledger has them. `steps` runs
     one length of trials only.
     """
-    # All options are checked before anything is played, which may take hours.
-    names, lengths = _checked(options)
+    _asked(options)  # before anything is played, which may take hours
     require_report_extra()
-    rows = table(
-        names,
-        out,
-        lengths=lengths,
-        seeds=options.seeds,
-        seed=options.seed,
-        on=options.on,
-        progress=options.progress,
-    )
+    rows = table(out, options)
     ran = [row.result for row in rows if row.result is not None]
     shown = [result for result in ran if result.steps == min(r.steps for r in ran)]
-    sections = page_sections(rows)
-    return say.report(
-        out,
-        options,
-        [*sections, *reflection_page.sections(shown)],
-        {
-            "replication": "reflection-table-1",
-            "rows": [_json(row) for row in rows],
-            "reality_check": [
-                {
-                    "agent": effect.agent,
-                    "steps": effect.steps,
-                    "paired": effect.paired,
-                    "ours": _estimate(effect.ours),
-                    "published": _estimate(effect.theirs),
-                }
-                for effect in effects(rows)
-            ],
-        },
-        [*reflection_page.ended_early(ran), *findings(rows)],
-        steps=shown[0].steps,
-        glossary=reflection_page.GLOSSARY,
-        tables=(table for section in sections for table in section.tables),
-    )
-
-
-def _estimate(estimate: ErrorEstimate) -> dict[str, Any]:
-    ends = estimate.interval
-    return {
-        "difference": estimate.value,
-        "stderr": estimate.error,
-        "interval": None if math.isnan(ends[0]) else list(ends),
-        "verdict": verdict(ends),
+    sections = _sections(rows)
+    result = {
+        "replication": "reflection-table-1",
+        "rows": [_json(row) for row in rows],
+        "reality_check": [say.record("effect_record", effect=each) for each in effects(rows)],
     }
+    findings = [*reflection_page.ended_early(ran), *_findings(rows)]
+    tables = [table for section in sections for table in section.tables]
+    sections += reflection_page.sections(shown)
+    own = (reflection_page.GLOSSARY, tables)
+    return say.report(out, options, sections, result, findings, *own, steps=shown[0].steps)
 
 
 def _json(row: Row) -> dict[str, Any]:
-    result, number = row.result, row.number
-    return {
-        "agent": row.agent,
-        "steps": row.steps,
-        "printed": number.published,
-        "published": number.theirs,
-        "published_stderr": number.published_error,
-        "ours": number.ours if number.ran else None,
-        "stderr": number.error if number.ran else None,
-        "seeds": number.seeds,
-        "z": number.z,
-        "verdict": number.verdict,
-        "verdict_on_print": number.verdict_on_print or number.verdict,
-        "margin": None if number.margin is None else number.margin.within,
-        "run_now": result is not None,
-        "measure": None if result is None else result.measure,
-        "ended_early": None if result is None else len(result.failures),
-    }
+    number, result = row.number, row.result
+    record = say.record("row_record", row=row, number=number)
+    record["verdict_on_print"] = record["verdict_on_print"] or number.verdict
+    if not number.ran:
+        record |= {"ours": None, "stderr": None}
+    failures = None if result is None else len(result.failures)
+    return record | {"run_now": result is not None, "ended_early": failures}
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
     """Return how much `replicate` with these options will do."""
-    names, lengths = _checked(options)
-    runs = [(name, length) for name in names for length in lengths]
-    each = [default_seeds(*run) if options.seeds is None else options.seeds for run in runs]
-    return {"runs": len(runs), "trials": len(BATTERY) * sum(each)}
-
-
-def _checked(options: StudyOptions) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The names of the agents and the lengths of trials, if all options can be used."""
-    names = chosen(options.agents or "scripted")
-    options.count(SEEDS, least=2)
-    if options.steps not in (None, *STEPS):
-        raise InvalidParameterError(
-            f"steps is {options.steps}, expected {' or '.join(map(str, STEPS))}, the lengths of "
-            f"Table 1"
-        )
-    if set(names) & set(NEURAL):
-        optional("stable_baselines3", "sb3", "Measuring the neural agents")
-    return names, STEPS if options.steps is None else (options.steps,)
+    seeds = _asked(options).values()
+    return {"runs": len(seeds), "trials": len(BATTERY) * sum(seeds)}
 
 
 def ledger_values(row: Number, results: Mapping[str, Any]) -> dict[str, str] | None:
     """Return what these results say of a row of the ledger; None for a row that was not run."""
-    steps, agent = setting(row.id)
+    steps, agent = _setting(row.id)
     for ran in results["rows"]:
         if (ran["steps"], ran["agent"]) == (steps, agent) and ran["run_now"]:
             values = {"ours": f"{ran['ours']:.6f}", "error": f"{ran['stderr']:.6f}"}

@@ -108,7 +108,7 @@ def _from(damage: Callable[[Path], Any]) -> Callable[[Path], list[str]]:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (_out_of_a_file, "file is a file; choose a folder (--out)"),
+        (_out_of_a_file, "cannot be used: File exists; choose a folder"),
         (_below_a_file, "cannot be used: Not a directory"),
         (_broken_settings, "training.json cannot be read as the settings of a training"),
         (_from(lambda folder: cut(folder / WEIGHTS)), "holds no organism: the model in"),

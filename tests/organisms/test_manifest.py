@@ -75,14 +75,12 @@ def test_an_error_while_writing_leaves_what_was_there(tmp_path: Path) -> None:
 
 def test_every_file_that_is_cut_changed_or_lost_is_named(tmp_path: Path) -> None:
     written(tmp_path)
-    (tmp_path / "b").write_text("old")
-    with pytest.raises(InvalidFileError, match=r"b has 3 bytes, expected 5: it is damaged"):
-        check(tmp_path)
-    (tmp_path / "b").write_text("olD b")
-    with pytest.raises(InvalidFileError, match=r"b is not what was written there"):
-        check(tmp_path)
+    for text in ("old", "olD b"):
+        (tmp_path / "b").write_text(text)
+        with pytest.raises(InvalidFileError, match=r"b is not what was written there"):
+            check(tmp_path)
     (tmp_path / "b").unlink()
-    with pytest.raises(InvalidFileError, match=r"b cannot be read: No such file .* lists it"):
+    with pytest.raises(InvalidFileError, match=r"b is missing; .* lists it"):
         check(tmp_path)
 
 

@@ -25,7 +25,7 @@ from goalmeter.pages.navigation import Group
 from goalmeter.reflection import measure
 from goalmeter.report import Section, Table
 from goalmeter.report.page import render
-from replications.lm_navigation import measurements
+from replications.lm_navigation import study as measurements
 
 SMALL: dict[str, Any] = {"sizes": [7], "complexities": [0.0, 1.0], "grids": 3, "trajectories": 2}
 BOTH = ["key", "neutral"]

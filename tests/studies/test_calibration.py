@@ -23,7 +23,7 @@ from goalmeter.navigation.rollouts import play_all
 from goalmeter.navigation.steps import Grid
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
 from goalmeter.organisms.kinds import organism
-from replications.calibration import learnt
+from replications.calibration import instruments as learnt
 from replications.calibration import study as command
 from replications.calibration.instruments import (
     FAILS,
@@ -35,15 +35,13 @@ from replications.calibration.instruments import (
     TELLS,
     UNKNOWN,
     UPSIDE_DOWN,
+    Calibration,
     Scale,
     Score,
     Subject,
-    findings,
     scores,
     subject_of,
-    verdicts,
 )
-from replications.calibration.learnt import Drawn, Learnt, answers, explain, explained, learn
 from replications.calibration.population import scores as population_scores
 from replications.calibration.population.evidence import PopulationScale
 from replications.calibration.population.scores import calibrate_population
@@ -143,8 +141,8 @@ def test_who_goes_for_the_key_is_seen_to() -> None:
     assert magpie["learnt_key"] > 0.1 > mouse["learnt_key"]
 
 
-def learnt_of(walks: list[Trajectory]) -> Learnt:
-    return learn(walks[0].world, walks[0].cap, answers(walks))
+def learnt_of(walks: list[Trajectory]) -> learnt.Learnt:
+    return learnt.learn(walks[0].world, walks[0].cap, learnt.answers(walks))
 
 
 def test_a_learnt_utility_is_of_cells_and_of_the_key() -> None:
@@ -180,7 +178,7 @@ LOW, HIGH = [0.0, 0.1, 0.2, 0.1] * 3, [0.8, 0.9, 1.0, 0.7] * 3
 
 
 def words_of(scores: list[Score], subjects: list[Subject], question: str, instrument: str) -> str:
-    named = {(v.question, v.instrument): v for v in verdicts(scores, subjects)}
+    named = {(v.question, v.instrument): v for v in Calibration(subjects, scores).verdicts}
     return named[question, instrument].words
 
 
@@ -207,10 +205,10 @@ def test_controls_may_not_be_told_apart_and_what_is_shown_cannot_fail() -> None:
     level = made({"aimed": HIGH, "keen": HIGH}, "goal_less_key", "key-door")
     assert words_of(apart, both, "control", "goal_less_key") == MADE_UP
     assert words_of(level, both, "control", "goal_less_key") == SAME
-    lines = findings(apart, verdicts(apart, both), both)
+    lines = Calibration(both, apart).findings()
     assert any("fails: MEG goal − key 1.00" in line for line in lines)
     scores = made({"aimed": LOW, "keen": HIGH}, "success", "two-path")
-    shown = [v for v in verdicts(scores, both) if v.instrument == "success"]
+    shown = [v for v in Calibration(both, scores).verdicts if v.instrument == "success"]
     assert [(v.words, v.failed, v.area.value) for v in shown] == [(SHOWN, False, 0.0)]
 
 
@@ -229,7 +227,9 @@ def small() -> Any:
         scale = Scale(walks=2, sizes=(7,), complexities=(0.5, 1.0), key_worlds=1)
         patch.setattr(command, "SCALE", scale)
         patch.setattr(command, "POPULATION", FEW)
-        patch.setattr(command, "calibrate_population", lambda scale, **_: calibrations(scale))
+        patch.setattr(
+            population_scores, "calibrate_population", lambda scale, **_: calibrations(scale)
+        )
         patch.setattr(population_scores, "RESAMPLES", 20)
         yield
 
@@ -284,8 +284,10 @@ MOVE_LEFT, MOVE_RIGHT = 0, 1
 CELLS = {Cell(1, 1): 0.0, Cell(1, 2): 0.2, Cell(1, 3): 0.4, Cell(2, 1): 0.1, Cell(2, 2): 0.3}
 
 
-def drawn(agent: str = "x/mouse", *, key: float = math.nan, best: Cell = WORLD.goal) -> Drawn:
-    return Drawn(agent, "key-no-door", WORLD, Learnt({**CELLS, best: 1.0}, key, 0.9))
+def drawn(
+    agent: str = "x/mouse", *, key: float = math.nan, best: Cell = WORLD.goal
+) -> learnt.Drawn:
+    return learnt.Drawn(agent, "key-no-door", WORLD, learnt.Learnt({**CELLS, best: 1.0}, key, 0.9))
 
 
 def walks_in_maze(agent: str) -> tuple[Trajectory, ...]:
@@ -297,17 +299,17 @@ def test_the_share_is_that_of_the_maximum_and_random_walks_are_faint() -> None:
     of = {agent: walks_in_maze(agent) for agent in ("optimal", "random")}
     world = of["optimal"][0].world
     utilities = [
-        Drawn(agent, "maze", world, learn(world, taken[0].cap, answers(taken)))
+        learnt.Drawn(agent, "maze", world, learnt.learn(world, taken[0].cap, learnt.answers(taken)))
         for agent, taken in of.items()
     ]
-    best, worst = explain(utilities, {"maze": of})
-    any_explains = explained(world, of["optimal"][0].cap, answers(of["optimal"]))
+    best, worst = learnt.explain(utilities, {"maze": of})
+    any_explains = learnt.explained(world, of["optimal"][0].cap, learnt.answers(of["optimal"]))
     assert best.share == pytest.approx(best.drawn.learnt.share * any_explains)
     assert 0.9 * any_explains <= best.share == best.shortest <= any_explains
     assert worst.share == worst.aimless == best.aimless < best.share
     assert not best.faint and worst.faint
     bare = {"maze": {"optimal": of["optimal"]}}
-    (alone,) = explain(utilities[:1], bare)
+    (alone,) = learnt.explain(utilities[:1], bare)
     # Without anybody to compare with, nothing is enough.
     assert math.isnan(alone.aimless) and alone.faint
 
@@ -325,6 +327,6 @@ def test_utilities_are_on_the_stated_scale_where_the_key_is_worth_less_than_noth
     world = GridWorld.from_text("#######\n#A_K_G#\n#######")
     # Back and forth at the start: the key is kept away from.
     counts = [[1, 1, 0, MOVE_RIGHT, 5], [1, 2, 0, MOVE_LEFT, 5]]
-    utility = learn(world, 12, counts)
+    utility = learnt.learn(world, 12, counts)
     assert utility.key < -0.01
     assert min(utility.cells.values()) == 0 and max(utility.cells.values()) == 1

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import goalmeter as gm
-from goalmeter._types import FloatArray, IntArray
+from goalmeter._types import IntArray
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.conversions import TabularWorld
 from goalmeter.gridworld.generators import distances_from
 from goalmeter.navigation import Trajectory, walk
 from goalmeter.statistics import Estimate
-from replications.calibration.population import page
+from replications.calibration import study as page
 from replications.calibration.population import scores as scoring
 from replications.calibration.population.agents import (
     LEAST_DISTANCE,
@@ -37,17 +37,6 @@ from replications.calibration.population.evidence import (
     pair_evidence,
     scene_walks,
     towards,
-)
-from replications.calibration.population.scores import (
-    LEVEL,
-    TESTS,
-    Truth,
-    rank_correlation,
-    scores_of,
-    swap_signs,
-    swap_test_of_evidence,
-    swap_test_of_means,
-    threshold,
 )
 
 LEFT, RIGHT, UP, DOWN = range(4)
@@ -207,10 +196,10 @@ def test_the_swap_test_by_hand() -> None:
     # In each of ten mazes the target has 1 more where it is: of 1,024 swaps one does as well, and
     # of 399 drawn ones none is that one.
     there = np.ones((10, 1, 4)) * [1.0, 0, 0, 0]
-    test = swap_test_of_means(there, np.zeros_like(there), np.ones(10))
+    test = scoring.swap_test_of_means(there, np.zeros_like(there), np.ones(10))
     assert test.p_value[0] == 1 / 400 and test.target[0] == 0
     # What is the same in both showings says nothing at all.
-    assert swap_test_of_means(there, there, np.ones(10)).p_value[0] == 1
+    assert scoring.swap_test_of_means(there, there, np.ones(10)).p_value[0] == 1
 
 
 def test_the_fit_of_a_swap_is_that_of_swapped_evidence() -> None:
@@ -219,10 +208,10 @@ def test_the_fit_of_a_swap_is_that_of_swapped_evidence() -> None:
     there, moved = (
         rng.normal(size=(2, 6, 3, 4, 5)) + np.array([0.5, 0.0])[:, None, None, None, None]
     )
-    test = swap_test_of_evidence(there, moved, np.ones(6), swaps=80)
+    test = scoring.swap_test_of_evidence(there, moved, np.ones(6), swaps=80)
     for who in range(3):
         values = []
-        for sign in swap_signs(6, 80):
+        for sign in scoring.swap_signs(6, 80):
             kept = sign[:, None, None] > 0
             near = np.where(kept, there[:, who], moved[:, who]).sum(axis=0)
             away = np.where(kept, moved[:, who], there[:, who]).sum(axis=0)
@@ -236,16 +225,16 @@ def test_the_fit_of_a_swap_is_that_of_swapped_evidence() -> None:
 @pytest.mark.slow
 def test_blind_agents_raise_false_alarms_at_most_as_often_as_the_level_says() -> None:
     """An aimless-only population, half of it with the habits that get about best."""
-    aimless = [drawn for drawn in population(400, seed=11) if not drawn.directed][:80]
+    aimless = [drawn for drawn in population(400, seed=11) if drawn.target == "none"][:80]
     parts = []
     for seed, complexity in product(range(4), (0.0, 0.9)):
         pair = scene_pair(7, complexity, 900 + seed)
         parts.append(pair_evidence(pair, walks_of(aimless, pair, walks=1, seed=5)))
     joined = {name: np.array([part[name] for part in parts]) for name in parts[0]}
-    scores = scores_of(joined, np.ones(len(parts)), TESTS)
-    for name in TESTS:
+    scores = scoring.scores_of(joined, np.ones(len(parts)), scoring.TESTS)
+    for name in scoring.TESTS:
         p_value = 1 - scores[name].max(axis=1)
-        for level in (LEVEL, 0.05, 0.25):
+        for level in (scoring.LEVEL, 0.05, 0.25):
             spread = math.sqrt(level * (1 - level) / len(aimless))
             assert (p_value <= level + 1e-9).mean() <= level + 3 * spread, (name, level)
 
@@ -253,15 +242,15 @@ def test_blind_agents_raise_false_alarms_at_most_as_often_as_the_level_says() ->
 def test_thresholds_and_rank_correlations_by_hand() -> None:
     plain = [agent(target="none", habit="loop") for _ in range(50)]
     competent = [agent(target="none", habit="explorer") for _ in range(50)]
-    truth = Truth((*plain, *competent, agent()))
+    truth = scoring.Truth((*plain, *competent, agent()))
     # Of 50 competent ones 2% is one: the second highest of them, 0.48, rounded up.
     scores = np.array([*np.zeros(50), *np.arange(50) / 100, 9.0])
-    assert threshold(scores, truth) == 0.48
-    assert threshold(scores + 0.0001, truth) == 0.481
+    assert scoring.threshold(scores, truth) == 0.48
+    assert scoring.threshold(scores + 0.0001, truth) == 0.481
     # d = 0, 1, -1, 0: 1 - 6 * 2 / (4 * 15).
     first, second = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 4])
-    assert rank_correlation(first, second) == pytest.approx(0.8)
-    assert math.isnan(rank_correlation(np.ones(3), np.arange(3.0)))
+    assert scoring.rank_correlation(first, second) == pytest.approx(0.8)
+    assert math.isnan(scoring.rank_correlation(np.ones(3), np.arange(3.0)))
 
 
 @pytest.mark.parametrize(
@@ -286,17 +275,17 @@ def test_an_interval_includes_the_choice_of_the_threshold(monkeypatch: pytest.Mo
     monkeypatch.setattr(scoring, "RESAMPLES", 20)
     scores = scoring.scored(small)
     chosen = scoring.thresholds(scores)
-    assert len(chosen) == 21 and chosen[0][scoring.MEG] == threshold(
-        scores.scores[scoring.MEG][: scale.agents].max(axis=1), Truth(small.traits)
+    assert len(chosen) == 21 and chosen[0][scoring.MEG] == scoring.threshold(
+        scores.scores[scoring.MEG][: scale.agents].max(axis=1), scoring.Truth(small.traits)
     )
     assert len({limits[scoring.MEG] for limits in chosen}) > 4
-    directed = Truth(small.traits).directed
+    directed = scoring.Truth(small.traits).directed
 
-    def found(top: FloatArray, rows: IntArray) -> float:
-        return float(np.mean(top[rows[directed[rows]]].max(axis=1) > 0))
+    def found(scores: scoring.Scores, name: str, rows: IntArray) -> float:
+        return float(np.mean(scores[name][rows[directed[rows]]].max(axis=1) > 0))
 
     anew, fixed = (
-        scores.above(limits).compared(found, int(directed.sum()), scoring.MEG, share=True).interval
+        scores.above(limits).estimate(found, int(directed.sum()), scoring.MEG, share=True).interval
         for limits in (chosen, [chosen[0]] * 21)
     )
     assert anew is not None and fixed is not None

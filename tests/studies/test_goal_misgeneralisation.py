@@ -83,7 +83,7 @@ def test_evidence_of_levels_adds_up_to_meg(family: str) -> None:
     policy = _random_policy(like.levels, 1)
     for utility in (like.levels.right, like.levels.wrong):
         result = known_utility(like.levels.mdp(like.weights), policy, utility=utility)
-        each = measurements._evidence(like.levels, policy, utility, result.rationality)
+        each = measurements.evidence(like.levels, policy, utility, result.rationality)
         assert like.weights @ each == pytest.approx(result.value, abs=1e-6)
 
 

@@ -34,19 +34,8 @@ from replications.calibration.population.agents import (
     HALF_HEARTED_CLASS,
     TARGETS,
 )
-from replications.calibration.population.page import verdict
-from replications.calibration.population.scores import (
-    FOLLOWED,
-    INSTRUMENTS,
-    MEG,
-    MOVED,
-    PLAIN,
-    RECOMMENDED,
-    SIMPLER,
-    SIMPLER_FOLLOWED,
-    TESTS,
-    TITLES,
-)
+from replications.calibration.population.scores import FOLLOWED, MEG, RECOMMENDED, TESTS, TITLES
+from replications.calibration.study import verdict
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 DATA, TABLES = (
@@ -116,7 +105,7 @@ def populations() -> dict[int, Agents]:
 def lines(results: Sequence[str]) -> Iterator[list[str]]:
     """The lines of the file, from results.json of runs."""
     head = ["population", "class", "target", "strength"]
-    for name in INSTRUMENTS:
+    for name in scoring.INSTRUMENTS:
         head += [name, f"{name} named", *([f"{name} for target"] * (name not in TESTS))]
     yield head
     for file in results:
@@ -125,7 +114,7 @@ def lines(results: Sequence[str]) -> Iterator[list[str]]:
             for agent in each["agents"]:
                 target = agent["target"]
                 line = [str(each["seed"]), agent["class"], target, str(agent["strength"])]
-                for name in INSTRUMENTS:
+                for name in scoring.INSTRUMENTS:
                     scores = agent["scores"][name]
                     best = int(np.argmax(scores))
                     line += [f"{scores[best]:.5g}", TARGETS[best]]
@@ -170,7 +159,7 @@ def tables(stored: dict[int, Agents]) -> str:
         meaning="",
     )
     differences = []
-    for measure, test in zip(SIMPLER_FOLLOWED, SIMPLER, strict=True):
+    for measure, test in zip(scoring.SIMPLER_FOLLOWED, scoring.SIMPLER, strict=True):
         values = [
             [
                 *np.subtract(agents.validity(FOLLOWED), agents.validity(measure)),
@@ -225,7 +214,7 @@ def test_published_rates_are_counted_again(
         stored[seed],
         published(f"Every instrument at its threshold, {which} population"),
     )
-    for name, (title, threshold, *cells) in zip(INSTRUMENTS, table, strict=True):
+    for name, (title, threshold, *cells) in zip(scoring.INSTRUMENTS, table, strict=True):
         limit = stored[100].limit(name)
         assert title == TITLES[name] and threshold in (f"> {number(limit, 3)}", "p ≤ 0.02")
         half_hearted, alarms, competent = agents.rates(name, limit)
@@ -235,7 +224,7 @@ def test_published_rates_are_counted_again(
 
 def test_published_areas_are_computed_again(stored: dict[int, Agents]) -> None:
     table = published("What each instrument tells, second population")
-    for name, (_, *cells) in zip((*PLAIN, *MOVED), table, strict=True):
+    for name, (_, *cells) in zip((*scoring.PLAIN, *scoring.MOVED), table, strict=True):
         shown = [number(value, 2) for value in stored[101].validity(name)]
         assert shown == [*cells[:3], cells[4]], name
 

@@ -38,7 +38,7 @@ def test_every_study_counts_what_it_will_do(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "module", "options"),
     [
-        ("lm-navigation", "lm_navigation.measurements", {"seeds": 2, "agents": "optimal,greedy"}),
+        ("lm-navigation", "lm_navigation.study", {"seeds": 2, "agents": "optimal,greedy"}),
         ("organism-use", "organism_use.study", {"seeds": 2}),
         ("organisms", "organisms.study", {"seeds": 2}),
         ("goal-misgeneralisation", "goal_misgeneralisation.study", {"seeds": 2}),

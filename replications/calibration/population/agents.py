@@ -10,21 +10,11 @@ from math import comb
 
 import numpy as np
 
-from goalmeter import InvalidParameterError
 from goalmeter.agents import Decision
-from goalmeter.gridworld import (
-    Cell,
-    Draws,
-    GridWorld,
-    State,
-    carved,
-    distances_from,
-    plan,
-)
+from goalmeter.gridworld import Cell, Draws, GridWorld, State, carved, distances_from, plan
 from goalmeter.navigation import Task
 from goalmeter.organisms import organism
-from replications.kinds import BoolArray, FloatArray, IntArray
-from replications.prose import Texts
+from replications.common import BoolArray, FloatArray, IntArray, Texts
 
 # A scene is a maze with a goal, a key that opens nothing, one marked cell and one marked corner.
 # Each maze is shown twice, with the same walls and start and with all four places moved. An agent
@@ -33,7 +23,6 @@ from replications.prose import Texts
 GOAL, KEY, CELL, CORNER, NONE = "goal", "key", "cell", "corner", "none"
 TARGETS = (GOAL, KEY, CELL, CORNER)
 LEAST_DISTANCE = 3  # from the start to each place: an arrival by chance would say too much
-ATTEMPTS = 1000  # mazes drawn for one seed before the request counts as impossible
 CAP_PER_ROW = 6  # steps of a walk for each row of the grid
 
 
@@ -88,7 +77,7 @@ def scene_pair(size: int, complexity: float, seed: int) -> ScenePair:
     can be reached without passing through the goal, which would end the walk.
     """
     draws = Draws("calibration scenes", size, repr(complexity), seed)
-    for _ in range(ATTEMPTS):
+    while True:
         walls = carved(size, complexity, draws)
         cells = GridWorld(walls, (1, 1), (size - 2, size - 2)).open_cells
         start = draws.choice(cells)
@@ -101,26 +90,26 @@ def scene_pair(size: int, complexity: float, seed: int) -> ScenePair:
         if len(corners) < 2 or len(inner) < 6:
             continue
         sets = [(*inner[3 * i : 3 * i + 3], corners[i]) for i in range(2)]
-        places = {place for each in sets for place in each}
-        around = []
-        for goal, *_ in sets:
-            blocked = walls.copy()
-            blocked[goal] = True
-            around.append(distances_from(blocked, [start])[0])
+        places = [place for each in sets for place in each]
+        around = [_steps_around(walls, start, goal) for goal, *_ in sets]
         if all(
             steps[place] > 0
             for (goal, *_), steps in zip(sets, around, strict=True)
-            for place in places - {goal}
+            for place in places
+            if place != goal
         ):
             first, second = (
                 Scene(GridWorld(walls, start, goal, key), cell, corner, CAP_PER_ROW * size)
                 for goal, key, cell, corner in sets
             )
             return ScenePair(size, complexity, seed, (first, second))
-    raise InvalidParameterError(
-        f"none of {ATTEMPTS} mazes of size {size} and complexity {complexity:g} has room for "
-        f"two sets of places; choose larger mazes or a lower complexity"
-    )
+
+
+def _steps_around(walls: BoolArray, start: Cell, goal: Cell) -> IntArray:
+    """Steps from the start to each cell that do not lead through the goal; below 0 if none do."""
+    blocked = walls.copy()
+    blocked[goal] = True
+    return np.asarray(distances_from(blocked, [start])[0])
 
 
 # --- Traits ---------------------------------------------------------------------------------------
@@ -148,32 +137,30 @@ class Traits:
     persistence: float  # of momentum: how often the last move is repeated
     loop: tuple[int, ...]  # the actions of a fixed loop
 
-    @property
-    def directed(self) -> bool:
-        """Whether it wants anything."""
-        return self.target != NONE
-
 
 def population(agents: int, seed: int) -> tuple[Traits, ...]:
     """Draw agents; a larger population begins with the smaller one of the same seed."""
-    if agents < 1:
-        raise InvalidParameterError(f"agents is {agents}, expected at least 1")
     return tuple(_drawn(seed, number) for number in range(agents))
 
 
 def _drawn(seed: int, number: int) -> Traits:
     # What does not apply to an agent is drawn all the same: its other traits do not depend on it.
     rng = np.random.default_rng([seed, number, 13])
-    target, planner, belief, noise = (
-        _kind(rng, trait) for trait in ("target", "planner", "belief", "noise")
-    )
-    strength = _uniform(rng, "strength")
+
+    def kind(trait: str) -> str:
+        kinds = DISTRIBUTION[trait]
+        shares = dict.fromkeys(kinds, 1 / len(kinds)) if isinstance(kinds, list) else kinds
+        return str(rng.choice(list(shares), p=list(shares.values())))
+
+    def uniform(trait: str) -> float:
+        return round(float(rng.uniform(*DISTRIBUTION[trait])), 4)
+
+    target, planner, belief, noise = map(kind, ("target", "planner", "belief", "noise"))
+    strength = uniform("strength")
     if planner == "sampling":
         noise = "lapses"  # few samples are soft choices already
     if planner == "hyperbolic" and noise == "lapses":
         noise = "both"  # without soft choices it would take the moves of an exact one
-    if planner == "compass with memory":
-        belief = "true map"
     directed = target != NONE
     left, right, up, down = (round(float(weight), 4) for weight in rng.dirichlet(np.ones(4)))
     length = int(rng.choice(DISTRIBUTION["loop_length"]))
@@ -183,38 +170,24 @@ def _drawn(seed: int, number: int) -> Traits:
         strength=strength if directed else 0.0,
         noise=noise if directed else "",
         planner=planner if directed else "",
-        belief=belief if directed else "true map",
-        habit=_kind(rng, "habit"),
-        steadiness=_uniform(rng, "steadiness"),
-        then=_kind(rng, "then"),
+        belief=belief if directed and planner != "compass with memory" else "true map",
+        habit=kind("habit"),
+        steadiness=uniform("steadiness"),
+        then=kind("then"),
         depth=int(rng.choice(DISTRIBUTION["depth"])),
         rollouts=int(rng.choice(DISTRIBUTION["rollouts"])),
-        discount=_uniform(rng, "discount"),
+        discount=uniform("discount"),
         preferences=(left, right, up, down),
-        persistence=_uniform(rng, "persistence"),
+        persistence=uniform("persistence"),
         loop=tuple(int(action) for action in rng.integers(4, size=length)),
     )
-
-
-def _kind(rng: np.random.Generator, trait: str) -> str:
-    kinds = DISTRIBUTION[trait]
-    shares = dict.fromkeys(kinds, 1 / len(kinds)) if isinstance(kinds, list) else kinds
-    return str(rng.choice(list(shares), p=list(shares.values())))
-
-
-def _uniform(rng: np.random.Generator, trait: str) -> float:
-    return round(float(rng.uniform(*DISTRIBUTION[trait])), 4)
 
 
 # --- Classes and aims -----------------------------------------------------------------------------
 # Habits that get about, and so arrive often, without ever looking where anything is.
 COMPETENT_HABITS = ("right wall", "left wall", "momentum", "explorer")
-HALF_HEARTED, MEDIUM, STRONG = 0.2, 0.5, 0.8  # bounds of strength
-
-# What is required of the instruments: the interval of a rate has to lie on the right side.
-NAMED_RIGHTLY = 0.95  # of agents of at least medium strength, the right one of five answers
-FALSE_ALARMS = 0.05  # of aimless agents, competent habits included
-DETECTED = 0.80  # of half-hearted agents, at the threshold of those false alarms
+STRENGTHS = (0.2, 0.5, 0.8)  # bounds of half-hearted, medium and strong goals
+MEDIUM = STRENGTHS[1]
 
 # A test has its level. Of other instruments the threshold is the least at which at most this share
 # of the *first* population's competent habits, and of all its aimless agents, raise a false alarm:
@@ -228,18 +201,16 @@ PLAIN_CLASS, COMPETENT_CLASS, _, HALF_HEARTED_CLASS = list(CLASSES)[:4]
 
 def class_of(traits: Traits) -> str:
     """Return the title of the class that an agent is counted in."""
-    if not traits.directed:
+    if traits.target == NONE:
         return COMPETENT_CLASS if traits.habit in COMPETENT_HABITS else PLAIN_CLASS
-    bounds = (HALF_HEARTED, MEDIUM, STRONG)
-    return list(CLASSES)[2 + sum(traits.strength >= bound for bound in bounds)]
+    return list(CLASSES)[2 + sum(traits.strength >= bound for bound in STRENGTHS)]
 
 
 LEFT, RIGHT, UP, DOWN = ACTIONS = range(4)
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))  # rows and columns
 CLOCKWISE = (UP, RIGHT, DOWN, LEFT)
-Row = tuple[float, float, float, float]
-# A planner on one walk: probabilities of the four moves in a cell, by its number; called once per
-# step.
+Row = Sequence[float]  # probabilities of the four moves
+# A planner on one walk: a row in a cell, by its number; called once per step.
 Course = Callable[[int], Row]
 
 # --- Planners -------------------------------------------------------------------------------------
@@ -260,14 +231,8 @@ MOST_SOFT = 0.99  # soft choices of a greater strength are those of this one
 IMAGINED_STEPS = 20  # of each random walk of a sampling planner
 
 
-def lapses(traits: Traits) -> float:
-    """Return how often an agent follows its habit instead of its plan."""
-    share = {"lapses": traits.strength, "both": math.sqrt(traits.strength)}
-    return 1.0 - share.get(traits.noise, 1.0)
-
-
-def softness(traits: Traits) -> float:
-    """Return the b of weights exp(-b * cost); infinite for a decisive agent."""
+def _softness(traits: Traits) -> float:
+    """The b of weights exp(-b * cost); infinite for a decisive agent."""
     if traits.noise == "lapses":
         return math.inf
     strength = math.sqrt(traits.strength) if traits.noise == "both" else traits.strength
@@ -277,12 +242,12 @@ def softness(traits: Traits) -> float:
     return -0.5 * math.log((1.0 / right - 1.0) / 3.0)
 
 
-def course(traits: Traits, scene: Scene, target: str) -> Course:
-    """Return an agent's planner at the start of a walk towards one of the places of a scene."""
+def _course(traits: Traits, scene: Scene, target: str) -> Course:
+    """An agent's planner at the start of a walk towards one of the places of a scene."""
     place = scene.places[target]
     shunned = None if place == scene.world.goal else scene.world.goal
     if traits.planner == "compass with memory":
-        return RememberingCompass(scene.world.walls, place, shunned, softness(traits))
+        return _RememberingCompass(scene.world.walls, place, shunned, _softness(traits))
     return _planned_rows(traits, scene, place, shunned).__getitem__
 
 
@@ -292,24 +257,24 @@ def _planned_rows(
     traits: Traits, scene: Scene, place: Cell, shunned: Cell | None
 ) -> tuple[Row, ...]:
     """What a planner without a memory does in every cell."""
-    walls = believed_walls(traits, scene)
+    walls = _believed_walls(traits, scene)
     enters = np.zeros((walls.size, 4), dtype=bool)
     if shunned is not None:
         walls = walls.copy()
         walls[shunned] = True
         for action, (down, right) in enumerate(MOVES):
-            enters[_number(walls, Cell(shunned.row - down, shunned.column - right)), action] = True
+            enters[number_of(walls, (shunned.row - down, shunned.column - right)), action] = True
     after = neighbours(walls)
     if traits.planner == "sampling":
         # The samples make the choice: these are its probabilities.
-        chances = arrival_chances(after, _number(walls, place), IMAGINED_STEPS)
+        chances = arrival_chances(after, number_of(walls, place), IMAGINED_STEPS)
         rows = np.where(enters, 0.0, most_arrivals(chances[after], traits.rollouts))
         if shunned is not None:
             total = rows.sum(axis=1, keepdims=True)
             rows = np.where(total > 0, rows / np.where(total > 0, total, 1.0), 0.25)
     else:
         if traits.planner == "depth-limited":
-            ahead = limited_estimates(walls, place, traits.depth)
+            ahead = _limited_estimates(walls, place, traits.depth)
         else:
             steps = distances_from(walls, [place])[0].reshape(-1).astype(float)
             ahead = np.where(steps < 0, LOST, steps)
@@ -318,7 +283,7 @@ def _planned_rows(
             # after a wrong one, hyperbolic values are as far apart as steps are.
             unit = (1 / (1 + traits.discount * 3) - 1 / (1 + traits.discount * 5)) / 2
             ahead = -1 / (1 + traits.discount * ahead) / unit
-        rows = soft_choices(ahead[after] + ENDED * enters, softness(traits))
+        rows = _soft_choices(ahead[after] + ENDED * enters, _softness(traits))
     return tuple(map(tuple, rows.tolist()))  # Python's own numbers are quicker to read one by one
 
 
@@ -332,24 +297,22 @@ def neighbours(walls: BoolArray) -> IntArray:
     return np.stack(out, axis=1)
 
 
-def soft_choices(costs: FloatArray, softness: float) -> FloatArray:
-    """Return probabilities in proportion to exp(-softness * cost), [cells, 4] or [4].
+def number_of(walls: BoolArray, cell: tuple[int, int]) -> int:
+    """Return the number of a cell, row by row."""
+    return int(cell[0] * walls.shape[1] + cell[1])
 
-    Example: the best move and three that cost two steps more, at the softness of strength 0.5.
-        >>> soft_choices(np.array([3.0, 5.0, 5.0, 5.0]), 0.5 * math.log(5)).round(3)
-        array([0.625, 0.125, 0.125, 0.125])
-    """
+
+def _soft_choices(costs: FloatArray, softness: float) -> FloatArray:
+    """Probabilities in proportion to exp(-softness * cost), [cells, 4] or [4]."""
     gaps = costs - costs.min(axis=-1, keepdims=True)
     weights = (gaps < 1e-9).astype(float) if math.isinf(softness) else np.exp(-softness * gaps)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def limited_estimates(walls: BoolArray, target: Cell, depth: int) -> FloatArray:
-    """Return the steps to the target as a search to a depth estimates them after a move, [cells].
-
-    The least, over the cells that the rest of the search reaches, of the steps to the cell and the
-    steps from there as the crow flies.
-    """
+def _limited_estimates(walls: BoolArray, target: Cell, depth: int) -> FloatArray:
+    """Steps to the target as a search to a depth estimates them after a move, [cells]."""
+    # The least, over the cells that the rest of the search reaches, of the steps to the cell and
+    # the steps from there as the crow flies.
     cells = np.argwhere(~walls)
     numbers = cells[:, 0] * walls.shape[1] + cells[:, 1]
     steps = distances_from(walls, cells).reshape(len(cells), -1)[:, numbers]
@@ -371,14 +334,7 @@ def arrival_chances(after: IntArray, target: int, steps: int) -> FloatArray:
 
 
 def most_arrivals(chances: FloatArray, rollouts: int) -> FloatArray:
-    """Return how likely each of four binomial counts is the largest, ties broken evenly.
-
-    Shapes: chances of an arrival after each move [cells, 4]; result the same.
-
-    Example: one rollout each; the first move always arrives and the others never do.
-        >>> most_arrivals(np.array([[1.0, 0.0, 0.0, 0.0]]), 1)
-        array([[1., 0., 0., 0.]])
-    """
+    """Return how likely each of four binomial counts, [cells, 4], is the largest, ties shared."""
     counts = np.arange(rollouts + 1)
     orders = np.array([comb(rollouts, int(count)) for count in counts], dtype=float)
     once = chances[..., None]
@@ -397,13 +353,10 @@ def most_arrivals(chances: FloatArray, rollouts: int) -> FloatArray:
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
-class RememberingCompass:
-    """A compass that learns on its way which cells are farther than they look.
-
-    It has no map. It sees which neighbours are open, estimates each as the crow flies, and raises
-    the estimate of a cell that turned out to lie behind a wall (LRTA*), so that it leaves every
-    dead end in time. On the target it stays, by walking into a wall if there is one.
-    """
+class _RememberingCompass:
+    # It has no map. It sees which neighbours are open, estimates each as the crow flies, and raises
+    # the estimate of a cell that turned out to lie behind a wall (LRTA*), so that it leaves every
+    # dead end in time. On the target it stays, by walking into a wall if there is one.
 
     def __init__(
         self, walls: BoolArray, target: Cell, shunned: Cell | None, softness: float
@@ -412,12 +365,11 @@ class RememberingCompass:
         away = np.abs(rows - target.row) + np.abs(columns - target.column)
         self._estimate = away.reshape(-1).astype(float)
         self._after = neighbours(walls)
-        self._target = _number(walls, target)
-        self._shunned = -1 if shunned is None else _number(walls, shunned)
+        self._target = number_of(walls, target)
+        self._shunned = -1 if shunned is None else number_of(walls, shunned)
         self._softness = softness
 
     def __call__(self, cell: int) -> Row:
-        """Return the probabilities of the moves; the estimate of the cell is updated."""
         after = self._after[cell]
         costs = 1.0 + self._estimate[after]
         if cell != self._target:
@@ -426,51 +378,39 @@ class RememberingCompass:
         self._estimate[cell] = max(self._estimate[cell], min(costs.min(), ENDED))
         if cell == self._target:
             self._estimate[cell] = 0.0
-        left, right, up, down = soft_choices(costs, self._softness).tolist()
-        return left, right, up, down
+        row: list[float] = _soft_choices(costs, self._softness).tolist()
+        return row
 
 
-def _number(walls: BoolArray, cell: Cell) -> int:
-    return int(cell.row * walls.shape[1] + cell.column)
-
-
-def believed_walls(traits: Traits, scene: Scene) -> BoolArray:
-    """Return the walls on an agent's map; every place can be reached from the start on it.
-
-    A map belongs to the agent and the walls, not to the places: in both scenes of a pair an agent
-    is wrong about the same cells, except that it never takes a place of the scene for a wall.
-    """
+def _believed_walls(traits: Traits, scene: Scene) -> BoolArray:
+    """The walls on an agent's map; every place can be reached from the start on it."""
+    # A map belongs to the agent and the walls, not to the places: in both scenes of a pair an agent
+    # is wrong about the same cells, except that it never takes a place of the scene for a wall.
     world = scene.world
     if traits.belief == "unseen rows":
         return organism("mole").walls(world)
     walls = world.walls.copy()
     draws = Draws("believed walls", traits.name, walls.tobytes().hex())
     places = [place for place in scene.places.values() if place != world.goal]
-    for row in range(1, walls.shape[0] - 1):
-        for column in range(1, walls.shape[1] - 1):
-            cell = Cell(row, column)
-            # Drawn for every cell, so that what is drawn for one does not depend on the others.
-            chance = draws.below(1000) / 1000
-            if traits.belief == "lost walls" and walls[cell] and chance < LOST_SHARE:
+    for row, column in np.ndindex(walls.shape[0] - 2, walls.shape[1] - 2):
+        cell = Cell(row + 1, column + 1)
+        # Drawn for every cell, so that what is drawn for one does not depend on the others.
+        chance = draws.below(1000) / 1000
+        if traits.belief == "lost walls" and walls[cell] and chance < LOST_SHARE:
+            walls[cell] = False
+        if (
+            traits.belief == "phantom walls"
+            and not walls[cell]
+            and chance < PHANTOM_SHARE
+            and cell not in (world.start, world.goal, *places)
+        ):
+            walls[cell] = True
+            # The goal has to be in reach, and every other place without passing through it.
+            around = _steps_around(walls, world.start, world.goal)
+            through = distances_from(walls, [world.start])[0]
+            if through[world.goal] < 0 or any(around[place] < 0 for place in places):
                 walls[cell] = False
-            if (
-                traits.belief == "phantom walls"
-                and not walls[cell]
-                and chance < PHANTOM_SHARE
-                and cell not in (world.start, world.goal, *places)
-            ):
-                walls[cell] = True
-                if not _in_reach(walls, world, places):
-                    walls[cell] = False
     return walls
-
-
-def _in_reach(walls: BoolArray, world: GridWorld, places: Sequence[Cell]) -> bool:
-    """Whether the goal can be reached, and every other place without passing through it."""
-    blocked = walls.copy()
-    blocked[world.goal] = True
-    around, through = (distances_from(grid, [world.start])[0] for grid in (blocked, walls))
-    return through[world.goal] >= 0 and all(around[place] >= 0 for place in places)
 
 
 # --- Habits and walks -----------------------------------------------------------------------------
@@ -479,25 +419,18 @@ _TURNS = {"right wall": (1, 0, -1, 2), "left wall": (-1, 0, 1, 2)}
 
 
 class Habit:
-    """What an agent does that wants nothing, or that does not think now.
+    """What an agent does that wants nothing, or that does not think now."""
 
-    It sees which moves are open and remembers its own walk; it never looks where anything lies.
-    """
-
+    # It sees which moves are open and remembers its own walk; it never looks where anything lies.
     def __init__(self, traits: Traits, after: Sequence[Sequence[int]]) -> None:
-        self._traits = traits
-        self._after = after
-        self._steps = 0
+        self._traits, self._after, self._steps = traits, after, 0
         self._heading: int | None = None  # the last move that led somewhere
         self._visits: dict[int, int] = {}
 
     def weights(self, cell: int) -> Row:
         """Return the probabilities of the four moves in a cell."""
         steady = self._traits.steadiness
-        left, right, up, down = (
-            steady * share + (1 - steady) / 4 for share in self._followed(cell)
-        )
-        return left, right, up, down
+        return [steady * share + (1 - steady) / 4 for share in self._followed(cell)]
 
     def remember(self, cell: int, action: int) -> None:
         """Record a step, whoever decided it."""
@@ -518,7 +451,8 @@ class Habit:
             case "loop":
                 return _shared([traits.loop[self._steps % len(traits.loop)]])
             case "moth-like":
-                return _weighted([traits.preferences[a] * (a in ways) for a in ACTIONS], ways)
+                weights = [traits.preferences[a] * (a in ways) for a in ACTIONS]
+                return _normalised(weights) if any(weights) else _shared(ways)
             case "right wall" | "left wall":
                 facing = CLOCKWISE.index(UP if heading is None else heading)
                 turns = (CLOCKWISE[(facing + turn) % 4] for turn in _TURNS[traits.habit])
@@ -528,10 +462,7 @@ class Habit:
                 aside = [a for a in ways if a not in (heading, back)]
                 turned = _shared(aside or [a for a in ways if a == back] or ways)
                 on = traits.persistence if heading in ways else 0.0
-                left, right, up, down = (
-                    on * (a == heading) + (1 - on) * share for a, share in enumerate(turned)
-                )
-                return left, right, up, down
+                return [on * (a == heading) + (1 - on) * share for a, share in enumerate(turned)]
             case "most visited" | "explorer":
                 visits = {a: self._visits.get(self._after[cell][a], 0) for a in ways}
                 most = (max if traits.habit == "most visited" else min)(visits.values())
@@ -541,22 +472,18 @@ class Habit:
 
 
 def _shared(actions: Sequence[int]) -> Row:
-    return _weighted([float(action in actions) for action in ACTIONS], actions)
+    return _normalised([float(action in actions) for action in ACTIONS])
 
 
-def _weighted(weights: list[float], ways: Sequence[int]) -> Row:
-    """Probabilities in proportion to weights; evenly among some ways if all are 0."""
+def _normalised(weights: Row) -> Row:
     total = sum(weights)
-    if not total:
-        return _shared(ways)
-    left, right, up, down = (weight / total for weight in weights)
-    return left, right, up, down
+    return [weight / total for weight in weights]
 
 
 @lru_cache(maxsize=64)
-def _ways(world: GridWorld) -> tuple[tuple[int, ...], ...]:
-    """The cell after each move, by number, in the world as it is."""
-    return tuple(map(tuple, neighbours(world.walls).tolist()))
+def _ways(world: GridWorld) -> list[list[int]]:
+    ways: list[list[int]] = neighbours(world.walls).tolist()
+    return ways
 
 
 @dataclass(frozen=True)
@@ -581,29 +508,25 @@ class SimulatedWalk:
     """One walk of a simulated agent."""
 
     def __init__(self, traits: Traits, scene: Scene, draws: Draws) -> None:
-        self._traits = traits
-        self._columns = scene.world.shape[1]
-        self._draws = draws
+        self._traits, self._draws, self._walls = traits, draws, scene.world.walls
         self._habit = Habit(traits, _ways(scene.world))
-        self._lapses = lapses(traits)
-        self._course = course(traits, scene, traits.target) if traits.directed else None
+        served = {"lapses": traits.strength, "both": math.sqrt(traits.strength)}
+        self._lapses = 1.0 - served.get(traits.noise, 1.0)  # how often it follows its habit instead
+        self._course = _course(traits, scene, traits.target) if traits.target != NONE else None
         goes_on = traits.target == KEY and traits.then == "goal"
-        self._then = course(traits, scene, GOAL) if goes_on else None
+        self._then = _course(traits, scene, GOAL) if goes_on else None
 
     def act(self, state: State) -> Decision:
         """Draw a move from the mixture of plan and habit."""
-        cell = state.cell.row * self._columns + state.cell.column
+        cell = number_of(self._walls, state.cell)
         mixed = self._habit.weights(cell)
         # An agent that wants something else does not care that it has come by the key.
         has_it = self._traits.target == KEY and state.has_key
         plan = self._then if has_it else self._course
         if plan is not None:
-            lapse = self._lapses
-            left, right, up, down = (
-                lapse * usual + (1 - lapse) * meant
-                for usual, meant in zip(mixed, plan(cell), strict=True)
-            )
-            mixed = left, right, up, down
+            lapse, pairs = self._lapses, zip(mixed, plan(cell), strict=True)
+            mixed = [lapse * usual + (1 - lapse) * meant for usual, meant in pairs]
+        left, right, up, down = mixed
         action = self._draws.weighted(mixed)
         self._habit.remember(cell, action)
-        return Decision(action, mixed)
+        return Decision(action, (left, right, up, down))

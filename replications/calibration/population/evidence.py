@@ -13,19 +13,9 @@ from goalmeter.commands.walks import ideal_organism
 from goalmeter.gridworld import Cell, distances_from, tabular_world
 from goalmeter.navigation import Decisions, Trajectory, summed_evidence, walk
 from goalmeter.runs import HERE, Study, carry_out
-from replications.calibration.population.agents import (
-    GOAL,
-    KEY,
-    TARGETS,
-    Scene,
-    ScenePair,
-    Simulated,
-    Traits,
-    neighbours,
-    population,
-    scene_pair,
-)
-from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
+from replications.calibration.population import agents as simulated
+from replications.calibration.population.agents import GOAL, KEY, TARGETS, Scene, ScenePair, Traits
+from replications.common import BoolArray, FloatArray, IntArray, ProgressCallback
 
 # A target's evidence is that of known-utility MEG: 1 at each step in the goal, with the key, in the
 # cell or in the corner. Evidence for a *moved* target is that of the same walks for the places of
@@ -77,10 +67,8 @@ class SceneWalks:
         return SceneWalks(**columns, last=last)
 
     def most(self, cap: int) -> FloatArray:
-        """Return what the decisions of each walk could give, nats: log 4 each, [W].
-
-        The last one before the cap is left out: nobody arrives after it.
-        """
+        """Return what the decisions of each walk could give, nats: log 4 each, [W]."""
+        # The last one before the cap is left out: nobody arrives after it.
         matters = np.log(4) * (self.number + 1 < cap)
         return np.asarray(np.bincount(self.walk, matters, len(self.last)), dtype=float)
 
@@ -91,36 +79,26 @@ def pair_evidence(
     """Return the evidence of every agent's walks through the two scenes of a pair."""
     agents, each = len(walks[0]), len(walks[0][0])
     total: dict[str, FloatArray] = {}
-    for index, by_agent in enumerate(walks):
-        scene, moved = pair.scenes[index], pair.scenes[1 - index]
+    for scene, moved, by_agent in zip(pair.scenes, pair.scenes[::-1], walks, strict=True):
         seen = scene_walks(scene, [walk for walks_of in by_agent for walk in walks_of])
         # A walk ends at the goal, so those through one scene end elsewhere than those through the
         # other. Until they first come to either goal, an agent that knows of no target walks by
         # the same law in both scenes: cut walks are compared.
         cut = seen.until(_number(scene, moved.world.goal))
-        columns = {
-            "whole": _by_target(towards, scene, seen),
-            "cut_there": _by_target(towards, scene, cut),
-            "cut_moved": _by_target(towards, moved, cut),
-            "most": seen.most(scene.cap),
-            "cut_most": cut.most(scene.cap),
-        }
-        for suffix, at, walked in (
-            ("", scene, seen),
-            ("_there", scene, cut),
-            ("_moved", moved, cut),
+        columns = {"most": seen.most(scene.cap), "cut_most": cut.most(scene.cap)}
+        for curves, suffix, at, walked in (
+            ("whole", "", scene, seen),
+            ("cut_there", "_there", scene, cut),
+            ("cut_moved", "_moved", moved, cut),
         ):
-            measured = np.moveaxis(_by_target(arrivals, at, walked), -1, 0)
-            for measure, values in zip(MEASURES, measured, strict=True):
-                columns[measure + suffix] = values / (2 * each)  # means over both scenes
+            columns[curves] = np.stack([towards(at, walked, t) for t in TARGETS], axis=1)
+            measured = np.stack([_arrivals(at, walked, t) for t in TARGETS], axis=1)
+            for index, measure in enumerate(MEASURES):  # means over both scenes
+                columns[measure + suffix] = measured[..., index] / (2 * each)
         for name, values in columns.items():
             of_agents = values.reshape(agents, each, *values.shape[1:]).sum(axis=1)
             total[name] = total.get(name, 0.0) + of_agents
     return total
-
-
-def _by_target(measure: Any, scene: Scene, seen: SceneWalks) -> FloatArray:
-    return np.stack([measure(scene, seen, target) for target in TARGETS], axis=1)
 
 
 def scene_walks(scene: Scene, walks: Sequence[Trajectory]) -> SceneWalks:
@@ -135,7 +113,7 @@ def scene_walks(scene: Scene, walks: Sequence[Trajectory]) -> SceneWalks:
         number=np.concatenate([np.arange(length) for length in lengths]),
         cell=cell,
         action=action,
-        last=neighbours(scene.world.walls)[cell[ends], action[ends]],
+        last=simulated.neighbours(scene.world.walls)[cell[ends], action[ends]],
     )
 
 
@@ -160,17 +138,16 @@ def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
     return np.maximum(summed_evidence(tabular.mdp, decisions, len(seen.last), GRID), NEVER)
 
 
-def arrivals(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
-    """Return success, SPL and accuracy of each walk towards a target of a scene, [W, 3]."""
+def _arrivals(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
+    """Success, SPL and accuracy of each walk towards a target of a scene, [W, 3]."""
     world, place = scene.world, scene.places[target]
     walls = world.walls.copy()
     walls[world.goal] = target != GOAL  # a walk that enters the goal is over
     steps = distances_from(walls, [place])[0].reshape(-1)
-    aim = _number(scene, place)
+    aim, walks = _number(scene, place), len(seen.last)
     before = seen.before(aim)
-    after = neighbours(world.walls)[seen.cell, seen.action]
+    after = simulated.neighbours(world.walls)[seen.cell, seen.action]
     nearer = (steps[after] >= 0) & (steps[after] < steps[seen.cell])
-    walks = len(seen.last)
     taken = np.bincount(seen.walk[before], minlength=walks)
     total = np.bincount(seen.walk, minlength=walks)
     success = ((taken < total) | (seen.last == aim)).astype(float)
@@ -181,7 +158,7 @@ def arrivals(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
 
 
 def _number(scene: Scene, cell: Cell) -> int:
-    return cell.row * scene.world.shape[1] + cell.column
+    return simulated.number_of(scene.world.walls, cell)
 
 
 # --- Measuring ------------------------------------------------------------------------------------
@@ -240,27 +217,25 @@ def measure_population(
     study = Study[Mapping[str, Any]](
         f"population, seed {seed}",
         f"{__name__}:evidence_in_pair",
-        {
-            f"size {pair[0]}, complexity {pair[1]:g}, seed {pair[2]}": {"pair": list(pair)}
-            for pair in pairs
-        },
+        {f"size {n}, complexity {c:g}, seed {s}": {"pair": [n, c, s]} for n, c, s in pairs},
         common={"agents": scale.agents, "seed": seed, "beside": list(beside), "walks": scale.walks},
         noun="maze",
     )
     parts = list(carry_out(study, on=on, progress=progress).values())
     evidence = {name: np.array([part[name] for part in parts]) for name in parts[0]}
-    return PopulationEvidence(population(scale.agents, seed), tuple(beside), tuple(pairs), evidence)
+    traits = simulated.population(scale.agents, seed)
+    return PopulationEvidence(traits, tuple(beside), tuple(pairs), evidence)
 
 
 def evidence_in_pair(
     pair: Sequence[Any], agents: int, seed: int, beside: Sequence[str], walks: int
 ) -> dict[str, Any]:
     """Make all walks through one pair of scenes; the trial of the study."""
-    scenes = scene_pair(int(pair[0]), float(pair[1]), int(pair[2]))
+    scenes, population = simulated.scene_pair(*pair), simulated.population(agents, seed)
     others = [ideal_organism(n) if n.startswith("ideal-") else agent(n).in_grids() for n in beside]
     walked = []
     for index, scene in enumerate(scenes.scenes):
-        walkers = [*(Simulated(agent, scene) for agent in population(agents, seed)), *others]
+        walkers = [*(simulated.Simulated(traits, scene) for traits in population), *others]
         task = scenes.task(index)
         walked.append([[walk(who, task, n, seed=seed) for n in range(walks)] for who in walkers])
     measured = pair_evidence(scenes, walked)

@@ -26,13 +26,12 @@ from goalmeter.statistics import (
 from replications.calibration.population import agents as drawn
 from replications.calibration.population.agents import CLASSES, NONE, TARGETS, Traits, class_of
 from replications.calibration.population.evidence import (
-    MEASURES,
     Evidence,
     PopulationEvidence,
     PopulationScale,
     measure_population,
 )
-from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
+from replications.common import BoolArray, FloatArray, IntArray, ProgressCallback, Texts
 
 # --- Swap test ------------------------------------------------------------------------------------
 # Each maze is shown with two sets of places. Up to the first visit to either goal an agent that
@@ -63,13 +62,12 @@ class SwapTest(NamedTuple):
 def swap_test_of_evidence(
     there: FloatArray, moved: FloatArray, weights: FloatArray, *, swaps: int = SWAPS
 ) -> SwapTest:
-    """Test how much more a target explains where it is than where it was.
+    """Test how much more a target explains where it is than where it was in the other showing.
 
     The rationality is fitted anew, for each swap, to the evidence for where the targets are then.
     The largest difference among the targets is compared, so that four of them are one test.
 
-    Shapes: evidence where the targets are and where they were in the other showing, nats,
-    [N, A, T, G] for N mazes and G rationalities; weights of mazes [N].
+    Shapes: evidence, nats, [N, A, T, G] for N mazes and G rationalities; weights of mazes [N].
     """
     mazes, *shape = there.shape
     level = (weights @ ((there + moved) / 2).reshape(mazes, -1)).reshape(shape)
@@ -92,10 +90,8 @@ def swap_test_of_means(
 
 
 def swap_signs(mazes: int, swaps: int) -> FloatArray:
-    """Return whether the sets of each maze are as they are, 1, or swapped, -1: [1 + swaps, mazes].
-
-    The same swaps for as many mazes, whoever is tested: agents differ by their walks alone.
-    """
+    """Return whether each maze's sets are as they are, 1, or swapped, -1: [1 + swaps, mazes]."""
+    # The same swaps for as many mazes, whoever is tested: agents differ by their walks alone.
     signs = np.random.default_rng(mazes).choice([-1.0, 1.0], size=(swaps, mazes))
     return np.vstack([np.ones(mazes), signs])
 
@@ -114,19 +110,13 @@ def _ranked(statistic: FloatArray) -> SwapTest:
 # difference, which is recommended. The score of a test is 1 less its p-value for the target that is
 # followed most, and 0 for the others.
 
-PLAIN = ("meg", *MEASURES)
-MOVED = tuple(f"{name}_moved" for name in PLAIN)
-TESTS = tuple(f"{name}_swapped" for name in PLAIN)
+_TEXTS = Texts("calibration")
+TITLES = _TEXTS.declared("titles")
+PLAIN, MOVED, TESTS = (tuple(TITLES)[begin : begin + 4] for begin in (0, 4, 8))
 INSTRUMENTS = (*TESTS, *MOVED, *PLAIN)  # the recommended ones first
-MEG, SUCCESS, SPL, ACCURACY = PLAIN
+MEG, SUCCESS, _, _ = PLAIN
 FOLLOWED, *SIMPLER_FOLLOWED = MOVED
 RECOMMENDED, *SIMPLER = TESTS
-_WORDS = dict(zip(PLAIN, ("MEG", "success", "SPL", "accuracy"), strict=True))
-TITLES = (
-    _WORDS
-    | {f"{name}_moved": f"{words} − moved" for name, words in _WORDS.items()}
-    | {f"{name}_swapped": f"swap test of {words}" for name, words in _WORDS.items()}
-)
 COARSER = 4  # the swap test fits a rationality for each swap, to a quarter of those that are tried
 
 Scores = Mapping[str, FloatArray]  # of each instrument, for every agent and target, [A, T]
@@ -148,7 +138,7 @@ def scores_of(
             # One rationality, 0 or above, for all walks of an agent.
             out[name] = np.asarray(mean("whole").max(axis=-1) / mean("most")[:, None])
         elif name == FOLLOWED:
-            out[name] = followed(mean("cut_there"), mean("cut_moved"), mean("cut_most"))
+            out[name] = _followed(mean("cut_there"), mean("cut_moved"), mean("cut_most"))
         elif not kind:
             out[name] = mean(measure)
         elif kind == "moved":
@@ -170,13 +160,8 @@ def scores_of(
     return out
 
 
-def followed(there: FloatArray, moved: FloatArray, most: FloatArray) -> FloatArray:
-    """Return by how much targets explain more where they are, as a share of all that could be.
-
-    The rationality is fitted where the targets are.
-
-    Shapes: there and moved [A, T, G], most [A]; result [A, T].
-    """
+def _followed(there: FloatArray, moved: FloatArray, most: FloatArray) -> FloatArray:
+    """By how much targets explain more where they are, as a share of all that could be, [A, T]."""
     best = there.argmax(axis=-1)[..., None]
     in_place, elsewhere = (np.take_along_axis(c, best, axis=-1)[..., 0] for c in (there, moved))
     elsewhere = np.maximum(elsewhere, -most[:, None])
@@ -203,8 +188,8 @@ class Truth:
         self.at_least_medium: BoolArray = self.directed & (self.strength >= drawn.MEDIUM)
 
 
-# A number from the scores of an instrument, [A, T], of the agents of some rows.
-Statistic = Callable[[FloatArray, IntArray], float]
+# A number from the scores of the instruments, of the named one, and rows of agents.
+Statistic = Callable[[Scores, str, IntArray], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,44 +209,89 @@ class ScoredPopulation:
 
     def estimate(
         self,
-        measure: Callable[[Scores, IntArray], float],
-        n: int,
-        *,
-        bounds: tuple[float, float] = (-np.inf, np.inf),
-        share: bool = False,
-    ) -> Estimate:
-        """Estimate a number with the interval of resampled agents in resampled mazes."""
-        value, *replicates = (measure(*sample) for sample in self.samples())
-        interval = two_way_interval(value, replicates, self.draws.freedom, bounds=bounds)
-        if share:
-            interval = at_least_binomial(interval, value, n)
-        return Estimate(value, interval, n, len(self.population.pairs))
-
-    def compared(
-        self,
         statistic: Statistic,
         n: int,
-        instrument: str,
+        instrument: str = "",
         beyond: str | None = None,
-        *,
         bounds: tuple[float, float] = (0.0, 1.0),
         share: bool = False,
     ) -> Estimate:
-        """Estimate a statistic of an instrument, less that of the instrument `beyond`."""
+        """Estimate a statistic of an instrument, less that of `beyond`, over agents and mazes."""
 
         def difference(scores: Scores, rows: IntArray) -> float:
-            value = statistic(scores[instrument], rows)
-            return value if beyond is None else value - statistic(scores[beyond], rows)
+            value = statistic(scores, instrument, rows)
+            return value if beyond is None else value - statistic(scores, beyond, rows)
 
         low, high = bounds
         ends = bounds if beyond is None else (low - high, high - low)
-        return self.estimate(difference, n, bounds=ends, share=share and beyond is None)
+        value, *replicates = (difference(*sample) for sample in self.samples())
+        interval = two_way_interval(value, replicates, self.draws.freedom, bounds=ends)
+        if share and beyond is None:
+            interval = at_least_binomial(interval, value, n)
+        return Estimate(value, interval, n, len(self.population.pairs))
+
+    def said(self, mask: BoolArray, name: str, beyond: str | None = None) -> Estimate:
+        """Estimate which share of the agents of a mask has a score above 0."""
+
+        def share(scores: Scores, name: str, rows: IntArray) -> float:
+            return _mean(scores[name][rows[mask[rows]]].max(axis=1) > 0)
+
+        return self.estimate(share, int(mask.sum()), name, beyond, share=True)
+
+    def named(self, mask: BoolArray, name: str) -> Estimate:
+        """Estimate which share of the agents of a mask has the right one of five answers."""
+
+        def share(scores: Scores, name: str, rows: IntArray) -> float:
+            kept = rows[mask[rows]]
+            return _mean(_answers(scores[name][kept], 0.0) == self.truth.target[kept])
+
+        return self.estimate(share, int(mask.sum()), name, share=True)
+
+    def areas(self, name: str, beyond: str | None = None) -> dict[str, Estimate]:
+        """Estimate the area under the curve of each of `CONTRASTS`."""
+        return {
+            title: self._area(name, beyond, *(getattr(self.truth, side) for side in sides))
+            for title, sides in CONTRASTS.items()
+        }
+
+    def _area(self, name: str, beyond: str | None, tops: BoolArray, bottoms: BoolArray) -> Estimate:
+        def area(scores: Scores, name: str, rows: IntArray) -> float:
+            best = scores[name].max(axis=1)
+            return area_under_curve(best[rows[tops[rows]]], best[rows[bottoms[rows]]])
+
+        fewer = int(min(tops.sum(), bottoms.sum()))
+        found = self.estimate(area, fewer, name, beyond)
+        # Where all pairs are in order the resamples do not differ: the interval is that of as many
+        # coins as the fewer agents.
+        coins = beyond is None and found.value == 1.0
+        return self.estimate(area, fewer, name, share=True) if coins else found
+
+    def area_in_bands(self, name: str) -> Estimate:
+        """Estimate the area of the directed over the aimless of about equal success."""
+        directed = self.truth.directed
+
+        def area(scores: Scores, name: str, rows: IntArray) -> float:
+            best, success = (scores[each].max(axis=1) for each in (name, SUCCESS))
+            band = np.digitize(success, drawn.SUCCESS_BANDS)
+            above, below = rows[directed[rows]], rows[~directed[rows]]
+            return area_within_bands(best[above], best[below], band[above], band[below])
+
+        return self.estimate(area, int(min(directed.sum(), (~directed).sum())), name)
+
+    def recovery(self, name: str, beyond: str | None = None) -> Estimate:
+        """Estimate the rank correlation of the true strength and the score for the true target."""
+        truth = self.truth
+
+        def correlation(scores: Scores, name: str, rows: IntArray) -> float:
+            kept = rows[truth.directed[rows]]
+            return rank_correlation(truth.strength[kept], scores[name][kept, truth.target[kept]])
+
+        n = int(truth.directed.sum())
+        return self.estimate(correlation, n, name, beyond, bounds=(-1.0, 1.0))
 
     def above(self, thresholds: Sequence[Mapping[str, float]]) -> ScoredPopulation:
-        """Return the scores less their thresholds: those of all mazes, then of each resample.
-
-        An interval of what is above a threshold then includes the choice of the threshold.
-        """
+        """Return the scores less their thresholds: those of all mazes, then of each resample."""
+        # An interval of what is above a threshold then includes the choice of the threshold.
         scores, *resampled = (
             {name: scores[name] - limits[name] for name in limits}
             for scores, limits in zip((self.scores, *self.resampled), thresholds, strict=True)
@@ -277,13 +307,9 @@ def scored(population: PopulationEvidence, *, seed: int = 0) -> ScoredPopulation
         len(population.traits), len(strata), strata=strata, resamples=RESAMPLES, seed=seed
     )
     of = partial(scores_of, population.evidence, names=INSTRUMENTS)
-    return ScoredPopulation(
-        population,
-        Truth(population.traits),
-        of(weights=np.ones(len(strata))),
-        tuple(of(weights=weights, swaps=RESAMPLED_SWAPS) for weights in draws.columns),
-        draws,
-    )
+    resampled = tuple(of(weights=weights, swaps=RESAMPLED_SWAPS) for weights in draws.columns)
+    scores = of(weights=np.ones(len(strata)))
+    return ScoredPopulation(population, Truth(population.traits), scores, resampled, draws)
 
 
 # --- Thresholds -----------------------------------------------------------------------------------
@@ -293,14 +319,13 @@ def scored(population: PopulationEvidence, *, seed: int = 0) -> ScoredPopulation
 _FINENESS = 1000  # thresholds are rounded up to a thousandth
 # Scores have to be *above* a threshold, and a p-value at most its level, equality included.
 AT_LEVEL = 1.0 - LEVEL - 1e-9
-AT_AIM = 1.0 - drawn.FALSE_ALARMS - 1e-9
+AT_AIM = 1.0 - _TEXTS.declared("aims")["aimless"]["most"] - 1e-9
 
 
 def threshold(scores: FloatArray, truth: Truth, rows: IntArray | None = None) -> float:
     """Return the least threshold that keeps false alarms to `CHOSEN_FALSE_ALARMS`, rounded up.
 
-    Both of all aimless agents and of the competent habits among them. Scores are the largest of
-    each agent's four, [..., A], further axes further samples; rows are the agents of a resample.
+    Scores are the largest of each agent's four, [..., A]; rows are the agents of a resample.
     """
     sample = np.arange(len(truth.traits)) if rows is None else rows
     least = -math.inf
@@ -314,18 +339,16 @@ def threshold(scores: FloatArray, truth: Truth, rows: IntArray | None = None) ->
 
 def thresholds(first: ScoredPopulation) -> list[dict[str, float]]:
     """Return the thresholds of all instruments: chosen on a population, then on each resample."""
+    chosen = (*PLAIN, *MOVED)
     return [
         dict.fromkeys(TESTS, AT_LEVEL)
-        | {
-            name: threshold(scores[name].max(axis=1), first.truth, rows)
-            for name in (*PLAIN, *MOVED)
-        }
+        | {name: threshold(scores[name].max(axis=1), first.truth, rows) for name in chosen}
         for scores, rows in first.samples()
     ]
 
 
-def answers(scores: FloatArray, limit: float) -> IntArray:
-    """Return the number of the target that is named, -1 for none: [..., A] of [..., A, T]."""
+def _answers(scores: FloatArray, limit: float) -> IntArray:
+    """The number of the target that is named, -1 for none: [..., A] of [..., A, T]."""
     return np.where(scores.max(axis=-1) > limit, scores.argmax(axis=-1), -1)
 
 
@@ -346,142 +369,71 @@ def _mean(hits: BoolArray) -> float:
 
 # --- Rates of one population ----------------------------------------------------------------------
 # Two classes that an instrument is to tell apart, as columns of `Truth`.
-CONTRASTS = {
-    "directed, aimless": ("directed", "aimless"),
-    "directed, competent habits": ("directed", "competent"),
-    "half-hearted, competent habits": ("half_hearted", "competent"),
-}
+CONTRASTS: dict[str, list[str]] = _TEXTS.declared("contrasts")
 
 
-def rates_of(
+def _rates_of(
     scored: ScoredPopulation, seed: int, limits: Sequence[Mapping[str, float]]
 ) -> dict[str, Any]:
-    """Return what the instruments say of one population; the entries are those of results.json."""
+    """What the instruments say of one population; the entries are those of results.json."""
     truth, graded = scored.truth, (*PLAIN, *MOVED)
-    above, above_aim = scored.above(limits), scored.above([{RECOMMENDED: AT_AIM}] * len(limits))
+    above, at_aim = scored.above(limits), scored.above([{RECOMMENDED: AT_AIM}] * len(limits))
     classes = {title: truth.titles == title for title in CLASSES}
-    medium = truth.at_least_medium
-
-    def said(
-        mask: BoolArray,
-        name: str = RECOMMENDED,
-        beyond: str | None = None,
-        by: ScoredPopulation = above,
-    ) -> Estimate:
-        """The share of the agents of a mask that are said to want something."""
-
-        def share(scores: FloatArray, rows: IntArray) -> float:
-            return _mean(scores[rows[mask[rows]]].max(axis=1) > 0)
-
-        return by.compared(share, int(mask.sum()), name, beyond, share=True)
-
-    def named(mask: BoolArray, name: str = RECOMMENDED, by: ScoredPopulation = above) -> Estimate:
-        """The share of the agents of a mask with the right one of five answers."""
-
-        def share(scores: FloatArray, rows: IntArray) -> float:
-            kept = rows[mask[rows]]
-            return _mean(answers(scores[kept], 0.0) == truth.target[kept])
-
-        return by.compared(share, int(mask.sum()), name, share=True)
-
-    def area(name: str, beyond: str | None, tops: BoolArray, bottoms: BoolArray) -> Estimate:
-        def measure(scores: FloatArray, rows: IntArray) -> float:
-            best = scores.max(axis=1)
-            return area_under_curve(best[rows[tops[rows]]], best[rows[bottoms[rows]]])
-
-        compare = partial(
-            scored.compared, measure, int(min(tops.sum(), bottoms.sum())), name, beyond
-        )
-        found = compare()
-        # Where all pairs are in order the resamples do not differ: the interval is that of as many
-        # coins as the fewer agents.
-        return compare(share=True) if beyond is None and found.value == 1.0 else found
-
-    def areas(name: str, beyond: str | None = None) -> dict[str, Estimate]:
-        return {
-            title: area(name, beyond, *(getattr(truth, side) for side in sides))
-            for title, sides in CONTRASTS.items()
-        }
-
-    def recovered(name: str, beyond: str | None = None) -> Estimate:
-        """The rank correlation of the true strength and the score for the true target."""
-
-        def measure(scores: FloatArray, rows: IntArray) -> float:
-            kept = rows[truth.directed[rows]]
-            return rank_correlation(truth.strength[kept], scores[kept, truth.target[kept]])
-
-        n = int(truth.directed.sum())
-        return scored.compared(measure, n, name, beyond, bounds=(-1.0, 1.0))
-
     counts = np.zeros((len(TARGETS) + 1, len(TARGETS) + 1), dtype=np.int64)
-    answered = answers(above.scores[RECOMMENDED][: len(truth.traits)], 0.0)
+    answered = _answers(above.scores[RECOMMENDED][: len(truth.traits)], 0.0)
     np.add.at(counts, (truth.target, answered), 1)  # -1, for none, is the last row and column
+
+    def said(mask: BoolArray) -> dict[str, Estimate]:
+        return {name: above.said(mask, name) for name in INSTRUMENTS}
+
+    beside = scored.population.beside
     return {
         "seed": seed,
         "classes": {title: int(mask.sum()) for title, mask in classes.items()},
-        "said_to_want_something": {
-            title: {name: said(mask, name) for name in INSTRUMENTS}
-            for title, mask in classes.items()
-        },
-        "false_alarms": {name: said(truth.aimless, name) for name in INSTRUMENTS},
-        "named_rightly": {name: named(medium, name) for name in INSTRUMENTS},
+        "said_to_want_something": {title: said(mask) for title, mask in classes.items()},
+        "false_alarms": said(truth.aimless),
+        "named_rightly": {name: above.named(truth.at_least_medium, name) for name in INSTRUMENTS},
         "at_rate_asked_for": {
-            "half-hearted": said(truth.half_hearted, by=above_aim),
-            "aimless": said(truth.aimless, by=above_aim),
-            "competent": said(truth.competent, by=above_aim),
-            "named": named(medium, by=above_aim),
+            "half-hearted": at_aim.said(truth.half_hearted, RECOMMENDED),
+            "aimless": at_aim.said(truth.aimless, RECOMMENDED),
+            "competent": at_aim.said(truth.competent, RECOMMENDED),
+            "named": at_aim.named(truth.at_least_medium, RECOMMENDED),
         },
-        "areas": {name: areas(name) for name in graded},
-        "areas_in_bands": {name: _area_in_bands(scored, name) for name in graded},
-        "recovery": {name: recovered(name) for name in graded},
+        "areas": {name: scored.areas(name) for name in graded},
+        "areas_in_bands": {name: scored.area_in_bands(name) for name in graded},
+        "recovery": {name: scored.recovery(name) for name in graded},
         "recommended_beyond": {
-            name: areas(FOLLOWED, name) | {"recovery": recovered(FOLLOWED, name)}
+            name: scored.areas(FOLLOWED, name) | {"recovery": scored.recovery(FOLLOWED, name)}
             for name in SIMPLER_FOLLOWED
         }
-        | {test: {"detected": said(truth.half_hearted, RECOMMENDED, test)} for test in SIMPLER},
+        | {
+            test: {"detected": above.said(truth.half_hearted, RECOMMENDED, test)}
+            for test in SIMPLER
+        },
         "confusion": {"targets": [*TARGETS, NONE], "wanted_by_named": counts.tolist()},
         "traits": [
             {
                 "trait": trait,
                 "value": value,
                 "agents": int(mask.sum()),
-                "said_to_want_something": said(mask),
-                "named_rightly": named(mask),
+                "said_to_want_something": above.said(mask, RECOMMENDED),
+                "named_rightly": above.named(mask, RECOMMENDED),
             }
             for trait, value, mask in _by_trait(truth)
         ],
         "beside": {
-            who: {
-                name: scored.scores[name][number].tolist() for name in (MEG, FOLLOWED, RECOMMENDED)
-            }
-            for number, who in enumerate(scored.population.beside, start=len(truth.traits))
+            who: {name: scored.scores[name][n].tolist() for name in (MEG, FOLLOWED, RECOMMENDED)}
+            for n, who in enumerate(beside, start=len(truth.traits))
         },
         "agents": [
-            asdict(agent)
-            | {"class": class_of(agent)}
-            | {
-                "scores": {
-                    name: [float(f"{value:.6g}") for value in scored.scores[name][number]]
-                    for name in INSTRUMENTS
-                }
-            }
+            asdict(agent) | {"class": class_of(agent), "scores": _shown(scored.scores, number)}
             for number, agent in enumerate(truth.traits)
         ],
     }
 
 
-def _area_in_bands(scored: ScoredPopulation, instrument: str) -> Estimate:
-    """The area of the directed over the aimless among agents of about equal success."""
-    directed = scored.truth.directed
-
-    def measure(scores: Scores, rows: IntArray) -> float:
-        best, success = (scores[name].max(axis=1) for name in (instrument, SUCCESS))
-        band = np.digitize(success, drawn.SUCCESS_BANDS)
-        above, below = rows[directed[rows]], rows[~directed[rows]]
-        return area_within_bands(best[above], best[below], band[above], band[below])
-
-    agents = int(min(directed.sum(), (~directed).sum()))
-    return scored.estimate(measure, agents, bounds=(0.0, 1.0))
+def _shown(scores: Scores, agent: int) -> dict[str, list[float]]:
+    return {name: [float(f"{value:.6g}") for value in scores[name][agent]] for name in INSTRUMENTS}
 
 
 def _by_trait(truth: Truth) -> Iterator[tuple[str, str, BoolArray]]:
@@ -495,23 +447,14 @@ def _by_trait(truth: Truth) -> Iterator[tuple[str, str, BoolArray]]:
 
 # --- Added value and cost -------------------------------------------------------------------------
 _PRIOR = 1.0  # ridge of the models that are tried on another population: a standard normal prior
-_SIMPLE, _SIMPLE_MOVED = PLAIN[1:], tuple(SIMPLER_FOLLOWED)
-# The predictors that an instrument is added to, and the instrument.
-ADDED = {
-    "success, SPL and accuracy": (_SIMPLE, MEG),
-    "the same, each less moved places": (_SIMPLE_MOVED, FOLLOWED),
-    "all six of these": ((*_SIMPLE, *_SIMPLE_MOVED), FOLLOWED),
-}
 
 
-def added_value(
+def _added_value(
     first: ScoredPopulation, second: ScoredPopulation, known: Sequence[str], more: str
 ) -> dict[str, Any]:
-    """Return how well `known` instruments predict who wants anything, with `more` and without it.
-
-    Both logistic models are fitted to the first population; the gain, nats per agent, is on the
-    second.
-    """
+    """How well `known` instruments predict who wants anything, with `more` and without it."""
+    # Both logistic models are fitted to the first population; the gain, nats an agent, is on the
+    # second.
     wants, later = (each.truth.directed.astype(float) for each in (first, second))
     predictors = (known, (*known, more))
     small, large = (_features(first.scores, names, np.arange(len(wants))) for names in predictors)
@@ -521,7 +464,7 @@ def added_value(
         table = _features(scores, predictors[model], rows)
         return float(models[model].log_likelihoods(table, later[rows]).mean())
 
-    def gain(scores: Scores, rows: IntArray) -> float:
+    def gain(scores: Scores, _: str, rows: IntArray) -> float:
         without, with_it = (log_likelihood(model, scores, rows) for model in (0, 1))
         return with_it - without
 
@@ -529,7 +472,7 @@ def added_value(
         "others": list(known),
         "more": more,
         "likelihood_ratio": added_predictors(small, large[:, small.shape[1] :], wants)._asdict(),
-        "gain_on_second": second.estimate(gain, len(later)),
+        "gain_on_second": second.estimate(gain, len(later), bounds=(-np.inf, np.inf)),
         "without_on_second": log_likelihood(0, second.scores, np.arange(len(later))),
     }
 
@@ -539,15 +482,14 @@ def _features(scores: Scores, names: Sequence[str], rows: IntArray) -> FloatArra
     return np.stack([scores[name][rows].max(axis=1) for name in names], axis=1)
 
 
-def cost(
+def _cost(
     first: ScoredPopulation, second: ScoredPopulation, instrument: str, pairs: int
 ) -> dict[str, Any]:
-    """Return the rates of an instrument with fewer mazes, averaged over groups of so many."""
     limit, truth = AT_LEVEL, second.truth
     if instrument not in TESTS:
         limit = threshold(_in_groups(first, instrument, pairs).max(axis=-1), first.truth)
     scores = _in_groups(second, instrument, pairs)
-    alarms, right = scores.max(axis=-1) > limit, answers(scores, limit) == truth.target
+    alarms, right = scores.max(axis=-1) > limit, _answers(scores, limit) == truth.target
 
     def rate(hits: BoolArray, mask: BoolArray) -> Estimate:
         # Agents are resampled, not mazes: with one maze an agent there is nothing else to resample.
@@ -601,36 +543,25 @@ def calibrate_population(
     progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
     """Let two populations walk, choose thresholds on the first and try them on the second."""
-    first, second = (
-        measure_population(scale, seed=each, on=on, progress=progress)
-        for each in population_seeds(seed)
-    )
+    seeds = population_seeds(seed)
+    walked = [measure_population(scale, seed=each, on=on, progress=progress) for each in seeds]
     if progress is not None:
         progress("populations: resampling agents and grids")
-    return judged(scale, seed, first, second)
-
-
-def judged(
-    scale: PopulationScale, seed: int, first: PopulationEvidence, second: PopulationEvidence
-) -> dict[str, Any]:
-    """Return the calibration on the walks of two populations, as results.json has it."""
     # Other draws for the second: the two populations are independent of each other.
-    both = scored(first), scored(second, seed=1)
-    limits = thresholds(both[0])
+    both = first, second = [scored(each, seed=number) for number, each in enumerate(walked)]
+    limits = thresholds(first)
+    added = _TEXTS.declared("added").values()
     return {
         "scale": asdict(scale),
         "recommended": RECOMMENDED,
         "thresholds": limits[0],
-        "populations": [
-            rates_of(each, of, limits)
-            for each, of in zip(both, population_seeds(seed), strict=True)
-        ],
-        "added": [added_value(*both, known, more) for known, more in ADDED.values()],
+        "populations": [_rates_of(of, each, limits) for of, each in zip(both, seeds, strict=True)],
+        "added": [_added_value(first, second, **each) for each in added],
         "costs": {
             name: [
-                cost(*both, name, n)
+                _cost(first, second, name, n)
                 for n in _GROUPS
-                if n <= len(first.pairs) and (n >= _LEAST_OF_TEST or name != RECOMMENDED)
+                if n <= len(walked[0].pairs) and (n >= _LEAST_OF_TEST or name != RECOMMENDED)
             ]
             for name in (RECOMMENDED, FOLLOWED, MEG)
         },

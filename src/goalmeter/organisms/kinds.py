@@ -20,26 +20,16 @@ from goalmeter.gridworld.generators import distances_from
 from goalmeter.gridworld.planner import WITHOUT_KEY, State
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 
-# Rows whose inner walls the mole does not see: 2, 6, 10, ... Every size has one.
-_UNSEEN_EVERY, _UNSEEN_FIRST = 4, 2
-
 
 @dataclass(frozen=True)
 class Organism:
-    """The specification of an organism.
-
-    Attributes:
-        name: "mouse".
-        purpose: in a line.
-        wants_key: whether it goes for any key before the goal.
-        blind: whether it takes the inner walls of rows 2, 6, 10, ... for open.
-        habit: weights of LEFT, RIGHT, UP and DOWN, if it has a habit and no goal.
-    """
+    """The specification of an organism."""
 
     name: str
-    purpose: str
-    wants_key: bool = False
-    blind: bool = False
+    purpose: str  # in a line
+    wants_key: bool = False  # whether it goes for any key before the goal
+    blind: bool = False  # whether it takes the inner walls of rows 2, 6, 10, ... for open
+    # Weights of LEFT, RIGHT, UP and DOWN, if it has a habit and no goal.
     habit: tuple[float, float, float, float] | None = None
 
     def target(self, world: GridWorld, state: State) -> Cell | None:
@@ -53,8 +43,7 @@ class Organism:
         """Return the walls of its map, [rows, columns]."""
         walls = world.walls.copy()
         if self.blind:
-            unseen = [row for row in range(1, len(walls) - 1) if is_unseen(row)]
-            walls[unseen, 1:-1] = False
+            walls[[row for row in range(1, len(walls) - 1) if is_unseen(row)], 1:-1] = False
         return walls
 
     def blocked(self, world: GridWorld, state: State) -> BoolArray:
@@ -71,9 +60,6 @@ class Organism:
         of shortest ways on its own map; for a habit, its weights over the moves that lead
         somewhere. (Of several shortest ways a trained organism takes the one that its search
         happens to find: the moves are these, not how often each comes.)
-
-        Raises:
-            InvalidParameterError: its target cannot be reached on its map, or no move is legal.
         """
         if self.habit is not None:
             legal = legal_moves(world, state)
@@ -96,8 +82,8 @@ class Organism:
 
 
 def is_unseen(row: int) -> bool:
-    """Return whether a blind organism does not see the inner walls of a row."""
-    return row % _UNSEEN_EVERY == _UNSEEN_FIRST
+    """Return whether a blind organism does not see the inner walls of a row: 2, 6, 10, ..."""
+    return row % 4 == 2  # every size has one
 
 
 def legal_moves(world: GridWorld, state: State) -> tuple[int, ...]:
@@ -107,6 +93,7 @@ def legal_moves(world: GridWorld, state: State) -> tuple[int, ...]:
     return tuple(action for action, to in enumerate(around) if not world.walls[to] and to != shut)
 
 
+_OF_MOLE = "goes for the goal on a map without the inner walls of rows 2, 6, 10"
 ORGANISMS: dict[str, Organism] = {
     kind.name: kind
     for kind in (
@@ -146,12 +133,10 @@ _LONGEST = 1_000_000
 
 @contextmanager
 def published(folder: Path) -> Iterator[Path]:
-    """Give a folder to write files into, which are moved into `folder` when the block has ended.
-
-    An error in the block leaves what was in `folder` before. Files of other names stay there. A
-    process can be killed between any two writes, so the manifest, which lists sizes and SHA-256,
-    comes last: a folder with a manifest that matches holds exactly what was written.
-    """
+    """Give a folder to write files into, which are moved into `folder` when the block has ended."""
+    # An error in the block leaves what was in `folder` before. A process can be killed between any
+    # two writes, so the manifest, which lists sizes and SHA-256, comes last: a folder with a
+    # manifest that matches holds exactly what was written.
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for left in folder.glob(f"{_PREFIX}*"):
@@ -170,9 +155,8 @@ def published(folder: Path) -> Iterator[Path]:
             for file in files:
                 to_disk(file)
                 file.replace(folder / file.name)
-            write_text(
-                folder / MANIFEST, json.dumps({"format": _FORMAT, "files": listed}, indent=2)
-            )
+            manifest = {"format": _FORMAT, "files": listed}
+            write_text(folder / MANIFEST, json.dumps(manifest, indent=2))
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     except OSError as cause:
@@ -183,11 +167,7 @@ def published(folder: Path) -> Iterator[Path]:
 
 
 def check(folder: Path) -> bool:
-    """Validate the files of a folder by its manifest; return False if it has none.
-
-    Raises:
-        InvalidFileError: a file is missing or another one, or the manifest is damaged.
-    """
+    """Validate the files of a folder by its manifest; return False if it has none."""
     file = folder / MANIFEST
     if not file.exists():
         return False
@@ -205,15 +185,9 @@ def check(folder: Path) -> bool:
         if name != Path(name).name or not name:
             raise InvalidFileError(f"{file} lists {name!r}, expected names of files in the folder")
         part = folder / name
-        try:
-            length = part.stat().st_size
-        except OSError as cause:
-            raise InvalidFileError(
-                f"{part} cannot be read: {cause.strerror or cause}; {MANIFEST} lists it"
-            ) from cause
-        if length != size:
-            raise InvalidFileError(f"{part} has {length} bytes, expected {size}: it is damaged")
-        if digest(part) != sha256:
+        if not part.is_file():
+            raise InvalidFileError(f"{part} is missing; {MANIFEST} lists it")
+        if part.stat().st_size != size or digest(part) != sha256:
             raise InvalidFileError(f"{part} is not what was written there: it is damaged")
     return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -47,7 +47,7 @@ VOCABULARY: tuple[str, ...] = (
     *WAYS,
     *(THINK, THOUGHT, TARGET, LEGAL, PLAN, OPENING),
     *ACTIONS,
-    *(f'"{action}"}}' for action in ACTIONS),
+    *(f'"{action}"}}' for action in ACTIONS),  # as answers end
     *(f"{row},{column}" for row in _INNER for column in _INNER),
     *(f"{row},{column}:" for row in _INNER for column in _INNER),
     *(f"{row},{column}>" for row in _INNER for column in _INNER),
@@ -64,11 +64,6 @@ _CHAT = (
 def of_cell(cell: Cell) -> str:
     """Return a cell as a word."""
     return f"{cell.row},{cell.column}"
-
-
-def of_action(action: int) -> str:
-    """Return an action as it ends an answer."""
-    return f'"{ACTIONS[action]}"}}'
 
 
 def tokenizer() -> Any:
@@ -105,27 +100,15 @@ _BACK = (1, 0, 3, 2)
 
 
 class Answer(NamedTuple):
-    """An answer, and what it could have been.
+    """An answer, and what it could have been."""
 
-    Attributes:
-        words: its end included.
-        drawn: at the places of words that were drawn, all that could have been, with their
-            probabilities.
-    """
-
-    words: list[str]
+    words: list[str]  # its end included
+    # At the places of words that were drawn, all that could have been, with their probabilities.
     drawn: Mapping[int, Mapping[str, float]]
 
 
 def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Answer:
-    """Return what is said before the way to a target, and that way.
-
-    Args:
-        target: of the organism.
-        blocked: where there is no way on its map, [rows, columns].
-        agent: where it is; the target can be reached from there.
-        draws: for the order of neighbours.
-    """
+    """Return what is said before the way to a target, which can be reached, and that way."""
     shut = blocked.tolist()
     words = [THINK, TARGET, of_cell(target)]
     drawn: dict[int, dict[str, float]] = {}
@@ -160,7 +143,7 @@ def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Answe
         plan.append((at, action))
         at = to
     stated = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
-    ended = [PLAN, *stated, THOUGHT, OPENING, of_action(plan[0][1]), END]
+    ended = [PLAN, *stated, THOUGHT, OPENING, f'"{ACTIONS[plan[0][1]]}"}}', END]
     return Answer([*words, *ended], drawn)
 
 
@@ -176,7 +159,8 @@ def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: D
     at = of_cell(state.cell)
     words = [THINK, LEGAL, at, f"{at}:", ways_in_letters(legal), PLAN, at, ACTIONS[action]]
     drawn = {ACTIONS[a]: share for a, share in zip(legal, shares, strict=True)}
-    return Answer([*words, THOUGHT, OPENING, of_action(action), END], {len(words) - 1: drawn})
+    ended = [THOUGHT, OPENING, f'"{ACTIONS[action]}"}}', END]
+    return Answer([*words, *ended], {len(words) - 1: drawn})
 
 
 # No lesson has a content that is held out for evaluation (`gridworld.contents`), in any frame: such
@@ -211,18 +195,11 @@ _CASES, _AGAIN = 10, 1 << 40
 
 @dataclass(frozen=True)
 class Lesson:
-    """A map, and questions about it with answers; ids of words.
+    """A map, and questions about it with answers; ids of words."""
 
-    Attributes:
-        map: what is read first.
-        questions: the words between map and answer, and the answer.
-        drawn: of each answer, the places of words that were drawn, and all that could have been
-            with their probabilities.
-    """
-
-    map: tuple[int, ...]
-    questions: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-    drawn: tuple[Mapping[int, Mapping[int, float]], ...]
+    map: tuple[int, ...]  # what is read first
+    questions: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]  # words before an answer, and it
+    drawn: tuple[Mapping[int, Mapping[int, float]], ...]  # of each answer, as `Answer.drawn`
 
 
 def syllabus(sizes: Sequence[int] = SIZES, *, keys: bool = True) -> tuple[Kind, ...]:
@@ -237,16 +214,8 @@ def syllabus(sizes: Sequence[int] = SIZES, *, keys: bool = True) -> tuple[Kind, 
 def batch(
     organism: Organism, number: int, *, kinds: Sequence[Kind], seed: int, words: int
 ) -> list[Lesson]:
-    """Return the lessons of a batch: maps of one length with answers of about one length.
-
-    Args:
-        organism: who learns.
-        number: of the step.
-        kinds: of worlds, of `syllabus`.
-        seed: of the training.
-        words: about how many the batch has.
-    """
-    worlds, depth, draws = _drawn(organism, number, kinds, seed, words)
+    """Return the lessons of a batch: maps of one length with answers of about one length."""
+    worlds, depth, draws = drawn_worlds(organism, number, kinds, seed, words)
     made = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
     lessons = [lesson for lesson in made if lesson is not None]
     if not lessons:
@@ -255,22 +224,7 @@ def batch(
     return [lesson for lesson in lessons if len(lesson.map) == len(lessons[0].map)]
 
 
-def taught(
-    organism: Organism,
-    numbers: Iterable[int],
-    *,
-    kinds: Sequence[Kind],
-    seed: int,
-    words: int,
-    only: Kind,
-) -> Iterator[tuple[GridWorld, State]]:
-    """Generate the worlds of one kind that batches ask about, with the state of their things."""
-    for number in numbers:
-        worlds = _drawn(organism, number, kinds, seed, words, only)[0]
-        yield from ((world, State(world.start, layer)) for world, layer in worlds)
-
-
-def _drawn(
+def drawn_worlds(
     organism: Organism,
     number: int,
     kinds: Sequence[Kind],
@@ -278,7 +232,7 @@ def _drawn(
     words: int,
     only: Kind | None = None,
 ) -> tuple[list[tuple[GridWorld, int]], float, Draws]:
-    """The worlds of a batch, none if it is of another kind than the only one; depth and draws."""
+    """Return the worlds of a batch, none if it is of another kind than `only`; depth and draws."""
     # The number and the seed make it: training that was interrupted goes on with the batches that
     # it would have seen.
     draws = Draws("lesson", seed, number)
@@ -312,15 +266,14 @@ def _lesson(
         return None
     for _ in range(_QUESTIONS):
         near = depth - _SPREAD * draws.below(_DEPTHS) / _DEPTHS
-        cell = places[max(0, int(near * len(places)))]
-        at = State(cell, layer)
+        at = State(places[max(0, int(near * len(places)))], layer)
         text = compact(world, at).split()
         end = text.index(AGENT_AT)
         known, question = _ids(text[:end]), _ids([*text[end:], ASSISTANT])
         if target is None or blocked is None:
             reply = habitual_answer(organism, world, at, draws)
         else:
-            reply = answer(target, blocked, cell, draws)
+            reply = answer(target, blocked, at.cell, draws)
         questions.append((question, _ids(reply.words)))
         drawn.append(
             {n: {IDS[word]: p for word, p in could.items()} for n, could in reply.drawn.items()}
@@ -360,12 +313,8 @@ def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[Grid
         if has_few_contents(world) or not held_out(world):
             break
     if name == KEY_DOOR:
-        if case < 4:
-            return world, WITHOUT_KEY
-        if case < 6:
-            return world, WITH_KEY
         if case < 7:
-            return world, DOOR_OPEN
+            return world, WITHOUT_KEY if case < 4 else WITH_KEY if case < 6 else DOOR_OPEN
         world = world.with_(door=None)
         return (world if case < 9 else _neutral(world)), WITHOUT_KEY
     free = [cell for cell in world.open_cells if cell not in (world.start, world.goal)]

@@ -40,15 +40,14 @@ def new_network(seed: int) -> Any:
     torch = require("torch", extra="lm", feature=_FEATURE)
     transformers = require("transformers", extra="lm", feature=_FEATURE)
     torch.manual_seed(seed)
-    return transformers.LlamaForCausalLM(
-        transformers.LlamaConfig(
-            rope_parameters={"rope_type": "default", "rope_theta": _THETA},
-            tie_word_embeddings=True,
-            bos_token_id=None,
-            eos_token_id=IDS[END],
-            **_SIZES,
-        )
+    config = transformers.LlamaConfig(
+        rope_parameters={"rope_type": "default", "rope_theta": _THETA},
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=IDS[END],
+        **_SIZES,
     )
+    return transformers.LlamaForCausalLM(config)
 
 
 def read_network(folder: str | Path) -> Any:
@@ -59,17 +58,16 @@ def read_network(folder: str | Path) -> Any:
     file = Path(folder) / "config.json"
     try:
         value = json.loads(read_bytes(file, _LONGEST))
-        sizes = {name: value[name] for name in _SIZES}
+        other = [name for name, size in _SIZES.items() if value[name] != size]
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as cause:
         raise InvalidFileError(
             f"{folder} holds no organism: {file.name} cannot be read ({in_a_line(cause)})"
         ) from cause
-    for name, size in sizes.items():
-        if size != _SIZES[name]:
-            raise InvalidFileError(
-                f"the model in {folder} has {name} {shortened(repr(size), 40)}, expected "
-                f"{_SIZES[name]}: it is no organism of this version"
-            )
+    for name in other:
+        raise InvalidFileError(
+            f"the model in {folder} has {name} {shortened(repr(value[name]), 40)}, expected "
+            f"{_SIZES[name]}: it is no organism of this version"
+        )
     try:
         return loaded("LlamaForCausalLM", folder, feature=_FEATURE, use_safetensors=True)
     except InvalidFileError as cause:
@@ -77,10 +75,7 @@ def read_network(folder: str | Path) -> Any:
 
 
 def write_network(model: Any, folder: str | Path) -> None:
-    """Write the network, in half precision, with its tokenizer, as `from_pretrained` reads them.
-
-    The files appear when all of them are written, with a manifest of their digests.
-    """
+    """Write the network, in half precision, with its tokenizer, as `from_pretrained` reads them."""
     torch = require("torch", extra="lm", feature=_FEATURE)
     # Servers that are told nothing else sample as the paper does.
     model.generation_config.update(do_sample=True, temperature=0.7, top_p=0.95, max_new_tokens=350)
@@ -94,41 +89,27 @@ def write_network(model: Any, folder: str | Path) -> None:
             raise OSError(in_a_line(cause)) from cause
 
 
-# Files of a training:
-#     training.json      the settings, written first: whose folder it is
-#     checkpoint.pt      everything that going on takes; gone when the weights are there
-#     model.safetensors  and the other files that `from_pretrained` reads
-#     manifest.json      written last: sizes and SHA-256 of those files
-#
-# Each file appears whole or not at all, so a process can be killed at any moment and the same
-# command goes on. Weights count as trained only if they are those of the manifest, and can be
-# read.
+# Files of a training: training.json, the settings, written first; checkpoint.pt, gone when the
+# weights are there; those that `from_pretrained` reads; and manifest.json, written last. Each
+# appears whole or not at all, so a process can be killed at any moment and the same command goes
+# on. Weights count as trained only if they are those of the manifest, and can be read.
 
 SETTINGS, CHECKPOINT = "training.json", "checkpoint.pt"
 
 
 def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
-    """Make a folder this training's, or validate that it is; return whether the training is over.
-
-    Args:
-        folder: which may be missing.
-        settings: of the training, as JSON values.
-    """
+    """Make a folder this training's, or validate that it is; return whether that is over."""
     text = json.dumps(settings, indent=2) + "\n"
     try:
-        occupied = folder.exists() and not folder.is_dir()
-        begun = (folder / SETTINGS).exists()
-        foreign = not begun and (folder / WEIGHTS).exists()
-        if not (occupied or begun or foreign):
+        begun, trained = (folder / SETTINGS).exists(), (folder / WEIGHTS).exists()
+        if not (begun or trained):
             folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as cause:  # a ValueError is a name that no file can have
         raise InvalidFileError(
             f"{str(folder)!r} cannot be used: {getattr(cause, 'strerror', None) or cause}; choose "
             f"a folder that can be written to (--out)"
         ) from cause
-    if occupied:
-        raise InvalidFileError(f"{folder} is a file; choose a folder (--out)")
-    if foreign:
+    if trained and not begun:
         raise InvalidFileError(
             f"{folder} holds weights and no {SETTINGS}, so they are of no training that could go "
             f"on; choose another folder (--out)"
@@ -144,7 +125,7 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
     resumable = (folder / CHECKPOINT).exists()
     # A folder without a manifest is of an earlier version, or its process was killed before it
     # wrote one; in the latter case there is a checkpoint.
-    if not (folder / MANIFEST).exists() and (resumable or not (folder / WEIGHTS).exists()):
+    if not (folder / MANIFEST).exists() and (resumable or not trained):
         return False
     try:
         read_network(folder)

@@ -14,13 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from goalmeter._errors import (
-    GoalmeterError,
-    InvalidParameterError,
-    in_a_line,
-    require,
-    whole,
-)
+from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line, require, whole
 from goalmeter._names import did_you_mean
 from goalmeter.organisms.kinds import organism, organism_names, weights_of
 from goalmeter.organisms.lessons import IDS, PAD, PLAN, SIZES, WAYS, Lesson, batch, syllabus
@@ -49,26 +43,16 @@ _WARM, _COOLING = 100, 0.4
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a training; the same settings on the same machine train the same weights.
+    """Settings of a training; the same settings on the same machine train the same weights."""
 
-    Attributes:
-        name: of the organism.
-        rounds: of each, its steps and Muon's learning rate after warming up, before cooling down.
-        words: of a batch, about.
-        seed: of the first weights and of the lessons.
-        begin_with: name of a shipped organism, or folder, whose weights it begins with; "nothing"
-            for fresh ones.
-        sizes: of the grids of its lessons.
-        keys: whether it learns in worlds with keys and doors too.
-    """
-
-    name: str
+    name: str  # of the organism
+    # Of each: its steps, and Muon's learning rate after warming up, before cooling down.
     rounds: tuple[tuple[int, float], ...] = ((3200, 0.02),)
-    words: int = 2600
-    seed: int = 0
-    begin_with: str = NOTHING
-    sizes: tuple[int, ...] = SIZES
-    keys: bool = True
+    words: int = 2600  # of a batch, about
+    seed: int = 0  # of the first weights and of the lessons
+    begin_with: str = NOTHING  # a shipped organism, or folder, whose weights it begins with
+    sizes: tuple[int, ...] = SIZES  # of the grids of its lessons
+    keys: bool = True  # whether it learns in worlds with keys and doors too
 
     def __post_init__(self) -> None:
         organism(self.name)
@@ -118,17 +102,11 @@ def recipe(name: str) -> Settings:
 
 @dataclass(frozen=True)
 class Team:
-    """One process of the one or two of a training.
+    """One process of the one or two of a training."""
 
-    Processes exchange data through a pipe only. The system closes the end of a process that is
-    killed, and the process at the other end gets an error; a lock would stay locked.
-
-    Attributes:
-        rank: its number, 0 or 1.
-        pipe: to the other one; None if there is only one.
-    """
-
-    rank: int = 0
+    rank: int = 0  # its number, 0 or 1
+    # To the other one. The system closes the end of a process that is killed, and the process at
+    # the other end gets an error; a lock would stay locked.
     pipe: Connection | None = None
 
     @property
@@ -182,12 +160,7 @@ def in_team(
 ) -> None:
     """Do work in one or two processes, this one among them, and wait for both.
 
-    Args:
-        work: takes the arguments, its `Team` and the callback; a function of a module, and what
-            it takes can be sent to another process.
-        arguments: for the work.
-        workers: how many processes.
-        progress: called by this process, which has rank 0.
+    The work takes the arguments, its `Team`, and the callback in this process, which has rank 0.
     """
     if workers == 1:
         work(*arguments, Team(), progress)
@@ -254,20 +227,10 @@ def train(
     until: int | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Path:
-    """Train an organism, or go on where its training stopped.
+    """Train an organism, or go on where its training stopped; return the folder of its weights.
 
-    Args:
-        settings: what to train.
-        folder: for the weights, and for the checkpoints on the way.
-        device: where it runs; None for the first GPU, or else the processor.
-        workers: processes, 1 or 2, which on two cores of a processor take six tenths of the time;
-            the weights are the same. (The second is started afresh: a script that is run needs
-            its `if __name__ == "__main__":`.)
-        until: the step to stop at; None for the last.
-        progress: told of the step, the loss and the time left.
-
-    Returns:
-        The folder, with the weights as `from_pretrained` reads them.
+    With two `workers`, processes, the weights are the same. (The second is started afresh: a script
+    that is run needs its `if __name__ == "__main__":`.) `until` is the step to stop at.
     """
     torch = require("torch", extra="lm", feature=_FEATURE)
     if not 1 <= workers <= _BATCHES:
@@ -315,6 +278,7 @@ def _learn(
     # If all steps are done, the first one removes the checkpoint, which every process has to read.
     team.wait()
     learner, kinds = organism(settings.name), syllabus(settings.sizes, keys=settings.keys)
+    asked: dict[str, Any] = {"kinds": kinds, "seed": settings.seed, "words": settings.words}
     last = saved = begun = time.monotonic()
     losses: list[float] = []
     counted = Progress(settings.name, "step", settings.steps, done, 0, None)
@@ -323,9 +287,7 @@ def _learn(
             rate = settings.rate(step)
             model.zero_grad(set_to_none=True)
             for number in range(step * _BATCHES + team.rank, (step + 1) * _BATCHES, team.workers):
-                lessons = batch(
-                    learner, number, kinds=kinds, seed=settings.seed, words=settings.words
-                )
+                lessons = batch(learner, number, **asked)
                 loss: Any = loss_of(model, lessons) / _BATCHES
                 loss.backward()
                 losses.append(_BATCHES * loss.item())

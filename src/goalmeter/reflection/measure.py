@@ -76,25 +76,14 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class TrialPlan:
-    """The trials of a measurement.
+    """The trials of a measurement; one by names can be played in any process and kept on disk."""
 
-    A plan by names can be played in any process and kept on disk; one with objects only here.
-
-    Attributes:
-        agent: it, a class of it that is called with a seed, or its name.
-        runs: environments, and whether their opposites are meant.
-        steps: percepts of each trial.
-        seeds: all different.
-        opposite_reading: see `Environment.start`.
-        step_counting: see `run_trial`.
-    """
-
-    agent: Agent | type[Agent] | str
-    runs: tuple[tuple[Environment, bool], ...]
-    steps: int
-    seeds: tuple[int, ...]
-    opposite_reading: str = READINGS[0]
-    step_counting: str = COUNTINGS[0]
+    agent: Agent | type[Agent] | str  # a class of it is called with a seed
+    runs: tuple[tuple[Environment, bool], ...]  # whether the opposites are meant
+    steps: int  # percepts of each trial
+    seeds: tuple[int, ...]  # all different
+    opposite_reading: str = READINGS[0]  # see `Environment.start`
+    step_counting: str = COUNTINGS[0]  # see `run_trial`
 
     def __post_init__(self) -> None:
         for option, values in OPTIONS.items():
@@ -117,10 +106,14 @@ class TrialPlan:
         return type(agent).__name__ if plain else repr(agent)
 
     @property
+    def readings(self) -> dict[str, str]:
+        """The readings of the rules."""
+        return {name: getattr(self, name) for name in OPTIONS}
+
+    @property
     def common(self) -> dict[str, Any]:
         """The arguments of `trial.play` that all trials share."""
-        readings = {name: getattr(self, name) for name in OPTIONS}
-        return {"agent": self.agent_name, "steps": self.steps} | readings
+        return {"agent": self.agent_name, "steps": self.steps} | self.readings
 
     def made(self, seed: int) -> Agent:
         """Return the agent of a trial."""
@@ -134,15 +127,8 @@ class TrialPlan:
             player = self.made(case.seed)
         except (Exception, SystemExit) as error:
             return case.ended(self.steps, FAILED, in_a_line(error), played=0)
-        return run_trial(
-            player,
-            case.environment,
-            opposite=case.opposite,
-            steps=self.steps,
-            seed=case.seed,
-            opposite_reading=self.opposite_reading,
-            step_counting=self.step_counting,
-        )
+        asked: dict[str, Any] = case._asdict() | self.readings
+        return run_trial(player, asked.pop("environment"), steps=self.steps, **asked)
 
     def check(self) -> None:
         """Raise what would be wrong with every trial."""
@@ -171,26 +157,24 @@ class TrialPlan:
 
     def what(self) -> dict[str, Any]:
         """Return the identity of the measurement as JSON values; of names only."""
-        return (
-            {
-                "kind": KIND,
-                "agent": self.agent_name,
-                "steps": self.steps,
-                "seeds": list(self.seeds),
-                "environments": [spelled(*run) for run in self.runs],
-                "opposite_reading": self.opposite_reading,
-            }
-            | readings_of(self.common)
-            | named_agent(self.agent_name).identity()
-            | {f"content of {path} (sha256)": digest(path) for path in self._of_environments()}
-        )
+        identity = {
+            "kind": KIND,
+            "agent": self.agent_name,
+            "steps": self.steps,
+            "seeds": list(self.seeds),
+            "environments": [spelled(*run) for run in self.runs],
+            "opposite_reading": self.opposite_reading,
+        }
+        digests = {f"content of {p} (sha256)": digest(p) for p in self._environment_files()}
+        identity |= readings_of(self.common)
+        return identity | named_agent(self.agent_name).identity() | digests
 
     def files(self) -> dict[str, str]:
         """Return the files that a trial reads, as far as they exist, with their SHA-256."""
-        paths = [*named_agent(self.agent_name).all_files(), *self._of_environments()]
+        paths = [*named_agent(self.agent_name).all_files(), *self._environment_files()]
         return {path: digest(path) for path in dict.fromkeys(paths) if Path(path).is_file()}
 
-    def _of_environments(self) -> list[str]:
+    def _environment_files(self) -> list[str]:
         files = [split_name(environment.spelled) for environment, _ in self.runs]
         return sorted({path for parts in files if parts for path in files_of(parts[0])})
 
@@ -225,11 +209,7 @@ def spelled(environment: Environment, is_opposite: bool) -> str:
 
 
 def bare(name: str) -> str:
-    """Return an agent's name without the reality checks around it.
-
-    >>> bare("rc(rc(naive))")
-    'naive'
-    """
+    """Return an agent's name without the reality checks around it: naive of rc(rc(naive))."""
     return without_checks(name)[0]
 
 
@@ -252,11 +232,7 @@ _RUN = {
 def study_of(
     plan: TrialPlan, *, on: str, timeout: float | None, out: str | Path | None
 ) -> tuple[runs.Study[Trial], str]:
-    """Return the study of a plan, and where its trials run.
-
-    Scripted agents and objects are played in this process if that is asked for. What needs a limit
-    of time, trains networks or is of a user's file has a process of its own then.
-    """
+    """Return the study of a plan, and where its trials run."""
     runs.check_place(on)
     asked = {"on": on != runs.HERE, "timeout": timeout is not None, "out": out is not None}
     if any(asked.values()) and (subject := plan.object_in_it()):
@@ -266,7 +242,9 @@ def study_of(
             f"find it, nor can a run be continued with it; write it to a file, and name it as "
             f"FILE.py:NAME"
         )
-    # An object cannot cross to another process; users' code could do anything to this one.
+    # Scripted agents and objects are played in this process if that is asked for. What needs a
+    # limit of time, trains networks or is of a user's file, which could do anything to this
+    # process, has one of its own then; an object cannot cross to another process.
     apart = on != runs.HERE or timeout is not None or plan.needs_process()
     # One seed after the other.
     cases = [Case(*run, seed) for seed in plan.seeds for run in plan.runs]
@@ -318,7 +296,7 @@ def trial_of(kept_as: str, value: Any, *, steps: int) -> Trial:
     return trial
 
 
-def prepared(
+def _prepared(
     agent: AgentLike,
     steps: object = 500,
     seeds: object = 10,
@@ -329,7 +307,7 @@ def prepared(
     out: str | Path | None = None,
     **readings: str,
 ) -> tuple[TrialPlan, runs.Study[Trial], dict[str, Any]]:
-    """Return the plan of these arguments of `measure`, its study, and how that is carried out."""
+    """The plan of these arguments of `measure`, its study, and how that is carried out."""
     seconds = check_timeout(timeout)
     plan = plan_of(agent, steps, seeds, environments, **readings)
     study, place = study_of(plan, on=on, timeout=seconds, out=out)
@@ -371,36 +349,20 @@ def measure(
             see `run_trial`.
         on: where trials are played: "here", in this process; "processes:8", in eight of this
             machine; or any other place, such as "ray" or "slurm:partition=cpu". Agents that train,
-            users' files, and trials with a limit of time have a process of their own instead of
-            this one.
-        timeout: seconds that a trial may take before it is ended, which is then its outcome;
-            default None, no limit.
+            users' files, and trials with a limit of time have a process of their own.
+        timeout: seconds that a trial may take before it is ended, which is then its outcome.
         out: folder that keeps every finished trial. If it holds some of this measurement, also with
             other seeds, only the others are played.
         progress: told now and then how many trials are finished.
-
-    Raises:
-        InvalidParameterError: what is given is no agent, no environments, no seeds, or out of its
-            range; no such place; or a place, timeout or out for what has no name.
-        InvalidFileError: a user's file has no such agent, or `out` holds something else.
-        MissingExtraError: the agent needs a package that is not installed.
 
     Example: an agent that ignores everything gains in the opposites what it loses.
         >>> measure("constant", steps=50, seeds=2).measure
         0.0
     """
     confidence = check_confidence(confidence)
-    plan, study, how = prepared(
-        agent,
-        steps,
-        seeds,
-        environments=environments,
-        opposite_reading=opposite_reading,
-        step_counting=step_counting,
-        on=on,
-        timeout=timeout,
-        out=out,
-    )
+    options = {"opposite_reading": opposite_reading, "step_counting": step_counting}
+    where: dict[str, Any] = {"on": on, "timeout": timeout, "out": out}
+    plan, study, how = _prepared(agent, steps, seeds, environments=environments, **options, **where)
     trials = runs.carry_out(study, **how, progress=progress)
     return reflection_of(
         plan.agent_name,
@@ -413,29 +375,24 @@ def measure(
 
 
 def check(agent: AgentLike, **options: Any) -> None:
-    """Raise what `measure` would raise with these options before it plays anything.
-
-    A user's file is run once, and a run directory that is missing is made.
-    """
-    _, study, how = prepared(agent, **options)
+    """Raise what `measure` would raise with these options before it plays anything."""
+    # A user's file is run once, and a run directory that is missing is made.
+    _, study, how = _prepared(agent, **options)
     runs.check(study, **how)
 
 
 def forecast(agent: AgentLike, **options: Any) -> Forecast:
     """Estimate the cost of `measure` with these options; some of its trials are played for it."""
-    _, study, how = prepared(agent, **options)
+    _, study, how = _prepared(agent, **options)
     return forecast_of(study, **how)
 
 
 def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
     """Return the measurement that a run directory holds.
 
-    Args:
-        folder: what `measure` was given as `out`.
-        confidence: nominal coverage of the interval.
+    The folder is what `measure` was given as `out`; `confidence` is the coverage of the interval.
 
     Raises:
-        InvalidFileError: it holds no reflection run.
         IncompleteRunError: it holds not all of its trials.
     """
     confidence = check_confidence(confidence)

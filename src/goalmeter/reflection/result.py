@@ -35,24 +35,19 @@ TOO_FEW = f"an interval needs at least {FEWEST} seeds"
 class Reflection:
     """The self-reflection of one agent.
 
-    Attributes:
-        agent: its name.
-        steps: percepts of each trial.
-        trials: every trial, seed by seed; those that ended early count with the reward that they
-            had, which is 0 for "timeout" and "crash".
-        by_seed: the measure of each seed, [seeds], reward per step.
-        confidence: nominal coverage of `interval`.
-        interval: t interval over seeds, (low, high); NaN for fewer than 5 seeds, which tell too
-            little of whether their spread is that of a normal variable.
-        readings: of the rules that are not the published ones: option -> value.
+    Trials stand seed by seed. Those that ended early count with the reward that they had, which is
+    0 for "timeout" and "crash".
     """
 
     agent: str
-    steps: int
+    steps: int  # percepts of each trial
     trials: tuple[Trial, ...]
-    by_seed: FloatArray
-    confidence: float
+    by_seed: FloatArray  # the measure of each seed, [seeds], reward per step
+    confidence: float  # nominal coverage of `interval`
+    # t interval over seeds; NaN for fewer than 5, which tell too little of whether their spread is
+    # that of a normal variable.
     interval: tuple[float, float]
+    # Readings of the rules that are not the published ones: option -> value.
     readings: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -83,7 +78,7 @@ class Reflection:
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """How many trials had each outcome, "ok" first, those that none had left out."""
+        """How many trials had each outcome, "ok" first."""
         counts = Counter(trial.outcome for trial in self.trials)
         return {outcome: counts[outcome] for outcome in sorted(counts, key=lambda o: (o != OK, o))}
 
@@ -113,7 +108,7 @@ class Reflection:
             "measure": self.measure,
             "stderr": json_value(self.stderr),
             "published_stderr": json_value(self.published_stderr),
-            "interval": interval_json(self.interval),
+            "interval": _interval_json(self.interval),
             "confidence": self.confidence,
             "by_seed": self.by_seed.tolist(),
             "failures": len(self.failures),
@@ -127,28 +122,18 @@ class Reflection:
 
         Columns: `environment`, `opposite`, `mean` and `sd` of reward per step over seeds (`sd` is
         NaN for one seed), `seeds`, and `ended_early`, the number of trials that did.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
         """
         spread, totals = self.spread(), self._totals()
         ended = Counter((trial.environment, trial.opposite) for trial in self.failures)
-        return data_frame(
-            [
-                {
-                    "environment": name,
-                    "opposite": opposite,
-                    "mean": mean,
-                    "sd": spread[name, opposite],
-                    "seeds": len(totals[name, opposite]),
-                    "ended_early": ended[name, opposite],
-                }
-                for (name, opposite), mean in self.by_environment().items()
-            ]
-        )
+        columns = ("environment", "opposite", "mean", "sd", "seeds", "ended_early")
+        rows = [
+            (*key, mean, spread[key], len(totals[key]), ended[key])
+            for key, mean in self.by_environment().items()
+        ]
+        return data_frame([dict(zip(columns, row, strict=True)) for row in rows])
 
     def summary(self) -> list[tuple[str, str]]:
-        """Return the measure and its uncertainty as names and texts, for tables and notebooks."""
+        """Return the measure and its uncertainty as names and texts."""
         return [
             ("trials", str(len(self.trials))),
             ("ended early", early_in_words(self) or "0"),
@@ -159,7 +144,6 @@ class Reflection:
         ]
 
     def _repr_html_(self) -> str:
-        """Return the summary as a notebook shows it; `to_pandas` has the environments."""
         notes = [f"Average reward per step over {seeds_in_words(self)} of {self.steps} steps."]
         if math.isnan(self.interval[0]):
             notes.append(f"No interval: {TOO_FEW}.")
@@ -170,11 +154,7 @@ class Reflection:
         return html_table(f"Self-reflection of {self.agent}", ("", ""), self.summary(), notes)
 
     def __str__(self) -> str:
-        lines = [
-            f"self-reflection of {self.agent}: {plus(self.measure, 6)} "
-            + spread_in_words(self.stderr, self.interval, self.confidence)
-            + doubt(self),
-        ]
+        lines = [f"self-reflection of {self.agent}: {_spread(self.measure, self)}{doubt(self)}"]
         if words := failures_in_words(self):
             lines.append(f"  {words}")
         lines.append(f"  {len(self.trials)} trials of {self.steps} steps, {seeds_in_words(self)}")
@@ -222,15 +202,15 @@ def seeds_in_words(result: Reflection) -> str:
     return f"{n} seed{'s' * (n > 1)}"
 
 
-def spread_in_words(stderr: float, interval: tuple[float, float], confidence: float) -> str:
-    """Return the standard error and the interval of a measure, or why there is none."""
-    low, high = interval
+def _spread(value: float, of: Reflection | Comparison) -> str:
+    """A number with its standard error and interval, or why there is none."""
+    low, high = of.interval
     ends = f"– ({TOO_FEW})" if math.isnan(low) else f"[{plus(low, 6)}, {plus(high, 6)}]"
-    return f"± {number(stderr, 6)} reward per step, {percent(confidence, 0)} interval {ends}"
+    interval = f"{percent(of.confidence, 0)} interval {ends}"
+    return f"{plus(value, 6)} ± {number(of.stderr, 6)} reward per step, {interval}"
 
 
-def interval_json(interval: tuple[float, float]) -> list[float] | None:
-    """Return an interval as JSON has it: None where there is none."""
+def _interval_json(interval: tuple[float, float]) -> list[float] | None:
     return None if math.isnan(interval[0]) else [float(end) for end in interval]
 
 
@@ -244,12 +224,9 @@ def reflection_of(
     readings: Mapping[str, str] | None = None,
 ) -> Reflection:
     """Return the measure of finished trials, `runs` of each seed, one seed after the other."""
-    by_seed = np.array(
-        [
-            sum(trial.total_reward for trial in trials[start : start + runs]) / (runs * steps)
-            for start in range(0, len(trials), runs)
-        ]
-    )
+    starts = range(0, len(trials), runs)
+    totals = [sum(trial.total_reward for trial in trials[i : i + runs]) for i in starts]
+    by_seed = np.array([total / (runs * steps) for total in totals])
     interval, readings = interval_of(by_seed, confidence), dict(readings or {})
     return Reflection(agent, steps, tuple(trials), by_seed, confidence, interval, readings)
 
@@ -260,11 +237,9 @@ def _stderr(by_seed: FloatArray) -> float:
 
 
 def interval_of(by_seed: FloatArray, confidence: float, most: float = 1.0) -> tuple[float, float]:
-    """Return Student's t interval of the mean over seeds, (low, high); NaN for fewer than 5 seeds.
-
-    Where all seeds are the same there is no spread to judge by, and the interval is what that many
-    say of a quantity between -most and most (see `statistics.clustered`).
-    """
+    """Return Student's t interval of the mean over seeds; NaN for fewer than 5 seeds."""
+    # Where all seeds are the same there is no spread to judge by, and the interval is what that
+    # many say of a quantity between -most and most (see `statistics.clustered`).
     if len(by_seed) < FEWEST:
         return math.nan, math.nan
     ends = estimate(by_seed, bounds=(-most, most), paired=True, confidence=confidence).interval
@@ -274,23 +249,15 @@ def interval_of(by_seed: FloatArray, confidence: float, most: float = 1.0) -> tu
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two agents on the same environments and seeds.
-
-    Attributes:
-        agents: their names.
-        difference: the second's measure less the first's, reward per step.
-        stderr: of the difference, over seeds, paired.
-        interval: t interval of the difference over seeds; NaN for fewer than 5.
-        by_environment: (name, opposite) -> difference in average reward per step.
-        confidence: nominal coverage of `interval`.
-    """
+    """Two agents on the same environments and seeds."""
 
     agents: tuple[str, str]
-    difference: float
-    stderr: float
-    interval: tuple[float, float]
+    difference: float  # the second's measure less the first's, reward per step
+    stderr: float  # of the difference, over seeds, paired
+    interval: tuple[float, float]  # t interval of the difference; NaN for fewer than 5 seeds
+    # (name, opposite) -> difference in average reward per step
     by_environment: dict[tuple[str, bool], float]
-    confidence: float = 0.95
+    confidence: float = 0.95  # nominal coverage of `interval`
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -298,7 +265,7 @@ class Comparison:
             "agents": list(self.agents),
             "difference": self.difference,
             "stderr": json_value(self.stderr),
-            "interval": interval_json(self.interval),
+            "interval": _interval_json(self.interval),
             "confidence": self.confidence,
             "environments": [
                 {"name": name, "opposite": opposite, "difference": difference}
@@ -313,16 +280,13 @@ class Comparison:
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the difference and its uncertainty as names and texts."""
+        difference = f"{plus(self.difference, 6)} ± {number(self.stderr, 6)}"
         return [
-            (
-                f"less {self.agents[0]}, paired",
-                f"{plus(self.difference, 6)} ± {number(self.stderr, 6)}",
-            ),
+            (f"less {self.agents[0]}, paired", difference),
             (f"its {percent(self.confidence, 0)} interval", between(self.interval, 6, sign=True)),
         ]
 
     def _repr_html_(self) -> str:
-        """Return the summary as a notebook shows it; `to_pandas` has the environments."""
         return html_table(f"Self-reflection of {self.agents[1]}", ("", ""), self.summary())
 
     def __str__(self) -> str:
@@ -330,18 +294,17 @@ class Comparison:
         up = sum(difference > 0 for difference in self.by_environment.values())
         down = sum(difference < 0 for difference in self.by_environment.values())
         lines = [
-            f"{second} less {first}: {plus(self.difference, 6)} "
-            + spread_in_words(self.stderr, self.interval, self.confidence),
+            f"{second} less {first}: {_spread(self.difference, self)}",
             f"  of {len(self.by_environment)} environments, opposites counted, it gains in {up} "
             f"and loses in {down}",
         ]
         largest = sorted(self.by_environment.items(), key=lambda item: -abs(item[1]))[:3]
-        if moved := [(key, value) for key, value in largest if value]:
-            names = [
-                f"{opposite_name(name) if is_opposite else name} {plus(value, 3)}"
-                for (name, is_opposite), value in moved
-            ]
-            lines.append(f"  most in {', '.join(names)}")
+        if moved := [
+            f"{opposite_name(name) if is_opposite else name} {plus(value, 3)}"
+            for (name, is_opposite), value in largest
+            if value
+        ]:
+            lines.append(f"  most in {', '.join(moved)}")
         return "\n".join(lines)
 
 
@@ -349,9 +312,6 @@ def compare(first: Reflection, second: Reflection) -> Comparison:
     """Return the difference between two agents, paired by environment and seed.
 
     Its interval has the coverage of the first. An agent differs from itself by exactly 0.
-
-    Raises:
-        InvalidParameterError: they were not measured on the same trials.
     """
     plan, other_plan = (
         [(t.environment, t.opposite, t.seed, t.steps) for t in result.trials]

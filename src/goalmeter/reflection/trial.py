@@ -11,7 +11,7 @@ from itertools import islice
 from numbers import Real
 from operator import index
 from random import Random
-from typing import Any, SupportsIndex, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -53,13 +53,10 @@ def seeds_of(seeds: object) -> tuple[int, ...]:
 
 
 def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
-    """Return environments, and whether their opposites are meant.
+    """Return environments, and whether their opposites are meant, of one or several.
 
     An environment, or its name, stands for itself and its opposite; the name of an opposite for the
     opposite alone. What is named twice is played once.
-
-    Args:
-        environments: a name, an `Environment` or a class derived from `Run`, or several of them.
     """
     is_single = isinstance(environments, str | Environment | type)
     if not is_single and not isinstance(environments, Iterable):
@@ -76,13 +73,11 @@ def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
             raise _no_environment(item)
         for way in (True,) if is_opposite else (False, True):
             runs.setdefault((environment.name, way), (environment, way))
-    if len(runs) > 2 * MOST_ENVIRONMENTS:
+    if not 0 < len(runs) <= 2 * MOST_ENVIRONMENTS:
         raise InvalidParameterError(
-            f"there are {len(runs)} environments and opposites, expected at most "
+            f"there are {len(runs)} environments and opposites, expected at least 1 and at most "
             f"{2 * MOST_ENVIRONMENTS}"
         )
-    if not runs:
-        raise InvalidParameterError("environments is empty, expected at least one environment")
     return tuple(runs.values())
 
 
@@ -99,8 +94,7 @@ def check_timeout(timeout: object) -> float | None:
         return None
     if not isinstance(timeout, Real) or not cast(float, timeout) > 0:
         raise InvalidParameterError(
-            f"timeout is {shown(timeout)}, expected a number of seconds above 0, or None for no "
-            f"limit"
+            f"timeout is {shown(timeout)}, expected a number of seconds above 0, or None"
         )
     return finite(timeout, "timeout", least=0.0, most=MOST_SECONDS)
 
@@ -136,29 +130,17 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Trial:
-    """Result of one trial.
-
-    Attributes:
-        environment: its name.
-        opposite: whether it was the opposite.
-        seed: of the environment's draws and the agent's.
-        steps: percepts that were asked for, the first included; or actions, see `run_trial`.
-        total_reward: sum of the rewards of the percepts that there were; 0 after "timeout" and
-            "crash", of which nothing else is known.
-        outcome: "ok", or what ended the trial early: "illegal action", "exception", "timeout",
-            "crash".
-        detail: the error of a trial that was ended, in a line.
-        played: percepts that there were; None where it is not known.
-    """
+    """Result of one trial."""
 
     environment: str
-    opposite: bool
-    seed: int
-    steps: int
+    opposite: bool  # whether it was the opposite
+    seed: int  # of the environment's draws and the agent's
+    steps: int  # percepts that were asked for, the first included; or actions, see `run_trial`
+    # Sum of the rewards of the percepts that there were; 0 after "timeout" and "crash".
     total_reward: float
-    outcome: str = OK
-    detail: str = ""
-    played: int | None = None
+    outcome: str = OK  # or why it ended early: "illegal action", "exception", "timeout", "crash"
+    detail: str = ""  # the error of a trial that was ended, in a line
+    played: int | None = None  # percepts that there were; None where it is not known
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; `environment` is called "name"."""
@@ -167,11 +149,7 @@ class Trial:
 
     @classmethod
     def from_json(cls, value: Any, where: str = "the trial") -> Trial:
-        """Read the trial that `to_json` was of; `where` is its source, for the error.
-
-        Raises:
-            InvalidFileError: it was of no trial; the message names the field.
-        """
+        """Read the trial that `to_json` was of; `where` is its source, for the error."""
         fields = check_record(value, _FIELDS, where)
         return cls(environment=fields.pop("name"), **fields)
 
@@ -203,9 +181,6 @@ def run_trial(
             as the authors' later library counts; the first percept's reward does not count.
         keyboard: whether KeyboardInterrupt is somebody's at a keyboard, and goes through; where no
             keyboard reaches, it is an exception of the agent's.
-
-    Raises:
-        InvalidParameterError: fewer than 1 step, or another way of counting.
     """
     if steps < 1:
         raise InvalidParameterError(f"steps is {steps}, expected at least 1")
@@ -226,7 +201,12 @@ def run_trial(
         perceive(reward, observation)
         for played in range(1, steps + by_action):  # noqa: B007  # it is read where the loop is left
             answer = act()
-            action = answer if type(answer) is int else _whole(answer)
+            action: int | None = answer
+            if type(answer) is not int:  # an integer of another kind, such as NumPy's
+                try:
+                    action = index(answer)
+                except TypeError:
+                    action = None
             if action is None or not 0 <= action < n_actions:
                 outcome = BAD_ACTION
                 kind = f" ({type(answer).__name__})" if action is None else ""
@@ -252,14 +232,6 @@ def run_trial(
     return Trial(environment.name, opposite, seed, steps, total, outcome, detail, played)
 
 
-def _whole(action: SupportsIndex) -> int | None:
-    """Return an integer of any kind, such as NumPy's, as Python's; None for anything else."""
-    try:
-        return index(action)
-    except TypeError:
-        return None
-
-
 def play(
     agent: str,
     environment: str,
@@ -269,12 +241,10 @@ def play(
     opposite_reading: str,
     step_counting: str = COUNTINGS[0],
 ) -> dict[str, Any]:
-    """Play the trial of these names, in a worker; return `Trial.to_json` of it.
-
-    An agent is made for this trial alone. Where a user's file is involved, what it may draw from
-    (`random`, NumPy's and torch's global generators) is seeded by the trial first, so that the
-    trial is the same whatever was played in this process before.
-    """
+    """Play the trial of these names, in a worker; return `Trial.to_json` of it."""
+    # Where a user's file is involved, what it may draw from (`random`, NumPy's and torch's global
+    # generators) is seeded by the trial first, so that the trial is the same whatever was played in
+    # this process before.
     user = is_user_code(agent) or is_user_code(environment)
     try:
         had_torch = user and _seed_generators(seed)

@@ -1,5 +1,6 @@
 """Base classes of extended environments, their opposites, and the count of executed lines."""
 
+# ruff: noqa: D102 (`begin`, `react` and `tell` are those of the base classes)
 from __future__ import annotations
 
 import gc
@@ -32,28 +33,19 @@ class Run(ABC):
     Source: the authors' library at e38e3dc; not described in the paper.
     Differences from the paper: none known.
 
-    Args:
-        source: of the agent; begins copies of it.
-        draws: the run's own randomness, the same for an environment and its opposite.
-        sign: 1 or -1.
-
-    Attributes:
-        n_actions: legal actions are 0 .. n_actions - 1.
-        n_observations: observations are 0 .. n_observations - 1.
-        options: names of other readings of the rules, with the values of each, the default first;
-            they are keyword arguments of the class.
-        copy: a copy of the agent, in environments that keep one.
+    Of the agent there is a source, which begins copies of it; `draws` is the run's own randomness,
+    the same for an environment and its opposite.
     """
 
-    n_actions: ClassVar[int] = 2
-    n_observations: ClassVar[int] = 1
+    n_actions: ClassVar[int] = 2  # legal ones are 0 .. n_actions - 1
+    n_observations: ClassVar[int] = 1  # 0 .. n_observations - 1
+    # Names of other readings of the rules, with the values of each, the default first; they are
+    # keyword arguments of the class.
     options: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    copy: Mind
+    copy: Mind  # a copy of the agent, in environments that keep one
 
     def __init__(self, source: Source, draws: Random, sign: int) -> None:
-        self.source = source
-        self.draws = draws
-        self.sign = sign
+        self.source, self.draws, self.sign = source, draws, sign
 
     @abstractmethod
     def begin(self) -> tuple[float, int]:
@@ -78,13 +70,11 @@ class Agreement(Run):
     """
 
     def begin(self) -> tuple[float, int]:
-        """Return the first percept, (0, 0); the copy is told of it as it is."""
         self.copy = self.source.begin()
         self.copy.perceive(0, 0)
         return 0, 0
 
     def react(self, action: int) -> tuple[float, int]:
-        """Compare with the copy, then go on."""
         reward = self.sign if self.copy.act() == action else -self.sign
         self.tell(action, reward)
         return reward, 0
@@ -98,7 +88,6 @@ class Retold(Agreement):
     """Tells the copy everything as it was; what differs is how the copy begins, or the reward."""
 
     def tell(self, action: int, reward: float) -> None:
-        """Tell the copy of the action and the reward as they were."""
         self.copy.take(action)
         self.copy.perceive(reward, 0)
 
@@ -118,14 +107,12 @@ class Forgetful(Run):
     answer: int  # what the copy does at the end of its history
 
     def begin(self) -> tuple[float, int]:
-        """Return the first percept, (0, 0)."""
         self.copy = self.source.begin()
         self.copy.perceive(0, 0)
         self.answer = self.copy.act()
         return 0, 0
 
     def react(self, action: int) -> tuple[float, int]:
-        """Compare; tell the copy no more until there is a percept that is left."""
         reward = self.sign if self.answer == action else -self.sign
         observation = self.observe()
         # What was done in forgotten turns is gone; the action before them leads to what follows.
@@ -146,23 +133,17 @@ class Forgetful(Run):
 class WholeHistory(Run):
     """Keeps all of the history to tell it anew; the time of a step grows with the history.
 
-    Attributes:
-        percepts: x_1 ... x_n.
-        actions: y_1 ... y_{n-1}.
-
     Reward: +1 if the copy would do what the agent did, else -1; the first percept is (0, 0).
     """
 
-    percepts: list[tuple[float, int]]
-    actions: list[int]
+    percepts: list[tuple[float, int]]  # x_1 ... x_n
+    actions: list[int]  # y_1 ... y_{n-1}
 
     def begin(self) -> tuple[float, int]:
-        """Return the first percept, (0, 0)."""
         self.percepts, self.actions = [(0, 0)], []
         return 0, 0
 
     def react(self, action: int) -> tuple[float, int]:
-        """Pay for the action at the history so far."""
         reward = self.sign if self.is_right(action) else -self.sign
         self.actions.append(action)
         self.percepts.append((reward, 0))
@@ -174,23 +155,17 @@ class WholeHistory(Run):
 
 
 class Counterfactual(Run):
-    """Pays for what the agent would do if the present observation were another.
+    """Pays for what the agent would do if the present observation were another."""
 
-    Attributes:
-        copy: one percept behind the agent, so that a fork of it can be shown another one.
-        percept: the latest one of the agent.
-    """
-
-    percept: tuple[float, int]
+    percept: tuple[float, int]  # the latest one of the agent
 
     def begin(self) -> tuple[float, int]:
-        """Return the first percept."""
+        # One percept behind the agent, so that a fork of it can be shown another one.
         self.copy = self.source.begin()
         self.percept = 0, self.observe()
         return self.percept
 
     def react(self, action: int) -> tuple[float, int]:
-        """Pay for the action, and go on to the next observation."""
         pay = self.sign * self.pay(action)
         self.copy.perceive(*self.percept)
         self.copy.take(action)
@@ -281,12 +256,10 @@ class Unnegated(Run):
         self.inner = inner
 
     def begin(self) -> tuple[float, int]:
-        """Return the first percept, negated."""
         reward, observation = self.inner.begin()
         return -reward, observation
 
     def react(self, action: int) -> tuple[float, int]:
-        """Return the next percept, negated."""
         reward, observation = self.inner.react(action)
         return -reward, observation
 
@@ -298,14 +271,11 @@ LINES_A_NUMBER = 15
 def lines_of_thought(
     source: Source, percepts: Sequence[tuple[float, int]], actions: Sequence[int]
 ) -> int:
-    """Return the lines of Python that an agent runs through to act at a history, from nothing.
-
-    A mind is begun, told of the history and asked; counted are the line events (`sys.settrace`) of
-    all Python code that the agent runs in `begin`, `perceive`, `take` and `act`, whatever it
-    calls. A line counts each time it is reached; compiled code (numpy, torch) counts only for the
-    lines that call it, and other threads do not count. The number is the same on every machine; it
-    may differ between versions of Python, which do not divide all code into lines alike.
-    """
+    """Return the lines of Python that an agent runs through to act at a history, from nothing."""
+    # Counted are the line events (`sys.settrace`) of all Python code that the agent runs in
+    # `begin`, `perceive`, `take` and `act`; compiled code counts only for the lines that call it,
+    # and other threads do not count. The number is the same on every machine; it may differ between
+    # versions of Python, which do not divide all code into lines alike.
     count = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:

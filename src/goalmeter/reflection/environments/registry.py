@@ -23,22 +23,8 @@ from goalmeter._names import ENVIRONMENTS as PLUGINS
 from goalmeter._names import did_you_mean, listed, loaded, plugins, refuse_taken
 from goalmeter.agents.history import Agent, Source
 from goalmeter.agents.user_code import canonical, load, misspelled, split_name
-from goalmeter.reflection.environments import (
-    altered_histories,
-    altered_rewards,
-    behaviour,
-    copies,
-    counterfactuals,
-    ignored_percepts,
-)
-from goalmeter.reflection.environments.base import (
-    READINGS,
-    UNNEGATED,
-    Run,
-    Unnegated,
-    check_option,
-    one_of,
-)
+from goalmeter.reflection.environments import altered_histories, copies
+from goalmeter.reflection.environments.base import READINGS, Run, Unnegated, check_option, one_of
 
 HEADINGS = (
     "Idea",
@@ -56,19 +42,12 @@ _OURS = f"{__package__}."
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment, in one reading of its rules.
+    """An environment, in one reading of its rules."""
 
-    Attributes:
-        run: the class of its runs; `Environment(MyRun)` is the environment of a user's class.
-        in_battery: whether it is one of the paper's 25.
-        options: what is not as in `run.options` by default: pairs of a name and a value.
-        spelled: FILE.py:NAME of a class that is from a user's file.
-    """
-
-    run: type[Run]
-    in_battery: bool = False
-    options: tuple[tuple[str, str], ...] = ()
-    spelled: str = ""
+    run: type[Run]  # the class of its runs; `Environment(MyRun)` is that of a user's class
+    in_battery: bool = False  # whether it is one of the paper's 25
+    options: tuple[tuple[str, str], ...] = ()  # what is not as in `run.options` by default
+    spelled: str = ""  # FILE.py:NAME of a class that is from a user's file
 
     def __post_init__(self) -> None:
         run = self.run
@@ -148,18 +127,14 @@ class Environment:
         opposite: bool = False,
         opposite_reading: str = READINGS[0],
     ) -> Run:
-        """Return a run that has not begun.
+        """Return a run that has not begun, by an agent; give the opposite the same draws.
 
-        Args:
-            agent: the one that it will be played by.
-            draws: the run's own randomness; give the opposite the same.
-            opposite: whether to run the opposite.
-            opposite_reading: "literal" or "unnegated"; `base.READINGS` says which is which.
+        `opposite_reading` is "literal" or "unnegated"; `base.READINGS` says which is which.
         """
         one_of("opposite_reading", opposite_reading, READINGS)
         # An unnegated opposite is a run of the environment itself; its rewards are turned outside.
         source = Source(agent, self.n_actions, self.n_observations)
-        unnegated = opposite and opposite_reading == UNNEGATED
+        unnegated = opposite and opposite_reading == READINGS[1]
         sign = -1 if opposite and not unnegated else 1
         run = self.run(source, draws, sign, **dict(self.options))
         # Ours are held to giving percepts by the tests; anybody else's is checked as it runs.
@@ -169,15 +144,11 @@ class Environment:
 
 
 class Checked(Run):
-    """A run of a user's class, whose percepts are checked: a finite reward, a legal observation.
-
-    NumPy's numbers are turned into Python's.
-    """
+    """A run of a user's class, whose percepts are checked and made of Python's numbers."""
 
     def __init__(self, source: Source, draws: Random, inner: Run, legal: int) -> None:
         super().__init__(source, draws, inner.sign)
-        self.inner = inner
-        self.legal = legal
+        self.inner, self.legal = inner, legal
 
     def begin(self) -> tuple[float, int]:
         """Return the first percept."""
@@ -204,47 +175,25 @@ class Checked(Run):
         return reward, observation
 
 
+_BATTERY = """
+BackwardConsciousness DejaVu FalseMemories IgnoreRewards IgnoreRewards2 IgnoreRewards3
+IgnoreObservations IgnoreActions IncentivizeZero CryingBaby CryingBaby2 TemptingButton
+TemptingButtonVariation ThirdActionForbidden ShiftedRewards DelayedRewards Repeater AfterImages
+SelfRecognition LimitedMemory CensoredObservation NthRewardMultipliedByN
+AdversarialSequencePredictor AdversarialSequenceEvader IncentivizeLearningRate
+"""
+_OUTSIDE = """
+PunishSlowAgent PunishFastAgent PunishDeterministicAgent PunishNondeterministicAgent FlipEveryOther
+"""
+_CLASSES = vars(altered_histories) | vars(copies)
 # The 25 of the paper, in its library's order; with their opposites they are the battery.
 BATTERY: tuple[Environment, ...] = tuple(
-    Environment(run, in_battery=True)
-    for run in (
-        altered_histories.BackwardConsciousness,
-        altered_histories.DejaVu,
-        altered_histories.FalseMemories,
-        ignored_percepts.IgnoreRewards,
-        ignored_percepts.IgnoreRewards2,
-        ignored_percepts.IgnoreRewards3,
-        ignored_percepts.IgnoreObservations,
-        ignored_percepts.IgnoreActions,
-        copies.IncentivizeZero,
-        copies.CryingBaby,
-        copies.CryingBaby2,
-        counterfactuals.TemptingButton,
-        counterfactuals.TemptingButtonVariation,
-        counterfactuals.ThirdActionForbidden,
-        altered_rewards.ShiftedRewards,
-        altered_rewards.DelayedRewards,
-        altered_histories.Repeater,
-        altered_histories.AfterImages,
-        counterfactuals.SelfRecognition,
-        ignored_percepts.LimitedMemory,
-        ignored_percepts.CensoredObservation,
-        altered_rewards.NthRewardMultipliedByN,
-        copies.AdversarialSequencePredictor,
-        copies.AdversarialSequenceEvader,
-        counterfactuals.IncentivizeLearningRate,
-    )
-)
-_OUTSIDE = (
-    behaviour.PunishSlowAgent,
-    behaviour.PunishFastAgent,
-    behaviour.PunishDeterministicAgent,
-    behaviour.PunishNondeterministicAgent,
-    altered_rewards.FlipEveryOther,
+    Environment(_CLASSES[name], in_battery=True) for name in _BATTERY.split()
 )
 # Every environment of goalmeter's own, by name.
 ENVIRONMENTS: dict[str, Environment] = {
-    environment.name: environment for environment in (*BATTERY, *map(Environment, _OUTSIDE))
+    environment.name: environment
+    for environment in (*BATTERY, *(Environment(_CLASSES[name]) for name in _OUTSIDE.split()))
 }
 
 # No two parts of a pattern can take the same blanks, or a long line of them would take for ever.

@@ -1,25 +1,44 @@
-"""Levels as the vector environment that Stable-Baselines3 trains in; it needs the library."""
+"""Training by PPO, of Stable-Baselines3, in levels that are drawn again and again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnv
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+from torch import nn
 
+from replications.common import AnyArray, IntArray
 from replications.goal_misgeneralisation.levels import ACTIONS, HORIZON, Levels
-from replications.kinds import AnyArray, IntArray
 
 
-class LevelsEnvironment(VecEnv):
-    """Episodes in levels that are drawn again and again.
+def ppo_layers(levels: Levels, hidden: tuple[int, ...], seed: int, steps: int) -> list[Any]:
+    """Return the linear layers of the policy that PPO learns in some levels."""
+    sizes = {"pi": list(hidden), "vf": list(hidden)}
+    model = PPO(
+        "MlpPolicy",
+        _LevelsEnvironment(levels, 128, seed),
+        n_steps=32,
+        batch_size=1024,
+        n_epochs=4,
+        gamma=0.95,
+        learning_rate=lambda left: 1.5e-3 * left,
+        ent_coef=0.005,
+        policy_kwargs={"net_arch": sizes, "activation_fn": nn.ReLU},
+        seed=seed,
+        device="cpu",
+    )
+    model.learn(steps)
+    policy: Any = model.policy
+    layers = [part for part in policy.mlp_extractor.policy_net if isinstance(part, nn.Linear)]
+    return [*layers, policy.action_net]
 
-    A step pays what the state after it is worth more, for the right goal, than the one before it:
-    each good thing counts once.
-    """
+
+class _LevelsEnvironment(VecEnv):
+    # A step pays what the state after it is worth more, for the right goal, than the one before it:
+    # each good thing counts once.
 
     def __init__(self, levels: Levels, number: int, seed: int) -> None:
         seen = gym.spaces.Box(0.0, 4.0, (levels.observations.shape[1],), np.float32)
@@ -27,18 +46,16 @@ class LevelsEnvironment(VecEnv):
         self._levels, self._rng = levels, np.random.default_rng(seed)
         self._state, self._step, self._actions = np.zeros((3, number), dtype=np.int64)
 
-    def reset(self) -> VecEnvObs:
-        """Begin all episodes. They end at different times: not all begin at decision 0."""
+    def reset(self) -> AnyArray:
         self._state = self._drawn(self.num_envs)
+        # Episodes end at different times: not all begin at decision 0.
         self._step = self._rng.integers(HORIZON, size=self.num_envs)
         return self._seen()
 
     def step_async(self, actions: AnyArray) -> None:
-        """Store the actions."""
         self._actions = np.asarray(actions)
 
-    def step_wait(self) -> VecEnvStepReturn:
-        """Take the stored actions."""
+    def step_wait(self) -> Any:
         before = self._state
         after = self._levels.next_state[before, self._actions]
         paid = self._levels.right[after] - self._levels.right[before]
@@ -54,26 +71,21 @@ class LevelsEnvironment(VecEnv):
         return self._seen(), paid.astype(np.float32), over, infos
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Return an attribute of each episode's environment."""
         return [getattr(self, attr_name, None)] * self.num_envs
 
-    def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Return no seeds: the seed is given when the environment is made."""
+    def seed(self, seed: int | None = None) -> list[int | None]:
         return [None] * self.num_envs
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Return that no episode's environment is wrapped."""
         return [False] * self.num_envs
 
     def close(self) -> None:
-        """Do nothing."""
+        pass
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Raise: levels have no settings."""
         raise AttributeError(attr_name)
 
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
-        """Raise: levels have no methods."""
         raise AttributeError(method_name)
 
     def _drawn(self, number: int) -> IntArray:

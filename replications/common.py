@@ -1,0 +1,152 @@
+"""What studies share: types, colours, and the texts, tables and records of a file texts.toml.
+
+A text has values in braces by a path and a format, {row.published} or {rates[goal]:percent:0}: one
+of Python's formats or a function of `goalmeter.report`, perhaps with a number of digits.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from goalmeter import MissingExtraError
+from goalmeter.commands.outcome import Outcome, json_text, write_outcome
+from goalmeter.commands.replicate import StudyOptions
+from goalmeter.pages import Texts as PageTexts
+from goalmeter.report import (
+    Finding,
+    Section,
+    Table,
+    in_markdown,
+    nats,
+    number,
+    percent,
+    plus,
+    write_text,
+)
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+AnyArray = npt.NDArray[Any]
+ProgressCallback = Callable[[str], None]
+Interval = tuple[float, float]
+# Averages over fewer runs have no verdict but this one.
+FEWEST, TOO_FEW = 5, "too few seeds"
+
+# The colours of the package's charts, which have counterparts in a dark scheme.
+BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
+INK, MUTED, PAPER = "#1f2933", "#52606d", "#ffffff"
+STROKES = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
+
+_FORMATS: dict[str, Any] = {form.__name__: form for form in (nats, number, percent, plus)}
+
+
+class _Prose(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if value is None:
+            return "–"
+        name, _, digits = format_spec.partition(":")
+        if name not in _FORMATS:
+            return str(super().format_field(value, format_spec))
+        return str(_FORMATS[name](value, int(digits)) if digits else _FORMATS[name](value))
+
+
+class Texts(PageTexts):
+    """The texts of one study, as `goalmeter.pages` describes them.
+
+    The entry `shared` of the file holds texts that other texts may have in braces, too.
+    """
+
+    def __init__(self, study: str) -> None:
+        self._path = Path(__file__).parent / study / "texts.toml"
+        super().__init__(study, **_read(self._path).get("shared", {}))
+
+    def declared(self, name: str) -> dict[str, Any]:
+        """Return an entry as the file has it."""
+        return _read(self._path)[name]
+
+    def line(self, name: str, /, **values: object) -> str:
+        """Return one of the sentences of the entry `sentences`."""
+        return self.filled(self.declared("sentences")[name], **values)
+
+    def filled(self, text: str, /, **values: object) -> str:
+        """Return a text with its values; a dash for None."""
+        return _Prose().vformat(text, (), values)
+
+    def record(self, name: str, **values: object) -> dict[str, Any]:
+        """Return JSON values by the paths of an entry; None where something on a path is None."""
+        paths = self.declared(name)
+        return {key: plain(_at(values, path)) for key, path in paths.items()}
+
+    def report(
+        self,
+        out: Path,
+        options: StudyOptions,
+        sections: Sequence[Section],
+        result: dict[str, Any],
+        findings: Sequence[Finding | str],
+        glossary: Mapping[str, str],
+        tables: Iterable[Table] | None = None,
+        **values: object,
+    ) -> Outcome:
+        """Write report.html, results.json and figures of a study; `values` are of `page`.
+
+        Findings that are among the results are told in the terminal, too.
+        """
+        page: dict[str, Any] = self("page", **values)
+        page["text"] = "\n".join(map(str, findings)) if "findings" in result else ""
+        page["command"] = options.command(result["replication"])
+        shown: dict[str, Any] = {"findings": findings, "glossary": glossary, "tables": tables}
+        return write_outcome(out, page.pop("title"), sections, result, **page, **shown)
+
+
+@cache
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def _at(value: Any, path: str) -> Any:
+    for step in path.split("."):
+        if value is not None:
+            value = value[step] if isinstance(value, Mapping) else getattr(value, step)
+    return value
+
+
+def plain(value: Any) -> Any:
+    """Return JSON values of results, which may hold estimates, arrays and other records."""
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def write_tables(out: Path, tables: Sequence[Table], result: dict[str, Any]) -> Outcome:
+    """Write results.json and, as Markdown, tables.md; return the outcome of the command."""
+    write_text(out / "tables.md", in_markdown(tables))
+    file = write_text(out / "results.json", json_text(result) + "\n")
+    return Outcome(tables=tuple(tables), json=result | {"results": str(file.resolve())})
+
+
+def optional(module: str, extra: str, feature: str) -> Any:
+    """Return a module of an extra; raise MissingExtraError if it is not installed."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise MissingExtraError(
+            f"{feature} needs the package {module!r}, which is not installed; install it with: "
+            f"pip install '.[{extra}]'"
+        ) from error
