@@ -10,7 +10,13 @@ from goalmeter.representation.beliefs.decoded_maps import (
 )
 from goalmeter.representation.beliefs.meg import Believed, WalkSteps, believed_meg
 from goalmeter.representation.beliefs.used_cells import PlaceUse, UsedCells, told_apart, used_cells
-from goalmeter.representation.capture import alternatives_of, capture, untrained
+from goalmeter.representation.capture import (
+    Captured,
+    alternatives_of,
+    capture,
+    captured,
+    untrained,
+)
 from goalmeter.representation.measure import measure
 from goalmeter.representation.network import Network
 from goalmeter.representation.options import ProbeOptions
@@ -30,7 +36,6 @@ from goalmeter.representation.probes.scores import CellScore, scores
 from goalmeter.representation.replay import Sample, replay, scenes_of
 from goalmeter.representation.result import Representation
 from goalmeter.representation.scenes import Scenes, Split, folds, split, uncertain_cells
-from goalmeter.representation.stages.decoding import Captured, captured
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.directions import TargetCell, target_cells, target_walls
 

@@ -28,7 +28,8 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text
 from goalmeter._files import digest, read_bytes, write_bytes, write_text
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.report.numbers import storage
-from goalmeter.representation.replay import Located, Sample, checked_positions, position
+from goalmeter.representation.network import Network
+from goalmeter.representation.replay import Located, Sample, Tokens, checked_positions, position
 from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
@@ -39,14 +40,9 @@ ROWS_OF_A_SHARD = 256
 _FEATURE = "Storing activations"
 _MOST_BYTES = 2**24  # of a manifest; a shard of 256 rows takes some 100
 _MOST_SHARDS = 99_999  # names have five digits
-_KINDS = {
-    "format": int,
-    "shards": int,
-    "rows": int,
-    "layers": list,
-    "positions": dict,
-    "sha256": dict,
-}
+_KINDS = {"format": int, "shards": int, "rows": int, "layers": list} | dict.fromkeys(
+    ("positions", "sha256"), dict
+)
 # Bytes of an array's entry in the header of a shard, at most, and of a token's id.
 _ENTRY, _ID = 150, 4
 
@@ -111,18 +107,14 @@ class Activations:
         return np.concatenate(parts)
 
     @cached_property
-    def _shards(self) -> tuple[Path, ...]:
+    def _shards(self) -> list[Path]:
         paths = [shard_path(self.folder, n) for n in range(int(self.manifest["shards"]))]
         if missing := [path for path in paths if not path.is_file()]:
             raise InvalidFileError(
                 f"{self.folder} lacks {len(missing)} of {len(paths)} shards, such as "
                 f"{missing[0].name}; capture again, which makes only these"
             )
-        return tuple(paths)
-
-
-# Positions of each name's tokens among those that are replayed; empty where it is missing.
-TokenPlaces = Mapping[str, tuple[int, ...]]
+        return paths
 
 
 @dataclass(frozen=True)
@@ -130,17 +122,15 @@ class CaptureRows:
     """Decisions with the places of the tokens whose activations are stored."""
 
     samples: Sequence[Sample]  # [N]
-    places: Sequence[TokenPlaces]  # [N]
+    places: Sequence[Mapping[str, Tokens]]  # of each position among the replayed tokens, [N]
     widths: Mapping[str, int]  # number of tokens of each position
 
     @classmethod
     def of(cls, samples: Sequence[Sample], tokenizer: Any, positions: Sequence[str]) -> CaptureRows:
         """Find the tokens of named positions."""
         finders = {name: position(name) for name in checked_positions(positions)}
-        places: list[TokenPlaces] = []
-        for sample in samples:
-            located = Located(sample, tokenizer)
-            places.append({name: find(located) for name, find in finders.items()})
+        located = (Located(sample, tokenizer) for sample in samples)
+        places = [{name: find(each) for name, find in finders.items()} for each in located]
         widths = {}
         for name in finders:
             lengths = {len(at[name]) for at in places} - {0}
@@ -172,13 +162,13 @@ class CaptureRows:
         """Return the numbers of the shards that a folder does not have."""
         return [n for n in range(self.shards) if not shard_path(folder, n).is_file()]
 
-    def missing_bytes(self, folder: Path, layers: Sequence[int], width: int, size: int) -> int:
-        """Return the disk space of the missing shards, for numbers of `size` bytes."""
+    def missing_bytes(self, folder: Path, layers: Sequence[int], network: Network) -> int:
+        """Return the disk space of the missing shards."""
         tokens, total = sum(self.widths.values()), 0
-        for number in self.missing(folder):
-            part = self.shard(number)
+        size = len(layers) * network.width * network.local.model.dtype.itemsize + _ID
+        for part in map(self.shard, self.missing(folder)):
             header = len(part.header) + _ENTRY * (len(layers) + 1) * len(self.widths)
-            total += len(part) * tokens * (len(layers) * width * size + _ID) + header
+            total += len(part) * tokens * size + header
         return total
 
     @property
@@ -191,15 +181,24 @@ class CaptureRows:
             ]
         )
 
-    def tokens(self, name: str) -> torch.Tensor:
-        """Return the ids of the tokens at a position, [N, tokens]; -1 where a row lacks it."""
+    def write(self, folder: Path, number: int, arrays: Mapping[str, torch.Tensor]) -> None:
+        """Write these rows as a shard, with their tokens, and its checksum into the manifest."""
         import torch
 
-        ids = torch.full((len(self), self.widths[name]), -1, dtype=torch.int32)
-        for row, (sample, at) in enumerate(zip(self.samples, self.places, strict=True)):
-            if at[name]:
-                ids[row] = torch.tensor([sample.ids[token] for token in at[name]])
-        return ids
+        named = dict(arrays)
+        for name, width in self.widths.items():
+            ids = torch.full((len(self), width), -1, dtype=torch.int32)
+            for row, (sample, at) in enumerate(zip(self.samples, self.places, strict=True)):
+                if at[name]:
+                    ids[row] = torch.tensor([sample.ids[token] for token in at[name]])
+            named[f"tokens/{name}"] = ids
+        torch_files = require("safetensors.torch", extra="lm", feature=_FEATURE)
+        data = torch_files.save(named, metadata={"rows": self.header})
+        path, manifest = shard_path(folder, number), read_manifest(folder)
+        manifest["sha256"] |= {path.name: hashlib.sha256(data).hexdigest()}
+        # Before the shard: if this is interrupted in between, no shard exists without its checksum.
+        write_manifest(folder, manifest)
+        write_bytes(path, data)
 
 
 def shard_path(folder: Path, number: int) -> Path:
@@ -207,38 +206,18 @@ def shard_path(folder: Path, number: int) -> Path:
     return folder / f"shard-{number:05}.safetensors"
 
 
-def write_shard(path: Path, arrays: Mapping[str, Any], rows_text: str) -> None:
-    """Write a shard of torch tensors atomically, and its checksum into the manifest."""
-    torch_files = require("safetensors.torch", extra="lm", feature=_FEATURE)
-    data = torch_files.save(dict(arrays), metadata={"rows": rows_text})
-    manifest = read_manifest(path.parent)
-    manifest["sha256"] |= {path.name: hashlib.sha256(data).hexdigest()}
-    # Before the shard: if this is interrupted in between, no shard exists without its checksum.
-    write_manifest(path.parent, manifest)
-    write_bytes(path, data)
-
-
 def check_disk(
-    captures: Mapping[Path, Sequence[int]],
-    rows: CaptureRows,
-    width: int,
-    size: int,
-    progress: Tell | None,
+    captures: Mapping[Path, Sequence[int]], rows: CaptureRows, network: Network, progress: Tell
 ) -> None:
     """Report the disk space of captures before the first begins; refuse what does not fit."""
-    needs = {
-        folder: rows.missing_bytes(folder, layers, width, size)
-        for folder, layers in captures.items()
-    }
     folder = next(iter(captures))
     # A complete capture needs nothing, and those that follow it are checked before they begin.
-    if not needs[folder]:
+    if not rows.missing(folder):
         return
-    need = sum(needs.values())
+    need = sum(rows.missing_bytes(path, layers, network) for path, layers in captures.items())
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free
-    if progress is not None:
-        progress(f"activations: {storage(need)} on disk, {storage(free)} are free")
+    progress(f"activations: {storage(need)} on disk, {storage(free)} are free")
     if need > free:
         raise InvalidFileError(
             f"the activations take {storage(need)}, and {existing} has {storage(free)} free, "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,18 +21,16 @@ from goalmeter.representation.activations import (
     check_disk,
     check_same_capture,
     read_manifest,
-    shard_path,
     write_manifest,
-    write_shard,
 )
 from goalmeter.representation.network import Network
-from goalmeter.representation.replay import Sample
+from goalmeter.representation.probes.protocol import Reading
+from goalmeter.representation.replay import Sample, scenes_of
+from goalmeter.representation.scenes import Scenes
 from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
     import torch
-
-Arrays = Mapping[tuple[int, str], "torch.Tensor"]
 
 BATCH_TOKENS = 8192  # padding included
 # Largest difference between a row in a batch and the same row alone, relative to the root mean
@@ -63,6 +62,7 @@ def capture(
     """
     import torch
 
+    tell = progress or (lambda line: None)
     folder, wanted = Path(folder), network.check_layers(layers)
     rows = CaptureRows.of(samples, network.local.tokenizer, positions)
     manifest = {
@@ -77,30 +77,24 @@ def capture(
         "shards": rows.shards,
     }
     check_same_capture(folder, manifest, rows)
-    dtype = getattr(torch, network.pinned["dtype"])
-    captures = {folder: wanted, **(later or {})}
-    check_disk(captures, rows, network.width, dtype.itemsize, progress)
+    check_disk({folder: wanted, **(later or {})}, rows, network, tell)
     if not (folder / MANIFEST).is_file():
         padding = padding_difference(network, samples, wanted)
         write_manifest(folder, manifest | {"padded_against_single": padding, "sha256": {}})
     for number in rows.missing(folder):
         part = rows.shard(number)
         arrays = {
-            (layer, name): torch.full((len(part), width, network.width), torch.nan, dtype=dtype)
+            f"{layer}/{name}": torch.full(
+                (len(part), width, network.width), torch.nan, dtype=network.local.model.dtype
+            )
             for layer in wanted
             for name, width in rows.widths.items()
         }
         for batch in batches(part.samples):
-            stores = {layer: partial(_store, part, arrays, batch, layer) for layer in wanted}
-            with network.changed(stores):
-                network.forward([part.samples[row].ids for row in batch])
-            _check_batch(network, part, arrays, batch)
-        named = {f"{layer}/{name}": array for (layer, name), array in arrays.items()}
-        named |= {f"tokens/{name}": part.tokens(name) for name in rows.widths}
-        write_shard(shard_path(folder, number), named, part.header)
-        if progress is not None:
-            ready = sum(len(rows.shard(n)) for n in range(number + 1))
-            progress(f"activations: {ready} of {len(rows)} decisions")
+            _read_batch(network, part, batch, wanted, arrays)
+        part.write(folder, number, arrays)
+        ready = sum(len(rows.shard(n)) for n in range(number + 1))
+        tell(f"activations: {ready} of {len(rows)} decisions")
     # Existing shards were verified above, and the others were written just now.
     return Activations(folder, read_manifest(folder))
 
@@ -146,39 +140,45 @@ def padding_difference(network: Network, samples: Sequence[Sample], layers: Sequ
     return difference
 
 
-def _store(
-    part: CaptureRows, arrays: Arrays, batch: Sequence[int], layer: int, stream: torch.Tensor
+def _read_batch(
+    network: Network,
+    part: CaptureRows,
+    batch: Sequence[int],
+    layers: Sequence[int],
+    arrays: Mapping[str, torch.Tensor],
 ) -> None:
-    """Copy the tokens of a batch out of the residual stream [B, T, D] of a layer."""
+    """Copy the tokens of a batch out of the residual stream; refuse what is not finite."""
     import torch
 
+    # Of each position the rows that have it, with their numbers in the batch and their tokens.
+    found = {}
     for name in part.widths:
-        taken = [(place, row) for place, row in enumerate(batch) if part.places[row][name]]
-        if not taken:
-            continue
-        places, rows = (torch.tensor(each) for each in zip(*taken, strict=True))
-        tokens = torch.tensor([part.places[int(row)][name] for row in rows])
-        # All rows at once: a copy from an accelerator waits for it.
-        arrays[layer, name][rows] = stream[places[:, None], tokens].cpu()
+        if has := [number for number, row in enumerate(batch) if part.places[row][name]]:
+            rows = [batch[number] for number in has]
+            tokens = torch.tensor([part.places[row][name] for row in rows])
+            found[name] = torch.tensor(rows), torch.tensor(has)[:, None], tokens
 
+    def store(layer: int, stream: torch.Tensor) -> None:
+        for name, (rows, numbers, tokens) in found.items():
+            # All rows at once: a copy from an accelerator waits for it.
+            arrays[f"{layer}/{name}"][rows] = stream[numbers, tokens].cpu()
 
-def _check_batch(network: Network, part: CaptureRows, arrays: Arrays, batch: Sequence[int]) -> None:
-    """Refuse activations that are not finite; rows that lack a position are NaN."""
-    import torch
-
-    for (_, name), array in arrays.items():
-        rows = [row for row in batch if part.places[row][name]]
-        finite = torch.isfinite(array[rows]).flatten(1).all(dim=1)
-        if not finite.all():
-            sample = part.samples[rows[int(finite.int().argmin())]]
-            raise _not_finite(network, sample) or InvalidFileError(
-                f"{network.name} gives numbers that are not finite for step {sample.step} of "
-                f"{sample.walk!r} in a batch only; capture with another attention or number type"
-            )
+    with network.changed({layer: partial(store, layer) for layer in layers}):
+        network.forward([part.samples[row].ids for row in batch])
+    for layer in layers:
+        for name, (rows, _, _) in found.items():
+            finite = torch.isfinite(arrays[f"{layer}/{name}"][rows]).flatten(1).all(dim=1)
+            if not finite.all():
+                sample = part.samples[rows[int(finite.int().argmin())]]
+                raise _not_finite(network, sample) or InvalidFileError(
+                    f"{network.name} gives numbers that are not finite for step {sample.step} of "
+                    f"{sample.walk!r} in a batch only; capture with another attention or number "
+                    f"type"
+                )
 
 
 def _not_finite(network: Network, sample: Sample) -> InvalidFileError | None:
-    """The error of a decision whose residual stream is not finite; None if it is."""
+    """Return the error of a decision whose residual stream is not finite; None if it is."""
     import torch
 
     streams = network.streams(sample.ids, range(len(network.blocks) + 1))
@@ -199,9 +199,10 @@ def _not_finite(network: Network, sample: Sample) -> InvalidFileError | None:
     )
 
 
-# Controls: a probe on a network with random weights reads what the architecture carries along by
-# itself; a probe on the embeddings of the same tokens reads what these tokens say without context.
-# What a probe gains on a model's activations beyond both is what the model has made of its prompt.
+# --- Controls -------------------------------------------------------------------------------------
+# A probe on a network with random weights reads what the architecture carries along by itself; a
+# probe on the embeddings of the same tokens reads what these tokens say without context. What a
+# probe gains on a model's activations beyond both is what the model has made of its prompt.
 #
 # Source: random encoders as controls in Belinkov (2022, "Probing Classifiers", section 4.1) and
 # Zhang and Bowman (2018).
@@ -258,3 +259,59 @@ def alternatives_of(
         sources[RANDOM_WEIGHTS] = random.at(layer, position)
     chosen = np.arange(len(activations.rows)) if rows is None else rows
     return {name: source[chosen].reshape(len(chosen), -1) for name, source in sources.items()}
+
+
+@dataclass(frozen=True)
+class Captured:
+    """Activations of the decisions of a run, of the model and of random weights."""
+
+    samples: tuple[Sample, ...]  # [N]
+    scenes: Scenes  # [N]
+    trained: Activations
+    random: Callable[[], Activations]  # of the same architecture with random weights
+    rows: IntArray  # numbers of the decisions that have every position
+
+    def reading(self, layer: int, position: str) -> Reading:
+        """Return activations at a place, tokens concatenated, of decisions with every position."""
+        rows = self.trained.at(layer, position)[self.rows]
+        return Reading(rows.reshape(len(rows), -1), self.scenes.where(self.rows))
+
+    def alternatives(self, layer: int, position: str) -> dict[str, FloatArray]:
+        """Return activations of controls at a place, by name."""
+        return alternatives_of(self.trained, layer, position, random=self.random(), rows=self.rows)
+
+
+# Folders of activations in the folder of a probe.
+TRAINED_FOLDER, RANDOM_FOLDER = "activations", "random-weights"
+
+
+def captured(
+    samples: tuple[Sample, ...],
+    network: Network,
+    folder: Path,
+    *,
+    layers: Sequence[int],
+    positions: Sequence[str],
+    seed: int,
+    tell: Tell,
+) -> Captured:
+    """Replay all decisions through the model and, on first use, through random weights."""
+    of_random = folder / RANDOM_FOLDER
+    capture_all = partial(capture, samples, positions=positions, progress=tell)
+    trained = capture_all(
+        network, folder / TRAINED_FOLDER, layers=[0, *layers], later={of_random: layers}
+    )
+
+    @cache
+    def replay_random() -> Activations:
+        # Such a network is made and hashed even if all its activations are stored: some seconds.
+        return capture_all(untrained(network, seed=seed), of_random, layers=layers)
+
+    complete = np.array([not set(positions) & set(row.lacks) for row in trained.rows])
+    if not complete.any():
+        raise InvalidParameterError(
+            f"none of {len(samples)} decisions has all of the positions {', '.join(positions)}; "
+            f"choose fewer"
+        )
+    rows = np.flatnonzero(complete)
+    return Captured(samples, scenes_of(samples), trained, replay_random, rows)

@@ -145,6 +145,21 @@ class Network:
             yield
 
 
+def _before(change: Change, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    new = change(args[0] if args else kwargs["hidden_states"])
+    if new is None:
+        return None
+    return ((new, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": new})
+
+
+def _after(change: Change, module: Any, args: tuple[Any, ...], output: Any) -> Any:
+    # Some blocks return the stream alone, others a tuple with attention after it.
+    if not isinstance(output, tuple):
+        return change(output)
+    new = change(output[0])
+    return None if new is None else (new, *output[1:])
+
+
 def padded(
     rows: Sequence[Sequence[int]], device: Any, *, left: bool = False
 ) -> dict[str, torch.Tensor]:
@@ -162,19 +177,3 @@ def padded(
         places[number] = (torch.arange(longest) - gap).clamp(min=0)
     inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
     return {name: value.to(device) for name, value in inputs.items()}
-
-
-def _before(change: Change, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if args:
-        new = change(args[0])
-        return None if new is None else ((new, *args[1:]), kwargs)
-    new = change(kwargs["hidden_states"])
-    return None if new is None else (args, {**kwargs, "hidden_states": new})
-
-
-def _after(change: Change, module: Any, args: tuple[Any, ...], output: Any) -> Any:
-    # Some blocks return the stream alone, others a tuple with attention after it.
-    if isinstance(output, tuple):
-        new = change(output[0])
-        return None if new is None else (new, *output[1:])
-    return change(output)

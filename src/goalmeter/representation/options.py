@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from goalmeter._errors import InvalidParameterError, whole
+from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
 from goalmeter._names import did_you_mean
 from goalmeter.representation.probes.registry import probe
 from goalmeter.representation.replay import checked_positions
@@ -21,35 +21,54 @@ PARTS = (MAPS, USE, PLAN)
 _FEW_BLOCKS = 8
 
 
+def _option(default: Any, text: str, values: str | None = None, **bounds: int) -> Any:
+    """Declare an option with its help, examples of the values of a list, or bounds of a number."""
+    return field(default=default, metadata={"text": text, "values": values, "bounds": bounds})
+
+
 @dataclass(frozen=True)
 class ProbeOptions:
-    """What to measure of the model of a run.
+    """What to measure of the model of a run."""
 
-    Attributes:
-        layers: some of 1 to L; None for all of a model of at most eight blocks, and else for a
-            third, two thirds and the end of the way. The embedding is captured too, as a control.
-        positions: names of tokens, see `replay.position`; positions that no decision has are left
-            out, with the reason.
-        probes: names in `PROBES`.
-        parts: "maps", "use" and "plan"; the believed world needs the first two.
-        interventions: "knock-out", "patch", "windows" (patches of several layers), "write",
-            "ablate" and "open"; by default all but "windows".
-        use_decisions: maximum number of decisions whose prompts are answered under interventions.
-        draws: answers for each of them that measure the effect in nats; 0 for none.
-        decoders: numbers of layers of the transformers that read plans (the paper has 1, 2 and 4,
-            and shows 2); each takes minutes.
-        seed: of everything random.
-    """
-
-    layers: Sequence[int] | None = None
-    positions: Sequence[str] = ("pre/end", "post/end")
-    probes: Sequence[str] = ("ridge",)
-    parts: Sequence[str] = PARTS
-    interventions: Sequence[str] = TRIED
-    use_decisions: int = 120
-    draws: int = 0
-    decoders: Sequence[int] = (2,)
-    seed: int = 0
+    layers: Sequence[int] | None = _option(
+        None,
+        "Blocks; default all of up to eight, otherwise at a third, two thirds and the end.",
+        "K,...",
+    )
+    # See `replay.position`; positions that no decision has are left out, with the reason.
+    positions: Sequence[str] = _option(
+        ("pre/end", "post/end"), "Tokens by their names; default pre/end,post/end.", "NAME,..."
+    )
+    probes: Sequence[str] = _option(
+        ("ridge",),
+        "ridge, logistic, bilinear, mlp or those of the paper; default ridge.",
+        "NAME,...",
+    )
+    # The believed world needs maps and use.
+    parts: Sequence[str] = _option(PARTS, "maps, use, plan; default all.", "PART,...")
+    # Windows are patches of several layers.
+    interventions: Sequence[str] = _option(
+        TRIED,
+        "knock-out, patch, windows, write, ablate, open; default all but windows.",
+        "KIND,...",
+    )
+    use_decisions: int = _option(
+        120,
+        "Maximum number of decisions whose prompts are repeated with a changed cell.",
+        least=4,
+        most=100_000,
+    )
+    draws: int = _option(
+        0,
+        "Answers for each of them, to measure the effect in nats; 0 for none.",
+        least=0,
+        most=1000,
+    )
+    # The paper has 1, 2 and 4, and shows 2; each takes minutes.
+    decoders: Sequence[int] = _option(
+        (2,), "Layers of the transformers that read plans; default 2.", "K,..."
+    )
+    seed: int = _option(0, "Seed of everything random.", least=0, most=MOST_SEED)
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> ProbeOptions:
@@ -59,13 +78,13 @@ class ProbeOptions:
     def for_network(self, network: Network) -> ProbeOptions:
         """Validate all options, and choose the layers of a network."""
         blocks = len(network.blocks)
-        every = range(1, blocks + 1)
-        thirds = (round(blocks / 3), round(2 * blocks / 3), blocks)
-        chosen = (
-            (every if blocks <= _FEW_BLOCKS else thirds) if self.layers is None else self.layers
-        )
-        # The embedding is captured in any case.
-        layers = tuple(layer for layer in network.check_layers(chosen) if layer > 0)
+        layers: Sequence[int] = range(1, blocks + 1)
+        if self.layers is not None:
+            layers = self.layers
+        elif blocks > _FEW_BLOCKS:
+            layers = (round(blocks / 3), round(2 * blocks / 3), blocks)
+        # The embedding is captured in any case, as a control.
+        layers = tuple(layer for layer in network.check_layers(layers) if layer > 0)
         if not layers:
             raise InvalidParameterError(
                 f"layers are [0], the embedding, which is read as a control; expected some of 1 to "
@@ -80,16 +99,19 @@ class ProbeOptions:
         if not self.probes:
             raise InvalidParameterError("probes is empty, expected at least one")
         decoders = [whole(each, "decoders", least=1, most=16) for each in self.decoders]
+        numbers = {
+            each.name: whole(getattr(self, each.name), each.name, **bounds)
+            for each in fields(self)
+            if (bounds := each.metadata["bounds"])
+        }
         return ProbeOptions(
             layers=layers,
             positions=checked_positions(self.positions),
             probes=tuple(dict.fromkeys(probe(name).name for name in self.probes)),
             parts=_chosen("parts", self.parts, PARTS),
             interventions=interventions,
-            use_decisions=whole(self.use_decisions, "use_decisions", least=4, most=100_000),
-            draws=whole(self.draws, "draws", least=0, most=1000),
             decoders=tuple(dict.fromkeys(decoders)),
-            seed=whole(self.seed, "seed", least=0, most=2**63 - 1),
+            **numbers,
         )
 
     @property

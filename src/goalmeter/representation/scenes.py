@@ -46,10 +46,8 @@ class Scenes:
 
     worlds: tuple[GridWorld, ...]  # [N]
     states: tuple[State, ...]  # cell of the agent and layer, [N]
-    # Actions of the agent, 0 to 3; None for an answer that could not be read, [N].
-    actions: tuple[int | None, ...]
-    # Number of the grid's content, [N]; scenes with equal numbers are never separated.
-    grids: IntArray
+    actions: tuple[int | None, ...]  # 0 to 3; None for an answer that could not be read, [N]
+    grids: IntArray  # number of the grid's content, [N]; equal ones are never separated
 
     def __post_init__(self) -> None:
         if not self.worlds:
@@ -98,9 +96,8 @@ class Scenes:
     @cached_property
     def optimal(self) -> BoolArray:
         """Whether an action leads one step closer to the goal, [N, 4]."""
-        pairs = [(planned(w), state) for w, state in zip(self.worlds, self.states, strict=True)]
-        rows = [plan.plans.optimal[plan.index, plan.number(state)] for plan, state in pairs]
-        return np.array(rows, dtype=bool)
+        plans = [(planned(w), state) for w, state in zip(self.worlds, self.states, strict=True)]
+        return np.array([p.plans.optimal[p.index, p.number(s)] for p, s in plans], dtype=bool)
 
     @cached_property
     def compass(self) -> BoolArray:
@@ -116,20 +113,12 @@ class Scenes:
     def where(self, chosen: IntArray | BoolArray) -> Scenes:
         """Return some scenes, by numbers or by a mask [N]; grids keep their numbers."""
         places = np.arange(len(self))[chosen]
-        return Scenes(
-            tuple(self.worlds[i] for i in places),
-            tuple(self.states[i] for i in places),
-            tuple(self.actions[i] for i in places),
-            self.grids[places],
-        )
+        columns = (self.worlds, self.states, self.actions)
+        return Scenes(*(tuple(column[i] for i in places) for column in columns), self.grids[places])
 
 
 def link_cells(shape: Shape) -> BoolArray:
-    """Return the inner cells of a maze that join two rooms: exactly one coordinate is odd.
-
-    The maze decides which of them are open. Cells with two odd coordinates are always open, those
-    with two even ones are pillars, open only where complexity is below 1.
-    """
+    """Return the inner cells of a maze that may join two rooms: exactly one coordinate is odd."""
     rows, columns = np.indices(shape)
     inner = (rows > 0) & (rows < shape[0] - 1) & (columns > 0) & (columns < shape[1] - 1)
     return np.asarray(inner & (rows % 2 != columns % 2))
@@ -138,8 +127,8 @@ def link_cells(shape: Shape) -> BoolArray:
 def uncertain_cells(scenes: Scenes, *, least: float = 0.05) -> dict[Shape, BoolArray]:
     """Return the cells that are wall in some grids and open in others, by shape: [rows, columns].
 
-    A cell is uncertain if both the share of grids where it is wall and the share where it is not
-    are at least `least`. Each grid has one vote. The scenes are those that probes are trained on.
+    The share of grids where a cell is wall and the share where it is not are both at least `least`.
+    Each grid has one vote. The scenes are those that probes are trained on.
     """
     votes: dict[Shape, dict[int, list[BoolArray]]] = {}
     for world, grid in zip(scenes.worlds, scenes.grids.tolist(), strict=True):
@@ -217,9 +206,8 @@ def split(scenes: Scenes, *, validation: float = 0.15, test: float = 0.25, seed:
     held_out: list[int] = []
     for grids in _shuffled_grids(scenes, seed, least=3):
         scored = max(1, min(round(test * len(grids)), len(grids) - 2))
-        count = max(1, min(round(validation * len(grids)), len(grids) - scored - 1))
         tested += grids[:scored]
-        held_out += grids[scored : scored + count]
+        held_out += _share(grids[scored:], validation * len(grids))
     return _by_grid(scenes, held_out, tested)
 
 
@@ -233,9 +221,14 @@ def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0
         for grids in shuffled:
             others = [grid for place, grid in enumerate(grids) if place % parts != part]
             tested += grids[part::parts]
-            held_out += others[: max(1, min(round(validation * len(others)), len(others) - 1))]
+            held_out += _share(others, validation * len(others))
         out.append(_by_grid(scenes, held_out, tested))
     return out
+
+
+def _share(grids: list[int], count: float) -> list[int]:
+    """Return so many grids, rounded: at least one, and not all."""
+    return grids[: max(1, min(round(count), len(grids) - 1))]
 
 
 def _by_grid(scenes: Scenes, held_out: Sequence[int], tested: Sequence[int]) -> Split:

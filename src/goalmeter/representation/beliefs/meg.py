@@ -47,12 +47,9 @@ from goalmeter.representation.scenes import Scenes
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.tabular.mdp import TabularMDP
 
-# States of maps that are planned for together, which take some hundred MB.
-_MOST_STATES = 4000
-# Parts of a step of the list of rationalities around a fit, as in `navigation.rationality`.
-_PARTS = 8
-# Decisions whose evidence on several maps is computed at once.
-_CHUNK = 512
+_MOST_STATES = 4000  # of maps that are planned for together, which take some hundred MB
+_PARTS = 8  # of a step of the list of rationalities around a fit, as in `navigation.rationality`
+_CHUNK = 512  # decisions whose evidence on several maps is computed at once
 
 Worlds = Sequence[GridWorld | None]
 
@@ -63,7 +60,7 @@ class WorldFit(JsonFields):
 
     nats: Estimate  # nats a walk, corrected for the bias of a fit
     share: Estimate  # share of the maximum
-    rationality: float  # fitted rationality
+    rationality: float
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ class Believed:
         return bool(self.beyond) and all(i is not None and i[0] > 0 for i in intervals)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values, true and believed as "meg_true" and "meg_believed"."""
+        """Return the fields as JSON values, true and believed as "meg_true" and "meg_believed"."""
         fields = dict(vars(self))
         fits = {"meg_true": fields.pop("true"), "meg_believed": fields.pop("believed")}
         return {**json_value(fits | fields), "exceeds_controls": self.exceeds_controls}
@@ -121,28 +118,33 @@ def believed_meg(
             there is none, [N]. Or several possible maps of each.
         controls: other worlds of the same decisions, by name.
     """
-    possible = believed.maps if isinstance(believed, PossibleMaps) else ()
-    own: Worlds = () if isinstance(believed, PossibleMaps) else believed
-    _check(scenes, walk_steps, {"believed": possible[0] if possible else own, **(controls or {})})
+    others = dict(controls or {})
+    own: Worlds = believed.maps[0] if isinstance(believed, PossibleMaps) else believed
+    for name, worlds in {"believed": own, **others}.items():
+        if len(worlds) != len(scenes):
+            raise InvalidParameterError(
+                f"there are {len(worlds)} worlds of {name} for {len(scenes)} decisions, expected "
+                f"one each"
+            )
     walks = _Walks(scenes, walk_steps)
-    true = walks.curves(scenes.worlds, scenes.states)
-    if possible:
-        inner = walks.refined(lambda tried: walks.averaged(possible, scenes.states, tried))
-        best = walks.curves(walks.best_of(possible, scenes.states), scenes.states)
+    curves = {name: walks.curves(worlds, None) for name, worlds in others.items()}
+    curves[""] = walks.curves(scenes.worlds, scenes.states)
+    if isinstance(believed, PossibleMaps):
+        inner = walks.refined(lambda tried: walks.averaged(believed.maps, scenes.states, tried))
+        best = walks.curves(walks.best_of(believed.maps, scenes.states), scenes.states)
     else:
-        inner = best = walks.curves(own, None)
-    others = {name: walks.curves(worlds, None) for name, worlds in (controls or {}).items()}
+        inner = best = walks.curves(believed, None)
+    fits = {name: walks.fit(each) for name, each in curves.items()}
     fit, highest = walks.fit(inner), walks.fit(best)
     differences = {
-        name: _reaching(walks.difference(inner, curves), walks.difference(best, curves))
-        for name, curves in [("", true), *others.items()]
+        name: _reaching(walks.difference(inner, each), walks.difference(best, each))
+        for name, each in curves.items()
     }
+    nats, share = _reaching(fit.nats, highest.nats), _reaching(fit.share, highest.share)
     return Believed(
-        true=walks.fit(true),
-        believed=replace(
-            fit, nats=_reaching(fit.nats, highest.nats), share=_reaching(fit.share, highest.share)
-        ),
-        controls={name: walks.fit(curves) for name, curves in others.items()},
+        true=fits.pop(""),
+        believed=replace(fit, nats=nats, share=share),
+        controls=fits,
         difference=differences.pop(""),
         beyond=differences,
         maximum=float(walks.most.mean()),
@@ -151,7 +153,7 @@ def believed_meg(
 
 
 def _reaching(estimate: Estimate, highest: Estimate) -> Estimate:
-    """An estimate whose interval reaches at least as high as another's."""
+    """Return an estimate whose interval reaches at least as high as another's."""
     if estimate.interval is None or highest.interval is None:
         return estimate
     low, high = estimate.interval
@@ -162,9 +164,19 @@ class _Walks:
     """N decisions of W walks, with the grid of each walk and the stratum (shape) of each grid."""
 
     def __init__(self, scenes: Scenes, walk_steps: WalkSteps) -> None:
-        self.steps, self.caps = walk_steps.steps, walk_steps.caps
+        walks, self.steps, self.caps = walk_steps.walks, walk_steps.steps, walk_steps.caps
+        if len(np.unique([walks, self.steps], axis=1).T) != len(scenes):
+            raise InvalidParameterError(
+                f"there are steps of walks that are missing or there twice, expected one for each "
+                f"of {len(scenes)} decisions"
+            )
+        if (bad := np.flatnonzero((self.steps >= self.caps) | (self.steps < 0))).size:
+            raise InvalidParameterError(
+                f"decision {bad[0]} is step {self.steps[bad[0]]} of a walk of at most "
+                f"{self.caps[bad[0]]} steps, expected 0 to the cap less one"
+            )
         # Numbers without gaps.
-        _, first, self.walks = np.unique(walk_steps.walks, return_index=True, return_inverse=True)
+        _, first, self.walks = np.unique(walks, return_index=True, return_inverse=True)
         _, of_grid, self.cluster = np.unique(
             scenes.grids[first], return_index=True, return_inverse=True
         )
@@ -183,16 +195,16 @@ class _Walks:
     def evidence(
         self, worlds: Worlds, states: Sequence[State] | None, rationalities: FloatArray
     ) -> FloatArray:
-        """How well the goal predicts each walk at each rationality, [W, G]."""
+        """Return how well the goal predicts each walk at each rationality, [W, G]."""
         made = Decisions(self.walks, self.steps, self.steps, self.actions)
         return _evidence(made, self.caps, worlds, states, rationalities)
 
     def curves(self, worlds: Worlds, states: Sequence[State] | None) -> Curves:
-        """The evidence of each walk on one map a decision."""
+        """Return the evidence of each walk on one map a decision."""
         return self.refined(lambda tried: self.evidence(worlds, states, tried))
 
     def refined(self, evidence: Callable[[FloatArray], FloatArray]) -> Curves:
-        """The evidence of each walk, at the listed rationalities and at more around the best."""
+        """Return the evidence at the listed rationalities and at more around the best."""
         coarse = Curves(RATIONALITIES, evidence(RATIONALITIES))
         near = between(RATIONALITIES, fit_tops(self, coarse), _PARTS)
         # Nothing is explained at any rationality.
@@ -204,7 +216,7 @@ class _Walks:
         return Curves(tried[order], nats[:, order])
 
     def best_of(self, possible: Sequence[Worlds], states: Sequence[State]) -> Worlds:
-        """The maps on which the walks are most directed."""
+        """Return the maps on which the walks are most directed."""
 
         def highest(worlds: Worlds) -> float:
             return float(self._mean(self.evidence(worlds, states, RATIONALITIES)).max())
@@ -214,7 +226,7 @@ class _Walks:
     def averaged(
         self, possible: Sequence[Worlds], states: Sequence[State], rationalities: FloatArray
     ) -> FloatArray:
-        """The evidence of each walk where each move is predicted by the mean over several maps."""
+        """Return the evidence where the mean over several maps predicts each move, [W, G]."""
         out = np.zeros((len(self.most), len(rationalities)))
         count = len(possible)
         for rows in np.array_split(np.arange(len(self.walks)), 1 + len(self.walks) // _CHUNK):
@@ -234,32 +246,29 @@ class _Walks:
         return np.maximum(out, RULED_OUT)
 
     def fit(self, curves: Curves) -> WorldFit:
+        """Fit one rationality to the walks."""
         best = best_fit(self._mean(curves.nats), curves.rationalities)
+
+        def share(nats: FloatArray, most: FloatArray) -> FloatArray:
+            return nats / np.where(most > 0, most, np.nan)
+
         return WorldFit(
             nats=fitted(self, [curves], lambda nats: nats),
-            share=fitted(
-                self,
-                [curves],
-                lambda nats, most: nats / np.where(most > 0, most, np.nan),
-                self.most,
-                bounds=(-1.0, 1.0),
-            ),
+            share=fitted(self, [curves], share, self.most, bounds=(-1.0, 1.0)),
             rationality=float(rationality_of(best, curves.rationalities)),
         )
 
     def difference(self, ours: Curves, theirs: Curves) -> Estimate:
+        """Estimate the difference of two fits, nats a walk; one by rounding is none."""
         most = float(self.most.max(initial=0.0))
-        return fitted(
-            self,
-            [ours, theirs],
-            # What differs by rounding does not differ.
-            lambda ours, theirs: np.round(ours - theirs, 9),
-            bounds=(-most, most),
-            paired=True,
-        )
+
+        def less(ours: FloatArray, theirs: FloatArray) -> FloatArray:
+            return np.round(ours - theirs, 9)
+
+        return fitted(self, [ours, theirs], less, bounds=(-most, most), paired=True)
 
     def _mean(self, nats: FloatArray) -> FloatArray:
-        """The mean over each grid's walks, the grids of a shape, and shapes: [G]."""
+        """Return the mean over each grid's walks, the grids of a shape, and shapes: [G]."""
         sums = np.zeros((len(self), nats.shape[1]))
         np.add.at(sums, self.cluster, nats)
         means = sums / np.bincount(self.cluster, minlength=len(self))[:, None]
@@ -281,71 +290,40 @@ def _evidence(
         numbers = np.flatnonzero(caps == cap).tolist()
         left = deque((n, world) for n in numbers if (world := worlds[n]) is not None)
         while left:
-            union = _Union()
-            while left and union.n_states <= _MOST_STATES:
-                number, world = left.popleft()
-                union.add(number, world, None if states is None else states[number])
-            known = Decisions(*(column[union.decisions] for column in made))
-            known = known._replace(state=np.array(union.states))
-            out += summed_evidence(union.mdp(cap), known, len(out), rationalities)
+            mdp, places = _union(left, states, cap)
+            known = Decisions(*(column[list(places)] for column in made))
+            known = known._replace(state=np.array(list(places.values())))
+            out += summed_evidence(mdp, known, len(out), rationalities)
     return out
 
 
-class _Union:
-    """Several maps as one MDP, in which no map leads to another; small worlds share one call."""
+def _union(
+    left: deque[tuple[int, GridWorld]], states: Sequence[State] | None, horizon: int
+) -> tuple[TabularMDP, dict[int, int]]:
+    """Join the maps of the next decisions in one MDP, in which no map leads to another.
 
-    def __init__(self) -> None:
-        self.decisions: list[int] = []
-        self.states: list[int] = []  # of each decision
-        self.n_states = 0
-        self._successors: list[IntArray] = []
-        self._rewards: list[FloatArray] = []
-        self._known: dict[tuple[Any, ...], IntArray] = {}
-
-    def add(self, decision: int, world: GridWorld, state: State | None) -> None:
-        """Add a decision on a map: in a state, or at the map's start."""
+    Returns it with the state of each decision.
+    """
+    known: dict[tuple[Any, ...], IntArray] = {}
+    successors: list[IntArray] = []
+    rewards: list[FloatArray] = []
+    places: dict[int, int] = {}
+    count = 0
+    while left and count <= _MOST_STATES:
+        decision, world = left.popleft()
         objects = (world.goal, world.key, world.door, world.neutral)
         name = (world.shape, world.walls.tobytes(), *objects)
-        if name not in self._known:
-            self._known[name] = self._joined(world)
-        (row, column), layer = State(world.start) if state is None else state
+        if name not in known:
+            planned = plan(world)
+            has = existing(planned)
+            # Of the planner's states, -1 for those that the map does not have.
+            known[name] = np.where(has, np.cumsum(has) - 1 + count, -1)
+            successors.append(known[name][planned.plans.successors[0][has]])
+            rewards.append((planned.plans.distances[0][has] == 0).astype(float))
+            count += int(has.sum())
+        (row, column), layer = State(world.start) if states is None else states[decision]
         rows, columns = world.shape
-        self.decisions.append(decision)
-        self.states.append(int(self._known[name][(layer * rows + row) * columns + column]))
-
-    def mdp(self, horizon: int) -> TabularMDP:
-        """All maps so far."""
-        after = np.concatenate(self._successors)[..., None]
-        rewards = np.concatenate(self._rewards)
-        return TabularMDP((after, np.ones(after.shape)), rewards, horizon=horizon, initial=0)
-
-    def _joined(self, world: GridWorld) -> IntArray:
-        """The index of each of the planner's states, -1 for those that the map does not have."""
-        planned = plan(world)
-        has = existing(planned)
-        index = np.where(has, np.cumsum(has) - 1 + self.n_states, -1)
-        self._successors.append(index[planned.plans.successors[0][has]])
-        self._rewards.append((planned.plans.distances[0][has] == 0).astype(float))
-        self.n_states += int(has.sum())
-        return index
-
-
-def _check(scenes: Scenes, walk_steps: WalkSteps, worlds: Mapping[str, Worlds]) -> None:
-    for name, each in worlds.items():
-        if len(each) != len(scenes):
-            raise InvalidParameterError(
-                f"there are {len(each)} worlds of {name} for {len(scenes)} decisions, expected one "
-                f"each"
-            )
-    walks, steps, caps = walk_steps.walks, walk_steps.steps, walk_steps.caps
-    if len(np.unique([walks, steps], axis=1).T) != len(scenes):
-        raise InvalidParameterError(
-            f"there are steps of walks that are missing or there twice, expected one for each of "
-            f"{len(scenes)} decisions"
-        )
-    bad = np.flatnonzero((steps >= caps) | (steps < 0))
-    if bad.size:
-        raise InvalidParameterError(
-            f"decision {bad[0]} is step {steps[bad[0]]} of a walk of at most {caps[bad[0]]} "
-            f"steps, expected 0 to the cap less one"
-        )
+        places[decision] = int(known[name][(layer * rows + row) * columns + column])
+    after = np.concatenate(successors)[..., None]
+    transitions = (after, np.ones(after.shape))
+    return TabularMDP(transitions, np.concatenate(rewards), horizon=horizon, initial=0), places

@@ -1,4 +1,15 @@
-"""Determine which cells an agent uses, and the world it believes in by interventions."""
+"""Determine which cells an agent uses, and the world it believes in by interventions.
+
+Each place has a rate: how often a move flips when a needed cell there is changed. Few decisions
+meet one place, so the rates are modelled as draws from one Beta distribution, whose mean and size
+are uncertain and averaged over. Where the places differ, the distribution is learnt to be spread
+out, and a place depends on its own decisions; where all are alike, a place with two decisions is
+judged by the others, and so is one without any.
+
+A place is used (not used) if its rate is above (below) the margin with probability `SURE`.
+
+Source: Gelman et al., Bayesian Data Analysis, section 5.3.
+"""
 
 from __future__ import annotations
 
@@ -13,44 +24,22 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._files import JsonFields
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.gridworld.world import Cell, GridWorld, content
-from goalmeter.representation.beliefs.meg import (
-    Believed,
-    PossibleMaps,
-    WalkSteps,
-    Worlds,
-    believed_meg,
-)
+from goalmeter.representation.beliefs.meg import PossibleMaps
 from goalmeter.representation.result_rows import row_from
 from goalmeter.representation.scenes import Scenes, Shape
 from goalmeter.representation.use.trials import TrialOutcome
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.discrimination import clustered_area
 
-# Each place has a rate: how often a move flips when a needed cell there is changed. Few decisions
-# meet one place, so the rates are modelled as draws from one Beta distribution, whose mean and size
-# are uncertain and averaged over. Where the places differ, the distribution is learnt to be spread
-# out, and a place depends on its own decisions; where all are alike, a place with two decisions is
-# judged by the others, and so is one without any.
-#
-# A place is used (not used) if its rate is above (below) the margin with probability `SURE`.
-#
-# Source: Gelman et al., Bayesian Data Analysis, section 5.3.
-
 USED, NOT_USED, UNKNOWN = "used", "not used", "unknown"
 MARGIN = 0.25
 SURE = 0.95
-
 # Means and sizes of the Beta distribution, equally likely a priori; sizes on a logarithmic scale,
 # since a size is the number of decisions that another place is worth.
 _MEANS = (np.arange(40) + 0.5) / 40
 _SIZES = np.geomspace(0.05, 50.0, 24)
 
-
-class UsedPlace(NamedTuple):
-    """A place in the worlds of one shape."""
-
-    shape: Shape
-    cell: Cell
+Place = tuple[Shape, Cell]  # in the worlds of one shape
 
 
 class CellTrial(NamedTuple):
@@ -123,29 +112,26 @@ def used_cells(outcomes: Iterable[TrialOutcome], *, margin: float = MARGIN) -> U
     """
     if not 0.0 < margin < 1.0:
         raise InvalidParameterError(f"margin is {margin!r}, expected a rate between 0 and 1")
-    by_place: dict[UsedPlace, list[TrialOutcome]] = {}
+    by_place: dict[Place, list[TrialOutcome]] = {}
     for outcome in outcomes:
         if outcome.counts and outcome.cell.needed:
-            by_place.setdefault(UsedPlace(outcome.shape, outcome.cell.cell), []).append(outcome)
+            by_place.setdefault((outcome.shape, outcome.cell.cell), []).append(outcome)
     names = sorted(by_place)
-    decisions = [len(by_place[name]) for name in names]
-    flips = [sum(outcome.flipped for outcome in by_place[name]) for name in names]
-    rates = _Rates(flips, decisions)
-    return UsedCells(
-        margin,
-        tuple(
-            PlaceUse(
-                *name,
-                decisions=decisions[number],
-                flips=flips[number],
-                as_if_wall=sum(outcome.as_if_changed for outcome in by_place[name]),
-                rate=rates.mean(number),
-                interval=(rates.quantile(number, 0.025), rates.quantile(number, 0.975)),
-                above=1.0 - rates.below(number, margin),
-            )
-            for number, name in enumerate(names)
-        ),
-    )
+    flips = [[outcome.flipped for outcome in by_place[name]] for name in names]
+    rates = _Rates(flips)
+    places = [
+        PlaceUse(
+            *name,
+            decisions=len(flips[number]),
+            flips=sum(flips[number]),
+            as_if_wall=sum(outcome.as_if_changed for outcome in by_place[name]),
+            rate=rates.mean(number),
+            interval=(rates.quantile(number, 0.025), rates.quantile(number, 0.975)),
+            above=1.0 - rates.below(number, margin),
+        )
+        for number, name in enumerate(names)
+    ]
+    return UsedCells(margin, tuple(places))
 
 
 def tried_of(outcomes: Iterable[TrialOutcome]) -> tuple[CellTrial, ...]:
@@ -157,19 +143,16 @@ def tried_of(outcomes: Iterable[TrialOutcome]) -> tuple[CellTrial, ...]:
     )
 
 
-def probably_used(
-    tried: Iterable[CellTrial], *, margin: float = MARGIN
-) -> tuple[dict[UsedPlace, float], float]:
+def probably_used(tried: Iterable[CellTrial]) -> tuple[dict[Place, float], float]:
     """Return the probability that each place is used (1 or 0 by verdict), and of an untried one."""
-    by_place: dict[UsedPlace, list[bool]] = {}
+    by_place: dict[Place, list[bool]] = {}
     for each in tried:
-        by_place.setdefault(UsedPlace(each.shape, each.cell), []).append(each.flipped)
+        by_place.setdefault((each.shape, each.cell), []).append(each.flipped)
     # The last one is a place without a decision.
-    listed = [*by_place.values(), []]
-    rates = _Rates(list(map(sum, listed)), list(map(len, listed)))
-    above = [1.0 - rates.below(number, margin) for number in range(len(listed))]
-    sure = [1.0 if p >= SURE else 0.0 if p <= 1.0 - SURE else p for p in above]
-    return dict(zip(by_place, sure, strict=False)), sure[-1]
+    rates = _Rates([*by_place.values(), []])
+    above = [1.0 - rates.below(number, MARGIN) for number in range(len(by_place) + 1)]
+    *sure, untried = (1.0 if p >= SURE else 0.0 if p <= 1.0 - SURE else p for p in above)
+    return dict(zip(by_place, sure, strict=True)), untried
 
 
 def told_apart(used: Sequence[PlaceUse], unused: Sequence[PlaceUse]) -> Estimate:
@@ -182,14 +165,15 @@ def told_apart(used: Sequence[PlaceUse], unused: Sequence[PlaceUse]) -> Estimate
 class _Rates:
     """The posterior of the rates of P places: a mixture of M Beta distributions."""
 
-    def __init__(self, flips: Sequence[int], decisions: Sequence[int]) -> None:
+    def __init__(self, flips: Sequence[Sequence[bool]]) -> None:
         from scipy.special import betaln
 
         means, sizes = (each.reshape(-1, 1) for each in np.meshgrid(_MEANS, _SIZES))
-        hits = np.array(flips, dtype=float)
+        hits = np.array([sum(each) for each in flips], dtype=float)
+        decisions = np.array([len(each) for each in flips], dtype=float)
         # Parameters by mean and size, [M, P].
         self._first = means * sizes + hits
-        self._second = (1 - means) * sizes + np.array(decisions, dtype=float) - hits
+        self._second = (1 - means) * sizes + decisions - hits
         evidence = betaln(self._first, self._second) - betaln(means * sizes, (1 - means) * sizes)
         nats = evidence.sum(axis=1)
         weights = np.exp(nats - nats.max())
@@ -200,14 +184,14 @@ class _Rates:
         return float(self._weights @ (first / (first + second)))
 
     def below(self, place: int, rate: float) -> float:
-        """The probability that the rate is lower."""
+        """Return the probability that the rate is lower."""
         from scipy.special import betainc
 
         share = betainc(self._first[:, place], self._second[:, place], rate)
         return float(np.clip(self._weights @ share, 0.0, 1.0))
 
     def quantile(self, place: int, level: float) -> float:
-        """By bisection, since a mixture has no quantiles in closed form."""
+        """Bisect, since a mixture has no quantiles in closed form."""
         low, high = 0.0, 1.0
         for _ in range(40):
             middle = (low + high) / 2
@@ -215,27 +199,21 @@ class _Rates:
         return (low + high) / 2
 
 
-NOT_READ = "the map could not be read better than from places alone"
-NO_PLACE = "of no cell it could be told whether it is used"
-
-
 def unbelieved(gain: Estimate | None, places: Mapping[str, int] | None) -> str:
     """Return why nothing can be said about a believed world; "" if something can.
 
-    Any walks have a MEG on any map, so the map must be read better than from places alone, and the
-    use of some place must be known. The gain is in bits a cell over position alone, at walls of
-    uncertain cells; places are counted by verdict.
+    Any walks have a MEG on any map, so the map must be read better than from places alone (a gain
+    in bits a cell, at walls of uncertain cells), and the use of some place must be known.
     """
     reasons = []
     if gain is None or gain.interval is None or not gain.interval[0] > 0:
-        reasons.append(NOT_READ)
+        reasons.append("the map could not be read better than from places alone")
     if places is not None and not any(places.get(each) for each in (USED, NOT_USED)):
-        reasons.append(NO_PLACE)
+        reasons.append("of no cell it could be told whether it is used")
     return ", and ".join(reasons)
 
 
-# Maps that are drawn where it is unknown which places are used.
-MAPS = 32
+MAPS = 32  # that are drawn where it is unknown which places are used
 
 
 def believed_maps(
@@ -269,9 +247,9 @@ def believed_maps(
         others = (each._replace(grid="") for each in tried if each.grid != grid)
         places, untried = probabilities(tuple(sorted(others)))
         share = np.full(world.shape, untried)
-        for place, probability in places.items():
-            if place.shape == world.shape:
-                share[place.cell] = probability
+        for (shape, cell), probability in places.items():
+            if shape == world.shape:
+                share[cell] = probability
         looked_up = draws[world.shape] < share
         distinct: dict[bytes, GridWorld] = {}
         return [
@@ -280,23 +258,3 @@ def believed_maps(
         ]
 
     return PossibleMaps([[maps_of(world)[k] for world in scenes.worlds] for k in range(MAPS)])
-
-
-def believed_by_use(
-    scenes: Scenes,
-    walk_steps: WalkSteps,
-    tried: Sequence[CellTrial],
-    uncertain: Mapping[Shape, BoolArray],
-    *,
-    controls: Mapping[str, Worlds] | None = None,
-    seed: int = 0,
-) -> tuple[Believed, float]:
-    """Estimate MEG of walks on the maps of `believed_maps`, in the true world and in controls.
-
-    Returns the share of decisions at which some believed map is not the true one, too.
-    """
-    maps = believed_maps(scenes, tried, uncertain, seed=seed)
-    changed = [
-        any(worlds[row] != world for worlds in maps.maps) for row, world in enumerate(scenes.worlds)
-    ]
-    return believed_meg(scenes, walk_steps, maps, controls or {}), float(np.mean(changed))

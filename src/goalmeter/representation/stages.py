@@ -1,0 +1,546 @@
+"""Stages of a probe, each stored when it is finished: maps, decoded worlds, plans and use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import chain, islice, product, zip_longest
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._files import json_value
+from goalmeter.gridworld.conversions import symbols_at
+from goalmeter.gridworld.generators import Draws
+from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.world import Cell, content
+from goalmeter.navigation.plan import made_of
+from goalmeter.navigation.trajectories import Trajectory
+from goalmeter.representation.beliefs import decoded_maps
+from goalmeter.representation.beliefs import used_cells as beliefs
+from goalmeter.representation.beliefs.decoded_maps import DecodedMaps, Maps
+from goalmeter.representation.beliefs.meg import WalkSteps, believed_meg
+from goalmeter.representation.capture import Captured, capture, captured
+from goalmeter.representation.network import Network
+from goalmeter.representation.options import ProbeOptions
+from goalmeter.representation.plans.comparison import along, decided, read_plans, rows_of
+from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder, PlanReader
+from goalmeter.representation.plans.targets import plans_of, stated_plans
+from goalmeter.representation.probes import comparison as probing
+from goalmeter.representation.probes.protocol import PositionOnly
+from goalmeter.representation.probes.registry import probe
+from goalmeter.representation.probes.scores import scores
+from goalmeter.representation.replay import Sample, scenes_of
+from goalmeter.representation.result_rows import MapRow, PlaceRow, StatePicture, UsedRow, row_from
+from goalmeter.representation.scenes import CLASSES, WALL, Scenes, folds, split, uncertain_cells
+from goalmeter.representation.use import patching
+from goalmeter.representation.use.causal_use import Use, causal_use
+from goalmeter.representation.use.directions import target_cells
+from goalmeter.representation.use.look_ups import look_ups
+from goalmeter.representation.use.subspace import angle, place_directions, subspace
+from goalmeter.representation.use.trials import (
+    CONFIRM,
+    KNOCK_OUT,
+    OPEN,
+    PATCH,
+    SCREEN,
+    UseRow,
+    half_of,
+)
+from goalmeter.runs import Stages
+
+FIRST_DECISIONS = "first-decisions"  # folder of their activations in the folder of a probe
+_FOLDS = 5
+_PICTURES = 8
+# The published width of a plan decoder; one of a narrow stream needs no more than the second.
+_WIDTH, _NARROW = 1024, 256
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeRun:
+    """What the stages of a probe work on."""
+
+    stages: Stages
+    samples: tuple[Sample, ...]
+    network: Network
+    options: ProbeOptions  # for the network, with positions that some decision has
+    trajectories: Sequence[Trajectory] = ()
+    left_out: dict[str, str] = field(default_factory=dict)  # why something is missing, by its name
+
+    @cached_property
+    def captures(self) -> Captured:
+        """Activations of all decisions."""
+        return captured(
+            self.samples,
+            self.network,
+            self.stages.folder,
+            layers=self.options.chosen_layers,
+            positions=self.options.positions,
+            seed=self.options.seed,
+            tell=self.stages.tell,
+        )
+
+    @cached_property
+    def asked_again(self) -> list[Sample]:
+        """Distinct decisions with a needed uncertain cell, one of each grid before a second."""
+        uncertain = uncertain_cells(scenes_of(self.samples))
+        by_grid: dict[str, dict[tuple[int, ...], Sample]] = {}
+        for sample in self.samples:
+            cells = target_cells(sample.world, sample.state)
+            if any(each.needed and uncertain[sample.world.shape][each.cell] for each in cells):
+                by_grid.setdefault(content(sample.world), {}).setdefault(sample.prompt, sample)
+        if not by_grid:
+            raise InvalidParameterError(
+                f"none of {len(self.samples)} decisions has an uncertain cell that every shortest "
+                f"way needs; take more grids, or mazes of complexity 0.4 and above"
+            )
+        draws = Draws("decisions that are asked again", self.options.seed)
+        grids = sorted(by_grid)
+        draws.shuffle(grids)
+        listed = [list(by_grid[grid].values()) for grid in grids]
+        for each in listed:
+            draws.shuffle(each)
+        rounds = chain.from_iterable(zip_longest(*listed))
+        return list(islice(filter(None, rounds), self.options.use_decisions))
+
+
+# --- Maps -----------------------------------------------------------------------------------------
+def map_stage(run: ProbeRun) -> dict[str, Any]:
+    """Return the rows of all places, and the place whose maps are decoded ("chosen").
+
+    That place is chosen by what the probe gains on validation grids, not on the grids that it is
+    scored on, so that the best of many is not taken for its luck.
+    """
+    captures, seed = run.captures, run.options.seed
+    parts = split(captures.scenes.where(captures.rows), seed=seed)
+
+    def compared(name: str, layer: int, position: str) -> dict[str, Any]:
+        reading = captures.reading(layer, position)
+        others = captures.alternatives(layer, position)
+        result = probing.compare(probe(name), reading, parts, alternatives=others, seed=seed)
+        # Bits per cell over position alone, of walls in uncertain cells of validation grids.
+        train, validation = reading.where(parts.train), reading.where(parts.validation)
+        ours, position_alone = (
+            fit.posterior(validation.activations, validation.scenes.shapes)
+            for fit in (result.fitted, PositionOnly().fit(train, validation, seed=seed))
+        )
+        cells = probing.scored_cells(train.scenes, validation.scenes)
+        uncertain = {probing.UNCERTAIN: cells[probing.UNCERTAIN]}
+        rows = scores(ours, position_alone, validation.scenes, uncertain)
+        gains = [r.gain_bits.value for r in rows if r.cells in uncertain and r.label == "wall"]
+        maps = [
+            MapRow(
+                layer,
+                position,
+                row.probe,
+                row.control,
+                parameters=row.parameters,
+                scored=row.scored,
+                **vars(score),
+            )
+            for row in result.rows
+            for score in row.scores
+        ]
+        places = [
+            PlaceRow(layer, position, row.probe, row.control, each.label, each.exact, each.distance)
+            for row in result.rows
+            for each in row.places
+        ]
+        return {
+            "maps": json_value(maps),
+            "places": json_value(places),
+            # Where no cell is uncertain there is nothing to choose by.
+            "validation_gain": gains[0] if gains and np.isfinite(gains[0]) else -1.0 * len(CLASSES),
+            "left_out": dict(result.left_out),
+        }
+
+    options, best = run.options, -np.inf
+    out: dict[str, Any] = {"maps": [], "places": []}
+    for name, layer, position in product(options.probes, options.chosen_layers, options.positions):
+        key = f"maps/{name}/layer-{layer}/{position}"
+        value = run.stages.value(key, partial(compared, name, layer, position))
+        out["maps"] += value["maps"]
+        out["places"] += value["places"]
+        # Grids are split in the same way everywhere, so the reasons are the same too.
+        run.left_out.update(value.get("left_out", {}))
+        # The first of equals, which is of the lowest layer.
+        if value["validation_gain"] > best:
+            best = value["validation_gain"]
+            out["chosen"] = {"layer": layer, "position": position, "probe": name}
+    return out
+
+
+# --- Decoded worlds -------------------------------------------------------------------------------
+class DecodedWorlds(NamedTuple):
+    """The maps of all decisions at one place, each by a fit to other grids, and control maps."""
+
+    scenes: Scenes
+    maps: DecodedMaps
+    controls: Mapping[str, Maps]
+    left_out: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Decoding:
+    """The maps at the layer that was chosen, decoded on first use."""
+
+    run: ProbeRun
+    chosen: Mapping[str, Any]  # "layer", "position" and "probe"
+
+    def stage(self, name: str, make: Callable[[], Any], position: str = "", end: str = "") -> Any:
+        """Return the value of a stage, by default of the chosen position."""
+        place = f"{self.chosen['probe']}/layer-{self.chosen['layer']}"
+        key = f"{name}/{place}/{position or self.chosen['position']}{end}"
+        return self.run.stages.value(key, make)
+
+    @cached_property
+    def worlds(self) -> DecodedWorlds:
+        """Decoded worlds at the chosen position."""
+        return self.at(self.chosen["position"])
+
+    def at(self, position: str) -> DecodedWorlds:
+        """Decode the worlds at a position."""
+        reading = self.run.captures.reading(self.chosen["layer"], position)
+        scenes, seed = reading.scenes, self.run.options.seed
+        parts = folds(scenes, _FOLDS, seed=seed)
+        posterior = probing.cross_fitted(probe(self.chosen["probe"]), reading, parts, seed=seed)
+        maps = decoded_maps.decoded(posterior, scenes)
+        try:
+            controls = decoded_maps.map_controls(maps, scenes, seed=seed)
+        except InvalidParameterError as cause:
+            # Only maps of another grid need one for each.
+            controls = {decoded_maps.EMPTY_ROOM: decoded_maps.empty_rooms(scenes)}
+            others = (decoded_maps.ANOTHER, decoded_maps.ANOTHER_WALLS)
+            return DecodedWorlds(scenes, maps, controls, dict.fromkeys(others, str(cause)))
+        return DecodedWorlds(scenes, maps, controls, {})
+
+
+def explained_stage(decoding: Decoding) -> dict[str, Any]:
+    """Return what the maps of the chosen layer explain: at the chosen position, and at others."""
+    chosen = decoding.chosen["position"]
+
+    def at(position: str) -> dict[str, Any]:
+        worlds = decoding.worlds if position == chosen else decoding.at(position)
+        parts = decoded_maps.explained(worlds.maps, worlds.controls, worlds.scenes)
+        out = {part.states: part.to_json() for part in parts}
+        missing = {"left_out": dict(worlds.left_out)} if worlds.left_out else {}
+        return out["all"] | {"detour": out.get("detour"), "reasons": worlds.maps.counts} | missing
+
+    others: dict[str, dict[str, Any]] = {
+        position: decoding.stage("explained", partial(at, position), position)
+        for position in decoding.run.options.positions
+    }
+    value = others.pop(chosen)
+    decoding.run.left_out.update(value.get("left_out", {}))
+    return value | {"other_positions": others}
+
+
+def picture_stage(decoding: Decoding, used: beliefs.UsedCells | None) -> Any:
+    """Draw states of different grids, half of them where truth and decoded map disagree.
+
+    Where they agree there is little to see, and where they disagree is no fair sample, so a page
+    shows both. States without the use of cells are stored apart from those with it.
+    """
+    places = () if used is None else used.places
+    flips = {(place.shape, place.cell): place.flips / place.decisions for place in places}
+
+    def picture(number: int) -> StatePicture:
+        scenes, maps, *_ = decoding.worlds
+        captures = decoding.run.captures
+        sample = captures.samples[int(captures.rows[number])]
+        world, inner = scenes.worlds[number], maps.worlds[number]
+        drawn = symbols_at(world, scenes.states[number])
+        decoded = () if inner is None else symbols_at(inner, State(inner.start))
+        rows, columns = world.shape
+        walls = maps.posterior[number, :rows, :columns, WALL]
+        return StatePicture(
+            walk=sample.walk,
+            step=sample.step,
+            truth=tuple(map("".join, drawn)),
+            decoded=tuple(map("".join, decoded)),
+            wall=tuple(tuple(round(p, 4) for p in row) for row in walls.tolist()),
+            used=tuple(
+                tuple(flips.get((world.shape, Cell(row, column))) for column in range(columns))
+                for row in range(rows)
+            ),
+            action=scenes.actions[number],
+            optimal=tuple(np.flatnonzero(scenes.optimal[number]).tolist()),
+            optimal_decoded=tuple(np.flatnonzero(maps.optimal[number]).tolist()),
+        )
+
+    def make() -> Any:
+        scenes, maps, *_ = decoding.worlds
+        order = list(range(len(scenes)))
+        Draws("states to be shown", decoding.run.options.seed).shuffle(order)
+        differ = (scenes.optimal != maps.optimal).any(axis=1)
+        chosen: dict[int, int] = {}  # numbers of states by grid
+        for kind, most in ((True, _PICTURES // 2), (False, _PICTURES)):
+            for number in order:
+                if differ[number] == kind and len(chosen) < most:
+                    chosen.setdefault(int(scenes.grids[number]), number)
+        return json_value([picture(number) for number in chosen.values()])
+
+    return decoding.stage("states", make, end="/used" if places else "")
+
+
+# --- Plans ----------------------------------------------------------------------------------------
+def plan_stage(run: ProbeRun) -> dict[str, Any]:
+    """Read plans at all places by linear heads and at the last layer by decoders."""
+    options, network, stages = run.options, run.network, run.stages
+    layers, positions, seed = options.chosen_layers, options.positions, options.seed
+    plans = plans_of(run.samples)
+    first = tuple(sample for sample in run.samples if sample.step == 0)
+    activations = capture(
+        first,
+        network,
+        stages.folder / FIRST_DECISIONS,
+        layers=layers,
+        positions=tuple(dict.fromkeys([*positions, *along()])),
+        progress=stages.tell,
+    )
+    at = rows_of(activations, plans)
+    stated = stated_plans(first, network.local.tokenizer, plans)
+
+    def read(reader: PlanReader, layers: Sequence[int], parts: int) -> Any:
+        table = read_plans(
+            at,
+            plans,
+            list(product(layers, positions)),
+            readers=[reader],
+            stated=stated,
+            parts=parts,
+            seed=seed,
+        )
+        return json_value({"plan": table.plan, "left_out": table.left_out})
+
+    def read_along() -> Any:
+        result = decided(at, plans, layers=layers[-1:], seed=seed)
+        return json_value({"decided": result.decided, "settled": result.settled})
+
+    width = _WIDTH if network.width >= _WIDTH else _NARROW
+    # A decoder is trained for minutes, so a quarter of the grids is scored, as published.
+    readers: list[tuple[PlanReader, Sequence[int], int]] = [(LinearSteps(), layers, 5)]
+    readers += [(PlanDecoder(each, width=width), layers[-1:], 1) for each in options.decoders]
+    rows = []
+    for reader, at_layers, parts in readers:
+        value = stages.value(f"plan/{reader.name}", partial(read, reader, at_layers, parts))
+        rows += value["plan"]
+        run.left_out.update({f"plan: {name}": why for name, why in value["left_out"].items()})
+    return {"plan": rows} | stages.value("plan/decided", read_along)
+
+
+# --- Use of cells ---------------------------------------------------------------------------------
+DOSES = (0.5, 1.0, 2.0, 4.0)
+SALT = "0"
+
+
+@dataclass(frozen=True)
+class TriedPlaces:
+    """Where cells were changed, and whether the places of cells are used."""
+
+    tried: tuple[beliefs.CellTrial, ...]
+    all_places: beliefs.UsedCells
+
+
+def use_stage(run: ProbeRun) -> tuple[dict[str, Any], TriedPlaces]:
+    """Change cells while the model answers; answers are cached in the folder "use"."""
+    options, stages = run.options, run.stages
+
+    def make() -> dict[str, Any]:
+        use = causal_use(
+            run.asked_again,
+            run.network,
+            layers=options.chosen_layers,
+            families=options.interventions,
+            doses=DOSES,
+            draws=options.draws,
+            salt=SALT,
+            seed=options.seed,
+            keep=stages.folder / "use",
+            progress=stages.tell,
+        )
+        outcomes = [*use.outcomes_of_screen, *use.outcomes]
+        made = {"rows": used_rows(use), "verdict": use.verdict, "doses": use.doses}
+        made |= {"tried": beliefs.tried_of(outcomes)}
+        made |= {"all_places": beliefs.used_cells(outcomes)}
+        return dict(json_value(made))
+
+    value = stages.value("use", make)
+    fields = {"use": value["rows"], "verdict": value["verdict"], "doses": value["doses"]}
+    return fields, row_from(TriedPlaces, value)
+
+
+def used_rows(use: Use) -> list[UsedRow]:
+    """Return the interventions of both halves, each with the null that reaches highest."""
+
+    def used_row(half: str, row: UseRow, nulls: Sequence[UseRow] = ()) -> UsedRow:
+        others = [each.needed.flips for each in nulls if each is not row]
+        highest = max(others, key=lambda e: e.interval[1] if e.interval else -1.0, default=None)
+        return UsedRow(
+            half=half,
+            intervention=row.intervention,
+            layer=row.layer,
+            position=row.position,
+            is_null=row.is_null,
+            chosen=False,
+            cells=row.needed.flips.n,
+            flips=row.needed.flips,
+            as_if_changed=row.needed.as_if_changed,
+            unreadable=row.needed.unreadable,
+            unneeded_flips=row.unneeded.flips,
+            null_flips=None if row.is_null else highest,
+            effect_nats=row.effect_nats,
+            dose=row.dose,
+        )
+
+    nulls = [row for row in use.screened if row.is_null]
+    rows = [used_row(SCREEN, row, nulls) for row in use.screened]
+    of_families = set()
+    for family in use.families:
+        # Interventions on walls are no null of those on open cells, nor the other way round.
+        opens = family.row.intervention.startswith(OPEN)
+        nulls = [*family.nulls, *(() if opens else use.nulls)]
+        is_chosen = family.row.place == use.confirmed.place
+        rows.append(replace(used_row(CONFIRM, family.row, nulls), chosen=is_chosen))
+        for null in family.nulls:
+            if null.place not in of_families:
+                of_families.add(null.place)
+                rows.append(used_row(CONFIRM, null))
+    return rows + [used_row(CONFIRM, null) for null in use.nulls if null.place not in of_families]
+
+
+def believed_stage(decoding: Decoding, use: TriedPlaces) -> Any:
+    """Measure MEG of the walks in the true, the decoded and the believed world."""
+
+    def make() -> dict[str, Any]:
+        worlds, captures = decoding.worlds, decoding.run.captures
+        caps = {made_of(walk).name: walk.cap for walk in decoding.run.trajectories}
+        numbers = {name: number for number, name in enumerate(caps)}
+        samples = [captures.samples[row] for row in captures.rows.tolist()]
+        steps = [(numbers[each.walk], each.step, caps[each.walk]) for each in samples]
+        # The decoded map is listed with the controls of the believed world.
+        controls = {"decoded": worlds.maps, **worlds.controls}
+        uncertain, seed = uncertain_cells(captures.scenes), decoding.run.options.seed
+        possible = beliefs.believed_maps(worlds.scenes, use.tried, uncertain, seed=seed)
+        meg = believed_meg(
+            worlds.scenes,
+            WalkSteps(*np.array(steps).T),
+            possible,
+            {name: maps.worlds for name, maps in controls.items()},
+        )
+        # The share of decisions at which some believed map is not the true one.
+        changed = [
+            any(maps[row] != world for maps in possible.maps)
+            for row, world in enumerate(worlds.scenes.worlds)
+        ]
+        result = meg.to_json() | {"changed": float(np.mean(changed))}
+        fits = {"meg_decoded": result["controls"].pop("decoded")}
+        fits |= {name: result[name] for name in ("meg_true", "meg_believed")}
+        # Each is a measured number, in nats a walk, with further fields.
+        fits = {name: fit["nats"] | fit for name, fit in fits.items()}
+        beyond = {"beyond_decoded": result["beyond"].pop("decoded")}
+        return result | fits | beyond | {"places": use.all_places.counts}
+
+    return decoding.stage("believed", make)
+
+
+# --- Spans, exchanged streams and subspaces -------------------------------------------------------
+# Tokens at which streams are exchanged: where what moved is named, and the end of the prompt; if
+# the grid is turned, all tokens.
+_POSITIONS = {
+    patching.GOAL: ("pre/goal", "pre/end"),
+    patching.AGENT: ("pre/agent", "pre/end"),
+    patching.ISOMETRY: ("pre/end", patching.EVERY_TOKEN),
+}
+_RANK, _STEPS = 4, 60
+# Directions of a probe are at most such a part of the stream: more lie near any subspace.
+_SHARE = 8
+# Decisions of the screening half for moved goals and agents: a place is chosen by them, and a
+# subspace is learnt on them in one pass with its gradients.
+_SCREENED = 24
+# Decisions that a probe of the place is fitted to.
+_READ = 400
+_REASON = "reason"
+
+
+def stream_stage(run: ProbeRun) -> dict[str, list[Any]]:
+    """Hide cells from spans, exchange streams with other questions, learn what carries them.
+
+    Spans need "knock-out" among the interventions, exchanged streams "patch". Returns "spans",
+    "moved" and "subspaces"; the reason why one of them cannot be made is stored like any outcome.
+    """
+    stages, network, seed = run.stages, run.network, run.options.seed
+
+    def stage(key: str, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        def make_or_reason() -> dict[str, Any]:
+            try:
+                return make()
+            except InvalidParameterError as cause:
+                return {_REASON: str(cause)}
+
+        value: dict[str, Any] = stages.value(key, make_or_reason)
+        if _REASON in value:
+            run.left_out[name] = value[_REASON]
+        return {"rows": [], "carrier": None} | value
+
+    def spans() -> dict[str, Any]:
+        folder = stages.folder / "spans"
+        listed = look_ups(
+            run.asked_again, network, salt=SALT, seed=seed, keep=folder, progress=stages.tell
+        )
+        return {"rows": json_value(listed)}
+
+    def halves(kind: str) -> dict[str, patching.PairAnswers]:
+        """Answers to the decisions of the confirming half, and to some of the other."""
+        by_half: dict[str, list[Sample]] = {SCREEN: [], CONFIRM: []}
+        for each in run.asked_again:
+            by_half[half_of(each.world, SALT)].append(each)
+        fewer = [*by_half[SCREEN][:_SCREENED], *by_half[CONFIRM]]
+        return patching.answers_by_half(network, fewer, kind, SALT, seed)
+
+    def exchanged(kind: str) -> dict[str, Any]:
+        places = patching.stream_places(network, _POSITIONS[kind], run.options.chosen_layers)
+        rows = patching.moved(halves(kind), places, stages.tell)
+        *_, confirmed, ceiling = rows
+        single, carrier = patching.best_layer(rows), None
+        if patching.follows(confirmed) and single is not None:
+            carrier = [single.layer, single.position]
+        elif patching.follows(ceiling):
+            # Moves follow no stream after the embedding, but do follow the other question: what
+            # moved is read off the embedding of its own word.
+            carrier = [0, _POSITIONS[kind][0]]
+        return {"rows": json_value(rows), "carrier": carrier}
+
+    def learnt(kind: str, carrier: list[Any] | None) -> dict[str, Any]:
+        if carrier is None:
+            raise InvalidParameterError(
+                f"no place was confirmed at which moves follow the {kind} of another question"
+            )
+        layer, position = carrier
+        place = patching.StreamPlace(position, (layer,), layer)
+        row, basis = subspace(network, halves(kind), place, rank=_RANK, steps=_STEPS, seed=seed)
+        # A probe of the place is fitted to decisions of other grids than those that judge.
+        listed = [sample for sample in run.samples if half_of(sample.world, SALT) == SCREEN]
+        Draws("decisions that a probe of places reads", seed).shuffle(listed)
+        most = network.width // _SHARE
+        directions = place_directions(listed[:_READ], network, place, kind, most)
+        if directions is not None:
+            degrees, chance = angle(basis, directions, seed=seed)
+            row = replace(row, degrees=degrees, chance=chance)
+        return {"rows": [row.to_json()]}
+
+    out: dict[str, list[Any]] = {"spans": [], "moved": [], "subspaces": []}
+    if KNOCK_OUT in run.options.interventions:
+        out["spans"] = stage("use/spans", "spans", spans)["rows"]
+    kinds = patching.KINDS if PATCH in run.options.interventions else ()
+    carriers = {}
+    for kind in kinds:
+        value = stage(f"use/moved/{kind}", f"{kind} moved", partial(exchanged, kind))
+        out["moved"] += value["rows"]
+        carriers[kind] = value["carrier"]
+    for kind in (kind for kind in kinds if kind != patching.ISOMETRY):
+        make = partial(learnt, kind, carriers[kind])
+        out["subspaces"] += stage(f"use/subspace/{kind}", f"subspace of the {kind}", make)["rows"]
+    return out
