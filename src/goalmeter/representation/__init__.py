@@ -1,6 +1,13 @@
 """Measure what an agent's activations encode of its world, and what of it the agent uses."""
 
-from goalmeter.representation.activations import Activations
+from goalmeter.representation.activations import (
+    Activations,
+    Captured,
+    alternatives_of,
+    capture,
+    captured,
+    untrained,
+)
 from goalmeter.representation.beliefs.decoded_maps import (
     DecodedMaps,
     Explained,
@@ -10,13 +17,6 @@ from goalmeter.representation.beliefs.decoded_maps import (
 )
 from goalmeter.representation.beliefs.meg import Believed, WalkSteps, believed_meg
 from goalmeter.representation.beliefs.used_cells import PlaceUse, UsedCells, told_apart, used_cells
-from goalmeter.representation.capture import (
-    Captured,
-    alternatives_of,
-    capture,
-    captured,
-    untrained,
-)
 from goalmeter.representation.measure import measure
 from goalmeter.representation.network import Network
 from goalmeter.representation.options import ProbeOptions

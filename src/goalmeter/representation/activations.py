@@ -1,4 +1,4 @@
-"""Store activations of decisions: safetensors shards, a manifest, a check of disk space.
+"""Capture the residual stream of recorded decisions, and store it in folders.
 
 manifest.json               what was captured, of which model, by which kernels; the SHA-256 of each
                             shard
@@ -13,12 +13,14 @@ at all; an interrupted capture continues after the last one.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +30,17 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text
 from goalmeter._files import digest, read_bytes, write_bytes, write_text
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.report.numbers import storage
+from goalmeter.representation import replay
 from goalmeter.representation.network import Network
-from goalmeter.representation.replay import Located, Sample, Tokens, checked_positions, position
+from goalmeter.representation.probes.protocol import Reading
+from goalmeter.representation.replay import Sample, Tokens, scenes_of
+from goalmeter.representation.scenes import Scenes
 from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
     import torch
 
+# --- Storage --------------------------------------------------------------------------------------
 MANIFEST, FORMAT = "manifest.json", 2  # format 1 had no checksums
 ROWS_OF_A_SHARD = 256
 _FEATURE = "Storing activations"
@@ -108,72 +114,33 @@ class Activations:
 
     @cached_property
     def _shards(self) -> list[Path]:
-        paths = [shard_path(self.folder, n) for n in range(int(self.manifest["shards"]))]
-        if missing := [path for path in paths if not path.is_file()]:
+        paths = [_shard_path(self.folder, n) for n in range(self.manifest["shards"])]
+        if lacks := [path.name for path in paths if not path.is_file()]:
             raise InvalidFileError(
-                f"{self.folder} lacks {len(missing)} of {len(paths)} shards, such as "
-                f"{missing[0].name}; capture again, which makes only these"
+                f"{self.folder} lacks {len(lacks)} of {len(paths)} shards, such as {lacks[0]}; "
+                f"capture again, which makes only these"
             )
         return paths
 
 
 @dataclass(frozen=True)
-class CaptureRows:
-    """Decisions with the places of the tokens whose activations are stored."""
+class Shard:
+    """Some of the decisions, with the places of the tokens whose activations are stored."""
 
+    number: int
     samples: Sequence[Sample]  # [N]
     places: Sequence[Mapping[str, Tokens]]  # of each position among the replayed tokens, [N]
-    widths: Mapping[str, int]  # number of tokens of each position
+    widths: Mapping[str, int]  # number of tokens of each position, the same in all shards
 
-    @classmethod
-    def of(cls, samples: Sequence[Sample], tokenizer: Any, positions: Sequence[str]) -> CaptureRows:
-        """Find the tokens of named positions."""
-        finders = {name: position(name) for name in checked_positions(positions)}
-        located = (Located(sample, tokenizer) for sample in samples)
-        places = [{name: find(each) for name, find in finders.items()} for each in located]
-        widths = {}
-        for name in finders:
-            lengths = {len(at[name]) for at in places} - {0}
-            if not lengths:
-                raise InvalidParameterError(
-                    f"none of {len(places)} decisions has the position {name!r}; choose others, or "
-                    f"record answers with reasoning"
-                )
-            widths[name] = min(lengths)
-        # A cell may take two tokens in one row and three in another: the last ones are stored,
-        # since a later token has read those before it.
-        cut = [{name: at[name][-width:] for name, width in widths.items()} for at in places]
-        return cls(samples, cut, widths)
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def shard(self, number: int) -> CaptureRows:
-        """Return the decisions of one shard."""
-        part = slice(number * ROWS_OF_A_SHARD, (number + 1) * ROWS_OF_A_SHARD)
-        return CaptureRows(self.samples[part], self.places[part], self.widths)
-
-    @property
-    def shards(self) -> int:
-        """Number of shards."""
-        return -(-len(self) // ROWS_OF_A_SHARD)
-
-    def missing(self, folder: Path) -> list[int]:
-        """Return the numbers of the shards that a folder does not have."""
-        return [n for n in range(self.shards) if not shard_path(folder, n).is_file()]
-
-    def missing_bytes(self, folder: Path, layers: Sequence[int], network: Network) -> int:
-        """Return the disk space of the missing shards."""
-        tokens, total = sum(self.widths.values()), 0
-        size = len(layers) * network.width * network.local.model.dtype.itemsize + _ID
-        for part in map(self.shard, self.missing(folder)):
-            header = len(part.header) + _ENTRY * (len(layers) + 1) * len(self.widths)
-            total += len(part) * tokens * size + header
-        return total
+    def size(self, layers: Sequence[int], network: Network) -> int:
+        """Return its size on disk in bytes, at most."""
+        token = len(layers) * network.width * int(network.local.model.dtype.itemsize) + _ID
+        header = len(self.header) + _ENTRY * (len(layers) + 1) * len(self.widths)
+        return len(self.samples) * sum(self.widths.values()) * token + header
 
     @property
     def header(self) -> str:
-        """What the header of a shard says of its rows."""
+        """What the header says of its rows."""
         return json_text(
             [
                 [s.walk, s.step, s.digest, [name for name, tokens in at.items() if not tokens]]
@@ -181,51 +148,57 @@ class CaptureRows:
             ]
         )
 
-    def write(self, folder: Path, number: int, arrays: Mapping[str, torch.Tensor]) -> None:
-        """Write these rows as a shard, with their tokens, and its checksum into the manifest."""
+    def write(self, folder: Path, arrays: Mapping[str, torch.Tensor]) -> None:
+        """Write activations and their tokens atomically, and the checksum into the manifest."""
         import torch
 
         named = dict(arrays)
         for name, width in self.widths.items():
-            ids = torch.full((len(self), width), -1, dtype=torch.int32)
+            ids = torch.full((len(self.samples), width), -1, dtype=torch.int32)
             for row, (sample, at) in enumerate(zip(self.samples, self.places, strict=True)):
                 if at[name]:
                     ids[row] = torch.tensor([sample.ids[token] for token in at[name]])
             named[f"tokens/{name}"] = ids
         torch_files = require("safetensors.torch", extra="lm", feature=_FEATURE)
         data = torch_files.save(named, metadata={"rows": self.header})
-        path, manifest = shard_path(folder, number), read_manifest(folder)
+        path, manifest = _shard_path(folder, self.number), read_manifest(folder)
         manifest["sha256"] |= {path.name: hashlib.sha256(data).hexdigest()}
         # Before the shard: if this is interrupted in between, no shard exists without its checksum.
-        write_manifest(folder, manifest)
+        _write_manifest(folder, manifest)
         write_bytes(path, data)
 
 
-def shard_path(folder: Path, number: int) -> Path:
-    """Return the path of a shard."""
+def shards_of(samples: Sequence[Sample], tokenizer: Any, positions: Sequence[str]) -> list[Shard]:
+    """Find the tokens of named positions in decisions, and divide these into shards."""
+    finders = {name: replay.position(name) for name in replay.checked_positions(positions)}
+    located = (replay.Located(sample, tokenizer) for sample in samples)
+    places = [{name: find(each) for name, find in finders.items()} for each in located]
+    widths = {}
+    for name in finders:
+        lengths = {len(at[name]) for at in places} - {0}
+        if not lengths:
+            raise InvalidParameterError(
+                f"none of {len(places)} decisions has the position {name!r}; choose others, or "
+                f"record answers with reasoning"
+            )
+        widths[name] = min(lengths)
+    # A cell may take two tokens in one row and three in another: the last ones are stored, since a
+    # later token has read those before it.
+    cut = [{name: at[name][-width:] for name, width in widths.items()} for at in places]
+    parts = [slice(n, n + ROWS_OF_A_SHARD) for n in range(0, len(samples), ROWS_OF_A_SHARD)]
+    return [Shard(n, samples[part], cut[part], widths) for n, part in enumerate(parts)]
+
+
+def missing(shards: Sequence[Shard], folder: Path) -> list[Shard]:
+    """Return the shards that a folder does not have."""
+    return [shard for shard in shards if not _shard_path(folder, shard.number).is_file()]
+
+
+def _shard_path(folder: Path, number: int) -> Path:
     return folder / f"shard-{number:05}.safetensors"
 
 
-def check_disk(
-    captures: Mapping[Path, Sequence[int]], rows: CaptureRows, network: Network, progress: Tell
-) -> None:
-    """Report the disk space of captures before the first begins; refuse what does not fit."""
-    folder = next(iter(captures))
-    # A complete capture needs nothing, and those that follow it are checked before they begin.
-    if not rows.missing(folder):
-        return
-    need = sum(rows.missing_bytes(path, layers, network) for path, layers in captures.items())
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    free = shutil.disk_usage(existing).free
-    progress(f"activations: {storage(need)} on disk, {storage(free)} are free")
-    if need > free:
-        raise InvalidFileError(
-            f"the activations take {storage(need)}, and {existing} has {storage(free)} free, "
-            f"{storage(need - free)} too little; choose fewer layers or positions, or another disk"
-        )
-
-
-def check_same_capture(folder: Path, manifest: Mapping[str, Any], rows: CaptureRows) -> None:
+def _check_same_capture(folder: Path, manifest: Mapping[str, Any], shards: Sequence[Shard]) -> None:
     """Refuse a folder that contains another capture, or damaged shards of this one."""
     if not (folder / MANIFEST).is_file():
         return
@@ -236,11 +209,11 @@ def check_same_capture(folder: Path, manifest: Mapping[str, Any], rows: CaptureR
                 f"{folder} holds a capture whose {name} is {stored.get(name)!r}, not {value!r}; "
                 f"choose another folder"
             )
-    for number in set(range(rows.shards)) - set(rows.missing(folder)):
-        path = shard_path(folder, number)
+    lacking = missing(shards, folder)
+    for shard in (shard for shard in shards if shard not in lacking):
+        path = _shard_path(folder, shard.number)
         _check_shard(path, stored)
-        digests = [sample.digest for sample in rows.shard(number).samples]
-        if [row.digest for row in _read_rows(path)] != digests:
+        if [row.digest for row in _read_rows(path)] != [each.digest for each in shard.samples]:
             raise InvalidFileError(
                 f"{path} holds other decisions than the run; choose another folder"
             )
@@ -269,22 +242,309 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a folder of activations."""
     path = folder / MANIFEST
     try:
-        value = json.loads(read_bytes(path, _MOST_BYTES))
-    except (OSError, ValueError, RecursionError) as cause:
+        value = dict(json.loads(read_bytes(path, _MOST_BYTES)))
+    except (OSError, ValueError, TypeError, RecursionError) as cause:
         raise InvalidFileError(
             f"{folder} holds no activations: {MANIFEST} cannot be read ({type(cause).__name__})"
         ) from cause
     for name, kind in _KINDS.items():
-        entry: Any = value.get(name) if isinstance(value, dict) else None
+        entry = value.get(name)
         fits = type(entry) is kind and (name != "format" or entry == FORMAT)
         if not fits or (name == "shards" and not 0 <= entry <= _MOST_SHARDS):
             raise InvalidFileError(
                 f"{path} is no manifest of activations of this version: its {name} is "
                 f"{shown(entry)}; delete the folder and capture again"
             )
-    return dict(value)
+    return value
 
 
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write the manifest of a folder of activations atomically."""
+def _write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     write_text(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+
+
+# --- Capture --------------------------------------------------------------------------------------
+BATCH_TOKENS = 8192  # padding included
+# Largest difference between a row in a batch and the same row alone, relative to the root mean
+# square of the row: it allows for rounding; a row at wrong positions differs by its whole size.
+_TOLERANCE = {"float32": 1e-3, "float64": 1e-6, "bfloat16": 0.1, "float16": 0.05}
+
+
+def capture(
+    samples: Sequence[Sample],
+    network: Network,
+    folder: str | Path,
+    *,
+    layers: Sequence[int],
+    positions: Sequence[str],
+    later: Mapping[Path, Sequence[int]] | None = None,
+    progress: Tell | None = None,
+) -> Activations:
+    """Capture the residual stream of decisions at some layers and positions, into a folder.
+
+    Args:
+        samples: the decisions, in the order of the rows.
+        network: the model that made them.
+        folder: destination; an interrupted capture found there is completed, another is refused.
+        layers: 0 for the embedding, k for the output of block k.
+        positions: names of tokens, see `replay.position`.
+        later: layers of further captures of the same decisions and positions, by folder: if the
+            disk is too small for all of them, none begins.
+        progress: called with the disk space needed and after each shard.
+    """
+    tell = progress or (lambda line: None)
+    folder, wanted = Path(folder), network.check_layers(layers)
+    shards = shards_of(samples, network.local.tokenizer, positions)
+    widths = shards[0].widths
+    manifest = {
+        "format": FORMAT,
+        "model": network.name,
+        "revision": network.revision,
+        "layers": list(wanted),
+        "width": network.width,
+        **network.pinned,
+        "positions": dict(widths),
+        "rows": len(samples),
+        "shards": len(shards),
+    }
+    _check_same_capture(folder, manifest, shards)
+    # A complete capture needs nothing, and those that follow it are checked before they begin.
+    if missing(shards, folder):
+        captures = {folder: wanted, **(later or {})}
+        need = sum(
+            shard.size(at, network)
+            for path, at in captures.items()
+            for shard in missing(shards, path)
+        )
+        existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        free = shutil.disk_usage(existing).free
+        tell(f"activations: {storage(need)} on disk, {storage(free)} are free")
+        if need > free:
+            raise InvalidFileError(
+                f"the activations take {storage(need)}, and {existing} has {storage(free)} free, "
+                f"{storage(need - free)} too little; choose fewer layers or positions, or another "
+                f"disk"
+            )
+    if not (folder / MANIFEST).is_file():
+        padding = padding_difference(network, samples, wanted)
+        _write_manifest(folder, manifest | {"padded_against_single": padding, "sha256": {}})
+    for shard in missing(shards, folder):
+        shard.write(folder, _streams(network, shard, wanted))
+        ready = sum(len(each.samples) for each in shards[: shard.number + 1])
+        tell(f"activations: {ready} of {len(samples)} decisions")
+    # Existing shards were verified above, and the others were written just now.
+    return Activations(folder, read_manifest(folder))
+
+
+def batches(samples: Sequence[Sample]) -> list[list[int]]:
+    """Group rows of similar length, so that batches contain little padding."""
+    out: list[list[int]] = []
+    for row in sorted(range(len(samples)), key=lambda row: len(samples[row].ids)):
+        # Sorted, so the last row is the longest of its batch.
+        if out and (len(out[-1]) + 1) * len(samples[row].ids) <= BATCH_TOKENS:
+            out[-1].append(row)
+        else:
+            out.append([row])
+    return out
+
+
+def padding_difference(network: Network, samples: Sequence[Sample], layers: Sequence[int]) -> float:
+    """Return how far rows of a batch are from the same rows alone, relative to their size."""
+    # The shortest sample beside the longest has the most padding.
+    by_length = sorted(samples, key=lambda sample: len(sample.ids))
+    pair = [by_length[0], by_length[-1]]
+    for sample in pair:
+        _check_finite(network, sample)
+    streams: list[torch.Tensor] = []
+
+    def store(stream: torch.Tensor) -> None:
+        streams.append(stream[0, : len(pair[0].ids)].float())
+
+    with network.changed({layers[-1]: store}):
+        network.forward([sample.ids for sample in pair])
+        network.forward([pair[0].ids])
+    together, alone = streams
+    size = alone.square().mean().sqrt()
+    difference = float((together - alone).abs().max() / size)
+    most = _TOLERANCE.get(network.pinned["dtype"], 0.1)
+    if not difference <= most:
+        raise InvalidFileError(
+            f"{network.name} gives a row in a batch other activations than the same row alone (by "
+            f"{difference:.2g} of their size, expected at most {most:g}), so it reads padding; "
+            f"capture with another attention or number type"
+        )
+    return difference
+
+
+def _streams(network: Network, shard: Shard, layers: Sequence[int]) -> dict[str, torch.Tensor]:
+    """Return the residual stream at each layer and position; NaN in rows that lack the position."""
+    import torch
+
+    arrays = {}
+    for layer, (name, width) in product(layers, shard.widths.items()):
+        shape = (len(shard.samples), width, network.width)
+        arrays[f"{layer}/{name}"] = torch.full(shape, torch.nan, dtype=network.local.model.dtype)
+    for batch in batches(shard.samples):
+        # Of each position the rows that have it, with their numbers in the batch and their tokens.
+        found = {}
+        for name in shard.widths:
+            if has := [number for number, row in enumerate(batch) if shard.places[row][name]]:
+                rows = [batch[number] for number in has]
+                tokens = torch.tensor([shard.places[row][name] for row in rows])
+                found[name] = rows, torch.tensor(has)[:, None], tokens
+
+        def store(layer: int, stream: torch.Tensor, found: Any = found) -> None:
+            for name, (rows, numbers, tokens) in found.items():
+                # All rows at once: a copy from an accelerator waits for it.
+                arrays[f"{layer}/{name}"][rows] = stream[numbers, tokens].cpu()
+
+        with network.changed({layer: partial(store, layer) for layer in layers}):
+            network.forward([shard.samples[row].ids for row in batch])
+        for layer, (name, (rows, *_)) in product(layers, found.items()):
+            finite = torch.isfinite(arrays[f"{layer}/{name}"][rows]).flatten(1).all(dim=1)
+            if not finite.all():
+                sample = shard.samples[rows[int(finite.int().argmin())]]
+                _check_finite(network, sample)
+                raise InvalidFileError(
+                    f"{network.name} gives numbers that are not finite for step {sample.step} of "
+                    f"{sample.walk!r} in a batch only; capture with another attention or number "
+                    f"type"
+                )
+    return arrays
+
+
+def _check_finite(network: Network, sample: Sample) -> None:
+    """Refuse a decision whose residual stream is not finite."""
+    import torch
+
+    streams = network.streams(sample.ids, range(len(network.blocks) + 1))
+    bad = [layer for layer, stream in sorted(streams.items()) if not torch.isfinite(stream).all()]
+    if not bad:
+        return
+    weights = network.local.model.state_dict().items()
+    # Number types of eight bits do not support isfinite.
+    broken = [name for name, weight in weights if not torch.isfinite(weight.float()).all()]
+    fix = f"they overflow in {network.pinned['dtype']}, so save it in one of more range"
+    if broken:
+        fix = f"its weights {broken[0]} are not finite, so load an intact copy of it"
+    raise InvalidFileError(
+        f"{network.name} gives numbers that are not finite, first at layer {bad[0]}, for step "
+        f"{sample.step} of {sample.walk!r}: {fix}"
+    )
+
+
+# --- Controls -------------------------------------------------------------------------------------
+# A probe on a network with random weights reads what the architecture carries along by itself; a
+# probe on the embeddings of the same tokens reads what these tokens say without context. What a
+# probe gains on a model's activations beyond both is what the model has made of its prompt.
+#
+# Source: random encoders as controls in Belinkov (2022, "Probing Classifiers", section 4.1) and
+# Zhang and Bowman (2018).
+RANDOM_WEIGHTS, EMBEDDINGS = "random weights", "embeddings alone"
+
+
+def untrained(network: Network, *, seed: int) -> Network:
+    """Return a network of the same configuration with freshly initialised weights.
+
+    Tokenizer, number type, device and kernels are those of the trained network, which is not
+    changed; the state of torch's random numbers is re
+    """
+    torch = require("torch", extra="lm", feature="A network with random weights")
+    transformers = require("transformers", extra="lm", feature="A network with random weights")
+    trained = network.local.model
+    config = copy.deepcopy(trained.config)
+    # Seeding torch itself would seed every device; weights are drawn on the processor.
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        model = transformers.AutoModelForCausalLM.from_config(
+            config, dtype=trained.dtype, attn_implementation=config._attn_implementation
+        )
+    model.to(trained.device).eval()
+    model.generation_config = copy.deepcopy(trained.generation_config)
+    local = copy.copy(network.local)
+    local.model = model
+    return Network(f"{network.name} with random weights (seed {seed})", local)
+
+
+def alternatives_of(
+    activations: Activations,
+    layer: int,
+    position: str,
+    *,
+    random: Activations | None = None,
+    rows: IntArray | None = None,
+) -> dict[str, FloatArray]:
+    """Return other activations of the same decisions at the same tokens, as `compare` takes them.
+
+    The activations are captured at layer 0 (the embedding) too; for models that add positions to
+    words (GPT-2) the embedding contains them. `random` are the same decisions, captured from a
+    network with random weights, and `rows` the numbers of the decisions, None for all. Returns
+    arrays [rows, tokens * D] by name.
+    """
+    sources = {EMBEDDINGS: activations.at(0, position)}
+    if random is not None:
+        ours, theirs = ([row.digest for row in each.rows] for each in (activations, random))
+        if ours != theirs:
+            raise InvalidParameterError(
+                f"{random.folder} holds {len(theirs)} decisions and {activations.folder} "
+                f"{len(ours)}, which are not the same tokens in the same order; capture the same "
+                f"decisions with the network of random weights"
+            )
+        sources[RANDOM_WEIGHTS] = random.at(layer, position)
+    chosen = np.arange(len(activations.rows)) if rows is None else rows
+    return {name: source[chosen].reshape(len(chosen), -1) for name, source in sources.items()}
+
+
+@dataclass(frozen=True)
+class Captured:
+    """Activations of the decisions of a run, of the model and of random weights."""
+
+    samples: tuple[Sample, ...]  # [N]
+    scenes: Scenes  # [N]
+    trained: Activations
+    random: Callable[[], Activations]  # of the same architecture with random weights
+    rows: IntArray  # numbers of the decisions that have every position
+
+    def reading(self, layer: int, position: str) -> Reading:
+        """Return activations at a place, tokens concatenated, of decisions with every position."""
+        rows = self.trained.at(layer, position)[self.rows]
+        return Reading(rows.reshape(len(rows), -1), self.scenes.where(self.rows))
+
+    def alternatives(self, layer: int, position: str) -> dict[str, FloatArray]:
+        """Return activations of controls at a place, by name."""
+        return alternatives_of(self.trained, layer, position, random=self.random(), rows=self.rows)
+
+
+# Folders of activations in the folder of a probe.
+TRAINED_FOLDER, RANDOM_FOLDER = "activations", "random-weights"
+
+
+def captured(
+    samples: tuple[Sample, ...],
+    network: Network,
+    folder: Path,
+    *,
+    layers: Sequence[int],
+    positions: Sequence[str],
+    seed: int,
+    tell: Tell,
+) -> Captured:
+    """Replay all decisions through the model and, on first use, through random weights."""
+    of_random = folder / RANDOM_FOLDER
+    capture_all = partial(capture, samples, positions=positions, progress=tell)
+    trained = capture_all(
+        network, folder / TRAINED_FOLDER, layers=[0, *layers], later={of_random: layers}
+    )
+
+    @cache
+    def replay_random() -> Activations:
+        # Such a network is made and hashed even if all its activations are stored: some seconds.
+        return capture_all(untrained(network, seed=seed), of_random, layers=layers)
+
+    complete = np.array([not set(positions) & set(row.lacks) for row in trained.rows])
+    if not complete.any():
+        raise InvalidParameterError(
+            f"none of {len(samples)} decisions has all of the positions {', '.join(positions)}; "
+            f"choose fewer"
+        )
+    rows = np.flatnonzero(complete)
+    return Captured(samples, scenes_of(samples), trained, replay_random, rows)

@@ -14,8 +14,14 @@ from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter.gridworld.world import content
 from goalmeter.navigation.rollouts import load
 from goalmeter.representation import stages as staged
-from goalmeter.representation.activations import CaptureRows
-from goalmeter.representation.capture import BATCH_TOKENS, RANDOM_FOLDER, TRAINED_FOLDER
+from goalmeter.representation.activations import (
+    BATCH_TOKENS,
+    RANDOM_FOLDER,
+    TRAINED_FOLDER,
+    Shard,
+    missing,
+    shards_of,
+)
 from goalmeter.representation.network import Network, padded
 from goalmeter.representation.options import MAPS, PARTS, PLAN, USE, ProbeOptions
 from goalmeter.representation.plans.comparison import along
@@ -93,7 +99,7 @@ def measure(
             probes=tuple(dict.fromkeys([*probes, *added])),
         )
         positions = present_positions(samples, network.local.tokenizer, wanted.positions)
-        missing = [name for name in wanted.positions if name not in positions]
+        lacking = [name for name in wanted.positions if name not in positions]
         work = staged.ProbeRun(
             stages,
             samples,
@@ -101,13 +107,13 @@ def measure(
             replace(together, positions=positions),
             walked.trajectories,
             {name: reason for name, reason in earlier.left_out.items() if name not in made}
-            | dict.fromkeys(missing, "no decision has this position"),
+            | dict.fromkeys(lacking, "no decision has this position"),
         )
         fields, old = blank.to_json(), earlier.to_json()
         for part in finished:
             fields |= {name: old[name] for name in _FIELDS[part] if part not in made}
         fields |= _measured(work, made, USE in finished)
-        fields |= {"about": blank.about | together.to_json(), "left_out": work.left_out}
+        fields |= {"about": {"run": digest} | together.to_json(), "left_out": work.left_out}
         result = row_from(Representation, fields)
         result.save(run)
     return result
@@ -115,22 +121,21 @@ def measure(
 
 def _measured(run: staged.ProbeRun, parts: Sequence[str], use_finished: bool) -> dict[str, Any]:
     """Compute the fields of the result; what cannot be computed is left out with the reason."""
-    decoding: staged.Decoding | None = None
-    use: staged.TriedPlaces | None = None
     fields: dict[str, Any] = {}
+    use = run.stages.kept("use") if use_finished else None
+    decoded = False
     for part in parts:
         try:
             if part == MAPS:
                 made = staged.map_stage(run)
-                decoded = staged.Decoding(run, made["chosen"])
-                made["explained"] = staged.explained_stage(decoded)
-                decoding = decoded
+                made["explained"] = staged.explained_stage(run)
+                decoded = True
             elif part == USE:
-                made, use = staged.use_stage(run)
+                use = staged.use_stage(run)
+                made = {"use": use["rows"], "verdict": use["verdict"], "doses": use["doses"]}
                 made |= staged.stream_stage(run)
-                if OPEN in run.options.interventions and not any(
-                    row["intervention"].startswith(OPEN) for row in made["use"]
-                ):
+                opened = any(row["intervention"].startswith(OPEN) for row in use["rows"])
+                if OPEN in run.options.interventions and not opened:
                     run.left_out[OPEN] = (
                         "no wall that is open in other grids would be a shorter way in decisions "
                         "of both halves; take more grids"
@@ -140,13 +145,9 @@ def _measured(run: staged.ProbeRun, parts: Sequence[str], use_finished: bool) ->
             fields |= made
         except (InvalidParameterError, InvalidTrajectoryError) as cause:
             run.left_out[part] = str(cause)
-    if decoding is None:
-        return fields
-    if use is None and use_finished and run.stages.kept("use") is not None:
-        _, use = staged.use_stage(run)
-    fields["states"] = staged.picture_stage(decoding, use and use.all_places)
-    if use is not None:
-        fields["believed"] = staged.believed_stage(decoding, use)
+    if decoded:
+        fields["states"] = staged.picture_stage(run, use)
+        fields |= {} if use is None else {"believed": staged.believed_stage(run, use)}
     return fields
 
 
@@ -216,18 +217,17 @@ def forecast(
     wanted = ProbeOptions.of(options).for_network(network)
     layers, folder, tokenizer = wanted.chosen_layers, Path(run) / FOLDER, network.local.tokenizer
     positions = present_positions(samples, tokenizer, wanted.positions)
-    captures: list[tuple[CaptureRows, Path, Sequence[int]]] = []
+    captures: list[tuple[Sequence[int], list[Shard]]] = []  # layers, and shards to be made
     if MAPS in wanted.parts:
-        rows = CaptureRows.of(samples, tokenizer, positions)
-        captures += [(rows, folder / TRAINED_FOLDER, (0, *layers))]
-        captures += [(rows, folder / RANDOM_FOLDER, layers)]
+        shards = shards_of(samples, tokenizer, positions)
+        captures += [((0, *layers), missing(shards, folder / TRAINED_FOLDER))]
+        captures += [(layers, missing(shards, folder / RANDOM_FOLDER))]
     if PLAN in wanted.parts:
         first = [sample for sample in samples if sample.step == 0]
-        rows = CaptureRows.of(first, tokenizer, list(dict.fromkeys([*positions, *along()])))
-        captures += [(rows, folder / staged.FIRST_DECISIONS, layers)]
-    read = [
-        s for rows, path, _ in captures for n in rows.missing(path) for s in rows.shard(n).samples
-    ]
+        shards = shards_of(first, tokenizer, list(dict.fromkeys([*positions, *along()])))
+        captures += [(layers, missing(shards, folder / staged.FIRST_DECISIONS))]
+    read = [sample for _, shards in captures for shard in shards for sample in shard.samples]
+    disk = sum(shard.size(at, network) for at, shards in captures for shard in shards)
     left = len({(sample.walk, sample.step) for sample in read})
     tokens = sum(len(sample.ids) for sample in read)
     rate = token_rate or _tokens_per_second(network, samples)
@@ -245,7 +245,7 @@ def forecast(
         left=left,
         slots=1,
         hours=Span.of(tokens / rate / 3600),
-        disk=Span.of(sum(rows.missing_bytes(path, at, network) for rows, path, at in captures)),
+        disk=Span.of(disk),
         counted={
             "grids": len({content(sample.world) for sample in samples}),
             "passes": len(read),

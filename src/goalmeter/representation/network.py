@@ -165,15 +165,17 @@ def padded(
 ) -> dict[str, torch.Tensor]:
     """Return sequences of different lengths as padded inputs of a model, [B, T] each."""
     import torch
+    from torch.nn.utils.rnn import pad_sequence
 
-    longest = max(map(len, rows))
-    ids = torch.zeros((len(rows), longest), dtype=torch.long)
-    mask, places = torch.zeros_like(ids), torch.zeros_like(ids)
-    for number, row in enumerate(rows):
-        gap = longest - len(row) if left else 0
-        ids[number, gap : gap + len(row)] = torch.tensor(row)
-        mask[number, gap : gap + len(row)] = 1
-        # Explicit positions: by default padding would count as tokens.
-        places[number] = (torch.arange(longest) - gap).clamp(min=0)
-    inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
+    side = "left" if left else "right"
+    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_side=side)
+    lengths = torch.tensor([[len(row)] for row in rows])
+    # Explicit positions: by default padding would count as tokens.
+    places = torch.arange(ids.shape[1]) - (ids.shape[1] - lengths) * left
+    mask = (places >= 0) & (places < lengths)
+    inputs = {
+        "input_ids": ids,
+        "attention_mask": mask.long(),
+        "position_ids": places.clamp(min=0),
+    }
     return {name: value.to(device) for name, value in inputs.items()}

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -87,8 +87,7 @@ class Scenes:
     @cached_property
     def labels(self) -> IntArray:
         """Class of every cell, [N, rows, columns] of the largest world."""
-        rows, columns = self.shapes.max(axis=0)
-        out = np.full((len(self), rows, columns), OUTSIDE, dtype=np.int64)
+        out = np.full((len(self), *self.shapes.max(axis=0)), OUTSIDE)
         for number, (world, state) in enumerate(zip(self.worlds, self.states, strict=True)):
             out[number, : world.shape[0], : world.shape[1]] = _labels(world, state)
         return out
@@ -113,8 +112,9 @@ class Scenes:
     def where(self, chosen: IntArray | BoolArray) -> Scenes:
         """Return some scenes, by numbers or by a mask [N]; grids keep their numbers."""
         places = np.arange(len(self))[chosen]
-        columns = (self.worlds, self.states, self.actions)
-        return Scenes(*(tuple(column[i] for i in places) for column in columns), self.grids[places])
+        columns: tuple[Any, ...] = (self.worlds, self.states, self.actions)
+        worlds, states, actions = (tuple(column[i] for i in places) for column in columns)
+        return Scenes(worlds, states, actions, self.grids[places])
 
 
 def link_cells(shape: Shape) -> BoolArray:
@@ -144,8 +144,8 @@ def cells_in(scenes: Scenes, by_shape: Mapping[Shape, BoolArray]) -> BoolArray:
     """Return cells given by shape in the frame of the scenes, [N, rows, columns]."""
     out = np.zeros(scenes.labels.shape, dtype=bool)
     for number, world in enumerate(scenes.worlds):
-        if (cells := by_shape.get(world.shape)) is not None:
-            out[number, : world.shape[0], : world.shape[1]] = cells
+        if world.shape in by_shape:
+            out[number, : world.shape[0], : world.shape[1]] = by_shape[world.shape]
     return out
 
 

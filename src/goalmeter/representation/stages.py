@@ -1,4 +1,7 @@
-"""Stages of a probe, each stored when it is finished: maps, decoded worlds, plans and use."""
+"""Stages of a probe, each stored when it is finished: maps, decoded worlds, plans and use.
+
+The values of stages are JSON: those of several places together are the fields of the result.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,9 @@ from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import Cell, content
 from goalmeter.navigation.plan import made_of
 from goalmeter.navigation.trajectories import Trajectory
-from goalmeter.representation.beliefs import decoded_maps
-from goalmeter.representation.beliefs import used_cells as beliefs
-from goalmeter.representation.beliefs.decoded_maps import DecodedMaps, Maps
+from goalmeter.representation.activations import Captured, capture, captured
+from goalmeter.representation.beliefs import decoded_maps, used_cells
 from goalmeter.representation.beliefs.meg import WalkSteps, believed_meg
-from goalmeter.representation.capture import Captured, capture, captured
 from goalmeter.representation.network import Network
 from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.plans.comparison import along, decided, read_plans, rows_of
@@ -33,22 +34,12 @@ from goalmeter.representation.probes.protocol import PositionOnly
 from goalmeter.representation.probes.registry import probe
 from goalmeter.representation.probes.scores import scores
 from goalmeter.representation.replay import Sample, scenes_of
-from goalmeter.representation.result_rows import MapRow, PlaceRow, StatePicture, UsedRow, row_from
+from goalmeter.representation.result_rows import StatePicture, UsedRow
 from goalmeter.representation.scenes import CLASSES, WALL, Scenes, folds, split, uncertain_cells
-from goalmeter.representation.use import patching
+from goalmeter.representation.use import patching, subspace, trials
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.directions import target_cells
 from goalmeter.representation.use.look_ups import look_ups
-from goalmeter.representation.use.subspace import angle, place_directions, subspace
-from goalmeter.representation.use.trials import (
-    CONFIRM,
-    KNOCK_OUT,
-    OPEN,
-    PATCH,
-    SCREEN,
-    UseRow,
-    half_of,
-)
 from goalmeter.runs import Stages
 
 FIRST_DECISIONS = "first-decisions"  # folder of their activations in the folder of a probe
@@ -58,9 +49,18 @@ _PICTURES = 8
 _WIDTH, _NARROW = 1024, 256
 
 
+class DecodedWorlds(NamedTuple):
+    """The maps of all decisions at one place, each by a fit to other grids, and control maps."""
+
+    scenes: Scenes
+    maps: decoded_maps.DecodedMaps
+    controls: Mapping[str, decoded_maps.Maps]
+    left_out: Mapping[str, str]
+
+
 @dataclass(frozen=True, eq=False)
 class ProbeRun:
-    """What the stages of a probe work on."""
+    """What the stages of a probe work on; what several of them need is made on first use."""
 
     stages: Stages
     samples: tuple[Sample, ...]
@@ -68,6 +68,8 @@ class ProbeRun:
     options: ProbeOptions  # for the network, with positions that some decision has
     trajectories: Sequence[Trajectory] = ()
     left_out: dict[str, str] = field(default_factory=dict)  # why something is missing, by its name
+    # The "layer", "position" and "probe" whose maps are decoded, once maps are read.
+    chosen: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def captures(self) -> Captured:
@@ -105,6 +107,34 @@ class ProbeRun:
         rounds = chain.from_iterable(zip_longest(*listed))
         return list(islice(filter(None, rounds), self.options.use_decisions))
 
+    @cached_property
+    def worlds(self) -> DecodedWorlds:
+        """Decoded worlds at the chosen place."""
+        return self.worlds_at(self.chosen["position"])
+
+    def worlds_at(self, position: str) -> DecodedWorlds:
+        """Decode the worlds at the chosen layer and a position."""
+        reading, seed = self.captures.reading(self.chosen["layer"], position), self.options.seed
+        parts = folds(reading.scenes, _FOLDS, seed=seed)
+        posterior = probing.cross_fitted(probe(self.chosen["probe"]), reading, parts, seed=seed)
+        maps = decoded_maps.decoded(posterior, reading.scenes)
+        left_out: dict[str, str] = {}
+        try:
+            controls = decoded_maps.map_controls(maps, reading.scenes, seed=seed)
+        except InvalidParameterError as cause:
+            # Only maps of another grid need one for each.
+            controls = {decoded_maps.EMPTY_ROOM: decoded_maps.empty_rooms(reading.scenes)}
+            others = (decoded_maps.ANOTHER, decoded_maps.ANOTHER_WALLS)
+            left_out = dict.fromkeys(others, str(cause))
+        return DecodedWorlds(reading.scenes, maps, controls, left_out)
+
+    def decoding(self, name: str, make: Callable[[], Any], position: str = "") -> Any:
+        """Return the value of a stage that decodes maps, by default at the chosen position."""
+        place = f"{self.chosen['probe']}/layer-{self.chosen['layer']}"
+        return self.stages.value(
+            name.format(f"{place}/{position or self.chosen['position']}"), make
+        )
+
 
 # --- Maps -----------------------------------------------------------------------------------------
 def map_stage(run: ProbeRun) -> dict[str, Any]:
@@ -113,51 +143,44 @@ def map_stage(run: ProbeRun) -> dict[str, Any]:
     That place is chosen by what the probe gains on validation grids, not on the grids that it is
     scored on, so that the best of many is not taken for its luck.
     """
-    captures, seed = run.captures, run.options.seed
-    parts = split(captures.scenes.where(captures.rows), seed=seed)
+    captures, options = run.captures, run.options
+    parts = split(captures.scenes.where(captures.rows), seed=options.seed)
 
     def compared(name: str, layer: int, position: str) -> dict[str, Any]:
         reading = captures.reading(layer, position)
         others = captures.alternatives(layer, position)
-        result = probing.compare(probe(name), reading, parts, alternatives=others, seed=seed)
+        result = probing.compare(
+            probe(name), reading, parts, alternatives=others, seed=options.seed
+        )
         # Bits per cell over position alone, of walls in uncertain cells of validation grids.
         train, validation = reading.where(parts.train), reading.where(parts.validation)
         ours, position_alone = (
             fit.posterior(validation.activations, validation.scenes.shapes)
-            for fit in (result.fitted, PositionOnly().fit(train, validation, seed=seed))
+            for fit in (result.fitted, PositionOnly().fit(train, validation, seed=options.seed))
         )
         cells = probing.scored_cells(train.scenes, validation.scenes)
         uncertain = {probing.UNCERTAIN: cells[probing.UNCERTAIN]}
         rows = scores(ours, position_alone, validation.scenes, uncertain)
         gains = [r.gain_bits.value for r in rows if r.cells in uncertain and r.label == "wall"]
-        maps = [
-            MapRow(
-                layer,
-                position,
-                row.probe,
-                row.control,
-                parameters=row.parameters,
-                scored=row.scored,
-                **vars(score),
-            )
-            for row in result.rows
-            for score in row.scores
-        ]
-        places = [
-            PlaceRow(layer, position, row.probe, row.control, each.label, each.exact, each.distance)
-            for row in result.rows
-            for each in row.places
-        ]
+        maps, places = [], []
+        for row in result.rows:
+            named = {"layer": layer, "position": position, "probe": row.probe}
+            named |= {"control": row.control}
+            fit = {"parameters": row.parameters, "scored": row.scored}
+            maps += [named | score.to_json() | fit for score in row.scores]
+            for each in row.places:
+                errors = {"exact": each.exact, "distance": each.distance}
+                places.append(named | {"class": each.label} | json_value(errors))
         return {
-            "maps": json_value(maps),
-            "places": json_value(places),
+            "maps": maps,
+            "places": places,
             # Where no cell is uncertain there is nothing to choose by.
             "validation_gain": gains[0] if gains and np.isfinite(gains[0]) else -1.0 * len(CLASSES),
             "left_out": dict(result.left_out),
         }
 
-    options, best = run.options, -np.inf
-    out: dict[str, Any] = {"maps": [], "places": []}
+    best = -np.inf
+    out: dict[str, Any] = {"maps": [], "places": [], "chosen": run.chosen}
     for name, layer, position in product(options.probes, options.chosen_layers, options.positions):
         key = f"maps/{name}/layer-{layer}/{position}"
         value = run.stages.value(key, partial(compared, name, layer, position))
@@ -168,101 +191,57 @@ def map_stage(run: ProbeRun) -> dict[str, Any]:
         # The first of equals, which is of the lowest layer.
         if value["validation_gain"] > best:
             best = value["validation_gain"]
-            out["chosen"] = {"layer": layer, "position": position, "probe": name}
+            run.chosen.update(layer=layer, position=position, probe=name)
     return out
 
 
-# --- Decoded worlds -------------------------------------------------------------------------------
-class DecodedWorlds(NamedTuple):
-    """The maps of all decisions at one place, each by a fit to other grids, and control maps."""
-
-    scenes: Scenes
-    maps: DecodedMaps
-    controls: Mapping[str, Maps]
-    left_out: Mapping[str, str]
-
-
-@dataclass(frozen=True, eq=False)
-class Decoding:
-    """The maps at the layer that was chosen, decoded on first use."""
-
-    run: ProbeRun
-    chosen: Mapping[str, Any]  # "layer", "position" and "probe"
-
-    def stage(self, name: str, make: Callable[[], Any], position: str = "", end: str = "") -> Any:
-        """Return the value of a stage, by default of the chosen position."""
-        place = f"{self.chosen['probe']}/layer-{self.chosen['layer']}"
-        key = f"{name}/{place}/{position or self.chosen['position']}{end}"
-        return self.run.stages.value(key, make)
-
-    @cached_property
-    def worlds(self) -> DecodedWorlds:
-        """Decoded worlds at the chosen position."""
-        return self.at(self.chosen["position"])
-
-    def at(self, position: str) -> DecodedWorlds:
-        """Decode the worlds at a position."""
-        reading = self.run.captures.reading(self.chosen["layer"], position)
-        scenes, seed = reading.scenes, self.run.options.seed
-        parts = folds(scenes, _FOLDS, seed=seed)
-        posterior = probing.cross_fitted(probe(self.chosen["probe"]), reading, parts, seed=seed)
-        maps = decoded_maps.decoded(posterior, scenes)
-        try:
-            controls = decoded_maps.map_controls(maps, scenes, seed=seed)
-        except InvalidParameterError as cause:
-            # Only maps of another grid need one for each.
-            controls = {decoded_maps.EMPTY_ROOM: decoded_maps.empty_rooms(scenes)}
-            others = (decoded_maps.ANOTHER, decoded_maps.ANOTHER_WALLS)
-            return DecodedWorlds(scenes, maps, controls, dict.fromkeys(others, str(cause)))
-        return DecodedWorlds(scenes, maps, controls, {})
-
-
-def explained_stage(decoding: Decoding) -> dict[str, Any]:
+def explained_stage(run: ProbeRun) -> dict[str, Any]:
     """Return what the maps of the chosen layer explain: at the chosen position, and at others."""
-    chosen = decoding.chosen["position"]
+    chosen = run.chosen["position"]
 
     def at(position: str) -> dict[str, Any]:
-        worlds = decoding.worlds if position == chosen else decoding.at(position)
+        worlds = run.worlds if position == chosen else run.worlds_at(position)
         parts = decoded_maps.explained(worlds.maps, worlds.controls, worlds.scenes)
         out = {part.states: part.to_json() for part in parts}
         missing = {"left_out": dict(worlds.left_out)} if worlds.left_out else {}
         return out["all"] | {"detour": out.get("detour"), "reasons": worlds.maps.counts} | missing
 
     others: dict[str, dict[str, Any]] = {
-        position: decoding.stage("explained", partial(at, position), position)
-        for position in decoding.run.options.positions
+        position: run.decoding("explained/{}", partial(at, position), position)
+        for position in run.options.positions
     }
     value = others.pop(chosen)
-    decoding.run.left_out.update(value.get("left_out", {}))
+    run.left_out.update(value.get("left_out", {}))
     return value | {"other_positions": others}
 
 
-def picture_stage(decoding: Decoding, used: beliefs.UsedCells | None) -> Any:
+def picture_stage(run: ProbeRun, use: Mapping[str, Any] | None) -> Any:
     """Draw states of different grids, half of them where truth and decoded map disagree.
 
     Where they agree there is little to see, and where they disagree is no fair sample, so a page
-    shows both. States without the use of cells are stored apart from those with it.
+    shows both. States without the use of places are stored apart from those with it.
     """
-    places = () if used is None else used.places
-    flips = {(place.shape, place.cell): place.flips / place.decisions for place in places}
+    places = [] if use is None else use["all_places"]["places"]
+    flips = {
+        (*place["shape"], *place["cell"]): place["flips"] / place["decisions"] for place in places
+    }
 
     def picture(number: int) -> StatePicture:
-        scenes, maps, *_ = decoding.worlds
-        captures = decoding.run.captures
-        sample = captures.samples[int(captures.rows[number])]
+        scenes, maps, *_ = run.worlds
+        sample = run.samples[int(run.captures.rows[number])]
         world, inner = scenes.worlds[number], maps.worlds[number]
         drawn = symbols_at(world, scenes.states[number])
         decoded = () if inner is None else symbols_at(inner, State(inner.start))
         rows, columns = world.shape
-        walls = maps.posterior[number, :rows, :columns, WALL]
+        walls = maps.posterior[number, :rows, :columns, WALL].tolist()
         return StatePicture(
             walk=sample.walk,
             step=sample.step,
             truth=tuple(map("".join, drawn)),
             decoded=tuple(map("".join, decoded)),
-            wall=tuple(tuple(round(p, 4) for p in row) for row in walls.tolist()),
+            wall=tuple(tuple(round(share, 4) for share in row) for row in walls),
             used=tuple(
-                tuple(flips.get((world.shape, Cell(row, column))) for column in range(columns))
+                tuple(flips.get((rows, columns, row, column)) for column in range(columns))
                 for row in range(rows)
             ),
             action=scenes.actions[number],
@@ -271,9 +250,9 @@ def picture_stage(decoding: Decoding, used: beliefs.UsedCells | None) -> Any:
         )
 
     def make() -> Any:
-        scenes, maps, *_ = decoding.worlds
+        scenes, maps, *_ = run.worlds
         order = list(range(len(scenes)))
-        Draws("states to be shown", decoding.run.options.seed).shuffle(order)
+        Draws("states to be shown", run.options.seed).shuffle(order)
         differ = (scenes.optimal != maps.optimal).any(axis=1)
         chosen: dict[int, int] = {}  # numbers of states by grid
         for kind, most in ((True, _PICTURES // 2), (False, _PICTURES)):
@@ -282,7 +261,7 @@ def picture_stage(decoding: Decoding, used: beliefs.UsedCells | None) -> Any:
                     chosen.setdefault(int(scenes.grids[number]), number)
         return json_value([picture(number) for number in chosen.values()])
 
-    return decoding.stage("states", make, end="/used" if places else "")
+    return run.decoding("states/{}/used" if places else "states/{}", make)
 
 
 # --- Plans ----------------------------------------------------------------------------------------
@@ -304,14 +283,9 @@ def plan_stage(run: ProbeRun) -> dict[str, Any]:
     stated = stated_plans(first, network.local.tokenizer, plans)
 
     def read(reader: PlanReader, layers: Sequence[int], parts: int) -> Any:
+        places = list(product(layers, positions))
         table = read_plans(
-            at,
-            plans,
-            list(product(layers, positions)),
-            readers=[reader],
-            stated=stated,
-            parts=parts,
-            seed=seed,
+            at, plans, places, readers=[reader], stated=stated, parts=parts, seed=seed
         )
         return json_value({"plan": table.plan, "left_out": table.left_out})
 
@@ -328,7 +302,7 @@ def plan_stage(run: ProbeRun) -> dict[str, Any]:
         value = stages.value(f"plan/{reader.name}", partial(read, reader, at_layers, parts))
         rows += value["plan"]
         run.left_out.update({f"plan: {name}": why for name, why in value["left_out"].items()})
-    return {"plan": rows} | stages.value("plan/decided", read_along)
+    return {"plan": rows, **stages.value("plan/decided", read_along)}
 
 
 # --- Use of cells ---------------------------------------------------------------------------------
@@ -336,94 +310,84 @@ DOSES = (0.5, 1.0, 2.0, 4.0)
 SALT = "0"
 
 
-@dataclass(frozen=True)
-class TriedPlaces:
-    """Where cells were changed, and whether the places of cells are used."""
-
-    tried: tuple[beliefs.CellTrial, ...]
-    all_places: beliefs.UsedCells
-
-
-def use_stage(run: ProbeRun) -> tuple[dict[str, Any], TriedPlaces]:
+def use_stage(run: ProbeRun) -> Any:
     """Change cells while the model answers; answers are cached in the folder "use"."""
-    options, stages = run.options, run.stages
 
-    def make() -> dict[str, Any]:
+    def make() -> Any:
         use = causal_use(
             run.asked_again,
             run.network,
-            layers=options.chosen_layers,
-            families=options.interventions,
+            layers=run.options.chosen_layers,
+            families=run.options.interventions,
             doses=DOSES,
-            draws=options.draws,
+            draws=run.options.draws,
             salt=SALT,
-            seed=options.seed,
-            keep=stages.folder / "use",
-            progress=stages.tell,
+            seed=run.options.seed,
+            keep=run.stages.folder / "use",
+            progress=run.stages.tell,
         )
         outcomes = [*use.outcomes_of_screen, *use.outcomes]
         made = {"rows": used_rows(use), "verdict": use.verdict, "doses": use.doses}
-        made |= {"tried": beliefs.tried_of(outcomes)}
-        made |= {"all_places": beliefs.used_cells(outcomes)}
-        return dict(json_value(made))
+        made |= {"tried": used_cells.tried_of(outcomes)}
+        return json_value(made | {"all_places": used_cells.used_cells(outcomes)})
 
-    value = stages.value("use", make)
-    fields = {"use": value["rows"], "verdict": value["verdict"], "doses": value["doses"]}
-    return fields, row_from(TriedPlaces, value)
+    return run.stages.value("use", make)
 
 
 def used_rows(use: Use) -> list[UsedRow]:
     """Return the interventions of both halves, each with the null that reaches highest."""
 
-    def used_row(half: str, row: UseRow, nulls: Sequence[UseRow] = ()) -> UsedRow:
+    def used_row(
+        half: str, row: trials.UseRow, nulls: Sequence[trials.UseRow] = (), chosen: bool = False
+    ) -> UsedRow:
         others = [each.needed.flips for each in nulls if each is not row]
         highest = max(others, key=lambda e: e.interval[1] if e.interval else -1.0, default=None)
+        fields = dict(vars(row)) | vars(row.needed)
+        unneeded, needed = fields.pop("unneeded"), fields.pop("needed")
         return UsedRow(
             half=half,
-            intervention=row.intervention,
-            layer=row.layer,
-            position=row.position,
-            is_null=row.is_null,
-            chosen=False,
-            cells=row.needed.flips.n,
-            flips=row.needed.flips,
-            as_if_changed=row.needed.as_if_changed,
-            unreadable=row.needed.unreadable,
-            unneeded_flips=row.unneeded.flips,
+            chosen=chosen,
+            cells=needed.flips.n,
+            unneeded_flips=unneeded.flips,
             null_flips=None if row.is_null else highest,
-            effect_nats=row.effect_nats,
-            dose=row.dose,
+            **fields,
         )
 
     nulls = [row for row in use.screened if row.is_null]
-    rows = [used_row(SCREEN, row, nulls) for row in use.screened]
+    rows = [used_row(trials.SCREEN, row, nulls) for row in use.screened]
     of_families = set()
     for family in use.families:
         # Interventions on walls are no null of those on open cells, nor the other way round.
-        opens = family.row.intervention.startswith(OPEN)
+        opens = family.row.intervention.startswith(trials.OPEN)
         nulls = [*family.nulls, *(() if opens else use.nulls)]
         is_chosen = family.row.place == use.confirmed.place
-        rows.append(replace(used_row(CONFIRM, family.row, nulls), chosen=is_chosen))
+        rows.append(used_row(trials.CONFIRM, family.row, nulls, is_chosen))
         for null in family.nulls:
             if null.place not in of_families:
                 of_families.add(null.place)
-                rows.append(used_row(CONFIRM, null))
-    return rows + [used_row(CONFIRM, null) for null in use.nulls if null.place not in of_families]
+                rows.append(used_row(trials.CONFIRM, null))
+    return rows + [
+        used_row(trials.CONFIRM, null) for null in use.nulls if null.place not in of_families
+    ]
 
 
-def believed_stage(decoding: Decoding, use: TriedPlaces) -> Any:
+def believed_stage(run: ProbeRun, use: Mapping[str, Any]) -> Any:
     """Measure MEG of the walks in the true, the decoded and the believed world."""
 
     def make() -> dict[str, Any]:
-        worlds, captures = decoding.worlds, decoding.run.captures
-        caps = {made_of(walk).name: walk.cap for walk in decoding.run.trajectories}
+        worlds, captures = run.worlds, run.captures
+        caps = {made_of(walk).name: walk.cap for walk in run.trajectories}
         numbers = {name: number for number, name in enumerate(caps)}
-        samples = [captures.samples[row] for row in captures.rows.tolist()]
+        samples = [run.samples[row] for row in captures.rows.tolist()]
         steps = [(numbers[each.walk], each.step, caps[each.walk]) for each in samples]
+        tried = [
+            used_cells.CellTrial(grid, tuple(shape), Cell(*cell), flipped)
+            for grid, shape, cell, flipped in use["tried"]
+        ]
+        uncertain = uncertain_cells(captures.scenes)
+        possible = used_cells.believed_maps(worlds.scenes, tried, uncertain, seed=run.options.seed)
         # The decoded map is listed with the controls of the believed world.
         controls = {"decoded": worlds.maps, **worlds.controls}
-        uncertain, seed = uncertain_cells(captures.scenes), decoding.run.options.seed
-        possible = beliefs.believed_maps(worlds.scenes, use.tried, uncertain, seed=seed)
         meg = believed_meg(
             worlds.scenes,
             WalkSteps(*np.array(steps).T),
@@ -441,9 +405,9 @@ def believed_stage(decoding: Decoding, use: TriedPlaces) -> Any:
         # Each is a measured number, in nats a walk, with further fields.
         fits = {name: fit["nats"] | fit for name, fit in fits.items()}
         beyond = {"beyond_decoded": result["beyond"].pop("decoded")}
-        return result | fits | beyond | {"places": use.all_places.counts}
+        return result | fits | beyond | {"places": use["all_places"]["counts"]}
 
-    return decoding.stage("believed", make)
+    return run.decoding("believed/{}", make)
 
 
 # --- Spans, exchanged streams and subspaces -------------------------------------------------------
@@ -492,12 +456,12 @@ def stream_stage(run: ProbeRun) -> dict[str, list[Any]]:
         )
         return {"rows": json_value(listed)}
 
+    def of_half(half: str, samples: Sequence[Sample]) -> list[Sample]:
+        return [each for each in samples if trials.half_of(each.world, SALT) == half]
+
     def halves(kind: str) -> dict[str, patching.PairAnswers]:
-        """Answers to the decisions of the confirming half, and to some of the other."""
-        by_half: dict[str, list[Sample]] = {SCREEN: [], CONFIRM: []}
-        for each in run.asked_again:
-            by_half[half_of(each.world, SALT)].append(each)
-        fewer = [*by_half[SCREEN][:_SCREENED], *by_half[CONFIRM]]
+        screened = of_half(trials.SCREEN, run.asked_again)[:_SCREENED]
+        fewer = [*screened, *of_half(trials.CONFIRM, run.asked_again)]
         return patching.answers_by_half(network, fewer, kind, SALT, seed)
 
     def exchanged(kind: str) -> dict[str, Any]:
@@ -520,27 +484,27 @@ def stream_stage(run: ProbeRun) -> dict[str, list[Any]]:
             )
         layer, position = carrier
         place = patching.StreamPlace(position, (layer,), layer)
-        row, basis = subspace(network, halves(kind), place, rank=_RANK, steps=_STEPS, seed=seed)
+        row, basis = subspace.subspace(
+            network, halves(kind), place, rank=_RANK, steps=_STEPS, seed=seed
+        )
         # A probe of the place is fitted to decisions of other grids than those that judge.
-        listed = [sample for sample in run.samples if half_of(sample.world, SALT) == SCREEN]
+        listed = of_half(trials.SCREEN, run.samples)
         Draws("decisions that a probe of places reads", seed).shuffle(listed)
         most = network.width // _SHARE
-        directions = place_directions(listed[:_READ], network, place, kind, most)
+        directions = subspace.place_directions(listed[:_READ], network, place, kind, most)
         if directions is not None:
-            degrees, chance = angle(basis, directions, seed=seed)
+            degrees, chance = subspace.angle(basis, directions, seed=seed)
             row = replace(row, degrees=degrees, chance=chance)
         return {"rows": [row.to_json()]}
 
     out: dict[str, list[Any]] = {"spans": [], "moved": [], "subspaces": []}
-    if KNOCK_OUT in run.options.interventions:
+    if trials.KNOCK_OUT in run.options.interventions:
         out["spans"] = stage("use/spans", "spans", spans)["rows"]
-    kinds = patching.KINDS if PATCH in run.options.interventions else ()
-    carriers = {}
-    for kind in kinds:
+    for kind in patching.KINDS if trials.PATCH in run.options.interventions else ():
         value = stage(f"use/moved/{kind}", f"{kind} moved", partial(exchanged, kind))
         out["moved"] += value["rows"]
-        carriers[kind] = value["carrier"]
-    for kind in (kind for kind in kinds if kind != patching.ISOMETRY):
-        make = partial(learnt, kind, carriers[kind])
-        out["subspaces"] += stage(f"use/subspace/{kind}", f"subspace of the {kind}", make)["rows"]
+        if kind != patching.ISOMETRY:
+            make = partial(learnt, kind, value["carrier"])
+            value = stage(f"use/subspace/{kind}", f"subspace of the {kind}", make)
+            out["subspaces"] += value["rows"]
     return out

@@ -267,8 +267,10 @@ def explained(maps: Maps, controls: Mapping[str, Maps], scenes: Scenes) -> tuple
     # action is optimal both on it and in truth.
     sets = {"": maps.optimal} | {name: control.optimal for name, control in controls.items()}
     sets[GREEDY] = scenes.compass
-    on_map = {name: (taken & each).any(axis=1) for name, each in sets.items()}
-    corrects = {name: (truth & each).any(axis=1) for name, each in sets.items()}
+    on_map, corrects = (
+        {name: np.asarray((actions & each).any(axis=1)) for name, each in sets.items()}
+        for actions in (taken, truth)
+    )
     right = (taken & truth).any(axis=1)
     # Of the wrong actions of a state, the share that is optimal on the map.
     chance = (maps.optimal & wrong).sum(axis=1) / np.maximum(wrong.sum(axis=1), 1)

@@ -19,7 +19,7 @@ Source: MEG paper (NeurIPS 2024), Definition 5.2; the believed world is ours.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -52,6 +52,7 @@ _PARTS = 8  # of a step of the list of rationalities around a fit, as in `naviga
 _CHUNK = 512  # decisions whose evidence on several maps is computed at once
 
 Worlds = Sequence[GridWorld | None]
+States = Sequence[State] | None  # None for the start of each map
 
 
 @dataclass(frozen=True)
@@ -119,23 +120,26 @@ def believed_meg(
         controls: other worlds of the same decisions, by name.
     """
     others = dict(controls or {})
-    own: Worlds = believed.maps[0] if isinstance(believed, PossibleMaps) else believed
-    for name, worlds in {"believed": own, **others}.items():
+    possible: Sequence[Worlds]
+    states: States = None
+    if isinstance(believed, PossibleMaps):
+        possible, states = believed.maps, scenes.states
+    else:
+        possible = [believed]
+    for name, worlds in {"believed": possible[0], **others}.items():
         if len(worlds) != len(scenes):
             raise InvalidParameterError(
                 f"there are {len(worlds)} worlds of {name} for {len(scenes)} decisions, expected "
                 f"one each"
             )
     walks = _Walks(scenes, walk_steps)
-    curves = {name: walks.curves(worlds, None) for name, worlds in others.items()}
-    curves[""] = walks.curves(scenes.worlds, scenes.states)
-    if isinstance(believed, PossibleMaps):
-        inner = walks.refined(lambda tried: walks.averaged(believed.maps, scenes.states, tried))
-        best = walks.curves(walks.best_of(believed.maps, scenes.states), scenes.states)
-    else:
-        inner = best = walks.curves(believed, None)
-    fits = {name: walks.fit(each) for name, each in curves.items()}
+    inner = best = walks.curves(possible, states)
+    if len(possible) > 1:
+        best = walks.curves([walks.best_of(possible, states)], states)
+    curves = {name: walks.curves([worlds], None) for name, worlds in others.items()}
+    curves[""] = walks.curves([scenes.worlds], scenes.states)
     fit, highest = walks.fit(inner), walks.fit(best)
+    fits = {name: walks.fit(each) for name, each in curves.items()}
     differences = {
         name: _reaching(walks.difference(inner, each), walks.difference(best, each))
         for name, each in curves.items()
@@ -148,7 +152,7 @@ def believed_meg(
         difference=differences.pop(""),
         beyond=differences,
         maximum=float(walks.most.mean()),
-        missing=sum(world is None for world in own),
+        missing=sum(world is None for world in possible[0]),
     )
 
 
@@ -192,43 +196,35 @@ class _Walks:
     def __len__(self) -> int:
         return len(self.strata)
 
-    def evidence(
-        self, worlds: Worlds, states: Sequence[State] | None, rationalities: FloatArray
-    ) -> FloatArray:
-        """Return how well the goal predicts each walk at each rationality, [W, G]."""
-        made = Decisions(self.walks, self.steps, self.steps, self.actions)
-        return _evidence(made, self.caps, worlds, states, rationalities)
-
-    def curves(self, worlds: Worlds, states: Sequence[State] | None) -> Curves:
-        """Return the evidence of each walk on one map a decision."""
-        return self.refined(lambda tried: self.evidence(worlds, states, tried))
-
-    def refined(self, evidence: Callable[[FloatArray], FloatArray]) -> Curves:
+    def curves(self, possible: Sequence[Worlds], states: States) -> Curves:
         """Return the evidence at the listed rationalities and at more around the best."""
-        coarse = Curves(RATIONALITIES, evidence(RATIONALITIES))
+        coarse = Curves(RATIONALITIES, self.evidence(possible, states, RATIONALITIES))
         near = between(RATIONALITIES, fit_tops(self, coarse), _PARTS)
         # Nothing is explained at any rationality.
         if not near.size:
             return coarse
         tried = np.concatenate([RATIONALITIES, near])
-        nats = np.concatenate([coarse.nats, evidence(near)], axis=1)
+        nats = np.concatenate([coarse.nats, self.evidence(possible, states, near)], axis=1)
         order = np.argsort(tried)
         return Curves(tried[order], nats[:, order])
 
-    def best_of(self, possible: Sequence[Worlds], states: Sequence[State]) -> Worlds:
+    def best_of(self, possible: Sequence[Worlds], states: States) -> Worlds:
         """Return the maps on which the walks are most directed."""
 
         def highest(worlds: Worlds) -> float:
-            return float(self._mean(self.evidence(worlds, states, RATIONALITIES)).max())
+            return float(self._mean(self.evidence([worlds], states, RATIONALITIES)).max())
 
         return max(possible, key=highest)
 
-    def averaged(
-        self, possible: Sequence[Worlds], states: Sequence[State], rationalities: FloatArray
+    def evidence(
+        self, possible: Sequence[Worlds], states: States, rationalities: FloatArray
     ) -> FloatArray:
-        """Return the evidence where the mean over several maps predicts each move, [W, G]."""
-        out = np.zeros((len(self.most), len(rationalities)))
+        """Return how well the goal predicts each walk, by the mean over possible maps, [W, G]."""
         count = len(possible)
+        if count == 1:
+            made = Decisions(self.walks, self.steps, self.steps, self.actions)
+            return _evidence(made, self.caps, possible[0], states, rationalities)
+        out = np.zeros((len(self.most), len(rationalities)))
         for rows in np.array_split(np.arange(len(self.walks)), 1 + len(self.walks) // _CHUNK):
             steps, actions, caps = (
                 np.tile(each[rows], count) for each in (self.steps, self.actions, self.caps)
@@ -236,8 +232,8 @@ class _Walks:
             nats = _evidence(
                 Decisions(np.arange(count * len(rows)), steps, steps, actions),
                 caps,
-                [worlds[row] for worlds in possible for row in rows.tolist()],
-                [states[row] for row in rows.tolist()] * count,
+                [worlds[row] for worlds in possible for row in rows],
+                states and [states[row] for row in rows] * count,
                 rationalities,
             )
             by_map = nats.reshape(count, len(rows), -1)
@@ -277,13 +273,9 @@ class _Walks:
 
 
 def _evidence(
-    made: Decisions,
-    caps: IntArray,
-    worlds: Worlds,
-    states: Sequence[State] | None,
-    rationalities: FloatArray,
+    made: Decisions, caps: IntArray, worlds: Worlds, states: States, rationalities: FloatArray
 ) -> FloatArray:
-    """Return the evidence of decisions on their maps, by default at the start, [W, G] nats."""
+    """Return the evidence of decisions on their maps, nats [rows, G]; their states are set here."""
     out = np.zeros((int(made.row.max()) + 1, len(rationalities)))
     # One plan serves all decisions with one cap, since a plan counts backwards from it.
     for cap in np.unique(caps).tolist():
@@ -298,7 +290,7 @@ def _evidence(
 
 
 def _union(
-    left: deque[tuple[int, GridWorld]], states: Sequence[State] | None, horizon: int
+    left: deque[tuple[int, GridWorld]], states: States, horizon: int
 ) -> tuple[TabularMDP, dict[int, int]]:
     """Join the maps of the next decisions in one MDP, in which no map leads to another.
 
