@@ -123,7 +123,7 @@ class Activations:
         return paths
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shard:
     """Some of the decisions, with the places of the tokens whose activations are stored."""
 
@@ -309,12 +309,9 @@ def capture(
     _check_same_capture(folder, manifest, shards)
     # A complete capture needs nothing, and those that follow it are checked before they begin.
     if missing(shards, folder):
-        captures = {folder: wanted, **(later or {})}
-        need = sum(
-            shard.size(at, network)
-            for path, at in captures.items()
-            for shard in missing(shards, path)
-        )
+        need = 0
+        for path, at in {folder: wanted, **(later or {})}.items():
+            need += sum(shard.size(at, network) for shard in missing(shards, path))
         existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         free = shutil.disk_usage(existing).free
         tell(f"activations: {storage(need)} on disk, {storage(free)} are free")
