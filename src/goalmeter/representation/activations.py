@@ -248,7 +248,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} holds no activations: {MANIFEST} cannot be read ({type(cause).__name__})"
         ) from cause
     for name, kind in _KINDS.items():
-        entry = value.get(name)
+        entry: Any = value.get(name)
         fits = type(entry) is kind and (name != "format" or entry == FORMAT)
         if not fits or (name == "shards" and not 0 <= entry <= _MOST_SHARDS):
             raise InvalidFileError(

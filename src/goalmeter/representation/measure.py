@@ -66,7 +66,7 @@ def measure(
     if not folder.exists():
         asking = walked.plan.asking
         check_author(samples, network, 1.0 if asking is None else asking.temperature)
-    wanted = ProbeOptions.of(options).for_network(network)
+    wanted = ProbeOptions.for_network(network, options)
     blank = Representation(
         run=Path(run).resolve().name,
         model=network.name,
@@ -214,7 +214,7 @@ def forecast(
     walked = load(run)
     samples = samples_of(walked.trajectories)
     network = Network.open(model or walked.plan.agent)
-    wanted = ProbeOptions.of(options).for_network(network)
+    wanted = ProbeOptions.for_network(network, options)
     layers, folder, tokenizer = wanted.chosen_layers, Path(run) / FOLDER, network.local.tokenizer
     positions = present_positions(samples, tokenizer, wanted.positions)
     captures: list[tuple[Sequence[int], list[Shard]]] = []  # layers, and shards to be made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -71,16 +71,13 @@ class ProbeOptions:
     seed: int = _option(0, "Seed of everything random.", least=0, most=MOST_SEED)
 
     @classmethod
-    def of(cls, options: dict[str, Any]) -> ProbeOptions:
-        """Return options given by name; None stands for the default."""
-        return cls(**{name: value for name, value in options.items() if value is not None})
-
-    def for_network(self, network: Network) -> ProbeOptions:
-        """Validate all options, and choose the layers of a network."""
+    def for_network(cls, network: Network, options: Mapping[str, Any]) -> ProbeOptions:
+        """Validate options by name, None for the default, and choose the layers of a network."""
+        given = cls(**{name: value for name, value in options.items() if value is not None})
         blocks = len(network.blocks)
         layers: Sequence[int] = range(1, blocks + 1)
-        if self.layers is not None:
-            layers = self.layers
+        if given.layers is not None:
+            layers = given.layers
         elif blocks > _FEW_BLOCKS:
             layers = (round(blocks / 3), round(2 * blocks / 3), blocks)
         # The embedding is captured in any case, as a control.
@@ -90,25 +87,25 @@ class ProbeOptions:
                 f"layers are [0], the embedding, which is read as a control; expected some of 1 to "
                 f"{blocks}"
             )
-        interventions = _chosen("interventions", self.interventions, FAMILIES)
+        interventions = _chosen("interventions", given.interventions, FAMILIES)
         if interventions == (OPEN,):
             raise InvalidParameterError(
                 f"interventions are {OPEN} alone, which changes walls and does not show whether a "
                 f"cell is used; add some of {', '.join(each for each in FAMILIES if each != OPEN)}"
             )
-        if not self.probes:
+        if not given.probes:
             raise InvalidParameterError("probes is empty, expected at least one")
-        decoders = [whole(each, "decoders", least=1, most=16) for each in self.decoders]
+        decoders = [whole(each, "decoders", least=1, most=16) for each in given.decoders]
         numbers = {
-            each.name: whole(getattr(self, each.name), each.name, **bounds)
-            for each in fields(self)
+            each.name: whole(getattr(given, each.name), each.name, **bounds)
+            for each in fields(cls)
             if (bounds := each.metadata["bounds"])
         }
-        return ProbeOptions(
+        return cls(
             layers=layers,
-            positions=checked_positions(self.positions),
-            probes=tuple(dict.fromkeys(probe(name).name for name in self.probes)),
-            parts=_chosen("parts", self.parts, PARTS),
+            positions=checked_positions(given.positions),
+            probes=tuple(dict.fromkeys(probe(name).name for name in given.probes)),
+            parts=_chosen("parts", given.parts, PARTS),
             interventions=interventions,
             decoders=tuple(dict.fromkeys(decoders)),
             **numbers,

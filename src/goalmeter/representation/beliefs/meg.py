@@ -52,7 +52,7 @@ _PARTS = 8  # of a step of the list of rationalities around a fit, as in `naviga
 _CHUNK = 512  # decisions whose evidence on several maps is computed at once
 
 Worlds = Sequence[GridWorld | None]
-States = Sequence[State] | None  # None for the start of each map
+Placed = Sequence[tuple[GridWorld, State] | None]  # maps with the state of the agent, [N]
 
 
 @dataclass(frozen=True)
@@ -119,25 +119,25 @@ def believed_meg(
             there is none, [N]. Or several possible maps of each.
         controls: other worlds of the same decisions, by name.
     """
-    others = dict(controls or {})
-    possible: Sequence[Worlds]
-    states: States = None
-    if isinstance(believed, PossibleMaps):
-        possible, states = believed.maps, scenes.states
-    else:
-        possible = [believed]
-    for name, worlds in {"believed": possible[0], **others}.items():
+
+    def placed(name: str, worlds: Worlds) -> Placed:
         if len(worlds) != len(scenes):
             raise InvalidParameterError(
                 f"there are {len(worlds)} worlds of {name} for {len(scenes)} decisions, expected "
                 f"one each"
             )
+        return [world if world is None else (world, State(world.start)) for world in worlds]
+
     walks = _Walks(scenes, walk_steps)
-    inner = best = walks.curves(possible, states)
-    if len(possible) > 1:
-        best = walks.curves([walks.best_of(possible, states)], states)
-    curves = {name: walks.curves([worlds], None) for name, worlds in others.items()}
-    curves[""] = walks.curves([scenes.worlds], scenes.states)
+    missing = 0
+    if isinstance(believed, PossibleMaps):
+        possible = [list(zip(maps, scenes.states, strict=True)) for maps in believed.maps]
+        inner, best = walks.curves(possible), walks.curves([max(possible, key=walks.highest)])
+    else:
+        inner = best = walks.curves([placed("believed", believed)])
+        missing = sum(world is None for world in believed)
+    curves = {name: walks.curves([placed(name, each)]) for name, each in (controls or {}).items()}
+    curves[""] = walks.curves([list(zip(scenes.worlds, scenes.states, strict=True))])
     fit, highest = walks.fit(inner), walks.fit(best)
     fits = {name: walks.fit(each) for name, each in curves.items()}
     differences = {
@@ -152,7 +152,7 @@ def believed_meg(
         difference=differences.pop(""),
         beyond=differences,
         maximum=float(walks.most.mean()),
-        missing=sum(world is None for world in possible[0]),
+        missing=missing,
     )
 
 
@@ -196,47 +196,36 @@ class _Walks:
     def __len__(self) -> int:
         return len(self.strata)
 
-    def curves(self, possible: Sequence[Worlds], states: States) -> Curves:
+    def curves(self, possible: Sequence[Placed]) -> Curves:
         """Return the evidence at the listed rationalities and at more around the best."""
-        coarse = Curves(RATIONALITIES, self.evidence(possible, states, RATIONALITIES))
+        coarse = Curves(RATIONALITIES, self.evidence(possible, RATIONALITIES))
         near = between(RATIONALITIES, fit_tops(self, coarse), _PARTS)
         # Nothing is explained at any rationality.
         if not near.size:
             return coarse
         tried = np.concatenate([RATIONALITIES, near])
-        nats = np.concatenate([coarse.nats, self.evidence(possible, states, near)], axis=1)
+        nats = np.concatenate([coarse.nats, self.evidence(possible, near)], axis=1)
         order = np.argsort(tried)
         return Curves(tried[order], nats[:, order])
 
-    def best_of(self, possible: Sequence[Worlds], states: States) -> Worlds:
-        """Return the maps on which the walks are most directed."""
+    def highest(self, maps: Placed) -> float:
+        """Return the evidence at the best of the listed rationalities."""
+        return float(self._mean(self.evidence([maps], RATIONALITIES)).max())
 
-        def highest(worlds: Worlds) -> float:
-            return float(self._mean(self.evidence([worlds], states, RATIONALITIES)).max())
-
-        return max(possible, key=highest)
-
-    def evidence(
-        self, possible: Sequence[Worlds], states: States, rationalities: FloatArray
-    ) -> FloatArray:
+    def evidence(self, possible: Sequence[Placed], rationalities: FloatArray) -> FloatArray:
         """Return how well the goal predicts each walk, by the mean over possible maps, [W, G]."""
         count = len(possible)
         if count == 1:
             made = Decisions(self.walks, self.steps, self.steps, self.actions)
-            return _evidence(made, self.caps, possible[0], states, rationalities)
+            return _evidence(made, self.caps, possible[0], rationalities)
         out = np.zeros((len(self.most), len(rationalities)))
         for rows in np.array_split(np.arange(len(self.walks)), 1 + len(self.walks) // _CHUNK):
             steps, actions, caps = (
                 np.tile(each[rows], count) for each in (self.steps, self.actions, self.caps)
             )
-            nats = _evidence(
-                Decisions(np.arange(count * len(rows)), steps, steps, actions),
-                caps,
-                [worlds[row] for worlds in possible for row in rows],
-                states and [states[row] for row in rows] * count,
-                rationalities,
-            )
-            by_map = nats.reshape(count, len(rows), -1)
+            made = Decisions(np.arange(count * len(rows)), steps, steps, actions)
+            tried = [maps[row] for maps in possible for row in rows]
+            by_map = _evidence(made, caps, tried, rationalities).reshape(count, len(rows), -1)
             mean = np.logaddexp.reduce(by_map, axis=0) - np.log(count)
             np.add.at(out, self.walks[rows], mean)
         return np.maximum(out, RULED_OUT)
@@ -273,16 +262,16 @@ class _Walks:
 
 
 def _evidence(
-    made: Decisions, caps: IntArray, worlds: Worlds, states: States, rationalities: FloatArray
+    made: Decisions, caps: IntArray, maps: Placed, rationalities: FloatArray
 ) -> FloatArray:
     """Return the evidence of decisions on their maps, nats [rows, G]; their states are set here."""
     out = np.zeros((int(made.row.max()) + 1, len(rationalities)))
     # One plan serves all decisions with one cap, since a plan counts backwards from it.
     for cap in np.unique(caps).tolist():
         numbers = np.flatnonzero(caps == cap).tolist()
-        left = deque((n, world) for n in numbers if (world := worlds[n]) is not None)
+        left = deque((number, each) for number in numbers if (each := maps[number]) is not None)
         while left:
-            mdp, places = _union(left, states, cap)
+            mdp, places = _union(left, cap)
             known = Decisions(*(column[list(places)] for column in made))
             known = known._replace(state=np.array(list(places.values())))
             out += summed_evidence(mdp, known, len(out), rationalities)
@@ -290,19 +279,16 @@ def _evidence(
 
 
 def _union(
-    left: deque[tuple[int, GridWorld]], states: States, horizon: int
+    left: deque[tuple[int, tuple[GridWorld, State]]], horizon: int
 ) -> tuple[TabularMDP, dict[int, int]]:
-    """Join the maps of the next decisions in one MDP, in which no map leads to another.
-
-    Returns it with the state of each decision.
-    """
+    """Join the next maps in one MDP, in which none leads to another; with each decision's state."""
     known: dict[tuple[Any, ...], IntArray] = {}
     successors: list[IntArray] = []
     rewards: list[FloatArray] = []
     places: dict[int, int] = {}
     count = 0
     while left and count <= _MOST_STATES:
-        decision, world = left.popleft()
+        decision, (world, ((row, column), layer)) = left.popleft()
         objects = (world.goal, world.key, world.door, world.neutral)
         name = (world.shape, world.walls.tobytes(), *objects)
         if name not in known:
@@ -313,7 +299,6 @@ def _union(
             successors.append(known[name][planned.plans.successors[0][has]])
             rewards.append((planned.plans.distances[0][has] == 0).astype(float))
             count += int(has.sum())
-        (row, column), layer = State(world.start) if states is None else states[decision]
         rows, columns = world.shape
         places[decision] = int(known[name][(layer * rows + row) * columns + column])
     after = np.concatenate(successors)[..., None]
