@@ -13,9 +13,8 @@ from representation.use.test_causal_use import decisions
 
 from goalmeter.representation import stages as staged
 from goalmeter.representation.network import Network
-from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.result_rows import MovedRow, SubspaceRow, row_from
-from goalmeter.representation.stages import ProbeRun, stream_stage
+from goalmeter.representation.stages import ProbeOptions, ProbeRun, stream_stage
 from goalmeter.runs import Stages
 
 

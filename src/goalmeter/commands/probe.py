@@ -13,8 +13,8 @@ from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.representation.page import part_of_results
 from goalmeter.report.markdown import in_markdown
 from goalmeter.representation.measure import forecast, measure
-from goalmeter.representation.options import PARTS, ProbeOptions
 from goalmeter.representation.result import FOLDER
+from goalmeter.representation.stages import PARTS, ProbeOptions
 
 # In the folder of the probe, beside its result: all tables of its page.
 TABLES = "tables.md"

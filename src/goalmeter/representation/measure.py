@@ -23,11 +23,11 @@ from goalmeter.representation.activations import (
     shards_of,
 )
 from goalmeter.representation.network import Network, padded
-from goalmeter.representation.options import MAPS, PARTS, PLAN, USE, ProbeOptions
 from goalmeter.representation.plans.comparison import along
 from goalmeter.representation.replay import Sample, present_positions, run_digest, samples_of
 from goalmeter.representation.result import FOLDER, Representation, has_result
 from goalmeter.representation.result_rows import row_from
+from goalmeter.representation.stages import MAPS, PARTS, PLAN, USE, ProbeOptions
 from goalmeter.representation.use.trials import OPEN
 from goalmeter.runs import Stages, keys_in
 from goalmeter.runs.forecast import Forecast, Span

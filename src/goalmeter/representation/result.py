@@ -13,7 +13,7 @@ from goalmeter._files import JsonFields, read_bytes, write_text
 from goalmeter.report.numbers import nats, number, percent
 from goalmeter.report.tables import data_frame, html_table, text_table
 from goalmeter.representation import result_rows as kinds
-from goalmeter.representation.beliefs.used_cells import unbelieved
+from goalmeter.representation.beliefs.believed import unbelieved
 from goalmeter.representation.probes.comparison import CONTROL_TASK
 from goalmeter.statistics.clusters import Estimate
 

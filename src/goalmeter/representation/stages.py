@@ -1,4 +1,4 @@
-"""Stages of a probe, each stored when it is finished: maps, decoded worlds, plans and use.
+"""Options and stages of a probe; each stage is stored when it is finished.
 
 The values of stages are JSON: those of several places together are the fields of the result.
 """
@@ -6,15 +6,16 @@ The values of stages are JSON: those of several places together are the fields o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import chain, islice, product, zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
 from goalmeter._files import json_value
+from goalmeter._names import did_you_mean
 from goalmeter.gridworld.conversions import symbols_at
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
@@ -22,10 +23,8 @@ from goalmeter.gridworld.world import Cell, content
 from goalmeter.navigation.plan import made_of
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.representation.activations import Captured, capture, captured
-from goalmeter.representation.beliefs import decoded_maps, used_cells
-from goalmeter.representation.beliefs.meg import WalkSteps, believed_meg
+from goalmeter.representation.beliefs import believed, decoded_maps
 from goalmeter.representation.network import Network
-from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.plans.comparison import along, decided, read_plans, rows_of
 from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder, PlanReader
 from goalmeter.representation.plans.targets import plans_of, stated_plans
@@ -33,7 +32,7 @@ from goalmeter.representation.probes import comparison as probing
 from goalmeter.representation.probes.protocol import PositionOnly
 from goalmeter.representation.probes.registry import probe
 from goalmeter.representation.probes.scores import scores
-from goalmeter.representation.replay import Sample, scenes_of
+from goalmeter.representation.replay import Sample, checked_positions, scenes_of
 from goalmeter.representation.result_rows import StatePicture, UsedRow
 from goalmeter.representation.scenes import CLASSES, WALL, Scenes, folds, split, uncertain_cells
 from goalmeter.representation.use import patching, subspace, trials
@@ -42,6 +41,118 @@ from goalmeter.representation.use.directions import target_cells
 from goalmeter.representation.use.look_ups import look_ups
 from goalmeter.runs import Stages
 
+# --- Options --------------------------------------------------------------------------------------
+MAPS, USE, PLAN = "maps", "use", "plan"
+PARTS = (MAPS, USE, PLAN)
+# Of models with more blocks the paper's three layers: after a third, two thirds and all of them.
+_FEW_BLOCKS = 8
+
+
+def _option(default: Any, text: str, values: str | None = None, **bounds: int) -> Any:
+    """Declare an option with its help, examples of the values of a list, or bounds of a number."""
+    return field(default=default, metadata={"text": text, "values": values, "bounds": bounds})
+
+
+@dataclass(frozen=True)
+class ProbeOptions:
+    """What to measure of the model of a run."""
+
+    layers: Sequence[int] | None = _option(
+        None, "Blocks; default all of up to eight, else at 1/3, 2/3 and the end.", "K,..."
+    )
+    # See `replay.position`; positions that no decision has are left out, with the reason.
+    positions: Sequence[str] = _option(
+        ("pre/end", "post/end"), "Tokens by their names; default pre/end,post/end.", "NAME,..."
+    )
+    probes: Sequence[str] = _option(
+        ("ridge",), "ridge, logistic, bilinear, mlp or the paper's; default ridge.", "NAME,..."
+    )
+    # The believed world needs maps and use.
+    parts: Sequence[str] = _option(PARTS, "maps, use, plan; default all.", "PART,...")
+    # Windows are patches of several layers.
+    interventions: Sequence[str] = _option(
+        trials.TRIED,
+        "knock-out, patch, windows, write, ablate, open; default all but windows.",
+        "KIND,...",
+    )
+    use_decisions: int = _option(
+        120, "Decisions that are answered with changed cells, at most.", least=4, most=100_000
+    )
+    draws: int = _option(
+        0, "Answers for each of them, to measure the effect in nats.", least=0, most=1000
+    )
+    # The paper has 1, 2 and 4, and shows 2; each takes minutes.
+    decoders: Sequence[int] = _option(
+        (2,), "Layers of the transformers that read plans; default 2.", "K,..."
+    )
+    seed: int = _option(0, "Seed of everything random.", least=0, most=MOST_SEED)
+
+    @classmethod
+    def for_network(cls, network: Network, options: Mapping[str, Any]) -> ProbeOptions:
+        """Validate options by name, None for the default, and choose the layers of a network."""
+        given = cls(**{name: value for name, value in options.items() if value is not None})
+        blocks = len(network.blocks)
+        layers: Sequence[int] = range(1, blocks + 1)
+        if given.layers is not None:
+            layers = given.layers
+        elif blocks > _FEW_BLOCKS:
+            layers = (round(blocks / 3), round(2 * blocks / 3), blocks)
+        # The embedding is captured in any case, as a control.
+        layers = tuple(layer for layer in network.check_layers(layers) if layer > 0)
+        if not layers:
+            raise InvalidParameterError(
+                f"layers are [0], the embedding, which is read as a control; expected some of 1 to "
+                f"{blocks}"
+            )
+        interventions = _chosen("interventions", given.interventions, trials.FAMILIES)
+        if interventions == (trials.OPEN,):
+            others = ", ".join(each for each in trials.FAMILIES if each != trials.OPEN)
+            raise InvalidParameterError(
+                f"interventions are {trials.OPEN} alone, which changes walls and does not show "
+                f"whether a cell is used; add some of {others}"
+            )
+        if not given.probes:
+            raise InvalidParameterError("probes is empty, expected at least one")
+        decoders = [whole(each, "decoders", least=1, most=16) for each in given.decoders]
+        numbers = {
+            each.name: whole(getattr(given, each.name), each.name, **bounds)
+            for each in fields(cls)
+            if (bounds := each.metadata["bounds"])
+        }
+        return cls(
+            layers=layers,
+            positions=checked_positions(given.positions),
+            probes=tuple(dict.fromkeys(probe(name).name for name in given.probes)),
+            parts=_chosen("parts", given.parts, PARTS),
+            interventions=interventions,
+            decoders=tuple(dict.fromkeys(decoders)),
+            **numbers,
+        )
+
+    @property
+    def chosen_layers(self) -> tuple[int, ...]:
+        """The layers of options for a network."""
+        return tuple(self.layers or ())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what decides the numbers, as JSON values."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
+
+
+def _chosen(option: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the known names in their order, after a check that all names are known."""
+    if not names:
+        raise InvalidParameterError(f"{option} is empty, expected at least one")
+    for name in names:
+        if name not in known:
+            raise InvalidParameterError(
+                f"{option} has {name!r}{did_you_mean(name, known, quoted=True)}; expected some of "
+                f"{', '.join(known)}"
+            )
+    return tuple(name for name in known if name in names)
+
+
+# --- Run ------------------------------------------------------------------------------------------
 FIRST_DECISIONS = "first-decisions"  # folder of their activations in the folder of a probe
 _FOLDS = 5
 _PICTURES = 8
@@ -328,8 +439,8 @@ def use_stage(run: ProbeRun) -> Any:
         )
         outcomes = [*use.outcomes_of_screen, *use.outcomes]
         made = {"rows": used_rows(use), "verdict": use.verdict, "doses": use.doses}
-        made |= {"tried": used_cells.tried_of(outcomes)}
-        return json_value(made | {"all_places": used_cells.used_cells(outcomes)})
+        made |= {"tried": believed.tried_of(outcomes)}
+        return json_value(made | {"all_places": believed.used_cells(outcomes)})
 
     return run.stages.value("use", make)
 
@@ -342,15 +453,15 @@ def used_rows(use: Use) -> list[UsedRow]:
     ) -> UsedRow:
         others = [each.needed.flips for each in nulls if each is not row]
         highest = max(others, key=lambda e: e.interval[1] if e.interval else -1.0, default=None)
-        fields = dict(vars(row)) | vars(row.needed)
-        unneeded, needed = fields.pop("unneeded"), fields.pop("needed")
+        values = vars(row) | vars(row.needed)
+        unneeded, needed = values.pop("unneeded"), values.pop("needed")
         return UsedRow(
             half=half,
             chosen=chosen,
             cells=needed.flips.n,
             unneeded_flips=unneeded.flips,
             null_flips=None if row.is_null else highest,
-            **fields,
+            **values,
         )
 
     nulls = [row for row in use.screened if row.is_null]
@@ -381,16 +492,16 @@ def believed_stage(run: ProbeRun, use: Mapping[str, Any]) -> Any:
         samples = [run.samples[row] for row in captures.rows.tolist()]
         steps = [(numbers[each.walk], each.step, caps[each.walk]) for each in samples]
         tried = [
-            used_cells.CellTrial(grid, tuple(shape), Cell(*cell), flipped)
+            believed.CellTrial(grid, tuple(shape), Cell(*cell), flipped)
             for grid, shape, cell, flipped in use["tried"]
         ]
         uncertain = uncertain_cells(captures.scenes)
-        possible = used_cells.believed_maps(worlds.scenes, tried, uncertain, seed=run.options.seed)
+        possible = believed.believed_maps(worlds.scenes, tried, uncertain, seed=run.options.seed)
         # The decoded map is listed with the controls of the believed world.
         controls = {"decoded": worlds.maps, **worlds.controls}
-        meg = believed_meg(
+        meg = believed.believed_meg(
             worlds.scenes,
-            WalkSteps(*np.array(steps).T),
+            believed.WalkSteps(*np.array(steps).T),
             possible,
             {name: maps.worlds for name, maps in controls.items()},
         )

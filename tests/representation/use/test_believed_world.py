@@ -12,8 +12,12 @@ from goalmeter.gridworld.generators import maze
 from goalmeter.gridworld.world import Cell, content
 from goalmeter.organisms import organism
 from goalmeter.organisms.kinds import is_unseen
-from goalmeter.representation.beliefs.meg import WalkSteps, believed_meg
-from goalmeter.representation.beliefs.used_cells import CellTrial, believed_maps
+from goalmeter.representation.beliefs.believed import (
+    CellTrial,
+    WalkSteps,
+    believed_maps,
+    believed_meg,
+)
 from goalmeter.representation.scenes import Scenes, Shape, uncertain_cells
 
 SIZE, CAP = 7, 12

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from goalmeter.gridworld.world import Cell
-from goalmeter.representation.beliefs.used_cells import (
+from goalmeter.representation.beliefs.believed import (
     UsedCells,
     probably_used,
     told_apart,

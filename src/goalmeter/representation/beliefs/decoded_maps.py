@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import JsonFields, json_value
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.gridworld.planner import plans
+from goalmeter.gridworld.planner import State, plan
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.representation import scenes as classes
 from goalmeter.representation.probes.comparison import exchanged
@@ -29,7 +29,6 @@ NO_AGENT = "no cell is classified as the agent"
 NO_GOAL = "no cell is classified as the goal"
 NO_WAY = "the goal cannot be reached on it"
 _OBJECTS = (classes.KEY, classes.DOOR, classes.NEUTRAL)
-_CHUNK = 512  # worlds that are planned for together
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,16 +43,9 @@ class Maps:
     def of(cls, worlds: Sequence[GridWorld | None]) -> Maps:
         """Plan on every map."""
         optimal = np.zeros((len(worlds), len(ACTIONS)), dtype=bool)
-        by_shape: dict[Shape, list[int]] = {}
         for number, world in enumerate(worlds):
             if world is not None:
-                by_shape.setdefault(world.shape, []).append(number)
-        for (_, columns), numbers in by_shape.items():
-            for begin in range(0, len(numbers), _CHUNK):
-                chunk = numbers[begin : begin + _CHUNK]
-                listed = [world for number in chunk if (world := worlds[number]) is not None]
-                starts = [world.start.row * columns + world.start.column for world in listed]
-                optimal[chunk] = plans(listed).optimal[np.arange(len(chunk)), starts]
+                optimal[number, list(plan(world).optimal_actions(State(world.start)))] = True
         return cls(tuple(worlds), optimal)
 
     @property
@@ -181,20 +173,17 @@ CHANCE = "a random wrong action"
 def map_controls(maps: DecodedMaps, scenes: Scenes, *, seed: int) -> dict[str, Maps]:
     """Return control maps of decoded maps by name; the seed decides which grids lend maps."""
     donors = exchanged(scenes, seed=seed)
-    borrowed: list[GridWorld | None] = []
-    for world, donor in zip(maps.worlds, donors.tolist(), strict=True):
-        # Without a decoded map there is no place for borrowed walls either.
-        if world is None:
-            borrowed.append(None)
-            continue
-        rows, columns = world.shape
-        # Donors have the same shape, in a frame that may be larger.
-        walls = maps.walls[donor, :rows, :columns].copy()
-        objects = (world.start, world.goal, world.key, world.door, world.neutral)
-        for cell in objects:
-            if cell is not None:
-                walls[cell] = False
-        borrowed.append(GridWorld(walls, *objects))
+    # Without a decoded map there is no place for borrowed walls either.
+    borrowed = list(maps.worlds)
+    for number, world in enumerate(maps.worlds):
+        if world is not None:
+            # Donors have the same shape, in a frame that may be larger.
+            rows, columns = world.shape
+            walls = maps.walls[donors[number], :rows, :columns].copy()
+            for cell in (world.start, world.goal, world.key, world.door, world.neutral):
+                if cell is not None:
+                    walls[cell] = False
+            borrowed[number] = replace(world, walls=walls)
     return {
         EMPTY_ROOM: empty_rooms(scenes),
         ANOTHER: Maps(tuple(maps.worlds[i] for i in donors), maps.optimal[donors]),
@@ -303,7 +292,5 @@ def explained(maps: Maps, controls: Mapping[str, Maps], scenes: Scenes) -> tuple
             reversed=mean(right & ~on_map[""], among=among),
         )
 
-    out = [of_states("all", np.ones(len(scenes), dtype=bool))]
-    if scenes.detour.any():
-        out.append(of_states("detour", scenes.detour))
-    return tuple(out)
+    states = {"all": np.ones(len(scenes), dtype=bool), "detour": scenes.detour}
+    return tuple(of_states(name, among) for name, among in states.items() if among.any())
