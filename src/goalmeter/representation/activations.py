@@ -76,7 +76,11 @@ class Activations:
         folder = Path(folder)
         activations = cls(folder, read_manifest(folder))
         for path in sorted(folder.glob("shard-*.safetensors")):
-            _check_shard(path, activations.manifest)
+            if digest(path) != activations.manifest["sha256"].get(path.name):
+                raise InvalidFileError(
+                    f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}; delete this "
+                    f"file and capture again, which makes only this one anew"
+                )
         return activations
 
     @cached_property
@@ -202,7 +206,7 @@ def _check_same_capture(folder: Path, manifest: Mapping[str, Any], shards: Seque
     """Refuse a folder that contains another capture, or damaged shards of this one."""
     if not (folder / MANIFEST).is_file():
         return
-    stored = read_manifest(folder)
+    stored = Activations.open(folder).manifest
     for name, value in manifest.items():
         if stored.get(name) != value:
             raise InvalidFileError(
@@ -212,19 +216,10 @@ def _check_same_capture(folder: Path, manifest: Mapping[str, Any], shards: Seque
     lacking = missing(shards, folder)
     for shard in (shard for shard in shards if shard not in lacking):
         path = _shard_path(folder, shard.number)
-        _check_shard(path, stored)
         if [row.digest for row in _read_rows(path)] != [each.digest for each in shard.samples]:
             raise InvalidFileError(
                 f"{path} holds other decisions than the run; choose another folder"
             )
-
-
-def _check_shard(path: Path, manifest: Mapping[str, Any]) -> None:
-    if digest(path) != manifest["sha256"].get(path.name):
-        raise InvalidFileError(
-            f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}; delete this file and "
-            f"capture again, which makes only this one anew"
-        )
 
 
 def _read_rows(path: Path) -> tuple[DecisionRow, ...]:
@@ -281,15 +276,9 @@ def capture(
 ) -> Activations:
     """Capture the residual stream of decisions at some layers and positions, into a folder.
 
-    Args:
-        samples: the decisions, in the order of the rows.
-        network: the model that made them.
-        folder: destination; an interrupted capture found there is completed, another is refused.
-        layers: 0 for the embedding, k for the output of block k.
-        positions: names of tokens, see `replay.position`.
-        later: layers of further captures of the same decisions and positions, by folder: if the
-            disk is too small for all of them, none begins.
-        progress: called with the disk space needed and after each shard.
+    An interrupted capture found there is completed, another is refused. Layer 0 is the embedding, k
+    the output of block k; positions are named as in `replay.position`. `later` are the layers of
+    further captures of the same decisions by folder: if the disk is too small for all, none begins.
     """
     tell = progress or (lambda line: None)
     folder, wanted = Path(folder), network.check_layers(layers)
@@ -414,19 +403,13 @@ def _check_finite(network: Network, sample: Sample) -> None:
     import torch
 
     streams = network.streams(sample.ids, range(len(network.blocks) + 1))
-    bad = [layer for layer, stream in sorted(streams.items()) if not torch.isfinite(stream).all()]
-    if not bad:
-        return
-    weights = network.local.model.state_dict().items()
-    # Number types of eight bits do not support isfinite.
-    broken = [name for name, weight in weights if not torch.isfinite(weight.float()).all()]
-    fix = f"they overflow in {network.pinned['dtype']}, so save it in one of more range"
-    if broken:
-        fix = f"its weights {broken[0]} are not finite, so load an intact copy of it"
-    raise InvalidFileError(
-        f"{network.name} gives numbers that are not finite, first at layer {bad[0]}, for step "
-        f"{sample.step} of {sample.walk!r}: {fix}"
-    )
+    for layer, stream in sorted(streams.items()):
+        if not torch.isfinite(stream).all():
+            raise InvalidFileError(
+                f"{network.name} gives numbers that are not finite, first at layer {layer}, for "
+                f"step {sample.step} of {sample.walk!r}: its weights are damaged, or they overflow "
+                f"in {network.pinned['dtype']}; load an intact copy, or save it in another type"
+            )
 
 
 # --- Controls -------------------------------------------------------------------------------------

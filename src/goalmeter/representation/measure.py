@@ -52,11 +52,8 @@ def measure(
     is resumed, and a finished one returns at once. A call with fewer parts or probes returns those
     that were finished before, too. The result is also stored as result.json in that folder.
 
-    Args:
-        run: the folder of a navigation run of a language model that ran on this machine.
-        model: its name; None for the one that the run names.
-        progress: called with each step.
-        options: the fields of `ProbeOptions`.
+    The run is of a language model that ran on this machine; `model` is None for the one that it
+    names. `options` are the fields of `ProbeOptions`, and `progress` is called with each step.
     """
     walked = load(run)
     # Before the model is loaded, which takes longer.
@@ -187,13 +184,11 @@ def check_author(samples: Sequence[Sample], network: Network, temperature: float
             )
         # The logits of a token predict the next one.
         heated = logits[len(sample.prompt) - 1 : -1].double() / max(temperature, 1.0)
-        logs = torch.log_softmax(heated, dim=-1)
-        probabilities = logs.exp()
-        chosen = logs.gather(1, torch.tensor(sample.answer, device=logs.device)[:, None])
-        expected = -(probabilities * logs).sum(dim=1)
-        surprise -= float(chosen.sum())
-        entropy += float(expected.sum())
-        variance += float(((probabilities * logs**2).sum(dim=1) - expected**2).clamp(min=0).sum())
+        token = torch.distributions.Categorical(logits=heated, validate_args=False)
+        surprise -= float(token.log_prob(torch.tensor(sample.answer, device=logits.device)).sum())
+        entropy += float(token.entropy().sum())
+        squares = (token.probs * token.logits**2).sum(dim=1)
+        variance += float((squares - token.entropy() ** 2).clamp(min=0).sum())
         tokens += len(sample.answer)
     if surprise - entropy > max(_SPREADS * variance**0.5, _LEAST * tokens):
         raise InvalidTrajectoryError(
@@ -230,7 +225,14 @@ def forecast(
     disk = sum(shard.size(at, network) for at, shards in captures for shard in shards)
     left = len({(sample.walk, sample.step) for sample in read})
     tokens = sum(len(sample.ids) for sample in read)
-    rate = token_rate or _tokens_per_second(network, samples)
+    rate = token_rate
+    if rate is None:
+        middle = sorted(samples, key=lambda sample: len(sample.ids))[len(samples) // 2].ids
+        rows = [middle] * max(1, min(len(samples), BATCH_TOKENS // len(middle)))
+        network.forward([middle])  # the first pass pays for loading
+        begun = time.perf_counter()
+        network.forward(rows)
+        rate = len(rows) * len(middle) / max(time.perf_counter() - begun, 1e-9)
     finished = keys_in(folder)
     maps = {f"maps/{p}/layer-{k}/{at}" for p in wanted.probes for k in layers for at in positions}
     plans = {"plan/linear": len(layers)} | {f"plan/decoder({d})": 1 for d in wanted.decoders}
@@ -262,13 +264,3 @@ def forecast(
             "disk is that of activations; results and answers take little besides",
         ),
     )
-
-
-def _tokens_per_second(network: Network, samples: Sequence[Sample]) -> float:
-    """Measure how many tokens a network reads in one batch."""
-    middle = sorted(samples, key=lambda sample: len(sample.ids))[len(samples) // 2].ids
-    rows = [middle] * max(1, min(len(samples), BATCH_TOKENS // len(middle)))
-    network.forward([middle])  # the first pass pays for loading
-    begun = time.perf_counter()
-    network.forward(rows)
-    return len(rows) * len(middle) / max(time.perf_counter() - begun, 1e-9)

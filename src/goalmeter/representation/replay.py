@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError, shown
+from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
 from goalmeter._names import did_you_mean
 from goalmeter.gridworld.conversions import rendered
 from goalmeter.gridworld.planner import State
@@ -327,10 +327,6 @@ def position(name: str) -> Callable[[Located], Tokens]:
 
 def checked_positions(names: Sequence[str]) -> tuple[str, ...]:
     """Validate names of positions, and return each once."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise InvalidParameterError(
-            f"positions is {shown(names)}, expected a list of names, such as ['{BEFORE}/end']"
-        )
     if not names:
         raise InvalidParameterError("positions is empty, expected at least one")
     for name in names:

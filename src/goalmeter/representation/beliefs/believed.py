@@ -15,18 +15,8 @@ from goalmeter._files import JsonFields, json_value
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.gridworld.planner import State, existing, plan
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld, content
-from goalmeter.navigation.rationality import (
-    RATIONALITIES,
-    RULED_OUT,
-    Curves,
-    Decisions,
-    best_fit,
-    between,
-    fit_tops,
-    fitted,
-    rationality_of,
-    summed_evidence,
-)
+from goalmeter.navigation import rationality as fitting
+from goalmeter.navigation.rationality import RATIONALITIES, Curves, Decisions, fitted
 from goalmeter.navigation.steps import INVALID
 from goalmeter.representation.result_rows import row_from
 from goalmeter.representation.scenes import Scenes, Shape
@@ -358,21 +348,13 @@ def believed_meg(
 ) -> Believed:
     """Estimate MEG towards the goal in the believed worlds and in the true ones.
 
-    Args:
-        scenes: N decisions in their true worlds.
-        walk_steps: where they stand in their walks.
-        believed: the world of each decision, its start where the agent believes to be; None where
-            there is none, [N]. Or several possible maps of each.
-        controls: other worlds of the same decisions, by name.
+    `believed` are the worlds of the N decisions, each with its start where the agent believes to
+    be, or None, or several possible maps of each; `controls` are other worlds of them, by name.
     """
 
-    def placed(name: str, worlds: Worlds) -> Placed:
-        if len(worlds) != len(scenes):
-            raise InvalidParameterError(
-                f"there are {len(worlds)} worlds of {name} for {len(scenes)} decisions, expected "
-                f"one each"
-            )
-        return [world if world is None else (world, State(world.start)) for world in worlds]
+    def placed(worlds: Worlds) -> Placed:
+        pairs = zip(worlds, scenes.worlds, strict=True)
+        return [own if own is None else (own, State(own.start)) for own, _ in pairs]
 
     walks = _Walks(scenes, walk_steps)
     missing = 0
@@ -380,9 +362,9 @@ def believed_meg(
         possible = [list(zip(maps, scenes.states, strict=True)) for maps in believed.maps]
         inner, best = walks.curves(possible), walks.curves([max(possible, key=walks.highest)])
     else:
-        inner = best = walks.curves([placed("believed", believed)])
+        inner = best = walks.curves([placed(believed)])
         missing = sum(world is None for world in believed)
-    curves = {name: walks.curves([placed(name, each)]) for name, each in (controls or {}).items()}
+    curves = {name: walks.curves([placed(each)]) for name, each in (controls or {}).items()}
     curves[""] = walks.curves([list(zip(scenes.worlds, scenes.states, strict=True))])
     fit, highest = walks.fit(inner), walks.fit(best)
     fits = {name: walks.fit(each) for name, each in curves.items()}
@@ -445,7 +427,7 @@ class _Walks:
     def curves(self, possible: Sequence[Placed]) -> Curves:
         """Return the evidence at the listed rationalities and at more around the best."""
         coarse = Curves(RATIONALITIES, self.evidence(possible, RATIONALITIES))
-        near = between(RATIONALITIES, fit_tops(self, coarse), _PARTS)
+        near = fitting.between(RATIONALITIES, fitting.fit_tops(self, coarse), _PARTS)
         # Nothing is explained at any rationality.
         if not near.size:
             return coarse
@@ -474,11 +456,11 @@ class _Walks:
             by_map = _evidence(made, caps, tried, rationalities).reshape(count, len(rows), -1)
             mean = np.logaddexp.reduce(by_map, axis=0) - np.log(count)
             np.add.at(out, self.walks[rows], mean)
-        return np.maximum(out, RULED_OUT)
+        return np.maximum(out, fitting.RULED_OUT)
 
     def fit(self, curves: Curves) -> WorldFit:
         """Fit one rationality to the walks."""
-        best = best_fit(self._mean(curves.nats), curves.rationalities)
+        best = fitting.best_fit(self._mean(curves.nats), curves.rationalities)
 
         def share(nats: FloatArray, most: FloatArray) -> FloatArray:
             return nats / np.where(most > 0, most, np.nan)
@@ -486,7 +468,7 @@ class _Walks:
         return WorldFit(
             nats=fitted(self, [curves], lambda nats: nats),
             share=fitted(self, [curves], share, self.most, bounds=(-1.0, 1.0)),
-            rationality=float(rationality_of(best, curves.rationalities)),
+            rationality=float(fitting.rationality_of(best, curves.rationalities)),
         )
 
     def difference(self, ours: Curves, theirs: Curves) -> Estimate:
@@ -520,7 +502,7 @@ def _evidence(
             mdp, places = _union(left, cap)
             known = Decisions(*(column[list(places)] for column in made))
             known = known._replace(state=np.array(list(places.values())))
-            out += summed_evidence(mdp, known, len(out), rationalities)
+            out += fitting.summed_evidence(mdp, known, len(out), rationalities)
     return out
 
 
