@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -53,8 +53,7 @@ _KINDS = {"format": int, "shards": int, "rows": int, "layers": list} | dict.from
 _ENTRY, _ID = 150, 4
 
 
-@dataclass(frozen=True)
-class DecisionRow:
+class DecisionRow(NamedTuple):
     """The decision that a row of activations belongs to."""
 
     walk: str
@@ -89,10 +88,7 @@ class Activations:
         return tuple(row for shard in self._shards for row in _read_rows(shard))
 
     def at(self, layer: int, position: str) -> FloatArray:
-        """Return the residual stream at a layer and a position, [N, tokens, D], float32.
-
-        Rows of decisions that lack the position are NaN.
-        """
+        """Return the residual stream, float32 [N, tokens, D]; NaN where a decision lacks it."""
         for kind, value in (("layers", layer), ("positions", position)):
             if value not in self.manifest[kind]:
                 raise InvalidParameterError(
@@ -139,17 +135,16 @@ class Shard:
     def size(self, layers: Sequence[int], network: Network) -> int:
         """Return its size on disk in bytes, at most."""
         token = len(layers) * network.width * int(network.local.model.dtype.itemsize) + _ID
-        header = len(self.header) + _ENTRY * (len(layers) + 1) * len(self.widths)
+        header = len(json_text(self.rows)) + _ENTRY * (len(layers) + 1) * len(self.widths)
         return len(self.samples) * sum(self.widths.values()) * token + header
 
     @property
-    def header(self) -> str:
+    def rows(self) -> tuple[DecisionRow, ...]:
         """What the header says of its rows."""
-        return json_text(
-            [
-                [s.walk, s.step, s.digest, [name for name, tokens in at.items() if not tokens]]
-                for s, at in zip(self.samples, self.places, strict=True)
-            ]
+        lacks = (tuple(name for name, found in at.items() if not found) for at in self.places)
+        return tuple(
+            DecisionRow(each.walk, each.step, each.digest, names)
+            for each, names in zip(self.samples, lacks, strict=True)
         )
 
     def write(self, folder: Path, arrays: Mapping[str, torch.Tensor]) -> None:
@@ -158,13 +153,11 @@ class Shard:
 
         named = dict(arrays)
         for name, width in self.widths.items():
-            ids = torch.full((len(self.samples), width), -1, dtype=torch.int32)
-            for row, (sample, at) in enumerate(zip(self.samples, self.places, strict=True)):
-                if at[name]:
-                    ids[row] = torch.tensor([sample.ids[token] for token in at[name]])
-            named[f"tokens/{name}"] = ids
+            rows = zip(self.samples, self.places, strict=True)
+            ids = [[each.ids[token] for token in at[name]] or [-1] * width for each, at in rows]
+            named[f"tokens/{name}"] = torch.tensor(ids, dtype=torch.int32)
         torch_files = require("safetensors.torch", extra="lm", feature=_FEATURE)
-        data = torch_files.save(named, metadata={"rows": self.header})
+        data = torch_files.save(named, metadata={"rows": json_text(self.rows)})
         path, manifest = _shard_path(folder, self.number), read_manifest(folder)
         manifest["sha256"] |= {path.name: hashlib.sha256(data).hexdigest()}
         # Before the shard: if this is interrupted in between, no shard exists without its checksum.
@@ -216,7 +209,7 @@ def _check_same_capture(folder: Path, manifest: Mapping[str, Any], shards: Seque
     lacking = missing(shards, folder)
     for shard in (shard for shard in shards if shard not in lacking):
         path = _shard_path(folder, shard.number)
-        if [row.digest for row in _read_rows(path)] != [each.digest for each in shard.samples]:
+        if _read_rows(path) != shard.rows:
             raise InvalidFileError(
                 f"{path} holds other decisions than the run; choose another folder"
             )

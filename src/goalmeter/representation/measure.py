@@ -202,10 +202,7 @@ def check_author(samples: Sequence[Sample], network: Network, temperature: float
 def forecast(
     run: str | Path, *, model: str | None = None, token_rate: float | None = None, **options: Any
 ) -> Forecast:
-    """Count what `measure` with these arguments has left to do; nothing is stored.
-
-    `token_rate` is the number of tokens that the model reads a second; None to measure it.
-    """
+    """Count what `measure` has left to do; None measures the tokens read a second."""
     walked = load(run)
     samples = samples_of(walked.trajectories)
     network = Network.open(model or walked.plan.agent)

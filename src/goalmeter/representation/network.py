@@ -106,11 +106,7 @@ class Network:
         return self.local.ids([{"role": "user", "content": question}])
 
     def forward(self, rows: Sequence[Sequence[int]]) -> Any:
-        """Run one pass over sequences of tokens, without the head that gives logits.
-
-        Rows are padded on the right and have explicit positions: padding on the left without them
-        gives wrong positions, as several libraries did silently.
-        """
+        """Run one pass over sequences of tokens, without the head that gives logits."""
         import torch
 
         inputs = padded(rows, self.local.model.device)

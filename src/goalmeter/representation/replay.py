@@ -217,11 +217,7 @@ class Located:
             )
 
     def cell(self, cell: Cell) -> Tokens:
-        """Return the tokens of the prompt that describe a cell; none where it is not mentioned.
-
-        A prompt that lists open cells has the cell and its moves, and mentions no walls; one that
-        draws the grid has the symbol of the cell.
-        """
+        """Return the tokens of the prompt that describe a cell; none where it is not mentioned."""
         return self._in_question(span_of_cell(self.sample, cell))
 
     def label(self, label: str) -> Tokens:
@@ -338,17 +334,14 @@ def present_positions(
     samples: Sequence[Sample], tokenizer: Any, names: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the positions that some decision has."""
-    missing = set(names)
-    for sample in samples:
-        located = Located(sample, tokenizer)
-        missing = {name for name in missing if not position(name)(located)}
-        if not missing:
-            break
-    return tuple(name for name in names if name not in missing)
+    return tuple(
+        name for name in names if any(position(name)(Located(each, tokenizer)) for each in samples)
+    )
 
 
 def span_of_cell(sample: Sample, cell: Cell) -> tuple[int, int] | None:
     """Return where the question describes a cell, as (begin, end) among its characters."""
+    # A list of open cells has the cell and its moves, and mentions no walls.
     listed = rf"^Open:(?:.*?) ({cell.row},{cell.column} \S+)(?= |$)"
     if found := re.search(listed, sample.question, re.MULTILINE):
         return found.span(1)

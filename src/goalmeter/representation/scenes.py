@@ -157,10 +157,7 @@ def mean_over_grids(
     bounds: tuple[float, float] | None = (0.0, 1.0),
     paired: bool = False,
 ) -> Estimate:
-    """Return the mean of N values, all or those `among`, with an interval clustered by grid.
-
-    Paired values are differences of shares, within -1 and 1.
-    """
+    """Return the mean of N values, all or those `among`, with an interval clustered by grid."""
     cluster = np.unique(np.asarray(grids), return_inverse=True)[1]
     counts = np.bincount(cluster)
     chosen = np.ones(len(cluster), dtype=bool) if among is None else among
@@ -170,7 +167,7 @@ def mean_over_grids(
         # All values of a grid may be among those that are counted.
         heaviest=None if bounds is None else counts.max(initial=0),
         n=int(chosen.sum()),
-        bounds=(-1.0, 1.0) if paired else bounds,
+        bounds=(-1.0, 1.0) if paired else bounds,  # paired are differences of shares
         paired=paired,
     )
 

@@ -242,18 +242,13 @@ class ProbeRun:
     def decoding(self, name: str, make: Callable[[], Any], position: str = "") -> Any:
         """Return the value of a stage that decodes maps, by default at the chosen position."""
         place = f"{self.chosen['probe']}/layer-{self.chosen['layer']}"
-        return self.stages.value(
-            name.format(f"{place}/{position or self.chosen['position']}"), make
-        )
+        position = position or self.chosen["position"]
+        return self.stages.value(name.format(f"{place}/{position}"), make)
 
 
 # --- Maps -----------------------------------------------------------------------------------------
 def map_stage(run: ProbeRun) -> dict[str, Any]:
-    """Return the rows of all places, and the place whose maps are decoded ("chosen").
-
-    That place is chosen by what the probe gains on validation grids, not on the grids that it is
-    scored on, so that the best of many is not taken for its luck.
-    """
+    """Return the rows of all places, and the place whose maps are decoded ("chosen")."""
     captures, options = run.captures, run.options
     parts = split(captures.scenes.where(captures.rows), seed=options.seed)
 
@@ -263,7 +258,8 @@ def map_stage(run: ProbeRun) -> dict[str, Any]:
         result = probing.compare(
             probe(name), reading, parts, alternatives=others, seed=options.seed
         )
-        # Bits per cell over position alone, of walls in uncertain cells of validation grids.
+        # Bits per cell over position alone, of walls in uncertain cells of validation grids: not of
+        # those that are scored, so that the best of many places is not taken for its luck.
         train, validation = reading.where(parts.train), reading.where(parts.validation)
         ours, position_alone = (
             fit.posterior(validation.activations, validation.scenes.shapes)
@@ -327,11 +323,7 @@ def explained_stage(run: ProbeRun) -> dict[str, Any]:
 
 
 def picture_stage(run: ProbeRun, use: Mapping[str, Any] | None) -> Any:
-    """Draw states of different grids, half of them where truth and decoded map disagree.
-
-    Where they agree there is little to see, and where they disagree is no fair sample, so a page
-    shows both. States without the use of places are stored apart from those with it.
-    """
+    """Draw states of different grids, half of them where truth and decoded map disagree."""
     places = [] if use is None else use["all_places"]["places"]
     flips = {
         (*place["shape"], *place["cell"]): place["flips"] / place["decisions"] for place in places
@@ -365,6 +357,7 @@ def picture_stage(run: ProbeRun, use: Mapping[str, Any] | None) -> Any:
         order = list(range(len(scenes)))
         Draws("states to be shown", run.options.seed).shuffle(order)
         differ = (scenes.optimal != maps.optimal).any(axis=1)
+        # Where they agree there is little to see; where they disagree is no fair sample.
         chosen: dict[int, int] = {}  # numbers of states by grid
         for kind, most in ((True, _PICTURES // 2), (False, _PICTURES)):
             for number in order:
@@ -439,8 +432,10 @@ def use_stage(run: ProbeRun) -> Any:
         )
         outcomes = [*use.outcomes_of_screen, *use.outcomes]
         made = {"rows": used_rows(use), "verdict": use.verdict, "doses": use.doses}
-        made |= {"tried": believed.tried_of(outcomes)}
-        return json_value(made | {"all_places": believed.used_cells(outcomes)})
+        counted = [each for each in outcomes if each.counts and each.cell.needed]
+        tried = [(each.grid, each.shape, each.cell.cell, each.flipped) for each in counted]
+        made |= {"tried": tried, "all_places": believed.used_cells(outcomes)}
+        return json_value(made)
 
     return run.stages.value("use", make)
 
@@ -541,14 +536,11 @@ _REASON = "reason"
 
 
 def stream_stage(run: ProbeRun) -> dict[str, list[Any]]:
-    """Hide cells from spans, exchange streams with other questions, learn what carries them.
-
-    Spans need "knock-out" among the interventions, exchanged streams "patch". Returns "spans",
-    "moved" and "subspaces"; the reason why one of them cannot be made is stored like any outcome.
-    """
+    """Hide cells from spans, exchange streams with other questions, learn what carries them."""
     stages, network, seed = run.stages, run.network, run.options.seed
 
     def stage(key: str, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        # The reason why a stage cannot be made is stored like any outcome.
         def make_or_reason() -> dict[str, Any]:
             try:
                 return make()

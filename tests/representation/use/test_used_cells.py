@@ -9,10 +9,10 @@ import pytest
 
 from goalmeter.gridworld.world import Cell
 from goalmeter.representation.beliefs.believed import (
+    CellTrial,
     UsedCells,
     probably_used,
     told_apart,
-    tried_of,
     used_cells,
 )
 from goalmeter.representation.result_rows import row_from
@@ -42,7 +42,8 @@ def test_rows_that_are_not_seen() -> None:
     assert {p.cell.row: p.verdict for p in used.places} == {
         row: "not used" if row == 2 else "used" for row in (1, 2, 3, 4)
     }
-    places, untried = probably_used(tried_of(outcomes))
+    trials = [CellTrial(each.grid, SHAPE, each.cell.cell, each.flipped) for each in outcomes]
+    places, untried = probably_used(trials)
     assert {place[1].row for place, share in places.items() if share == 0} == {2}
     assert sum(share == 1 for share in places.values()) == 9
     # What nobody tried is as likely used as places are: three quarters of them.

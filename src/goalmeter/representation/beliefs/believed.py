@@ -139,15 +139,6 @@ def used_cells(outcomes: Iterable[TrialOutcome], *, margin: float = MARGIN) -> U
     return UsedCells(margin, tuple(places))
 
 
-def tried_of(outcomes: Iterable[TrialOutcome]) -> tuple[CellTrial, ...]:
-    """Return the outcomes that `used_cells` does not ignore."""
-    return tuple(
-        CellTrial(outcome.grid, outcome.shape, outcome.cell.cell, outcome.flipped)
-        for outcome in outcomes
-        if outcome.counts and outcome.cell.needed
-    )
-
-
 def probably_used(tried: Iterable[CellTrial]) -> tuple[dict[Place, float], float]:
     """Return the probability that each place is used (1 or 0 by verdict), and of an untried one."""
     by_place: dict[Place, list[bool]] = {}
@@ -205,11 +196,8 @@ class _Rates:
 
 
 def unbelieved(gain: Estimate | None, places: Mapping[str, int] | None) -> str:
-    """Return why nothing can be said about a believed world; "" if something can.
-
-    Any walks have a MEG on any map, so the map must be read better than from places alone (a gain
-    in bits a cell, at walls of uncertain cells), and the use of some place must be known.
-    """
+    """Return why nothing can be said about a believed world; "" if something can."""
+    # Any walks have a MEG on any map.
     reasons = []
     if gain is None or gain.interval is None or not gain.interval[0] > 0:
         reasons.append("the map could not be read better than from places alone")
@@ -219,7 +207,13 @@ def unbelieved(gain: Estimate | None, places: Mapping[str, int] | None) -> str:
 
 
 # --- Believed world -------------------------------------------------------------------------------
-MAPS = 32  # that are drawn where it is unknown which places are used
+# Where a move depends on what the prompt says of a place, the agent's map has it as the prompt
+# does. Where hiding an open cell changes no move, the agent takes the place for open without
+# looking, so the believed world is the true one without the walls at unused places. Where the use
+# of a place is unknown, maps are drawn by its probability. It is known from other grids only, and
+# the decoded map does not enter: its errors would count as the agent's.
+
+MAPS = 32
 
 
 class PossibleMaps(NamedTuple):
@@ -235,16 +229,7 @@ def believed_maps(
     *,
     seed: int = 0,
 ) -> PossibleMaps:
-    """Return the maps that an agent may have, from the trials in other grids.
-
-    Where a move depends on what the prompt says of a place, the agent's map has it as the prompt
-    does. Where hiding an open cell changes no move, the agent takes the place for open without
-    looking, so the believed world is the true one without the walls at unused places. Where the use
-    of a place is unknown, maps are drawn by its probability.
-
-    The decoded map does not enter: its errors would count as the agent's. `uncertain` are, by
-    shape, the cells that have to be looked up, [rows, columns]; all others are known by place.
-    """
+    """Return the maps that an agent may have; `uncertain` cells by shape have to be looked up."""
     draws = {
         shape: np.random.default_rng(seed).random((MAPS, *shape)) for shape in sorted(uncertain)
     }
