@@ -149,18 +149,12 @@ def _measured(run: staged.ProbeRun, parts: Sequence[str], use_finished: bool) ->
 
 
 # --- Author of the answers ------------------------------------------------------------------------
-# Activations are those of the recorded tokens, whoever wrote them: read by another model, or by one
-# whose weights have changed since, they would be taken for the reasons of walks that it never made.
-#
-# Tokens drawn from a model have a mean surprise, -log p, equal to the entropy of its distributions;
-# drawn at a temperature below 1, or from likely tokens only, it is less. So answers whose surprise
-# is far higher were written by another model. Small changes of weights, and models that would have
-# written the same, are not detected.
-
+# Activations are those of the recorded tokens, whoever wrote them. Tokens drawn from a model have a
+# mean surprise, -log p, equal to the entropy of its distributions; drawn at a temperature below 1,
+# or from likely tokens only, it is less. So answers whose surprise is far higher were written by
+# another model. Small changes of weights are not detected.
 _ANSWERS = 16
-# Other kernels and precisions change the surprise by far less than this.
-_SPREADS = 10.0
-_LEAST = 0.02  # nats per token
+_SPREADS, _LEAST = 10.0, 0.02  # nats per token; kernels and precisions change far less than this
 
 
 def check_author(samples: Sequence[Sample], network: Network, temperature: float = 1.0) -> None:
@@ -202,7 +196,7 @@ def check_author(samples: Sequence[Sample], network: Network, temperature: float
 def forecast(
     run: str | Path, *, model: str | None = None, token_rate: float | None = None, **options: Any
 ) -> Forecast:
-    """Count what `measure` has left to do; None measures the tokens read a second."""
+    """Count what `measure` has left to do, at a rate of tokens a second; None measures it."""
     walked = load(run)
     samples = samples_of(walked.trajectories)
     network = Network.open(model or walked.plan.agent)

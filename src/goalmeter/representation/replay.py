@@ -189,9 +189,8 @@ def samples_of(trajectories: Iterable[Trajectory]) -> tuple[Sample, ...]:
 # lacks it (an answer without reasoning has no "post/end") has none there, which is counted.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents": the pre- and post-reasoning positions are three tokens each. Its code counts sixteen
-# tokens back from the end for the latter, which is right for one format of answers only.
-
+# Agents" for three tokens before and after reasoning; its code counts sixteen tokens back from the
+# end for the latter, which is right for one format of answers only.
 BEFORE, AFTER = "pre", "post"
 # How reasoning ends: tags of thoughts, and the channel of gpt-oss in which the answer stands.
 ENDS_OF_REASONING = ("</think>", "<|channel|>final<|message|>")

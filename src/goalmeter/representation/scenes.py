@@ -185,10 +185,7 @@ def _compass(world: GridWorld) -> BoolArray:
 
 # --- Splits ---------------------------------------------------------------------------------------
 # Scenes of one grid share their walls, so a split by rows would let a probe memorise a grid and be
-# scored on it; the published split of some paths leaks in this way. Grids are numbered by content,
-# so that a grid and its mirror image are one.
-
-
+# scored on it; the published split of some paths leaks in this way.
 class Split(NamedTuple):
     """Numbers of training, validation and test scenes, in rising order."""
 

@@ -413,9 +413,6 @@ class _Walks:
         """Return the evidence at the listed rationalities and at more around the best."""
         coarse = Curves(RATIONALITIES, self.evidence(possible, RATIONALITIES))
         near = fitting.between(RATIONALITIES, fitting.fit_tops(self, coarse), _PARTS)
-        # Nothing is explained at any rationality.
-        if not near.size:
-            return coarse
         tried = np.concatenate([RATIONALITIES, near])
         nats = np.concatenate([coarse.nats, self.evidence(possible, near)], axis=1)
         order = np.argsort(tried)
