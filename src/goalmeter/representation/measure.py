@@ -13,15 +13,8 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter.gridworld.world import content
 from goalmeter.navigation.rollouts import load
+from goalmeter.representation import activations as stored
 from goalmeter.representation import stages as staged
-from goalmeter.representation.activations import (
-    BATCH_TOKENS,
-    RANDOM_FOLDER,
-    TRAINED_FOLDER,
-    Shard,
-    missing,
-    shards_of,
-)
 from goalmeter.representation.network import Network, padded
 from goalmeter.representation.plans.comparison import along
 from goalmeter.representation.replay import Sample, present_positions, run_digest, samples_of
@@ -203,15 +196,15 @@ def forecast(
     wanted = ProbeOptions.for_network(network, options)
     layers, folder, tokenizer = wanted.chosen_layers, Path(run) / FOLDER, network.local.tokenizer
     positions = present_positions(samples, tokenizer, wanted.positions)
-    captures: list[tuple[Sequence[int], list[Shard]]] = []  # layers, and shards to be made
+    captures: list[tuple[Sequence[int], list[stored.Shard]]] = []  # layers, and shards to be made
     if MAPS in wanted.parts:
-        shards = shards_of(samples, tokenizer, positions)
-        captures += [((0, *layers), missing(shards, folder / TRAINED_FOLDER))]
-        captures += [(layers, missing(shards, folder / RANDOM_FOLDER))]
+        shards = stored.shards_of(samples, tokenizer, positions)
+        captures += [((0, *layers), stored.missing(shards, folder / stored.TRAINED_FOLDER))]
+        captures += [(layers, stored.missing(shards, folder / stored.RANDOM_FOLDER))]
     if PLAN in wanted.parts:
         first = [sample for sample in samples if sample.step == 0]
-        shards = shards_of(first, tokenizer, list(dict.fromkeys([*positions, *along()])))
-        captures += [(layers, missing(shards, folder / staged.FIRST_DECISIONS))]
+        shards = stored.shards_of(first, tokenizer, list(dict.fromkeys([*positions, *along()])))
+        captures += [(layers, stored.missing(shards, folder / staged.FIRST_DECISIONS))]
     read = [sample for _, shards in captures for shard in shards for sample in shard.samples]
     disk = sum(shard.size(at, network) for at, shards in captures for shard in shards)
     left = len({(sample.walk, sample.step) for sample in read})
@@ -219,7 +212,7 @@ def forecast(
     rate = token_rate
     if rate is None:
         middle = sorted(samples, key=lambda sample: len(sample.ids))[len(samples) // 2].ids
-        rows = [middle] * max(1, min(len(samples), BATCH_TOKENS // len(middle)))
+        rows = [middle] * max(1, min(len(samples), stored.BATCH_TOKENS // len(middle)))
         network.forward([middle])  # the first pass pays for loading
         begun = time.perf_counter()
         network.forward(rows)

@@ -1,11 +1,8 @@
 """Represent world states as grids of classes, and split them so that no grid is in two parts.
 
 Worlds of several shapes share one frame, whose rows and columns are those of the largest; cells
-outside a world are labelled `OUTSIDE` and are never counted.
-
-Which cells are informative depends on the generator. In a maze the cells with two odd coordinates
-are always open and the border is always wall, so a table of positions reads them as well as any
-probe; the informative cells are those whose class differs between grids.
+outside a world are labelled `OUTSIDE` and are never counted. A table of positions reads most cells
+of a maze as well as any probe; the informative ones are those whose class differs between grids.
 
 Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 Agents", section 5, for the classes; its probes are scored on all cells alike.

@@ -260,14 +260,13 @@ def believed_maps(
 # --- Goal-directedness ----------------------------------------------------------------------------
 # The decisions are the same in the true and in the believed world. In the true world each is one
 # step of a walk whose horizon is the cap. In the believed world the agent plans, at every step, on
-# the map that it has at that step and from the place where it believes to be, for as many decisions
-# as are left. One rationality is fitted to the walks in each world, and a difference above 0 says
-# that the agent is more directed in its own world: mistaken rather than aimless.
+# the map that it has then and from where it believes to be, for as many decisions as are left. One
+# rationality is fitted to the walks in each world, and a difference above 0 says that the agent is
+# more directed in its own world: mistaken rather than aimless.
 #
 # Where it is unknown which of several maps an agent has, its move is predicted by the mean over
-# them. An agent's own map predicts it better, on average, than that mean, so the lower ends of
-# intervals are of the mean, and the upper ends at least those of the map on which the walks are
-# most directed.
+# them. Its own map predicts it better, on average, than that mean, so the lower ends of intervals
+# are of the mean, and the upper ends at least those of the map on which walks are most directed.
 #
 # Steps without a map and invalid answers explain nothing, and count among the decisions that could
 # have been explained. Any world with the right goal explains much, so compare with `map_controls`.

@@ -69,12 +69,13 @@ class DecodedMaps(Maps):
 
 
 def decoded(posterior: FloatArray, scenes: Scenes, *, rule: str = "places") -> DecodedMaps:
-    """Decode the maps of some scenes from probabilities of the classes, [N, rows, columns, 7].
+    """Decode the maps of some scenes.
 
-    With the rule "published" each cell is its most probable class; the agent is the cell classified
-    as agent with the highest probability of it, the goal likewise, and without one of them there is
-    no map. With "places" agent and goal are the most probable pair of different cells, and every
-    other cell is its most probable class among the rest, so there is always a map.
+    Posteriors are [N, rows, columns, 7]. With the rule "published" each cell is its most probable
+    class; the agent is the cell classified as agent with the highest probability of it, the goal
+    likewise, and without one of them there is no map. With "places" agent and goal are the most
+    probable pair of different cells, and every other cell is its most probable class among the
+    rest, so there is always a map.
 
     In both, the border is a wall. A key, a door or another object is there if a cell is classified
     so ("published"), or if it is more probably somewhere than nowhere ("places"). A door whose key
