@@ -33,7 +33,7 @@ from goalmeter.representation.probes.protocol import PositionOnly
 from goalmeter.representation.probes.registry import probe
 from goalmeter.representation.probes.scores import scores
 from goalmeter.representation.replay import Sample, checked_positions, scenes_of
-from goalmeter.representation.result_rows import StatePicture, UsedRow
+from goalmeter.representation.result_rows import UsedRow
 from goalmeter.representation.scenes import CLASSES, WALL, Scenes, folds, split, uncertain_cells
 from goalmeter.representation.use import patching, subspace, trials
 from goalmeter.representation.use.causal_use import Use, causal_use
@@ -325,32 +325,27 @@ def explained_stage(run: ProbeRun) -> dict[str, Any]:
 def picture_stage(run: ProbeRun, use: Mapping[str, Any] | None) -> Any:
     """Draw states of different grids, half of them where truth and decoded map disagree."""
     places = [] if use is None else use["all_places"]["places"]
-    flips = {
-        (*place["shape"], *place["cell"]): place["flips"] / place["decisions"] for place in places
-    }
+    flips = {(*each["shape"], *each["cell"]): each["flips"] / each["decisions"] for each in places}
 
-    def picture(number: int) -> StatePicture:
+    def picture(number: int) -> dict[str, Any]:
         scenes, maps, *_ = run.worlds
         sample = run.samples[int(run.captures.rows[number])]
         world, inner = scenes.worlds[number], maps.worlds[number]
         drawn = symbols_at(world, scenes.states[number])
         decoded = () if inner is None else symbols_at(inner, State(inner.start))
-        rows, columns = world.shape
-        walls = maps.posterior[number, :rows, :columns, WALL].tolist()
-        return StatePicture(
-            walk=sample.walk,
-            step=sample.step,
-            truth=tuple(map("".join, drawn)),
-            decoded=tuple(map("".join, decoded)),
-            wall=tuple(tuple(round(share, 4) for share in row) for row in walls),
-            used=tuple(
-                tuple(flips.get((rows, columns, row, column)) for column in range(columns))
-                for row in range(rows)
-            ),
-            action=scenes.actions[number],
-            optimal=tuple(np.flatnonzero(scenes.optimal[number]).tolist()),
-            optimal_decoded=tuple(np.flatnonzero(maps.optimal[number]).tolist()),
-        )
+        rows, columns = map(range, shape := world.shape)
+        wall = maps.posterior[number, ..., WALL].tolist()
+        return {
+            "walk": sample.walk,
+            "step": sample.step,
+            "truth": list(map("".join, drawn)),
+            "decoded": list(map("".join, decoded)),
+            "wall": [[round(wall[row][column], 4) for column in columns] for row in rows],
+            "used": [[flips.get((*shape, row, column)) for column in columns] for row in rows],
+            "action": scenes.actions[number],
+            "optimal": np.flatnonzero(scenes.optimal[number]).tolist(),
+            "optimal_decoded": np.flatnonzero(maps.optimal[number]).tolist(),
+        }
 
     def make() -> Any:
         scenes, maps, *_ = run.worlds
@@ -363,7 +358,7 @@ def picture_stage(run: ProbeRun, use: Mapping[str, Any] | None) -> Any:
             for number in order:
                 if differ[number] == kind and len(chosen) < most:
                     chosen.setdefault(int(scenes.grids[number]), number)
-        return json_value([picture(number) for number in chosen.values()])
+        return [picture(number) for number in chosen.values()]
 
     return run.decoding("states/{}/used" if places else "states/{}", make)
 
