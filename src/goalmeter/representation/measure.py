@@ -21,7 +21,6 @@ from goalmeter.representation.replay import Sample, present_positions, run_diges
 from goalmeter.representation.result import FOLDER, Representation, has_result
 from goalmeter.representation.result_rows import row_from
 from goalmeter.representation.stages import MAPS, PARTS, PLAN, USE, ProbeOptions
-from goalmeter.representation.use.trials import OPEN
 from goalmeter.runs import Stages, keys_in
 from goalmeter.runs.forecast import Forecast, Span
 from goalmeter.runs.progress import Tell
@@ -112,30 +111,14 @@ def measure(
 def _measured(run: staged.ProbeRun, parts: Sequence[str], use_finished: bool) -> dict[str, Any]:
     """Compute the fields of the result; what cannot be computed is left out with the reason."""
     fields: dict[str, Any] = {}
-    use = run.stages.kept("use") if use_finished else None
-    decoded = False
+    stages = {MAPS: staged.map_stage, USE: staged.use_stage, PLAN: staged.plan_stage}
     for part in parts:
         try:
-            if part == MAPS:
-                made = staged.map_stage(run)
-                made["explained"] = staged.explained_stage(run)
-                decoded = True
-            elif part == USE:
-                use = staged.use_stage(run)
-                made = {"use": use["rows"], "verdict": use["verdict"], "doses": use["doses"]}
-                made |= staged.stream_stage(run)
-                opened = any(row["intervention"].startswith(OPEN) for row in use["rows"])
-                if OPEN in run.options.interventions and not opened:
-                    run.left_out[OPEN] = (
-                        "no wall that is open in other grids would be a shorter way in decisions "
-                        "of both halves; take more grids"
-                    )
-            else:
-                made = staged.plan_stage(run)
-            fields |= made
+            fields |= stages[part](run)
         except (InvalidParameterError, InvalidTrajectoryError) as cause:
             run.left_out[part] = str(cause)
-    if decoded:
+    if "maps" in fields:
+        use = run.stages.kept("use") if use_finished or USE in parts else None
         fields["states"] = staged.picture_stage(run, use)
         fields |= {} if use is None else {"believed": staged.believed_stage(run, use)}
     return fields

@@ -16,7 +16,6 @@ from goalmeter._files import JsonFields
 from goalmeter.statistics.clusters import Estimate
 
 RowType = TypeVar("RowType")
-_JSON_NAMES = {"label": "class"}
 
 
 class JsonRow(JsonFields):
@@ -29,7 +28,7 @@ class JsonRow(JsonFields):
 
 def json_name(field: str) -> str:
     """Return the name of a field in JSON."""
-    return _JSON_NAMES.get(field, field)
+    return "class" if field == "label" else field
 
 
 def row_from(kind: type[RowType], value: Mapping[str, Any]) -> RowType:

@@ -248,7 +248,7 @@ class ProbeRun:
 
 # --- Maps -----------------------------------------------------------------------------------------
 def map_stage(run: ProbeRun) -> dict[str, Any]:
-    """Return the rows of all places, and the place whose maps are decoded ("chosen")."""
+    """Read maps at all places, choose the place whose maps are decoded, and explain by these."""
     captures, options = run.captures, run.options
     parts = split(captures.scenes.where(captures.rows), seed=options.seed)
 
@@ -299,10 +299,10 @@ def map_stage(run: ProbeRun) -> dict[str, Any]:
         if value["validation_gain"] > best:
             best = value["validation_gain"]
             run.chosen.update(layer=layer, position=position, probe=name)
-    return out
+    return out | {"explained": _explained(run)}
 
 
-def explained_stage(run: ProbeRun) -> dict[str, Any]:
+def _explained(run: ProbeRun) -> dict[str, Any]:
     """Return what the maps of the chosen layer explain: at the chosen position, and at others."""
     chosen = run.chosen["position"]
 
@@ -333,7 +333,8 @@ def picture_stage(run: ProbeRun, use: Mapping[str, Any] | None) -> Any:
         world, inner = scenes.worlds[number], maps.worlds[number]
         drawn = symbols_at(world, scenes.states[number])
         decoded = () if inner is None else symbols_at(inner, State(inner.start))
-        rows, columns = map(range, shape := world.shape)
+        shape = world.shape
+        rows, columns = map(range, shape)
         wall = maps.posterior[number, ..., WALL].tolist()
         return {
             "walk": sample.walk,
@@ -409,7 +410,7 @@ DOSES = (0.5, 1.0, 2.0, 4.0)
 SALT = "0"
 
 
-def use_stage(run: ProbeRun) -> Any:
+def use_stage(run: ProbeRun) -> dict[str, Any]:
     """Change cells while the model answers; answers are cached in the folder "use"."""
 
     def make() -> Any:
@@ -432,7 +433,15 @@ def use_stage(run: ProbeRun) -> Any:
         made |= {"tried": tried, "all_places": believed.used_cells(outcomes)}
         return json_value(made)
 
-    return run.stages.value("use", make)
+    value = run.stages.value("use", make)
+    opened = any(row["intervention"].startswith(trials.OPEN) for row in value["rows"])
+    if trials.OPEN in run.options.interventions and not opened:
+        run.left_out[trials.OPEN] = (
+            "no wall that is open in other grids would be a shorter way in decisions of both "
+            "halves; take more grids"
+        )
+    fields = {"use": value["rows"], "verdict": value["verdict"], "doses": value["doses"]}
+    return fields | stream_stage(run)
 
 
 def used_rows(use: Use) -> list[UsedRow]:
