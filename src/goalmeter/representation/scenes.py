@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -193,13 +194,11 @@ class Split(NamedTuple):
 
 def split(scenes: Scenes, *, validation: float = 0.15, test: float = 0.25, seed: int = 0) -> Split:
     """Split scenes by grid; every part has its share of the grids of each shape."""
-    tested: list[int] = []
-    held_out: list[int] = []
+    parts = []
     for grids in _shuffled_grids(scenes, seed, least=3):
         scored = max(1, min(round(test * len(grids)), len(grids) - 2))
-        tested += grids[:scored]
-        held_out += _share(grids[scored:], validation * len(grids))
-    return _by_grid(scenes, held_out, tested)
+        parts.append((grids[:scored], _share(grids[scored:], validation * len(grids))))
+    return _by_grid(scenes, parts)
 
 
 def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0) -> list[Split]:
@@ -207,13 +206,11 @@ def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0
     shuffled = _shuffled_grids(scenes, seed, least=max(parts, 3 if parts > 2 else 4))
     out = []
     for part in range(parts):
-        tested: list[int] = []
-        held_out: list[int] = []
+        of_shapes = []
         for grids in shuffled:
             others = [grid for place, grid in enumerate(grids) if place % parts != part]
-            tested += grids[part::parts]
-            held_out += _share(others, validation * len(others))
-        out.append(_by_grid(scenes, held_out, tested))
+            of_shapes.append((grids[part::parts], _share(others, validation * len(others))))
+        out.append(_by_grid(scenes, of_shapes))
     return out
 
 
@@ -222,10 +219,13 @@ def _share(grids: list[int], count: float) -> list[int]:
     return grids[: max(1, min(round(count), len(grids) - 1))]
 
 
-def _by_grid(scenes: Scenes, held_out: Sequence[int], tested: Sequence[int]) -> Split:
-    is_test, is_validation = (np.isin(scenes.grids, grids) for grids in (tested, held_out))
-    parts = (~is_test & ~is_validation, is_validation, is_test)
-    return Split(*map(np.flatnonzero, parts))
+def _by_grid(scenes: Scenes, parts: Sequence[tuple[list[int], list[int]]]) -> Split:
+    """Return a split by the tested and the held-out grids of each shape."""
+    is_test, is_validation = (
+        np.isin(scenes.grids, list(chain(*grids))) for grids in zip(*parts, strict=True)
+    )
+    which = (~is_test & ~is_validation, is_validation, is_test)
+    return Split(*map(np.flatnonzero, which))
 
 
 def _shuffled_grids(scenes: Scenes, seed: int, least: int) -> list[list[int]]:
