@@ -154,7 +154,7 @@ def check_author(samples: Sequence[Sample], network: Network, temperature: float
             )
         # The logits of a token predict the next one.
         heated = logits[len(sample.prompt) - 1 : -1].double() / max(temperature, 1.0)
-        token = torch.distributions.Categorical(logits=heated, validate_args=False)
+        token: Any = torch.distributions.Categorical(logits=heated, validate_args=False)
         surprise -= float(token.log_prob(torch.tensor(sample.answer, device=logits.device)).sum())
         entropy += float(token.entropy().sum())
         squares = (token.probs * token.logits**2).sum(dim=1)

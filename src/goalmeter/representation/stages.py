@@ -427,10 +427,14 @@ def use_stage(run: ProbeRun) -> dict[str, Any]:
             progress=run.stages.tell,
         )
         outcomes = [*use.outcomes_of_screen, *use.outcomes]
-        made = {"rows": used_rows(use), "verdict": use.verdict, "doses": use.doses}
         counted = [each for each in outcomes if each.counts and each.cell.needed]
-        tried = [(each.grid, each.shape, each.cell.cell, each.flipped) for each in counted]
-        made |= {"tried": tried, "all_places": believed.used_cells(outcomes)}
+        made = {
+            "rows": used_rows(use),
+            "verdict": use.verdict,
+            "doses": use.doses,
+            "tried": [(each.grid, each.shape, each.cell.cell, each.flipped) for each in counted],
+            "all_places": believed.used_cells(outcomes),
+        }
         return json_value(made)
 
     value = run.stages.value("use", make)
