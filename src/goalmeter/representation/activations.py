@@ -276,7 +276,6 @@ def capture(
     tell = progress or (lambda line: None)
     folder, wanted = Path(folder), network.check_layers(layers)
     shards = shards_of(samples, network.local.tokenizer, positions)
-    widths = shards[0].widths
     manifest = {
         "format": FORMAT,
         "model": network.name,
@@ -284,7 +283,7 @@ def capture(
         "layers": list(wanted),
         "width": network.width,
         **network.pinned,
-        "positions": dict(widths),
+        "positions": dict(shards[0].widths),
         "rows": len(samples),
         "shards": len(shards),
     }

@@ -236,9 +236,9 @@ class Located:
 
     def end_of_reasoning(self) -> Tokens:
         """Return the last token of the reasoning, the last of its end marker, and the next one."""
-        first, last = self._marker
-        found = first >= 1 and last + 1 < len(self.sample.answer)
-        return self._in_answer(first - 1, last, last + 1) if found else ()
+        length, last = self._reasoning
+        found = length and last + 1 < len(self.sample.answer)
+        return self._in_answer(length - 1, last, last + 1) if found else ()
 
     def before_action(self) -> Tokens:
         """Return the token after which the name of the last stated action is written."""
@@ -250,8 +250,8 @@ class Located:
 
     def along_reasoning(self, share: float) -> Tokens:
         """Return the token at a share of the reasoning, 0 for its first and 1 for its last."""
-        first = self._marker[0]
-        return self._in_answer(round(share * (first - 1))) if first >= 1 else ()
+        length, _ = self._reasoning
+        return self._in_answer(round(share * (length - 1))) if length else ()
 
     def plan_step(self, number: int) -> Tokens:
         """Return the token in which a move of the stated plan begins, counted from 1."""
@@ -265,10 +265,10 @@ class Located:
     @cached_property
     def _plan_moves(self) -> tuple[re.Match[str], ...]:
         """The moves after the last "plan" of the reasoning."""
-        first = self._marker[0]
-        last = self._answer.ends[first - 1] if first >= 1 else 0
-        begin = self._answer.text.rfind("plan", 0, last)
-        return tuple(_MOVE.finditer(self._answer.text, begin, last)) if begin >= 0 else ()
+        length, _ = self._reasoning
+        end = self._answer.ends[length - 1] if length else 0
+        begin = self._answer.text.rfind("plan", 0, end)
+        return tuple(_MOVE.finditer(self._answer.text, begin, end)) if begin >= 0 else ()
 
     @cached_property
     def _prompt(self) -> Spelling:
@@ -284,12 +284,11 @@ class Located:
         return self._prompt.text.rfind(_packed(self.sample.question))
 
     @cached_property
-    def _marker(self) -> tuple[int, int]:
-        """The first and last token of the answer in the marker that ends the reasoning, or -1."""
+    def _reasoning(self) -> tuple[int, int]:
+        """Its number of tokens, 0 without any, and the last token of the marker that ends it."""
         at, length = max((self._answer.text.rfind(end), len(end)) for end in ENDS_OF_REASONING)
-        if at < 0:
-            return -1, -1
-        return self._answer.token(at), self._answer.token(at + length - 1)
+        end = at + length - 1
+        return (self._answer.token(at), self._answer.token(end)) if at >= 0 else (0, 0)
 
     def _in_answer(self, *places: int) -> Tokens:
         return tuple(len(self.sample.prompt) + place for place in places)
