@@ -5,7 +5,7 @@ The values of stages are JSON: those of several places together are the fields o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import chain, islice, product, zip_longest
@@ -30,7 +30,7 @@ from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder, Pla
 from goalmeter.representation.plans.targets import plans_of, stated_plans
 from goalmeter.representation.probes import comparison as probing
 from goalmeter.representation.probes.protocol import PositionOnly
-from goalmeter.representation.probes.registry import probe
+from goalmeter.representation.probes.registry import PROBES, probe
 from goalmeter.representation.probes.scores import scores
 from goalmeter.representation.replay import Sample, checked_positions, scenes_of
 from goalmeter.representation.result_rows import UsedRow
@@ -92,13 +92,11 @@ class ProbeOptions:
         """Validate options by name, None for the default, and choose the layers of a network."""
         given = cls(**{name: value for name, value in options.items() if value is not None})
         blocks = len(network.blocks)
-        layers: Sequence[int] = range(1, blocks + 1)
-        if given.layers is not None:
-            layers = given.layers
-        elif blocks > _FEW_BLOCKS:
-            layers = (round(blocks / 3), round(2 * blocks / 3), blocks)
+        thirds = (round(blocks / 3), round(2 * blocks / 3), blocks)
+        default = range(1, blocks + 1) if blocks <= _FEW_BLOCKS else thirds
+        layers = network.check_layers(default if given.layers is None else given.layers)
         # The embedding is captured in any case, as a control.
-        layers = tuple(layer for layer in network.check_layers(layers) if layer > 0)
+        layers = tuple(layer for layer in layers if layer > 0)
         if not layers:
             raise InvalidParameterError(
                 f"layers are [0], the embedding, which is read as a control; expected some of 1 to "
@@ -111,8 +109,7 @@ class ProbeOptions:
                 f"interventions are {trials.OPEN} alone, which changes walls and does not show "
                 f"whether a cell is used; add some of {others}"
             )
-        if not given.probes:
-            raise InvalidParameterError("probes is empty, expected at least one")
+        _chosen("probes", given.probes, PROBES)
         decoders = [whole(each, "decoders", least=1, most=16) for each in given.decoders]
         numbers = {
             each.name: whole(getattr(given, each.name), each.name, **bounds)
@@ -122,7 +119,7 @@ class ProbeOptions:
         return cls(
             layers=layers,
             positions=checked_positions(given.positions),
-            probes=tuple(dict.fromkeys(probe(name).name for name in given.probes)),
+            probes=tuple(dict.fromkeys(given.probes)),
             parts=_chosen("parts", given.parts, PARTS),
             interventions=interventions,
             decoders=tuple(dict.fromkeys(decoders)),
@@ -139,7 +136,7 @@ class ProbeOptions:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
 
-def _chosen(option: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+def _chosen(option: str, names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
     """Return the known names in their order, after a check that all names are known."""
     if not names:
         raise InvalidParameterError(f"{option} is empty, expected at least one")

@@ -381,15 +381,11 @@ class _Walks:
 
     def __init__(self, scenes: Scenes, walk_steps: WalkSteps) -> None:
         walks, self.steps, self.caps = walk_steps.walks, walk_steps.steps, walk_steps.caps
-        if len(np.unique([walks, self.steps], axis=1).T) != len(scenes):
+        distinct = len(np.unique([walks, self.steps], axis=1).T) == len(scenes)
+        if not distinct or ((self.steps < 0) | (self.steps >= self.caps)).any():
             raise InvalidParameterError(
-                f"there are steps of walks that are missing or there twice, expected one for each "
-                f"of {len(scenes)} decisions"
-            )
-        if (bad := np.flatnonzero((self.steps >= self.caps) | (self.steps < 0))).size:
-            raise InvalidParameterError(
-                f"decision {bad[0]} is step {self.steps[bad[0]]} of a walk of at most "
-                f"{self.caps[bad[0]]} steps, expected 0 to the cap less one"
+                f"steps of walks are missing, there twice or beyond their caps; expected one of 0 "
+                f"to the cap less one for each of {len(scenes)} decisions"
             )
         # Numbers without gaps.
         _, first, self.walks = np.unique(walks, return_index=True, return_inverse=True)
