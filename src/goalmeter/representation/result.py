@@ -84,10 +84,9 @@ class Representation(JsonFields):
             result = kinds.row_from(cls, value)
             # What a later probe takes over.
             lists = [result.about.get(name, []) for name in ("parts", "probes")]
-            if not all(isinstance(names, list) for names in lists):
-                raise ValueError("'parts' or 'probes' of 'about' is not a list of names")
             texts = [*result.left_out.values(), *(name for names in lists for name in names)]
-            if not all(isinstance(text, str) for text in texts):
+            are_lists = all(isinstance(names, list) for names in lists)
+            if not are_lists or not all(isinstance(text, str) for text in texts):
                 raise ValueError("'left_out' or 'about' has names or reasons that are no text")
         except FileNotFoundError as cause:
             raise InvalidFileError(
