@@ -333,11 +333,8 @@ def padding_difference(network: Network, samples: Sequence[Sample], layers: Sequ
     for sample in pair:
         _check_finite(network, sample)
     streams: list[torch.Tensor] = []
-
-    def store(stream: torch.Tensor) -> None:
-        streams.append(stream[0, : len(pair[0].ids)].float())
-
-    with network.changed({layers[-1]: store}):
+    length = len(pair[0].ids)
+    with network.changed({layers[-1]: lambda rows: streams.append(rows[0, :length].float())}):
         network.forward([sample.ids for sample in pair])
         network.forward([pair[0].ids])
     together, alone = streams

@@ -169,9 +169,5 @@ def padded(
     # Explicit positions: by default padding would count as tokens.
     places = torch.arange(ids.shape[1]) - (ids.shape[1] - lengths) * left
     mask = (places >= 0) & (places < lengths)
-    inputs = {
-        "input_ids": ids,
-        "attention_mask": mask.long(),
-        "position_ids": places.clamp(min=0),
-    }
+    inputs = {"input_ids": ids, "attention_mask": mask.long(), "position_ids": places.clamp(min=0)}
     return {name: value.to(device) for name, value in inputs.items()}

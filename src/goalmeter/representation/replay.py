@@ -242,11 +242,10 @@ class Located:
 
     def before_action(self) -> Tokens:
         """Return the token after which the name of the last stated action is written."""
-        at = self._answer.text.rfind(_ANSWER)
-        end = at + len(_ANSWER)
+        _, found, action = self._answer.text.rpartition(_ANSWER)
+        place = self._answer.token(len(self._answer.text) - len(action))
         # The answer's first token is written after the prompt's last.
-        found = at >= 0 and end < len(self._answer.text)
-        return self._in_answer(self._answer.token(end) - 1) if found else ()
+        return self._in_answer(place - 1) if found and action else ()
 
     def along_reasoning(self, share: float) -> Tokens:
         """Return the token at a share of the reasoning, 0 for its first and 1 for its last."""

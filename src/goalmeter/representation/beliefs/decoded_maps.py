@@ -92,10 +92,9 @@ def decoded(posterior: FloatArray, scenes: Scenes, *, rule: str = "places") -> D
         rows, columns = world.shape
         drawn, objects = rules[rule](posterior[number, :rows, :columns])
         walls[number, :rows, :columns] = drawn
-        reasons.append(
-            NO_AGENT if AGENT not in objects else NO_GOAL if GOAL not in objects else None
-        )
-        worlds.append(None if reasons[-1] else _world(drawn, objects, carries=state.has_key))
+        missing = NO_AGENT if AGENT not in objects else NO_GOAL if GOAL not in objects else None
+        reasons.append(missing)
+        worlds.append(None if missing else _world(drawn, objects, carries=state.has_key))
     maps = Maps.of(worlds)
     for number in np.flatnonzero(~maps.valid).tolist():
         reasons[number] = reasons[number] or NO_WAY
@@ -267,14 +266,12 @@ def explained(maps: Maps, controls: Mapping[str, Maps], scenes: Scenes) -> tuple
     mean = partial(mean_over_grids, grids=scenes.grids)
 
     def compared(shares: Mapping[str, BoolArray | FloatArray], among: BoolArray) -> ControlledShare:
-        ours, others = shares[""], {name: each for name, each in shares.items() if name}
+        others = {name: each for name, each in shares.items() if name}
+        beyond = {name: shares[""].astype(float) - each for name, each in others.items()}
         return ControlledShare(
-            mean(ours, among=among),
+            mean(shares[""], among=among),
             {name: mean(each, among=among) for name, each in others.items()},
-            {
-                name: mean(ours.astype(float) - each, among=among, paired=True)
-                for name, each in others.items()
-            },
+            {name: mean(each, among=among, paired=True) for name, each in beyond.items()},
         )
 
     def of_states(name: str, among: BoolArray) -> Explained:
