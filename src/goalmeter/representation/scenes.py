@@ -53,15 +53,12 @@ class Scenes:
         rows = zip(self.worlds, self.states, self.actions, self.grids, strict=True)
         for number, (world, ((row, column), layer), action, _) in enumerate(rows):
             inside = 0 <= row < world.shape[0] and 0 <= column < world.shape[1]
-            if not inside or world.walls[row, column] or not 0 <= layer < layers_of(world):
+            exists = inside and not world.walls[row, column] and 0 <= layer < layers_of(world)
+            if not exists or action not in (None, *range(len(ACTIONS))):
                 raise InvalidParameterError(
-                    f"scene {number} has the agent at row {row}, column {column}, layer {layer}, "
-                    f"which is no state of its world; expected an open cell"
-                )
-            if action is not None and not 0 <= action < len(ACTIONS):
-                raise InvalidParameterError(
-                    f"scene {number} has the action {action!r}, expected 0 to {len(ACTIONS) - 1}, "
-                    f"or None for an answer that could not be read"
+                    f"scene {number} has row {row}, column {column}, layer {layer} and action "
+                    f"{action!r}; expected an open cell and a layer of its world, and 0 to 3, or "
+                    f"None for an answer that could not be read"
                 )
 
     @classmethod
