@@ -498,16 +498,13 @@ def believed_stage(run: ProbeRun, use: Mapping[str, Any]) -> Any:
         uncertain = uncertain_cells(captures.scenes)
         possible = believed.believed_maps(worlds.scenes, tried, uncertain, seed=run.options.seed)
         # The decoded map is listed with the controls of the believed world.
-        controls = {"decoded": worlds.maps, **worlds.controls}
-        meg = believed.believed_meg(
-            worlds.scenes,
-            believed.WalkSteps(*np.array(steps).T),
-            possible,
-            {name: maps.worlds for name, maps in controls.items()},
-        )
+        maps = {"decoded": worlds.maps, **worlds.controls}
+        controls = {name: each.worlds for name, each in maps.items()}
+        walk_steps = believed.WalkSteps(*np.array(steps).T)
+        meg = believed.believed_meg(worlds.scenes, walk_steps, possible, controls)
         # The share of decisions at which some believed map is not the true one.
         changed = [
-            any(maps[row] != world for maps in possible.maps)
+            any(each[row] != world for each in possible.maps)
             for row, world in enumerate(worlds.scenes.worlds)
         ]
         result = meg.to_json() | {"changed": float(np.mean(changed))}
@@ -530,14 +527,11 @@ _POSITIONS = {
     patching.ISOMETRY: ("pre/end", patching.EVERY_TOKEN),
 }
 _RANK, _STEPS = 4, 60
-# Directions of a probe are at most such a part of the stream: more lie near any subspace.
-_SHARE = 8
+_SHARE = 8  # directions of a probe are at most 1/8 of the stream: more lie near any subspace
 # Decisions of the screening half for moved goals and agents: a place is chosen by them, and a
 # subspace is learnt on them in one pass with its gradients.
 _SCREENED = 24
-# Decisions that a probe of the place is fitted to.
-_READ = 400
-_REASON = "reason"
+_READ = 400  # decisions that a probe of the place is fitted to
 
 
 def stream_stage(run: ProbeRun) -> dict[str, list[Any]]:
@@ -550,11 +544,11 @@ def stream_stage(run: ProbeRun) -> dict[str, list[Any]]:
             try:
                 return make()
             except InvalidParameterError as cause:
-                return {_REASON: str(cause)}
+                return {"reason": str(cause)}
 
         value: dict[str, Any] = stages.value(key, make_or_reason)
-        if _REASON in value:
-            run.left_out[name] = value[_REASON]
+        if "reason" in value:
+            run.left_out[name] = value["reason"]
         return {"rows": [], "carrier": None} | value
 
     def spans() -> dict[str, Any]:
