@@ -27,8 +27,7 @@ import harness
 from goalmeter.gridworld.planner import State
 from goalmeter.navigation import suite
 from goalmeter.navigation.prompts import template
-from goalmeter.representation.activations import CaptureRows
-from goalmeter.representation.capture import batches, capture, padding_difference
+from goalmeter.representation.activations import batches, capture, padding_difference, shards_of
 from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.answers import answer_all
@@ -74,15 +73,16 @@ def passes(network: Network, samples: list[Sample], layers: list[int], states: b
     """Plain passes of transformers, with or without all hidden states."""
     import torch
 
-    placed = CaptureRows.of(samples, network.local.tokenizer, POSITIONS) if states else None
+    shards = shards_of(samples, network.local.tokenizer, POSITIONS) if states else []
+    places = [at for shard in shards for at in shard.places]
     kept = []
     for batch in batches(samples):
         inputs = padded([samples[row].ids for row in batch], network.local.model.device)
         with torch.inference_mode():
             out = network.local.model(**inputs, use_cache=False, output_hidden_states=states)
-        if placed is not None:
+        if states:
             for place, row in enumerate(batch):
-                for tokens in placed.places[row].values():
+                for tokens in places[row].values():
                     kept += [out.hidden_states[k][place, list(tokens)].clone() for k in layers]
 
 
@@ -125,7 +125,7 @@ def timed(size: str, samples: list[Sample], times: int) -> dict[str, Any]:
     )
     fresh = Network(network.name, network.local)
     once = [
-        lambda: CaptureRows.of(samples, network.local.tokenizer, POSITIONS),
+        lambda: shards_of(samples, network.local.tokenizer, POSITIONS),
         lambda: padding_difference(network, samples, [len(network.blocks) - 1]),
         lambda: fresh.revision,
     ]

@@ -11,7 +11,7 @@ from goalmeter.gridworld import GridWorld, State
 from goalmeter.navigation.goal_directedness import directedness
 from goalmeter.navigation.steps import observed
 from goalmeter.navigation.trajectories import Trajectory
-from goalmeter.representation.beliefs.meg import WalkSteps, believed_meg
+from goalmeter.representation.beliefs.believed import WalkSteps, believed_meg
 from goalmeter.representation.scenes import Scenes
 
 TRUE = ["#####", "#A#_#", "#_#_#", "#__G#", "#####"]

@@ -17,8 +17,7 @@ pytest.importorskip("transformers")
 from representation.tiny import ANSWER, ARCHITECTURES, REASONING, sample
 
 from goalmeter.representation import activations
-from goalmeter.representation.activations import Activations
-from goalmeter.representation.capture import capture
+from goalmeter.representation.activations import Activations, capture
 from goalmeter.representation.network import Network
 
 PLACES = ["pre/end", "post/end", "post/answer"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from representation.planted import Plant, Planted, known_auroc, known_bits, planted
 
+from goalmeter.representation.beliefs.believed import Believed, WalkSteps, believed_meg
 from goalmeter.representation.beliefs.decoded_maps import (
     Explained,
     Maps,
@@ -15,7 +16,6 @@ from goalmeter.representation.beliefs.decoded_maps import (
     explained,
     map_controls,
 )
-from goalmeter.representation.beliefs.meg import Believed, WalkSteps, believed_meg
 from goalmeter.representation.probes.gradient import Logistic, Mlp, Schedule
 from goalmeter.representation.probes.protocol import FittedProbe, PositionOnly, Probe, Reading
 from goalmeter.representation.probes.registry import Ridge

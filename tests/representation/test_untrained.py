@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 import torch
 from representation.tiny import ANSWER, ARCHITECTURES, CORRIDOR, REASONING, ROOM, sample
 
-from goalmeter.representation.capture import (
+from goalmeter.representation.activations import (
     EMBEDDINGS,
     RANDOM_WEIGHTS,
     alternatives_of,

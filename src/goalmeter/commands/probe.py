@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields, make_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from goalmeter._files import write_text
 from goalmeter.commands.declare import Tell, argument, command, option
@@ -14,64 +13,45 @@ from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.representation.page import part_of_results
 from goalmeter.report.markdown import in_markdown
 from goalmeter.representation.measure import forecast, measure
-from goalmeter.representation.options import PARTS, ProbeOptions
 from goalmeter.representation.result import FOLDER
+from goalmeter.representation.stages import PARTS, ProbeOptions
 
 # In the folder of the probe, beside its result: all tables of its page.
 TABLES = "tables.md"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProbeCommandOptions(DryRunOptions, SeedOptions):
-    """Options of `goalmeter probe`; None stands for the default of `representation.measure`."""
-
-    run: Path = argument("Navigation run of a language model that ran on this machine.", "RUN")
-    model: str | None = option(
-        "Whose activations; default the model of the run, or a copy of it.", "NAME"
-    )
-    layers: Sequence[int] | None = option(
-        "Blocks; default all of up to eight, otherwise at a third, two thirds and the end.",
-        "K,...",
-        commas=True,
-    )
-    positions: Sequence[str] | None = option(
-        "Tokens by their names; default pre/end,post/end.", "NAME,...", commas=True
-    )
-    probes: Sequence[str] | None = option(
-        "ridge, logistic, bilinear, mlp or those of the paper; default ridge.",
-        "NAME,...",
-        commas=True,
-    )
-    parts: Sequence[str] | None = option("maps, use, plan; default all.", "PART,...", commas=True)
-    interventions: Sequence[str] | None = option(
-        "knock-out, patch, windows, write, ablate, open; default all but windows.",
-        "KIND,...",
-        commas=True,
-    )
-    use_decisions: int = option(
-        "Maximum number of decisions whose prompts are repeated with a changed cell.",
-        default=120,
-        least=4,
-        most=100_000,
-    )
-    draws: int = option(
-        "Answers for each of them, to measure the effect in nats; 0 for none.",
-        default=0,
-        least=0,
-        most=1000,
-    )
-    decoders: Sequence[int] | None = option(
-        "Layers of the transformers that read plans; default 2.", "K,...", commas=True
-    )
-    token_rate: float | None = option(
+def _declared() -> list[tuple[str, Any, Any]]:
+    """Return the fields of the command: those of `ProbeOptions`, lists with commas, and its own."""
+    run = argument("Navigation run of a language model that ran on this machine.", "RUN")
+    model = option("Whose activations; default the model of the run, or a copy of it.", "NAME")
+    rate = option(
         "With --dry-run: tokens that the model reads a second, instead of measuring it.",
         least=1e-3,
         most=1e12,
     )
+    declared = [("run", Path, run), ("model", str | None, model)]
+    kinds = get_type_hints(ProbeOptions)
+    for each in fields(ProbeOptions):
+        text, values, bounds = each.metadata.values()
+        # None stands for the default of a list.
+        default = each.default if values is None else None
+        made = option(text, values, default=default, commas=values is not None, **bounds)
+        if each.name != "seed":
+            declared.append((each.name, kinds[each.name], made))
+    return [*declared, ("token_rate", float | None, rate)]
+
+
+ProbeCommandOptions: Any = make_dataclass(
+    "ProbeCommandOptions",
+    _declared(),
+    bases=(DryRunOptions, SeedOptions),
+    frozen=True,
+    kw_only=True,
+)
 
 
 @command(ProbeCommandOptions)
-def probe(o: ProbeCommandOptions, tell: Tell) -> Outcome:
+def probe(o: Any, tell: Tell) -> Outcome:
     """Probe what a model's activations encode and what it uses.
 
     Activations and results are stored in the folder "probe" of the run; the same command resumes

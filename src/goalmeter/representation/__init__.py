@@ -1,6 +1,22 @@
 """Measure what an agent's activations encode of its world, and what of it the agent uses."""
 
-from goalmeter.representation.activations import Activations
+from goalmeter.representation.activations import (
+    Activations,
+    Captured,
+    alternatives_of,
+    capture,
+    captured,
+    untrained,
+)
+from goalmeter.representation.beliefs.believed import (
+    Believed,
+    PlaceUse,
+    UsedCells,
+    WalkSteps,
+    believed_meg,
+    told_apart,
+    used_cells,
+)
 from goalmeter.representation.beliefs.decoded_maps import (
     DecodedMaps,
     Explained,
@@ -8,12 +24,8 @@ from goalmeter.representation.beliefs.decoded_maps import (
     explained,
     map_controls,
 )
-from goalmeter.representation.beliefs.meg import Believed, WalkSteps, believed_meg
-from goalmeter.representation.beliefs.used_cells import PlaceUse, UsedCells, told_apart, used_cells
-from goalmeter.representation.capture import alternatives_of, capture, untrained
 from goalmeter.representation.measure import measure
 from goalmeter.representation.network import Network
-from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.plans.comparison import PlanTable, read_plans, rows_of
 from goalmeter.representation.plans.readers import PlanDecoder
 from goalmeter.representation.plans.targets import WalkPlans, plans_of, stated_plans
@@ -30,7 +42,7 @@ from goalmeter.representation.probes.scores import CellScore, scores
 from goalmeter.representation.replay import Sample, replay, scenes_of
 from goalmeter.representation.result import Representation
 from goalmeter.representation.scenes import Scenes, Split, folds, split, uncertain_cells
-from goalmeter.representation.stages.decoding import Captured, captured
+from goalmeter.representation.stages import ProbeOptions
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.directions import TargetCell, target_cells, target_walls
 

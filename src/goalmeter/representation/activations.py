@@ -1,4 +1,4 @@
-"""Store activations of decisions: safetensors shards, a manifest, a check of disk space.
+"""Capture the residual stream of recorded decisions, and store it in folders.
 
 manifest.json               what was captured, of which model, by which kernels; the SHA-256 of each
                             shard
@@ -13,14 +13,16 @@ at all; an interrupted capture continues after the last one.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,31 +30,30 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text
 from goalmeter._files import digest, read_bytes, write_bytes, write_text
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.report.numbers import storage
-from goalmeter.representation.replay import Located, Sample, checked_positions, position
+from goalmeter.representation import replay
+from goalmeter.representation.network import Network
+from goalmeter.representation.probes.protocol import Reading
+from goalmeter.representation.replay import Sample, Tokens, scenes_of
+from goalmeter.representation.scenes import Scenes
 from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
     import torch
 
+# --- Storage --------------------------------------------------------------------------------------
 MANIFEST, FORMAT = "manifest.json", 2  # format 1 had no checksums
 ROWS_OF_A_SHARD = 256
 _FEATURE = "Storing activations"
 _MOST_BYTES = 2**24  # of a manifest; a shard of 256 rows takes some 100
 _MOST_SHARDS = 99_999  # names have five digits
-_KINDS = {
-    "format": int,
-    "shards": int,
-    "rows": int,
-    "layers": list,
-    "positions": dict,
-    "sha256": dict,
-}
+_KINDS = {"format": int, "shards": int, "rows": int, "layers": list} | dict.fromkeys(
+    ("positions", "sha256"), dict
+)
 # Bytes of an array's entry in the header of a shard, at most, and of a token's id.
 _ENTRY, _ID = 150, 4
 
 
-@dataclass(frozen=True)
-class DecisionRow:
+class DecisionRow(NamedTuple):
     """The decision that a row of activations belongs to."""
 
     walk: str
@@ -74,7 +75,11 @@ class Activations:
         folder = Path(folder)
         activations = cls(folder, read_manifest(folder))
         for path in sorted(folder.glob("shard-*.safetensors")):
-            _check_shard(path, activations.manifest)
+            if digest(path) != activations.manifest["sha256"].get(path.name):
+                raise InvalidFileError(
+                    f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}; delete this "
+                    f"file and capture again, which makes only this one anew"
+                )
         return activations
 
     @cached_property
@@ -83,10 +88,7 @@ class Activations:
         return tuple(row for shard in self._shards for row in _read_rows(shard))
 
     def at(self, layer: int, position: str) -> FloatArray:
-        """Return the residual stream at a layer and a position, [N, tokens, D], float32.
-
-        Rows of decisions that lack the position are NaN.
-        """
+        """Return the residual stream, float32 [N, tokens, D]; NaN where a decision lacks it."""
         for kind, value in (("layers", layer), ("positions", position)):
             if value not in self.manifest[kind]:
                 raise InvalidParameterError(
@@ -111,168 +113,106 @@ class Activations:
         return np.concatenate(parts)
 
     @cached_property
-    def _shards(self) -> tuple[Path, ...]:
-        paths = [shard_path(self.folder, n) for n in range(int(self.manifest["shards"]))]
-        if missing := [path for path in paths if not path.is_file()]:
+    def _shards(self) -> list[Path]:
+        paths = [_shard_path(self.folder, n) for n in range(self.manifest["shards"])]
+        if lacks := [path.name for path in paths if not path.is_file()]:
             raise InvalidFileError(
-                f"{self.folder} lacks {len(missing)} of {len(paths)} shards, such as "
-                f"{missing[0].name}; capture again, which makes only these"
+                f"{self.folder} lacks {len(lacks)} of {len(paths)} shards, such as {lacks[0]}; "
+                f"capture again, which makes only these"
             )
-        return tuple(paths)
+        return paths
 
 
-# Positions of each name's tokens among those that are replayed; empty where it is missing.
-TokenPlaces = Mapping[str, tuple[int, ...]]
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """Some of the decisions, with the places of the tokens whose activations are stored."""
 
-
-@dataclass(frozen=True)
-class CaptureRows:
-    """Decisions with the places of the tokens whose activations are stored."""
-
+    number: int
     samples: Sequence[Sample]  # [N]
-    places: Sequence[TokenPlaces]  # [N]
-    widths: Mapping[str, int]  # number of tokens of each position
+    places: Sequence[Mapping[str, Tokens]]  # of each position among the replayed tokens, [N]
+    widths: Mapping[str, int]  # number of tokens of each position, the same in all shards
 
-    @classmethod
-    def of(cls, samples: Sequence[Sample], tokenizer: Any, positions: Sequence[str]) -> CaptureRows:
-        """Find the tokens of named positions."""
-        finders = {name: position(name) for name in checked_positions(positions)}
-        places: list[TokenPlaces] = []
-        for sample in samples:
-            located = Located(sample, tokenizer)
-            places.append({name: find(located) for name, find in finders.items()})
-        widths = {}
-        for name in finders:
-            lengths = {len(at[name]) for at in places} - {0}
-            if not lengths:
-                raise InvalidParameterError(
-                    f"none of {len(places)} decisions has the position {name!r}; choose others, or "
-                    f"record answers with reasoning"
-                )
-            widths[name] = min(lengths)
-        # A cell may take two tokens in one row and three in another: the last ones are stored,
-        # since a later token has read those before it.
-        cut = [{name: at[name][-width:] for name, width in widths.items()} for at in places]
-        return cls(samples, cut, widths)
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def shard(self, number: int) -> CaptureRows:
-        """Return the decisions of one shard."""
-        part = slice(number * ROWS_OF_A_SHARD, (number + 1) * ROWS_OF_A_SHARD)
-        return CaptureRows(self.samples[part], self.places[part], self.widths)
+    def size(self, layers: Sequence[int], network: Network) -> int:
+        """Return its size on disk in bytes, at most."""
+        token = len(layers) * network.width * int(network.local.model.dtype.itemsize) + _ID
+        header = len(json_text(self.rows)) + _ENTRY * (len(layers) + 1) * len(self.widths)
+        return len(self.samples) * sum(self.widths.values()) * token + header
 
     @property
-    def shards(self) -> int:
-        """Number of shards."""
-        return -(-len(self) // ROWS_OF_A_SHARD)
-
-    def missing(self, folder: Path) -> list[int]:
-        """Return the numbers of the shards that a folder does not have."""
-        return [n for n in range(self.shards) if not shard_path(folder, n).is_file()]
-
-    def missing_bytes(self, folder: Path, layers: Sequence[int], width: int, size: int) -> int:
-        """Return the disk space of the missing shards, for numbers of `size` bytes."""
-        tokens, total = sum(self.widths.values()), 0
-        for number in self.missing(folder):
-            part = self.shard(number)
-            header = len(part.header) + _ENTRY * (len(layers) + 1) * len(self.widths)
-            total += len(part) * tokens * (len(layers) * width * size + _ID) + header
-        return total
-
-    @property
-    def header(self) -> str:
-        """What the header of a shard says of its rows."""
-        return json_text(
-            [
-                [s.walk, s.step, s.digest, [name for name, tokens in at.items() if not tokens]]
-                for s, at in zip(self.samples, self.places, strict=True)
-            ]
+    def rows(self) -> tuple[DecisionRow, ...]:
+        """What the header says of its rows."""
+        lacks = (tuple(name for name, found in at.items() if not found) for at in self.places)
+        return tuple(
+            DecisionRow(each.walk, each.step, each.digest, names)
+            for each, names in zip(self.samples, lacks, strict=True)
         )
 
-    def tokens(self, name: str) -> torch.Tensor:
-        """Return the ids of the tokens at a position, [N, tokens]; -1 where a row lacks it."""
+    def write(self, folder: Path, arrays: Mapping[str, torch.Tensor]) -> None:
+        """Write activations and their tokens atomically, and the checksum into the manifest."""
         import torch
 
-        ids = torch.full((len(self), self.widths[name]), -1, dtype=torch.int32)
-        for row, (sample, at) in enumerate(zip(self.samples, self.places, strict=True)):
-            if at[name]:
-                ids[row] = torch.tensor([sample.ids[token] for token in at[name]])
-        return ids
+        named = dict(arrays)
+        for name, width in self.widths.items():
+            rows = zip(self.samples, self.places, strict=True)
+            ids = [[each.ids[token] for token in at[name]] or [-1] * width for each, at in rows]
+            named[f"tokens/{name}"] = torch.tensor(ids, dtype=torch.int32)
+        torch_files = require("safetensors.torch", extra="lm", feature=_FEATURE)
+        data = torch_files.save(named, metadata={"rows": json_text(self.rows)})
+        path, manifest = _shard_path(folder, self.number), read_manifest(folder)
+        manifest["sha256"] |= {path.name: hashlib.sha256(data).hexdigest()}
+        # Before the shard: if this is interrupted in between, no shard exists without its checksum.
+        _write_manifest(folder, manifest)
+        write_bytes(path, data)
 
 
-def shard_path(folder: Path, number: int) -> Path:
-    """Return the path of a shard."""
+def shards_of(samples: Sequence[Sample], tokenizer: Any, positions: Sequence[str]) -> list[Shard]:
+    """Find the tokens of named positions in decisions, and divide these into shards."""
+    finders = {name: replay.position(name) for name in replay.checked_positions(positions)}
+    located = (replay.Located(sample, tokenizer) for sample in samples)
+    places = [{name: find(each) for name, find in finders.items()} for each in located]
+    widths = {}
+    for name in finders:
+        lengths = {len(at[name]) for at in places} - {0}
+        if not lengths:
+            raise InvalidParameterError(
+                f"none of {len(places)} decisions has the position {name!r}; choose others, or "
+                f"record answers with reasoning"
+            )
+        widths[name] = min(lengths)
+    # A cell may take two tokens in one row and three in another: the last ones are stored, since a
+    # later token has read those before it.
+    cut = [{name: at[name][-width:] for name, width in widths.items()} for at in places]
+    parts = [slice(n, n + ROWS_OF_A_SHARD) for n in range(0, len(samples), ROWS_OF_A_SHARD)]
+    return [Shard(n, samples[part], cut[part], widths) for n, part in enumerate(parts)]
+
+
+def missing(shards: Sequence[Shard], folder: Path) -> list[Shard]:
+    """Return the shards that a folder does not have."""
+    return [shard for shard in shards if not _shard_path(folder, shard.number).is_file()]
+
+
+def _shard_path(folder: Path, number: int) -> Path:
     return folder / f"shard-{number:05}.safetensors"
 
 
-def write_shard(path: Path, arrays: Mapping[str, Any], rows_text: str) -> None:
-    """Write a shard of torch tensors atomically, and its checksum into the manifest."""
-    torch_files = require("safetensors.torch", extra="lm", feature=_FEATURE)
-    data = torch_files.save(dict(arrays), metadata={"rows": rows_text})
-    manifest = read_manifest(path.parent)
-    manifest["sha256"] |= {path.name: hashlib.sha256(data).hexdigest()}
-    # Before the shard: if this is interrupted in between, no shard exists without its checksum.
-    write_manifest(path.parent, manifest)
-    write_bytes(path, data)
-
-
-def check_disk(
-    captures: Mapping[Path, Sequence[int]],
-    rows: CaptureRows,
-    width: int,
-    size: int,
-    progress: Tell | None,
-) -> None:
-    """Report the disk space of captures before the first begins; refuse what does not fit."""
-    needs = {
-        folder: rows.missing_bytes(folder, layers, width, size)
-        for folder, layers in captures.items()
-    }
-    folder = next(iter(captures))
-    # A complete capture needs nothing, and those that follow it are checked before they begin.
-    if not needs[folder]:
-        return
-    need = sum(needs.values())
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    free = shutil.disk_usage(existing).free
-    if progress is not None:
-        progress(f"activations: {storage(need)} on disk, {storage(free)} are free")
-    if need > free:
-        raise InvalidFileError(
-            f"the activations take {storage(need)}, and {existing} has {storage(free)} free, "
-            f"{storage(need - free)} too little; choose fewer layers or positions, or another disk"
-        )
-
-
-def check_same_capture(folder: Path, manifest: Mapping[str, Any], rows: CaptureRows) -> None:
+def _check_same_capture(folder: Path, manifest: Mapping[str, Any], shards: Sequence[Shard]) -> None:
     """Refuse a folder that contains another capture, or damaged shards of this one."""
     if not (folder / MANIFEST).is_file():
         return
-    stored = read_manifest(folder)
+    stored = Activations.open(folder).manifest
     for name, value in manifest.items():
         if stored.get(name) != value:
             raise InvalidFileError(
                 f"{folder} holds a capture whose {name} is {stored.get(name)!r}, not {value!r}; "
                 f"choose another folder"
             )
-    for number in set(range(rows.shards)) - set(rows.missing(folder)):
-        path = shard_path(folder, number)
-        _check_shard(path, stored)
-        digests = [sample.digest for sample in rows.shard(number).samples]
-        if [row.digest for row in _read_rows(path)] != digests:
+    lacking = missing(shards, folder)
+    for shard in (shard for shard in shards if shard not in lacking):
+        path = _shard_path(folder, shard.number)
+        if _read_rows(path) != shard.rows:
             raise InvalidFileError(
                 f"{path} holds other decisions than the run; choose another folder"
             )
-
-
-def _check_shard(path: Path, manifest: Mapping[str, Any]) -> None:
-    if digest(path) != manifest["sha256"].get(path.name):
-        raise InvalidFileError(
-            f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}; delete this file and "
-            f"capture again, which makes only this one anew"
-        )
 
 
 def _read_rows(path: Path) -> tuple[DecisionRow, ...]:
@@ -290,22 +230,290 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a folder of activations."""
     path = folder / MANIFEST
     try:
-        value = json.loads(read_bytes(path, _MOST_BYTES))
-    except (OSError, ValueError, RecursionError) as cause:
+        value = dict(json.loads(read_bytes(path, _MOST_BYTES)))
+    except (OSError, ValueError, TypeError, RecursionError) as cause:
         raise InvalidFileError(
             f"{folder} holds no activations: {MANIFEST} cannot be read ({type(cause).__name__})"
         ) from cause
     for name, kind in _KINDS.items():
-        entry: Any = value.get(name) if isinstance(value, dict) else None
+        entry: Any = value.get(name)
         fits = type(entry) is kind and (name != "format" or entry == FORMAT)
         if not fits or (name == "shards" and not 0 <= entry <= _MOST_SHARDS):
             raise InvalidFileError(
                 f"{path} is no manifest of activations of this version: its {name} is "
                 f"{shown(entry)}; delete the folder and capture again"
             )
-    return dict(value)
+    return value
 
 
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write the manifest of a folder of activations atomically."""
+def _write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     write_text(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+
+
+# --- Capture --------------------------------------------------------------------------------------
+BATCH_TOKENS = 8192  # padding included
+# Largest difference between a row in a batch and the same row alone, relative to the root mean
+# square of the row: it allows for rounding; a row at wrong positions differs by its whole size.
+_TOLERANCE = {"float32": 1e-3, "float64": 1e-6, "bfloat16": 0.1, "float16": 0.05}
+
+
+def capture(
+    samples: Sequence[Sample],
+    network: Network,
+    folder: str | Path,
+    *,
+    layers: Sequence[int],
+    positions: Sequence[str],
+    later: Mapping[Path, Sequence[int]] | None = None,
+    progress: Tell | None = None,
+) -> Activations:
+    """Capture the residual stream of decisions at some layers and positions, into a folder.
+
+    An interrupted capture found there is completed, another is refused. Layer 0 is the embedding, k
+    the output of block k; positions are named as in `replay.position`. `later` are the layers of
+    further captures of the same decisions by folder: if the disk is too small for all, none begins.
+    """
+    tell = progress or (lambda line: None)
+    folder, wanted = Path(folder), network.check_layers(layers)
+    shards = shards_of(samples, network.local.tokenizer, positions)
+    manifest = {
+        "format": FORMAT,
+        "model": network.name,
+        "revision": network.revision,
+        "layers": list(wanted),
+        "width": network.width,
+        **network.pinned,
+        "positions": dict(shards[0].widths),
+        "rows": len(samples),
+        "shards": len(shards),
+    }
+    _check_same_capture(folder, manifest, shards)
+    # A complete capture needs nothing, and those that follow it are checked before they begin.
+    if missing(shards, folder):
+        need = 0
+        for path, at in {folder: wanted, **(later or {})}.items():
+            need += sum(shard.size(at, network) for shard in missing(shards, path))
+        existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        free = shutil.disk_usage(existing).free
+        tell(f"activations: {storage(need)} on disk, {storage(free)} are free")
+        if need > free:
+            raise InvalidFileError(
+                f"the activations take {storage(need)}, and {existing} has {storage(free)} free, "
+                f"{storage(need - free)} too little; choose fewer layers or positions, or another "
+                f"disk"
+            )
+    if not (folder / MANIFEST).is_file():
+        padding = padding_difference(network, samples, wanted)
+        _write_manifest(folder, manifest | {"padded_against_single": padding, "sha256": {}})
+    for shard in missing(shards, folder):
+        shard.write(folder, _streams(network, shard, wanted))
+        ready = sum(len(each.samples) for each in shards[: shard.number + 1])
+        tell(f"activations: {ready} of {len(samples)} decisions")
+    # Existing shards were verified above, and the others were written just now.
+    return Activations(folder, read_manifest(folder))
+
+
+def batches(samples: Sequence[Sample]) -> list[list[int]]:
+    """Group rows of similar length, so that batches contain little padding."""
+    out: list[list[int]] = []
+    for row in sorted(range(len(samples)), key=lambda row: len(samples[row].ids)):
+        # Sorted, so the last row is the longest of its batch.
+        if out and (len(out[-1]) + 1) * len(samples[row].ids) <= BATCH_TOKENS:
+            out[-1].append(row)
+        else:
+            out.append([row])
+    return out
+
+
+def padding_difference(network: Network, samples: Sequence[Sample], layers: Sequence[int]) -> float:
+    """Return how far rows of a batch are from the same rows alone, relative to their size."""
+    # The shortest sample beside the longest has the most padding.
+    by_length = sorted(samples, key=lambda sample: len(sample.ids))
+    pair = [by_length[0], by_length[-1]]
+    for sample in pair:
+        _check_finite(network, sample)
+    streams: list[torch.Tensor] = []
+    length = len(pair[0].ids)
+    with network.changed({layers[-1]: lambda rows: streams.append(rows[0, :length].float())}):
+        network.forward([sample.ids for sample in pair])
+        network.forward([pair[0].ids])
+    together, alone = streams
+    size = alone.square().mean().sqrt()
+    difference = float((together - alone).abs().max() / size)
+    most = _TOLERANCE.get(network.pinned["dtype"], 0.1)
+    if not difference <= most:
+        raise InvalidFileError(
+            f"{network.name} gives a row in a batch other activations than the same row alone (by "
+            f"{difference:.2g} of their size, expected at most {most:g}), so it reads padding; "
+            f"capture with another attention or number type"
+        )
+    return difference
+
+
+def _streams(network: Network, shard: Shard, layers: Sequence[int]) -> dict[str, torch.Tensor]:
+    """Return the residual stream at each layer and position; NaN in rows that lack the position."""
+    import torch
+
+    arrays = {}
+    for layer, (name, width) in product(layers, shard.widths.items()):
+        shape = (len(shard.samples), width, network.width)
+        arrays[f"{layer}/{name}"] = torch.full(shape, torch.nan, dtype=network.local.model.dtype)
+    for batch in batches(shard.samples):
+        # Of each position the rows that have it, with their numbers in the batch and their tokens.
+        found = {}
+        for name in shard.widths:
+            if has := [number for number, row in enumerate(batch) if shard.places[row][name]]:
+                rows = [batch[number] for number in has]
+                tokens = torch.tensor([shard.places[row][name] for row in rows])
+                found[name] = rows, torch.tensor(has)[:, None], tokens
+
+        def store(layer: int, stream: torch.Tensor, found: Any = found) -> None:
+            for name, (rows, numbers, tokens) in found.items():
+                # All rows at once: a copy from an accelerator waits for it.
+                arrays[f"{layer}/{name}"][rows] = stream[numbers, tokens].cpu()
+
+        with network.changed({layer: partial(store, layer) for layer in layers}):
+            network.forward([shard.samples[row].ids for row in batch])
+        for layer, (name, (rows, *_)) in product(layers, found.items()):
+            finite = torch.isfinite(arrays[f"{layer}/{name}"][rows]).flatten(1).all(dim=1)
+            if not finite.all():
+                sample = shard.samples[rows[int(finite.int().argmin())]]
+                _check_finite(network, sample)
+                raise InvalidFileError(
+                    f"{network.name} gives numbers that are not finite for step {sample.step} of "
+                    f"{sample.walk!r} in a batch only; capture with another attention or number "
+                    f"type"
+                )
+    return arrays
+
+
+def _check_finite(network: Network, sample: Sample) -> None:
+    """Refuse a decision whose residual stream is not finite."""
+    import torch
+
+    streams = network.streams(sample.ids, range(len(network.blocks) + 1))
+    for layer, stream in sorted(streams.items()):
+        if not torch.isfinite(stream).all():
+            raise InvalidFileError(
+                f"{network.name} gives numbers that are not finite, first at layer {layer}, for "
+                f"step {sample.step} of {sample.walk!r}: its weights are damaged, or they overflow "
+                f"in {network.pinned['dtype']}; load an intact copy, or save it in another type"
+            )
+
+
+# --- Controls -------------------------------------------------------------------------------------
+# A probe on a network with random weights reads what the architecture carries along by itself; a
+# probe on the embeddings of the same tokens reads what these tokens say without context. What a
+# probe gains on a model's activations beyond both is what the model has made of its prompt.
+#
+# Source: random encoders as controls in Belinkov (2022, "Probing Classifiers", section 4.1) and
+# Zhang and Bowman (2018).
+RANDOM_WEIGHTS, EMBEDDINGS = "random weights", "embeddings alone"
+
+
+def untrained(network: Network, *, seed: int) -> Network:
+    """Return a network of the same configuration with freshly initialised weights.
+
+    Tokenizer, number type, device and kernels are those of the trained network, which is not
+    changed; the state of torch's random numbers is re
+    """
+    torch = require("torch", extra="lm", feature="A network with random weights")
+    transformers = require("transformers", extra="lm", feature="A network with random weights")
+    trained = network.local.model
+    config = copy.deepcopy(trained.config)
+    # Seeding torch itself would seed every device; weights are drawn on the processor.
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        model = transformers.AutoModelForCausalLM.from_config(
+            config, dtype=trained.dtype, attn_implementation=config._attn_implementation
+        )
+    model.to(trained.device).eval()
+    model.generation_config = copy.deepcopy(trained.generation_config)
+    local = copy.copy(network.local)
+    local.model = model
+    return Network(f"{network.name} with random weights (seed {seed})", local)
+
+
+def alternatives_of(
+    activations: Activations,
+    layer: int,
+    position: str,
+    *,
+    random: Activations | None = None,
+    rows: IntArray | None = None,
+) -> dict[str, FloatArray]:
+    """Return other activations of the same decisions at the same tokens, as `compare` takes them.
+
+    The activations are captured at layer 0 (the embedding) too; for models that add positions to
+    words (GPT-2) the embedding contains them. `random` are the same decisions, captured from a
+    network with random weights, and `rows` the numbers of the decisions, None for all. Returns
+    arrays [rows, tokens * D] by name.
+    """
+    sources = {EMBEDDINGS: activations.at(0, position)}
+    if random is not None:
+        ours, theirs = ([row.digest for row in each.rows] for each in (activations, random))
+        if ours != theirs:
+            raise InvalidParameterError(
+                f"{random.folder} holds {len(theirs)} decisions and {activations.folder} "
+                f"{len(ours)}, which are not the same tokens in the same order; capture the same "
+                f"decisions with the network of random weights"
+            )
+        sources[RANDOM_WEIGHTS] = random.at(layer, position)
+    chosen = np.arange(len(activations.rows)) if rows is None else rows
+    return {name: source[chosen].reshape(len(chosen), -1) for name, source in sources.items()}
+
+
+@dataclass(frozen=True)
+class Captured:
+    """Activations of the decisions of a run, of the model and of random weights."""
+
+    samples: tuple[Sample, ...]  # [N]
+    scenes: Scenes  # [N]
+    trained: Activations
+    random: Callable[[], Activations]  # of the same architecture with random weights
+    rows: IntArray  # numbers of the decisions that have every position
+
+    def reading(self, layer: int, position: str) -> Reading:
+        """Return activations at a place, tokens concatenated, of decisions with every position."""
+        rows = self.trained.at(layer, position)[self.rows]
+        return Reading(rows.reshape(len(rows), -1), self.scenes.where(self.rows))
+
+    def alternatives(self, layer: int, position: str) -> dict[str, FloatArray]:
+        """Return activations of controls at a place, by name."""
+        return alternatives_of(self.trained, layer, position, random=self.random(), rows=self.rows)
+
+
+# Folders of activations in the folder of a probe.
+TRAINED_FOLDER, RANDOM_FOLDER = "activations", "random-weights"
+
+
+def captured(
+    samples: tuple[Sample, ...],
+    network: Network,
+    folder: Path,
+    *,
+    layers: Sequence[int],
+    positions: Sequence[str],
+    seed: int,
+    tell: Tell,
+) -> Captured:
+    """Replay all decisions through the model and, on first use, through random weights."""
+    of_random = folder / RANDOM_FOLDER
+    capture_all = partial(capture, samples, positions=positions, progress=tell)
+    trained = capture_all(
+        network, folder / TRAINED_FOLDER, layers=[0, *layers], later={of_random: layers}
+    )
+
+    @cache
+    def replay_random() -> Activations:
+        # Such a network is made and hashed even if all its activations are stored: some seconds.
+        return capture_all(untrained(network, seed=seed), of_random, layers=layers)
+
+    complete = np.array([not set(positions) & set(row.lacks) for row in trained.rows])
+    if not complete.any():
+        raise InvalidParameterError(
+            f"none of {len(samples)} decisions has all of the positions {', '.join(positions)}; "
+            f"choose fewer"
+        )
+    rows = np.flatnonzero(complete)
+    return Captured(samples, scenes_of(samples), trained, replay_random, rows)

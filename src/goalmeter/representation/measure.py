@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter.gridworld.world import content
 from goalmeter.navigation.rollouts import load
-from goalmeter.navigation.trajectories import Trajectory
-from goalmeter.representation.activations import CaptureRows
-from goalmeter.representation.capture import BATCH_TOKENS
+from goalmeter.representation import activations as stored
+from goalmeter.representation import stages as staged
 from goalmeter.representation.network import Network, padded
-from goalmeter.representation.options import MAPS, PARTS, PLAN, USE, ProbeOptions
 from goalmeter.representation.plans.comparison import along
 from goalmeter.representation.replay import Sample, present_positions, run_digest, samples_of
 from goalmeter.representation.result import FOLDER, Representation, has_result
-from goalmeter.representation.stages import decoding as decode
-from goalmeter.representation.stages import use as intervene
-from goalmeter.representation.use.trials import OPEN
+from goalmeter.representation.result_rows import row_from
+from goalmeter.representation.stages import MAPS, PARTS, PLAN, USE, ProbeOptions
 from goalmeter.runs import Stages, keys_in
 from goalmeter.runs.forecast import Forecast, Span
 from goalmeter.runs.progress import Tell
 
 # Options whose values may grow in a later call; every other change makes another probe.
 GROWS = ("parts", "probes")
-_ELSEWHERE = "probe a copy of the run's folder"
 # Fields of the result by part. Pictures and believed worlds are based on decoded maps.
 _FIELDS = {
     MAPS: ("maps", "places", "chosen", "explained", "states", "believed"),
@@ -47,179 +42,95 @@ def measure(
 
     Every stage is stored in the folder "probe" of the run when it is finished: an interrupted call
     is resumed, and a finished one returns at once. A call with fewer parts or probes returns those
-    that were finished before, too.
+    that were finished before, too. The result is also stored as result.json in that folder.
 
-    Args:
-        run: the folder of a navigation run of a language model that ran on this machine.
-        model: its name; None for the one that the run names.
-        progress: called with each step.
-        options: the fields of `ProbeOptions`.
-
-    Returns:
-        The result, which is also stored as result.json in that folder.
-
-    Raises:
-        InvalidFileError: no navigation run, too little disk, or a folder with another probe.
-        InvalidTrajectoryError: its decisions were recorded without their tokens, or the model would
-            hardly have written them.
-        InvalidParameterError: an option that cannot be used, or too few grids for any map.
-        MissingAbilityError: the model does not run on this machine.
-        MissingExtraError: torch or transformers is not installed.
+    The run is of a language model that ran on this machine; `model` is None for the one that it
+    names. `options` are the fields of `ProbeOptions`, and `progress` is called with each step.
     """
     walked = load(run)
     # Before the model is loaded, which takes longer.
     samples = samples_of(walked.trajectories)
     network = Network.open(model or walked.plan.agent)
-    folder = Path(run) / FOLDER
+    folder, digest = Path(run) / FOLDER, run_digest(walked.trajectories)
     if not folder.exists():
         asking = walked.plan.asking
         check_author(samples, network, 1.0 if asking is None else asking.temperature)
-    wanted = ProbeOptions.of(options).for_network(network)
-    digest = run_digest(walked.trajectories)
+    wanted = ProbeOptions.for_network(network, options)
+    blank = Representation(
+        run=Path(run).resolve().name,
+        model=network.name,
+        revision=network.revision,
+        decisions=len(samples),
+        grids=len({content(sample.world) for sample in samples}),
+        about={"run": digest},
+    )
     what = {"run": digest, "model": network.name, "revision": network.revision}
     what |= {"kind": "probe"} | wanted.to_json()
-    with Stages(folder, what, grows=GROWS, tell=progress, elsewhere=_ELSEWHERE) as stages:
-        earlier = Representation.load(run, digest) if has_result(run) else None
-        work = continued(earlier, wanted, network.revision)
+    elsewhere = "probe a copy of the run's folder"
+    with Stages(folder, what, grows=GROWS, tell=progress, elsewhere=elsewhere) as stages:
+        earlier = Representation.load(run, digest) if has_result(run) else blank
+        fixed = {name: value for name, value in wanted.to_json().items() if name not in GROWS}
+        if earlier.revision != network.revision or not fixed.items() <= earlier.about.items():
+            earlier = blank
+        # A finished part is taken over as it is, even where its activations were deleted since. A
+        # part that was never finished is not begun unless it is among the options.
+        before = earlier.about.get("parts", ())
+        finished = [part for part in before if part not in earlier.left_out]
+        # The believed world needs maps and use: where only maps exist, they are opened again.
+        opened = USE in wanted.parts and MAPS in finished and not earlier.believed
+        made = [part for part in PARTS if part in wanted.parts or (part == MAPS and opened)]
+        # Probes belong to the maps alone, so without these no further probe is begun.
+        probes = earlier.about.get("probes", ()) if MAPS in finished else ()
+        added = wanted.probes if MAPS in wanted.parts or not probes else ()
+        together = replace(
+            wanted,
+            parts=tuple(part for part in PARTS if part in {*before, *wanted.parts}),
+            probes=tuple(dict.fromkeys([*probes, *added])),
+        )
         positions = present_positions(samples, network.local.tokenizer, wanted.positions)
-        missing = [name for name in wanted.positions if name not in positions]
-        probe = decode.ProbeRun(
+        lacking = [name for name in wanted.positions if name not in positions]
+        work = staged.ProbeRun(
             stages,
             samples,
             network,
-            replace(work.together, positions=positions),
-            {**work.left_out, **dict.fromkeys(missing, "no decision has this position")},
+            replace(together, positions=positions),
+            walked.trajectories,
+            {name: reason for name, reason in earlier.left_out.items() if name not in made}
+            | dict.fromkeys(lacking, "no decision has this position"),
         )
-        fields = work.fields | _measured(probe, walked.trajectories, work)
-        result = Representation(
-            run=Path(run).resolve().name,
-            model=network.name,
-            revision=network.revision,
-            decisions=len(samples),
-            grids=len({content(sample.world) for sample in samples}),
-            about={"run": digest} | work.together.to_json(),
-            left_out=probe.left_out,
-            **fields,
-        )
+        fields, old = blank.to_json(), earlier.to_json()
+        for part in finished:
+            fields |= {name: old[name] for name in _FIELDS[part] if part not in made}
+        fields |= _measured(work, made, USE in finished)
+        fields |= {"about": {"run": digest} | together.to_json(), "left_out": work.left_out}
+        result = row_from(Representation, fields)
         result.save(run)
     return result
 
 
-class RemainingWork(NamedTuple):
-    """What a call has left to do after an earlier one with the same options."""
-
-    together: ProbeOptions  # with the parts and probes of both
-    made: tuple[str, ...]  # the parts to compute, in their order
-    finished: tuple[str, ...]  # the parts of the earlier result
-    fields: dict[str, Any]  # of the parts that are not computed
-    left_out: dict[str, str]  # why something is missing of these
-
-
-def continued(earlier: Representation | None, wanted: ProbeOptions, revision: str) -> RemainingWork:
-    """Compare an earlier result with the options and the revision of the model that are wanted.
-
-    A finished part is taken over as it is, even where its activations were deleted since. A part
-    that was never finished is not begun unless it is among the options. Probes belong to the maps
-    alone, so without these no further probe is begun.
-    """
-    about: Mapping[str, Any] = {}
-    reasons: dict[str, str] = {}
-    if earlier is not None and earlier.revision == revision:
-        fixed = {name: value for name, value in wanted.to_json().items() if name not in GROWS}
-        if fixed.items() <= dict(earlier.about).items():
-            about, reasons = earlier.about, dict(earlier.left_out)
-    before = about.get("parts", ())
-    finished = tuple(part for part in before if part not in reasons)
-    probes = about.get("probes", ()) if MAPS in finished else ()
-    added = wanted.probes if MAPS in wanted.parts or not probes else ()
-    together = replace(
-        wanted,
-        parts=tuple(part for part in PARTS if part in {*before, *wanted.parts}),
-        probes=tuple(dict.fromkeys([*probes, *added])),
-    )
-    # The believed world needs maps and use: where only maps exist, they are opened again.
-    opened = USE in wanted.parts and MAPS in finished and not getattr(earlier, "believed", {})
-    made = tuple(part for part in PARTS if part in wanted.parts or (part == MAPS and opened))
-    taken = [name for part in finished if part not in made for name in _FIELDS[part]]
-    return RemainingWork(
-        together,
-        made,
-        finished,
-        {name: getattr(earlier, name) for name in taken},
-        {name: reason for name, reason in reasons.items() if name not in made},
-    )
-
-
-def _measured(
-    run: decode.ProbeRun, trajectories: Sequence[Trajectory], work: RemainingWork
-) -> dict[str, Any]:
+def _measured(run: staged.ProbeRun, parts: Sequence[str], use_finished: bool) -> dict[str, Any]:
     """Compute the fields of the result; what cannot be computed is left out with the reason."""
-    options, stages = run.options, run.stages
-    decoding: decode.Decoding | None = None
-    use: intervene.UseResults | None = None
     fields: dict[str, Any] = {}
-    for part in work.made:
+    stages = {MAPS: staged.map_stage, USE: staged.use_stage, PLAN: staged.plan_stage}
+    for part in parts:
         try:
-            if part == MAPS:
-                captures = decode.captured(
-                    run.samples,
-                    run.network,
-                    stages.folder,
-                    layers=options.chosen_layers,
-                    positions=options.positions,
-                    seed=options.seed,
-                    tell=stages.tell,
-                )
-                made = decode.map_stage(run, captures)
-                decoded = decode.Decoding(captures, trajectories, made["chosen"], options.seed)
-                made["explained"] = decode.explained_stage(run, decoded)
-                decoding = decoded
-            elif part == USE:
-                # Selected once, and not at all where every answer is cached.
-                again = cache(
-                    partial(
-                        intervene.select_decisions, run.samples, options.use_decisions, options.seed
-                    )
-                )
-                use = intervene.use_stage(run, again)
-                made = {"use": use.rows, "verdict": use.verdict, "doses": use.doses}
-                made |= intervene.stream_stage(run, again)
-                if OPEN in options.interventions and not any(
-                    row.intervention.startswith(OPEN) for row in use.rows
-                ):
-                    run.left_out[OPEN] = (
-                        "no wall that is open in other grids would be a shorter way in decisions "
-                        "of both halves; take more grids"
-                    )
-            else:
-                made = decode.plan_stage(run)
-            fields |= made
+            fields |= stages[part](run)
         except (InvalidParameterError, InvalidTrajectoryError) as cause:
             run.left_out[part] = str(cause)
-    if decoding is None:
-        return fields
-    if use is None and USE in work.finished and stages.kept("use") is not None:
-        use = intervene.use_stage(run, tuple)
-    shares = {} if use is None else use.shares
-    fields["states"] = decode.picture_stage(run, decoding, shares)
-    if use is not None:
-        fields["believed"] = intervene.believed_stage(run, decoding, use)
+    if "maps" in fields:
+        use = run.stages.kept("use") if use_finished or USE in parts else None
+        fields["states"] = staged.picture_stage(run, use)
+        fields |= {} if use is None else {"believed": staged.believed_stage(run, use)}
     return fields
 
 
 # --- Author of the answers ------------------------------------------------------------------------
-# Activations are those of the recorded tokens, whoever wrote them: read by another model, or by one
-# whose weights have changed since, they would be taken for the reasons of walks that it never made.
-#
-# Tokens drawn from a model have a mean surprise, -log p, equal to the entropy of its distributions;
-# drawn at a temperature below 1, or from likely tokens only, it is less. So answers whose surprise
-# is far higher were written by another model. Small changes of weights, and models that would have
-# written the same, are not detected.
-
+# Activations are those of the recorded tokens, whoever wrote them. Tokens drawn from a model have a
+# mean surprise, -log p, equal to the entropy of its distributions; drawn at a temperature below 1,
+# or from likely tokens only, it is less. So answers whose surprise is far higher were written by
+# another model. Small changes of weights are not detected.
 _ANSWERS = 16
-# Other kernels and precisions change the surprise by far less than this.
-_SPREADS = 10.0
-_LEAST = 0.02  # nats per token
+_SPREADS, _LEAST = 10.0, 0.02  # nats per token; kernels and precisions change far less than this
 
 
 def check_author(samples: Sequence[Sample], network: Network, temperature: float = 1.0) -> None:
@@ -235,21 +146,19 @@ def check_author(samples: Sequence[Sample], network: Network, temperature: float
         with torch.inference_mode():
             inputs = padded([sample.ids], network.local.model.device)
             logits = network.local.model(**inputs, use_cache=False).logits[0]
-        # The logits of a token predict the next one.
-        heated = logits[len(sample.prompt) - 1 : -1].double() / max(temperature, 1.0)
-        logs = torch.log_softmax(heated, dim=-1)
         if not torch.isfinite(logits).all():
             raise InvalidTrajectoryError(
                 f"{network.name} gives numbers that are not finite at step {sample.step} of "
                 f"{sample.walk!r}: its weights are broken, or its precision is too low; take the "
                 f"model that walked, in the precision in which it walked"
             )
-        probabilities = logs.exp()
-        chosen = logs.gather(1, torch.tensor(sample.answer, device=logs.device)[:, None])
-        expected = -(probabilities * logs).sum(dim=1)
-        surprise -= float(chosen.sum())
-        entropy += float(expected.sum())
-        variance += float(((probabilities * logs**2).sum(dim=1) - expected**2).clamp(min=0).sum())
+        # The logits of a token predict the next one.
+        heated = logits[len(sample.prompt) - 1 : -1].double() / max(temperature, 1.0)
+        token: Any = torch.distributions.Categorical(logits=heated, validate_args=False)
+        surprise -= float(token.log_prob(torch.tensor(sample.answer, device=logits.device)).sum())
+        entropy += float(token.entropy().sum())
+        squares = (token.probs * token.logits**2).sum(dim=1)
+        variance += float((squares - token.entropy() ** 2).clamp(min=0).sum())
         tokens += len(sample.answer)
     if surprise - entropy > max(_SPREADS * variance**0.5, _LEAST * tokens):
         raise InvalidTrajectoryError(
@@ -263,56 +172,46 @@ def check_author(samples: Sequence[Sample], network: Network, temperature: float
 def forecast(
     run: str | Path, *, model: str | None = None, token_rate: float | None = None, **options: Any
 ) -> Forecast:
-    """Count what `measure` with these arguments has left to do; nothing is stored.
-
-        passes          decisions read by the model, by random weights, and first ones for plans
-        hours           tokens of these passes / tokens that the model reads a second
-        disk            rows * layers * tokens * width * bytes of a number, with headers
-        map fits        probes * layers * positions, each with its controls
-        plan fits       (layers + decoders) * positions, each with its baselines
-
-    `token_rate` is the number of tokens that the model reads a second; None to measure it.
-    """
-    import torch
-
+    """Count what `measure` has left to do, at a rate of tokens a second; None measures it."""
     walked = load(run)
     samples = samples_of(walked.trajectories)
     network = Network.open(model or walked.plan.agent)
-    wanted = ProbeOptions.of(options).for_network(network)
+    wanted = ProbeOptions.for_network(network, options)
     layers, folder, tokenizer = wanted.chosen_layers, Path(run) / FOLDER, network.local.tokenizer
     positions = present_positions(samples, tokenizer, wanted.positions)
-    every = CaptureRows.of(samples, tokenizer, positions)
-    captures = []
+    captures: list[tuple[Sequence[int], list[stored.Shard]]] = []  # layers, and shards to be made
     if MAPS in wanted.parts:
-        captures += [(every, folder / decode.ACTIVATIONS, (0, *layers))]
-        captures += [(every, folder / decode.RANDOM_WEIGHTS, layers)]
+        shards = stored.shards_of(samples, tokenizer, positions)
+        captures += [((0, *layers), stored.missing(shards, folder / stored.TRAINED_FOLDER))]
+        captures += [(layers, stored.missing(shards, folder / stored.RANDOM_FOLDER))]
     if PLAN in wanted.parts:
         first = [sample for sample in samples if sample.step == 0]
-        places = list(dict.fromkeys([*positions, *along()]))
-        captures += [
-            (CaptureRows.of(first, tokenizer, places), folder / decode.FIRST_DECISIONS, layers)
-        ]
-    read = [
-        s for rows, path, _ in captures for n in rows.missing(path) for s in rows.shard(n).samples
-    ]
-    size = getattr(torch, network.pinned["dtype"]).itemsize
-    disk = sum(
-        rows.missing_bytes(path, read_at, network.width, size) for rows, path, read_at in captures
-    )
-    finished = set(keys_in(folder))
+        shards = stored.shards_of(first, tokenizer, list(dict.fromkeys([*positions, *along()])))
+        captures += [(layers, stored.missing(shards, folder / staged.FIRST_DECISIONS))]
+    read = [sample for _, shards in captures for shard in shards for sample in shard.samples]
+    disk = sum(shard.size(at, network) for at, shards in captures for shard in shards)
+    left = len({(sample.walk, sample.step) for sample in read})
+    tokens = sum(len(sample.ids) for sample in read)
+    rate = token_rate
+    if rate is None:
+        middle = sorted(samples, key=lambda sample: len(sample.ids))[len(samples) // 2].ids
+        rows = [middle] * max(1, min(len(samples), stored.BATCH_TOKENS // len(middle)))
+        network.forward([middle])  # the first pass pays for loading
+        begun = time.perf_counter()
+        network.forward(rows)
+        rate = len(rows) * len(middle) / max(time.perf_counter() - begun, 1e-9)
+    finished = keys_in(folder)
     maps = {f"maps/{p}/layer-{k}/{at}" for p in wanted.probes for k in layers for at in positions}
     plans = {"plan/linear": len(layers)} | {f"plan/decoder({d})": 1 for d in wanted.decoders}
+    # Fits have controls or baselines of their own, which are not counted.
     plan_fits = len(positions) * sum(n for key, n in plans.items() if key not in finished)
-    tokens = sum(len(sample.ids) for sample in read)
-    rate = token_rate or _tokens_per_second(network, samples)
-    left = {(sample.walk, sample.step) for sample in read}
     asked = 0 if USE not in wanted.parts or "use" in finished else wanted.use_decisions
     return Forecast(
         name=f"probe of {network.name}",
         noun="decision",
         trials=len(samples),
-        kept=len(samples) - len(left),
-        left=len(left),
+        kept=len(samples) - left,
+        left=left,
         slots=1,
         hours=Span.of(tokens / rate / 3600),
         disk=Span.of(disk),
@@ -320,7 +219,7 @@ def forecast(
             "grids": len({content(sample.world) for sample in samples}),
             "passes": len(read),
             "tokens read": tokens,
-            "map fits": len(maps - finished) if MAPS in wanted.parts else 0,
+            "map fits": len(maps.difference(finished)) if MAPS in wanted.parts else 0,
             "plan fits": plan_fits if PLAN in wanted.parts else 0,
             "decisions answered again, at most": min(asked, len(samples)),
         },
@@ -332,13 +231,3 @@ def forecast(
             "disk is that of activations; results and answers take little besides",
         ),
     )
-
-
-def _tokens_per_second(network: Network, samples: Sequence[Sample]) -> float:
-    """Measure how many tokens a network reads in one batch."""
-    middle = sorted(samples, key=lambda sample: len(sample.ids))[len(samples) // 2].ids
-    rows = [middle] * max(1, min(len(samples), BATCH_TOKENS // len(middle)))
-    network.forward([middle])  # the first pass pays for loading
-    begun = time.perf_counter()
-    network.forward(rows)
-    return len(rows) * len(middle) / max(time.perf_counter() - begun, 1e-9)

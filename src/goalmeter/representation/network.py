@@ -106,11 +106,7 @@ class Network:
         return self.local.ids([{"role": "user", "content": question}])
 
     def forward(self, rows: Sequence[Sequence[int]]) -> Any:
-        """Run one pass over sequences of tokens, without the head that gives logits.
-
-        Rows are padded on the right and have explicit positions: padding on the left without them
-        gives wrong positions, as several libraries did silently.
-        """
+        """Run one pass over sequences of tokens, without the head that gives logits."""
         import torch
 
         inputs = padded(rows, self.local.model.device)
@@ -145,36 +141,33 @@ class Network:
             yield
 
 
+def _before(change: Change, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    new = change(args[0] if args else kwargs["hidden_states"])
+    if new is None:
+        return None
+    return ((new, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": new})
+
+
+def _after(change: Change, module: Any, args: tuple[Any, ...], output: Any) -> Any:
+    # Some blocks return the stream alone, others a tuple with attention after it.
+    if not isinstance(output, tuple):
+        return change(output)
+    new = change(output[0])
+    return None if new is None else (new, *output[1:])
+
+
 def padded(
     rows: Sequence[Sequence[int]], device: Any, *, left: bool = False
 ) -> dict[str, torch.Tensor]:
     """Return sequences of different lengths as padded inputs of a model, [B, T] each."""
     import torch
+    from torch.nn.utils.rnn import pad_sequence
 
-    longest = max(map(len, rows))
-    ids = torch.zeros((len(rows), longest), dtype=torch.long)
-    mask, places = torch.zeros_like(ids), torch.zeros_like(ids)
-    for number, row in enumerate(rows):
-        gap = longest - len(row) if left else 0
-        ids[number, gap : gap + len(row)] = torch.tensor(row)
-        mask[number, gap : gap + len(row)] = 1
-        # Explicit positions: by default padding would count as tokens.
-        places[number] = (torch.arange(longest) - gap).clamp(min=0)
-    inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
+    side = "left" if left else "right"
+    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_side=side)
+    lengths = torch.tensor([[len(row)] for row in rows])
+    # Explicit positions: by default padding would count as tokens.
+    places = torch.arange(ids.shape[1]) - (ids.shape[1] - lengths) * left
+    mask = (places >= 0) & (places < lengths)
+    inputs = {"input_ids": ids, "attention_mask": mask.long(), "position_ids": places.clamp(min=0)}
     return {name: value.to(device) for name, value in inputs.items()}
-
-
-def _before(change: Change, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if args:
-        new = change(args[0])
-        return None if new is None else ((new, *args[1:]), kwargs)
-    new = change(kwargs["hidden_states"])
-    return None if new is None else (args, {**kwargs, "hidden_states": new})
-
-
-def _after(change: Change, module: Any, args: tuple[Any, ...], output: Any) -> Any:
-    # Some blocks return the stream alone, others a tuple with attention after it.
-    if isinstance(output, tuple):
-        new = change(output[0])
-        return None if new is None else (new, *output[1:])
-    return change(output)

@@ -7,14 +7,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError, shown
+from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
 from goalmeter._names import did_you_mean
 from goalmeter.gridworld.conversions import rendered
 from goalmeter.gridworld.planner import State
@@ -44,29 +44,27 @@ class Spelling:
     @classmethod
     def of(cls, ids: Sequence[int], tokenizer: Any) -> Spelling:
         """Spell token ids, special tokens included."""
+
+        def packed(tokens: Sequence[int]) -> str:
+            return _packed(tokenizer.decode(list(tokens)))
+
         known = range(len(tokenizer))
         if unknown := [token for token in ids if token not in known]:
             raise InvalidFileError(
                 f"there is a token {unknown[0]} in the record, and the tokenizer knows 0 to "
                 f"{len(known) - 1}; it is not the tokenizer of the model that walked"
             )
-        pieces = {token: _packed(tokenizer.decode([token])) for token in set(ids)}
+        pieces = {token: packed([token]) for token in set(ids)}
         text = "".join(pieces[token] for token in ids)
-        if text == _packed(tokenizer.decode(list(ids))):
+        if text == packed(ids):
             return cls(text, tuple(accumulate(len(pieces[token]) for token in ids)))
-        # A part of a character has its own replacement mark; some tokenizers join what they cut.
-        return cls._of_windows(ids, tokenizer)
-
-    @classmethod
-    def _of_windows(cls, ids: Sequence[int], tokenizer: Any) -> Spelling:
-        """Find what each token adds to those before it."""
+        # A part of a character has its own replacement mark until the rest follows, and some
+        # tokenizers join what they cut: find what each token adds to those before it.
         text = ""
         ends: list[int] = []
         for place in range(len(ids)):
             begin = max(0, place + 1 - _WINDOW)
-            before = _packed(tokenizer.decode(list(ids[begin:place])))
-            after = _packed(tokenizer.decode(list(ids[begin : place + 1])))
-            # Half a character has its own replacement mark until the other half follows.
+            before, after = packed(ids[begin:place]), packed(ids[begin : place + 1])
             common = common_length(before, after)
             agreed = len(text) - len(before) + common
             # A character that is complete only now belongs to this token.
@@ -75,10 +73,13 @@ class Spelling:
             ends.append(len(text))
         return cls(text, tuple(ends))
 
+    def token(self, character: int) -> int:
+        """Return the place of the token with a character of the text."""
+        return bisect_right(self.ends, character)
+
     def tokens(self, begin: int, end: int) -> tuple[int, ...]:
         """Return the places of all tokens with characters begin to end - 1 of the text."""
-        first, last = (bisect_right(self.ends, at) for at in (begin, end - 1))
-        return tuple(range(first, last + 1))
+        return tuple(range(self.token(begin), self.token(end - 1) + 1))
 
 
 def _packed(text: str) -> str:
@@ -134,22 +135,14 @@ def run_digest(trajectories: Iterable[Trajectory]) -> str:
     return digest_of(int(row[:12], 16) for row in rows)
 
 
-def replay(
-    run: str | Path, *, model: str | None = None, first_only: bool = False
-) -> tuple[tuple[Sample, ...], Network]:
+def replay(run: str | Path, *, model: str | None = None) -> tuple[tuple[Sample, ...], Network]:
     """Return the decisions of a navigation run, in their order, and the model that made them.
 
-    The run is of a language model on this machine; `model` is None for the one that it names. With
-    `first_only` there is only the first decision of each walk.
-
-    Raises:
-        InvalidFileError: the folder holds no navigation run.
-        InvalidTrajectoryError: its decisions were recorded without their tokens.
-        MissingAbilityError: the model does not run on this machine.
+    The run is of a language model on this machine; `model` is None for the one that it names.
     """
     walked = load(run)
     # Before the model is loaded, which takes longer.
-    samples = samples_of(walked.trajectories, first_only=first_only)
+    samples = samples_of(walked.trajectories)
     return samples, Network.open(model or walked.plan.agent)
 
 
@@ -160,33 +153,21 @@ def scenes_of(samples: Sequence[Sample]) -> Scenes:
     )
 
 
-def samples_of(
-    trajectories: Iterable[Trajectory], *, first_only: bool = False
-) -> tuple[Sample, ...]:
-    """Return the decisions of walks in their order, or only the first of each walk."""
+def samples_of(trajectories: Iterable[Trajectory]) -> tuple[Sample, ...]:
+    """Return the decisions of walks in their order."""
     samples = []
     for trajectory in trajectories:
         walk = made_of(trajectory).name
-        for number, step in enumerate(trajectory.steps[:1] if first_only else trajectory.steps):
-            if not isinstance(step.prompt_tokens, tuple) or step.answer_tokens is None:
+        for number, step in enumerate(trajectory.steps):
+            prompt, answer = step.prompt_tokens, step.answer_tokens
+            if not isinstance(prompt, tuple) or answer is None:
                 raise InvalidTrajectoryError(
                     f"step {number} of {walk!r} was recorded without the ids of its tokens, so its "
                     f"activations cannot be made again; walk anew with a model of this machine "
                     f"(goalmeter/..., goalmeter-local/FOLDER), whose runs keep them"
                 )
-            samples.append(
-                Sample(
-                    walk=walk,
-                    step=number,
-                    world=trajectory.world,
-                    state=step.state,
-                    action=step.action,
-                    optimal=step.optimal,
-                    question=step.prompt or "",
-                    prompt=step.prompt_tokens,
-                    answer=step.answer_tokens,
-                )
-            )
+            made = (step.state, step.action, step.optimal, step.prompt or "", prompt, answer)
+            samples.append(Sample(walk, number, trajectory.world, *made))
     if not samples:
         raise InvalidTrajectoryError(
             "the run has no decision to replay: none of its walks has a step; walk with a model "
@@ -208,16 +189,15 @@ def samples_of(
 # lacks it (an answer without reasoning has no "post/end") has none there, which is counted.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents": the pre- and post-reasoning positions are three tokens each. Its code counts sixteen
-# tokens back from the end for the latter, which is right for one format of answers only.
-
+# Agents" for three tokens before and after reasoning; its code counts sixteen tokens back from the
+# end for the latter, which is right for one format of answers only.
 BEFORE, AFTER = "pre", "post"
 # How reasoning ends: tags of thoughts, and the channel of gpt-oss in which the answer stands.
 ENDS_OF_REASONING = ("</think>", "<|channel|>final<|message|>")
-_ANSWER = re.compile(r'"action":"')
+_ANSWER = '"action":"'
 _MOVE = re.compile("|".join(ACTIONS))
-_PLAN = "plan"
 _WIDTH = 3  # tokens at the end of the prompt and of the reasoning, as in the paper
+Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -235,59 +215,47 @@ class Located:
                 f"walked: name that model"
             )
 
-    def cell(self, cell: Cell) -> tuple[int, ...]:
-        """Return the tokens of the prompt that describe a cell; none where it is not mentioned.
-
-        A prompt that lists open cells has the cell and its moves, and mentions no walls; one that
-        draws the grid has the symbol of the cell.
-        """
+    def cell(self, cell: Cell) -> Tokens:
+        """Return the tokens of the prompt that describe a cell; none where it is not mentioned."""
         return self._in_question(span_of_cell(self.sample, cell))
 
-    def label(self, label: str) -> tuple[int, ...]:
+    def label(self, label: str) -> Tokens:
         """Return the tokens of the cell after a label such as "Goal:" in a list of cells."""
         found = re.search(rf"^{re.escape(label)} (\S+)$", self.sample.question, re.MULTILINE)
-        return self._in_question(found.span(1) if found else None)
+        return self._in_question(found and found.span(1))
 
-    def _in_question(self, span: tuple[int, int] | None) -> tuple[int, ...]:
-        if span is None:
-            return ()
-        begin, end = (
-            self._question + len(_packed(self.sample.question[:character])) for character in span
-        )
-        return self._prompt.tokens(begin, end)
+    def _in_question(self, span: tuple[int, int] | None) -> Tokens:
+        before = [len(_packed(self.sample.question[:character])) for character in span or ()]
+        return self._prompt.tokens(*(self._question + at for at in before)) if before else ()
 
     @property
-    def end_of_prompt(self) -> tuple[int, ...]:
+    def end_of_prompt(self) -> Tokens:
         """The last three tokens of the prompt."""
         length = len(self.sample.prompt)
         return tuple(range(length - _WIDTH, length)) if length >= _WIDTH else ()
 
-    @property
-    def end_of_reasoning(self) -> tuple[int, ...]:
-        """The last token of the reasoning, the last of its end marker, and the next one."""
-        first, last = self._marker
-        if first < 1 or last + 1 >= len(self.sample.answer):
-            return ()
-        return self._in_answer((first - 1, last, last + 1))
+    def end_of_reasoning(self) -> Tokens:
+        """Return the last token of the reasoning, the last of its end marker, and the next one."""
+        length, last = self._reasoning
+        found = length and last + 1 < len(self.sample.answer)
+        return self._in_answer(length - 1, last, last + 1) if found else ()
 
-    @property
-    def before_action(self) -> tuple[int, ...]:
-        """The token after which the name of the last stated action is written."""
-        ends = [match.end() for match in _ANSWER.finditer(self._answer.text)]
-        if not ends or ends[-1] >= len(self._answer.text):
-            return ()
+    def before_action(self) -> Tokens:
+        """Return the token after which the name of the last stated action is written."""
+        _, found, action = self._answer.text.rpartition(_ANSWER)
+        place = self._answer.token(len(self._answer.text) - len(action))
         # The answer's first token is written after the prompt's last.
-        return self._in_answer([self._answer.tokens(ends[-1], ends[-1] + 1)[0] - 1])
+        return self._in_answer(place - 1) if found and action else ()
 
-    def along_reasoning(self, share: float) -> tuple[int, ...]:
+    def along_reasoning(self, share: float) -> Tokens:
         """Return the token at a share of the reasoning, 0 for its first and 1 for its last."""
-        first = self._marker[0]
-        return self._in_answer([round(share * (first - 1))]) if first >= 1 else ()
+        length, _ = self._reasoning
+        return self._in_answer(round(share * (length - 1))) if length else ()
 
-    def plan_step(self, number: int) -> tuple[int, ...]:
+    def plan_step(self, number: int) -> Tokens:
         """Return the token in which a move of the stated plan begins, counted from 1."""
         moves = self._plan_moves[number - 1 : number]
-        return self._in_answer([bisect_right(self._answer.ends, move.start()) for move in moves])
+        return self._in_answer(*(self._answer.token(move.start()) for move in moves))
 
     def stated_plan(self) -> tuple[int, ...]:
         """Return the actions of the plan that the reasoning states, in order."""
@@ -296,12 +264,10 @@ class Located:
     @cached_property
     def _plan_moves(self) -> tuple[re.Match[str], ...]:
         """The moves after the last "plan" of the reasoning."""
-        first = self._marker[0]
-        if first < 1:
-            return ()
-        last = self._answer.ends[first - 1]
-        begin = self._answer.text.rfind(_PLAN, 0, last)
-        return tuple(_MOVE.finditer(self._answer.text, begin, last)) if begin >= 0 else ()
+        length, _ = self._reasoning
+        end = self._answer.ends[length - 1] if length else 0
+        begin = self._answer.text.rfind("plan", 0, end)
+        return tuple(_MOVE.finditer(self._answer.text, begin, end)) if begin >= 0 else ()
 
     @cached_property
     def _prompt(self) -> Spelling:
@@ -317,26 +283,33 @@ class Located:
         return self._prompt.text.rfind(_packed(self.sample.question))
 
     @cached_property
-    def _marker(self) -> tuple[int, int]:
-        """The first and last token of the answer in the marker that ends the reasoning, or -1."""
+    def _reasoning(self) -> tuple[int, int]:
+        """Its number of tokens, 0 without any, and the last token of the marker that ends it."""
         at, length = max((self._answer.text.rfind(end), len(end)) for end in ENDS_OF_REASONING)
-        if at < 0:
-            return -1, -1
-        tokens = self._answer.tokens(at, at + length)
-        return tokens[0], tokens[-1]
+        end = at + length - 1
+        return (self._answer.token(at), self._answer.token(end)) if at >= 0 else (0, 0)
 
-    def _in_answer(self, places: Sequence[int]) -> tuple[int, ...]:
+    def _in_answer(self, *places: int) -> Tokens:
         return tuple(len(self.sample.prompt) + place for place in places)
 
 
-def position(name: str) -> Callable[[Located], tuple[int, ...]]:
+_NAMED: dict[str, Callable[[Located], Tokens]] = {
+    f"{BEFORE}/end": lambda at: at.end_of_prompt,
+    f"{BEFORE}/goal": lambda at: at.label("Goal:") or at.cell(at.sample.world.goal),
+    f"{BEFORE}/agent": lambda at: at.label("Agent:") or at.cell(at.sample.state.cell),
+    f"{AFTER}/end": Located.end_of_reasoning,
+    f"{AFTER}/answer": Located.before_action,
+}
+
+
+def position(name: str) -> Callable[[Located], Tokens]:
     """Return the function that finds the tokens of a named position; none if a sample lacks it."""
     if name in _NAMED:
         return _NAMED[name]
     if (share := re.fullmatch(rf"{AFTER}/([01]|[01]?\.\d+)", name)) and float(share[1]) <= 1:
-        return lambda located: located.along_reasoning(float(share[1]))
+        return partial(Located.along_reasoning, share=float(share[1]))
     if step := re.fullmatch(rf"{AFTER}/step-([1-9]\d*)", name):
-        return lambda located: located.plan_step(int(step[1]))
+        return partial(Located.plan_step, number=int(step[1]))
     hint = did_you_mean(name, _NAMED)
     raise InvalidParameterError(
         f"there is no position {name!r}{hint + ' Known are' if hint else ', expected one of'} "
@@ -347,10 +320,6 @@ def position(name: str) -> Callable[[Located], tuple[int, ...]]:
 
 def checked_positions(names: Sequence[str]) -> tuple[str, ...]:
     """Validate names of positions, and return each once."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise InvalidParameterError(
-            f"positions is {shown(names)}, expected a list of names, such as ['{BEFORE}/end']"
-        )
     if not names:
         raise InvalidParameterError("positions is empty, expected at least one")
     for name in names:
@@ -362,41 +331,23 @@ def present_positions(
     samples: Sequence[Sample], tokenizer: Any, names: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the positions that some decision has."""
-    left = dict.fromkeys(names)
-    present: set[str] = set()
-    for sample in samples:
-        located = Located(sample, tokenizer)
-        present |= {name for name in left if position(name)(located)}
-        left = {name: None for name in left if name not in present}
-        if not left:
-            break
-    return tuple(name for name in names if name in present)
-
-
-_NAMED: dict[str, Callable[[Located], tuple[int, ...]]] = {
-    f"{BEFORE}/end": lambda located: located.end_of_prompt,
-    f"{BEFORE}/goal": lambda at: at.label("Goal:") or at.cell(at.sample.world.goal),
-    f"{BEFORE}/agent": lambda at: at.label("Agent:") or at.cell(at.sample.state.cell),
-    f"{AFTER}/end": lambda located: located.end_of_reasoning,
-    f"{AFTER}/answer": lambda located: located.before_action,
-}
+    return tuple(
+        name for name in names if any(position(name)(Located(each, tokenizer)) for each in samples)
+    )
 
 
 def span_of_cell(sample: Sample, cell: Cell) -> tuple[int, int] | None:
     """Return where the question describes a cell, as (begin, end) among its characters."""
-    question = sample.question
-    listed = re.search(
-        rf"^Open:(?:.*?) ({cell.row},{cell.column} \S+)(?= |$)", question, re.MULTILINE
-    )
-    if listed:
-        return listed.span(1)
+    # A list of open cells has the cell and its moves, and mentions no walls.
+    listed = rf"^Open:(?:.*?) ({cell.row},{cell.column} \S+)(?= |$)"
+    if found := re.search(listed, sample.question, re.MULTILINE):
+        return found.span(1)
     drawing = rendered(sample.world, sample.state)
-    begin = question.rfind(drawing)
+    begin = sample.question.rfind(drawing)
     if begin < 0:
         return None
     rows = drawing.splitlines(keepends=True)
     # The first line numbers the columns; every symbol is under the number of its column.
-    column = re.match(rf"\s*(?:\d+\s+){{{cell.column}}}(\d)", rows[0])
-    assert column is not None
-    at = begin + sum(map(len, rows[: cell.row + 1])) + column.start(1)
+    numbers = list(re.finditer(r"\d+", rows[0]))
+    at = begin + sum(map(len, rows[: cell.row + 1])) + numbers[cell.column].start()
     return at, at + 1

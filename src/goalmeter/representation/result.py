@@ -12,29 +12,19 @@ from goalmeter._errors import InvalidFileError, json_text
 from goalmeter._files import JsonFields, read_bytes, write_text
 from goalmeter.report.numbers import nats, number, percent
 from goalmeter.report.tables import data_frame, html_table, text_table
-from goalmeter.representation.beliefs.used_cells import unbelieved
+from goalmeter.representation import result_rows as kinds
+from goalmeter.representation.beliefs.believed import unbelieved
 from goalmeter.representation.probes.comparison import CONTROL_TASK
-from goalmeter.representation.result_rows import (
-    DecidedRow,
-    DoseRow,
-    MapRow,
-    MovedRow,
-    PlaceRow,
-    PlanRow,
-    SettledRow,
-    SpanRow,
-    StatePicture,
-    SubspaceRow,
-    UsedRow,
-    json_name,
-    row_from,
-)
 from goalmeter.statistics.clusters import Estimate
 
 # In the folder of a navigation run.
 FOLDER, RESULT = "probe", "result.json"
 FORMAT = 1
 _MOST_BYTES = 2**28
+_NOTE = (
+    "AUROC on held-out grids; in brackets 95% intervals over grids. What is read of a model need "
+    "not be used by it: moves that flip are those of answers that it gave with a cell changed."
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +32,7 @@ class Representation(JsonFields):
     """What the model of a navigation run encodes and uses."""
 
     run: str  # name of the run's folder
-    model: str  # name of the model
+    model: str
     revision: str  # hash of its weights
     decisions: int  # number of replayed decisions
     grids: int  # number of different grids
@@ -52,29 +42,26 @@ class Representation(JsonFields):
     # {"layer", "position", "probe"} whose maps are decoded, chosen on validation grids; empty
     # without maps.
     chosen: Mapping[str, Any] = field(default_factory=dict)
-    maps: tuple[MapRow, ...] = ()  # by layer, position, probe and control
-    places: tuple[PlaceRow, ...] = ()  # of agent and goal
+    maps: tuple[kinds.MapRow, ...] = ()  # by layer, position, probe and control
+    places: tuple[kinds.PlaceRow, ...] = ()  # of agent and goal
     # Shares of actions that the decoded maps explain, see `Explained`, with "detour" for the
     # states where a compass may err; empty without maps.
     explained: Mapping[str, Any] = field(default_factory=dict)
     # `meg_true`, `meg_decoded`, `meg_believed` and their differences; empty without maps and use.
     believed: Mapping[str, Any] = field(default_factory=dict)
-    use: tuple[UsedRow, ...] = ()  # interventions of both halves
+    use: tuple[kinds.UsedRow, ...] = ()  # interventions of both halves
     verdict: str = ""  # whether needed cells are used, see `Use.verdict`; "" without use
-    doses: tuple[DoseRow, ...] = ()  # of the best write
-    # Needed cells that are hidden from one span of the answer at a time.
-    spans: tuple[SpanRow, ...] = ()
-    # Streams that are exchanged with questions in which goal, agent or frame moved.
-    moved: tuple[MovedRow, ...] = ()
-    subspaces: tuple[SubspaceRow, ...] = ()  # the dimensions that carry goal and agent
-    plan: tuple[PlanRow, ...] = ()  # by place and number of actions
-    decided: tuple[DecidedRow, ...] = ()  # along the reasoning
-    settled: tuple[SettledRow, ...] = ()  # from where on the actions can be read
-    states: tuple[StatePicture, ...] = ()  # pictures of some states
-    # Why a part or a control is missing, by its name.
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    doses: tuple[kinds.DoseRow, ...] = ()  # of the best write
+    spans: tuple[kinds.SpanRow, ...] = ()  # of needed cells, hidden from one span at a time
+    moved: tuple[kinds.MovedRow, ...] = ()  # of streams of questions in which something moved
+    subspaces: tuple[kinds.SubspaceRow, ...] = ()  # the dimensions that carry goal and agent
+    plan: tuple[kinds.PlanRow, ...] = ()  # by place and number of actions
+    decided: tuple[kinds.DecidedRow, ...] = ()  # along the reasoning
+    settled: tuple[kinds.SettledRow, ...] = ()  # from where on the actions can be read
+    states: tuple[kinds.StatePicture, ...] = ()  # pictures of some states
+    left_out: Mapping[str, str] = field(default_factory=dict)  # why something is missing, by name
 
-    def maps_of(self, label: str = "wall", cells: str = "uncertain") -> tuple[MapRow, ...]:
+    def maps_of(self, label: str = "wall", cells: str = "uncertain") -> tuple[kinds.MapRow, ...]:
         """Return the rows of one class in one set of cells."""
         return tuple(row for row in self.maps if (row.label, row.cells) == (label, cells))
 
@@ -94,13 +81,12 @@ class Representation(JsonFields):
             value = json.loads(read_bytes(path, _MOST_BYTES))
             if value["format"] != FORMAT:
                 raise ValueError(f"format {value['format']!r}")
-            result = row_from(cls, value)
+            result = kinds.row_from(cls, value)
             # What a later probe takes over.
             lists = [result.about.get(name, []) for name in ("parts", "probes")]
             texts = [*result.left_out.values(), *(name for names in lists for name in names)]
-            if not all(isinstance(names, list) for names in lists):
-                raise ValueError("'parts' or 'probes' of 'about' is not a list of names")
-            if not all(isinstance(text, str) for text in texts):
+            are_lists = all(isinstance(names, list) for names in lists)
+            if not are_lists or not all(isinstance(text, str) for text in texts):
                 raise ValueError("'left_out' or 'about' has names or reasons that are no text")
         except FileNotFoundError as cause:
             raise InvalidFileError(
@@ -121,31 +107,24 @@ class Representation(JsonFields):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a record for each row of `maps`, with NAME_low and NAME_high for each estimate."""
-        return [
-            {
-                entry: each
-                for name, value in vars(row).items()
-                for entry, each in (
-                    value.record(name) if isinstance(value, Estimate) else {json_name(name): value}
-                ).items()
-            }
-            for row in self.maps
-        ]
+        out: list[dict[str, Any]] = []
+        for row in self.maps:
+            out.append({})
+            for name, value in vars(row).items():
+                plain = {kinds.json_name(name): value}
+                out[-1] |= value.record(name) if isinstance(value, Estimate) else plain
+        return out
 
     def to_pandas(self) -> Any:
         """Return `records` as a pandas data frame."""
         return data_frame(self.records())
 
     def __str__(self) -> str:
-        return text_table(self._caption, self._rows())
+        return text_table(f"{self.model}: {self.headline}", self._rows())
 
     def _repr_html_(self) -> str:
         head, *rows = self._rows()
-        return html_table(self._caption, head, rows, [_NOTE])
-
-    @property
-    def _caption(self) -> str:
-        return f"{self.model}: {self.headline}"
+        return html_table(f"{self.model}: {self.headline}", head, rows, [_NOTE])
 
     @property
     def headline(self) -> str:
@@ -156,25 +135,22 @@ class Representation(JsonFields):
         unknown = "; whether it uses what it reads of needed cells cannot be told"
         return replayed + (unknown if self.verdict else "")
 
-    @property
-    def unbelieved(self) -> str:
-        """Why nothing can be concluded from the believed world; "" if something can."""
-        chosen = tuple(self.chosen.get(key) for key in ("layer", "position", "probe"))
-        gains = (
-            row.gain_bits
-            for row in self.maps_of()
-            if row.control is None and (row.layer, row.position, row.probe) == chosen
-        )
-        return unbelieved(next(gains, None), self.believed.get("places"))
-
     def _rows(self) -> list[list[str]]:
-        """The main numbers as text."""
+        """Return the main numbers as text."""
         rows = [["what", "where", "value", "beside"]]
+        # By probe, its own row and those of its controls on the same grids.
+        probes: dict[tuple[Any, ...], dict[str | None, kinds.MapRow]] = {}
         for row in self.maps_of():
-            if row.control is None and row.auroc is not None:
-                what = f"walls of uncertain cells, {row.probe}: AUROC"
-                where = f"layer {row.layer}, {row.position}"
-                rows.append([what, where, number(row.auroc, 2), self._best_control(row)])
+            if row.control != CONTROL_TASK:
+                place = (row.layer, row.position, row.probe)
+                probes.setdefault(place, {})[row.control] = row
+        for (layer, position, probe), group in probes.items():
+            areas = {control: row.auroc for control, row in group.items() if row.auroc is not None}
+            if (ours := areas.pop(None, None)) is not None:
+                best = max(areas, key=lambda control: areas[control].value, default=None)
+                beside = "" if best is None else f"{best} {areas[best].value:.2f}"
+                what = f"walls of uncertain cells, {probe}: AUROC"
+                rows.append([what, f"layer {layer}, {position}", number(ours, 2), beside])
         for used in self.use:
             if used.chosen and used.half == "confirm":
                 beside = "" if used.null_flips is None else f"null {percent(used.null_flips)}"
@@ -186,30 +162,12 @@ class Representation(JsonFields):
                 nats(self.believed[name]["nats"]["value"]) for name in ("meg_true", "meg_believed")
             )
             beside = f"true world {true}"
-            if self.unbelieved:
-                beside += f"; but nothing is said of a believed world: {self.unbelieved}"
+            own = probes.get(tuple(self.chosen.get(k) for k in ("layer", "position", "probe")), {})
+            gain = own[None].gain_bits if None in own else None
+            if reason := unbelieved(gain, self.believed.get("places")):
+                beside += f"; but nothing is said of a believed world: {reason}"
             rows.append(["MEG in the believed world", "", inner, beside])
         return rows
-
-    def _best_control(self, row: MapRow) -> str:
-        """Return the best control of a row among those that are scored on the same grids."""
-        controls = [
-            (each.auroc.value, each.control)
-            for each in self.maps_of()
-            if (each.layer, each.position, each.probe) == (row.layer, row.position, row.probe)
-            and each.control not in (None, CONTROL_TASK)
-            and each.auroc is not None
-        ]
-        if not controls:
-            return ""
-        value, control = max(controls, key=lambda pair: pair[0])
-        return f"{control} {value:.2f}"
-
-
-_NOTE = (
-    "AUROC on held-out grids; in brackets 95% intervals over grids. What is read of a model need "
-    "not be used by it: moves that flip are those of answers that it gave with a cell changed."
-)
 
 
 def has_result(run: str | Path) -> bool:

@@ -1,4 +1,8 @@
-"""Rows of the result of a probe, and their JSON form."""
+"""Rows of the result of a probe, and their JSON form.
+
+A row is a frozen dataclass whose fields are plain values, estimates, and mappings or tuples of
+these. Its JSON has the same names, but "class" for `label`, as a keyword cannot name a field.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from goalmeter._files import JsonFields
 from goalmeter.statistics.clusters import Estimate
 
-# A row is a frozen dataclass whose fields are plain values, estimates, and mappings or tuples of
-# these. Its JSON has the same names, but "class" for `label`, as a keyword cannot name a field.
-
 RowType = TypeVar("RowType")
-_JSON_NAMES = {"label": "class"}
 
 
 class JsonRow(JsonFields):
@@ -28,18 +28,14 @@ class JsonRow(JsonFields):
 
 def json_name(field: str) -> str:
     """Return the name of a field in JSON."""
-    return _JSON_NAMES.get(field, field)
+    return "class" if field == "label" else field
 
 
 def row_from(kind: type[RowType], value: Mapping[str, Any]) -> RowType:
     """Return the row of a class from its JSON object, by the annotations of its fields."""
     hints = get_type_hints(kind)
-    return kind(
-        **{
-            field.name: _read(hints[field.name], value[json_name(field.name)])
-            for field in fields(kind)  # type: ignore[arg-type]
-        }
-    )
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: _read(hints[name], value[json_name(name)]) for name in names})
 
 
 def rows_from(kind: type[RowType], values: Iterable[Mapping[str, Any]]) -> tuple[RowType, ...]:
@@ -53,20 +49,17 @@ def _read(hint: Any, value: Any) -> Any:
         kinds = [kind for kind in inner if kind is not type(None)]
         # Unions of several types have plain ones only, which JSON distinguishes by itself.
         return None if value is None else _read(kinds[0], value) if len(kinds) == 1 else value
-    # NaN is null in JSON.
-    if hint is float and value is None:
-        return math.nan
-    if hint is Estimate:
-        return Estimate.from_json(value)
-    if isinstance(hint, type) and is_dataclass(hint):
-        return row_from(hint, value)
-    if isinstance(hint, type) and issubclass(hint, tuple):  # a named tuple
-        return hint(*map(_read, get_type_hints(hint).values(), value))
     if origin is tuple:
         return tuple(_read(inner[0], entry) for entry in value)
-    if isinstance(origin, type) and issubclass(origin, Mapping):
+    if origin is not None and issubclass(origin, Mapping):
         return {key: _read(inner[1], entry) for key, entry in value.items()}
-    return value
+    if hint is Estimate:
+        return Estimate.from_json(value)
+    if is_dataclass(hint):
+        return row_from(hint, value)  # type: ignore[arg-type]
+    if isinstance(hint, type) and issubclass(hint, tuple):  # a named tuple
+        return hint(*map(_read, get_type_hints(hint).values(), value))
+    return math.nan if hint is float and value is None else value
 
 
 def _above_zero(difference: Estimate) -> bool:
@@ -79,7 +72,7 @@ class MapRow(JsonRow):
 
     layer: int  # 0 for the embedding, k for the output of block k
     position: str  # name of the tokens, "pre/..." before and "post/..." after the model reasons
-    probe: str  # name of the probe
+    probe: str
     control: str | None  # None for the probe itself, else the name of its control
     label: str  # the class, or "all"
     cells: str  # scored cells: "all", "uncertain" or "links"
@@ -109,25 +102,19 @@ class UsedRow(JsonFields):
     """Effect on first moves of changing a cell's representation."""
 
     half: str  # of the grids: "screen" or "confirm"
-    intervention: str  # name of the intervention
-    layer: int | str  # where; "all" for every block
+    intervention: str
+    layer: int | str  # "all" for every block
     position: str  # the tokens that were changed
     is_null: bool  # whether no effect is expected
     chosen: bool  # whether it is the best intervention of the screen half
     cells: int  # number of needed cells; of walls, if it is "open"
     flips: Estimate  # share of moves that change, at needed cells
-    # Share that becomes optimal for the cell being a wall (being open, if it is "open"), at needed
-    # cells.
-    as_if_changed: Estimate
+    as_if_changed: Estimate  # share that is optimal if the cell were a wall (open, if it is "open")
     unreadable: Estimate  # share of answers that cannot be read, at needed cells
     unneeded_flips: Estimate  # share of moves that change, at cells on no shortest way
-    # Flips at needed cells under the null whose interval reaches highest; None where no null was
-    # tried in this half.
-    null_flips: Estimate | None
-    # Divergence of the next action's distribution; None where not measured.
-    effect_nats: Estimate | None
-    # Of a write, in gaps between walls and open cells; None for other interventions.
-    dose: float | None = None
+    null_flips: Estimate | None  # of the null in this half whose interval reaches highest
+    effect_nats: Estimate | None  # divergence of the next action's distribution, where measured
+    dose: float | None = None  # of a write, in gaps between walls and open cells
 
 
 @dataclass(frozen=True)
@@ -135,9 +122,7 @@ class SpanRow(JsonFields):
     """Effect on first moves of hiding a needed cell from one span of the answer."""
 
     half: str  # of the grids: "confirm", as nothing is chosen among spans
-    # "prompt", "before", "neighbours", "own", "behind", "plan", "answer", or "answering" for all
-    # but the prompt; see `use.spans`.
-    span: str
+    span: str  # one of `look_ups.SPANS`, or "answering" for all but the prompt
     cells: int  # number of needed cells whose unchanged answer has this span
     flips: Estimate  # share of moves that change
     as_if_wall: Estimate  # share that becomes optimal for the cell being a wall
@@ -168,49 +153,45 @@ class SubspaceRow(JsonFields):
 
     half: str  # of the grids that it was scored on; it was learnt on the other
     moved: str  # "goal" or "agent"
-    layer: int  # of the stream
-    position: str  # the tokens
+    layer: int
+    position: str
     rank: int  # number of dimensions
     trained: int  # number of training pairs
-    # Nats per pair of the other question's answer, before and after learning.
-    losses: tuple[float, ...]
+    losses: tuple[float, ...]  # of the other question's answer before and after, nats per pair
     pairs: int  # number of scored pairs
     flips: Estimate  # share of moves that are right in the other question
     random_flips: Estimate  # the same with as many random dimensions
     whole_flips: Estimate  # the same with the whole stream
     verdict: str  # "carries it", "nothing here carries it" or "cannot be told"
-    # Smallest angle with the directions of a ridge probe of the cell at this place; None where
-    # there is no probe.
+    # Smallest angle with the directions of a ridge probe of the cell at this place, if there is
+    # one, and the 2.5th, 50th and 97.5th percentile of it for as many random directions.
     degrees: float | None
-    # The 2.5th, 50th and 97.5th percentile of that angle for as many random directions.
     chance: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class DoseRow(JsonFields):
-    """A write at a dose and random directions of equal norm, at needed cells."""
+    """A write at a dose and random directions of equal norm, at needed cells; see `UsedRow`."""
 
-    intervention: str  # name of the intervention
-    layer: int | str  # where; "all" for all layers of the probe
-    position: str  # the tokens that were changed
-    dose: float  # in gaps between walls and open cells
-    flips: Estimate  # share of moves that change
-    null_flips: Estimate  # the same under random directions
-    unreadable: Estimate  # share of answers that cannot be read
+    intervention: str
+    layer: int | str
+    position: str
+    dose: float
+    flips: Estimate
+    null_flips: Estimate  # under random directions
+    unreadable: Estimate
 
 
 @dataclass(frozen=True)
 class PlanRow(JsonFields):
     """How well the first `n` actions of a walk are read at one place."""
 
-    layer: int  # see `MapRow`
-    position: str  # name of the tokens
+    layer: int
+    position: str
     decoder: str  # name of the plan reader
-    n: int  # number of actions
+    n: int
     prefix: Estimate  # share of walks of at least n actions whose first n are all right
-    # Share whose action n is right, of those whose n - 1 before are; NaN with n = 0 where there are
-    # none.
-    conditional: Estimate
+    conditional: Estimate  # share whose action n is right, of those whose n - 1 before are
     # By name, "prefix" and "conditional" of a baseline on the same walks, and "beyond", prefix
     # accuracy of the reader less that of the baseline; None for one that the run does not have.
     baselines: Mapping[str, Mapping[str, Estimate] | None]
@@ -226,8 +207,8 @@ class PlanRow(JsonFields):
 class DecidedRow(JsonFields):
     """How well the action of one step is read at one place along the reasoning."""
 
-    layer: int  # see `MapRow`
-    position: str  # name of the token
+    layer: int
+    position: str
     step: int  # number of the action in the walk, from 1 for that of the decision itself
     accuracy: Estimate  # share of the walks with this step whose action is read
     baselines: Mapping[str, Estimate]  # accuracy of position only and of majority
@@ -250,12 +231,12 @@ class DecidedRow(JsonFields):
 class SettledRow(JsonFields):
     """From where on an action of the walk can be read at a layer."""
 
-    layer: int  # see `MapRow`
+    layer: int
     step: int  # number of the action, from 1
     # The earliest share of the reasoning from which on it is read above position only at every
-    # later one too, by the interval of the difference; None where there is none.
+    # later one too, by `DecidedRow.beyond` and by `DecidedRow.added`; None where there is none.
     share: float | None
-    added: float | None  # the same for `DecidedRow.added`
+    added: float | None
 
 
 @dataclass(frozen=True)
@@ -267,9 +248,7 @@ class StatePicture(JsonFields):
     truth: tuple[str, ...]  # rows of the grid as text, with A and G
     decoded: tuple[str, ...]  # rows of the decoded map; empty where there is none
     wall: tuple[tuple[float, ...], ...]  # probability of a wall in each cell, [rows][columns]
-    # Share of moves that flip when a cell at that place is changed, [rows][columns]; None where it
-    # was not tried.
-    used: tuple[tuple[float | None, ...], ...]
+    used: tuple[tuple[float | None, ...], ...]  # share of moves that flip by changed cell, if tried
     action: int | None  # the agent's action, 0 to 3; None for an answer that could not be read
     optimal: tuple[int, ...]  # the actions that lead one step closer to the goal
     optimal_decoded: tuple[int, ...]  # those on the decoded map

@@ -1,11 +1,8 @@
 """Represent world states as grids of classes, and split them so that no grid is in two parts.
 
 Worlds of several shapes share one frame, whose rows and columns are those of the largest; cells
-outside a world are labelled `OUTSIDE` and are never counted.
-
-Which cells are informative depends on the generator. In a maze the cells with two odd coordinates
-are always open and the border is always wall, so a table of positions reads them as well as any
-probe; the informative cells are those whose class differs between grids.
+outside a world are labelled `OUTSIDE` and are never counted. A table of positions reads most cells
+of a maze as well as any probe; the informative ones are those whose class differs between grids.
 
 Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 Agents", section 5, for the classes; its probes are scored on all cells alike.
@@ -16,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,10 +44,8 @@ class Scenes:
 
     worlds: tuple[GridWorld, ...]  # [N]
     states: tuple[State, ...]  # cell of the agent and layer, [N]
-    # Actions of the agent, 0 to 3; None for an answer that could not be read, [N].
-    actions: tuple[int | None, ...]
-    # Number of the grid's content, [N]; scenes with equal numbers are never separated.
-    grids: IntArray
+    actions: tuple[int | None, ...]  # 0 to 3; None for an answer that could not be read, [N]
+    grids: IntArray  # number of the grid's content, [N]; equal ones are never separated
 
     def __post_init__(self) -> None:
         if not self.worlds:
@@ -57,15 +53,12 @@ class Scenes:
         rows = zip(self.worlds, self.states, self.actions, self.grids, strict=True)
         for number, (world, ((row, column), layer), action, _) in enumerate(rows):
             inside = 0 <= row < world.shape[0] and 0 <= column < world.shape[1]
-            if not inside or world.walls[row, column] or not 0 <= layer < layers_of(world):
+            exists = inside and not world.walls[row, column] and 0 <= layer < layers_of(world)
+            if not exists or action not in (None, *range(len(ACTIONS))):
                 raise InvalidParameterError(
-                    f"scene {number} has the agent at row {row}, column {column}, layer {layer}, "
-                    f"which is no state of its world; expected an open cell"
-                )
-            if action is not None and not 0 <= action < len(ACTIONS):
-                raise InvalidParameterError(
-                    f"scene {number} has the action {action!r}, expected 0 to {len(ACTIONS) - 1}, "
-                    f"or None for an answer that could not be read"
+                    f"scene {number} has row {row}, column {column}, layer {layer} and action "
+                    f"{action!r}; expected an open cell and a layer of its world, and 0 to 3, or "
+                    f"None for an answer that could not be read"
                 )
 
     @classmethod
@@ -89,8 +82,7 @@ class Scenes:
     @cached_property
     def labels(self) -> IntArray:
         """Class of every cell, [N, rows, columns] of the largest world."""
-        rows, columns = self.shapes.max(axis=0)
-        out = np.full((len(self), rows, columns), OUTSIDE, dtype=np.int64)
+        out = np.full((len(self), *self.shapes.max(axis=0)), OUTSIDE)
         for number, (world, state) in enumerate(zip(self.worlds, self.states, strict=True)):
             out[number, : world.shape[0], : world.shape[1]] = _labels(world, state)
         return out
@@ -98,9 +90,8 @@ class Scenes:
     @cached_property
     def optimal(self) -> BoolArray:
         """Whether an action leads one step closer to the goal, [N, 4]."""
-        pairs = [(planned(w), state) for w, state in zip(self.worlds, self.states, strict=True)]
-        rows = [plan.plans.optimal[plan.index, plan.number(state)] for plan, state in pairs]
-        return np.array(rows, dtype=bool)
+        plans = [(planned(w), state) for w, state in zip(self.worlds, self.states, strict=True)]
+        return np.array([p.plans.optimal[p.index, p.number(s)] for p, s in plans], dtype=bool)
 
     @cached_property
     def compass(self) -> BoolArray:
@@ -116,20 +107,13 @@ class Scenes:
     def where(self, chosen: IntArray | BoolArray) -> Scenes:
         """Return some scenes, by numbers or by a mask [N]; grids keep their numbers."""
         places = np.arange(len(self))[chosen]
-        return Scenes(
-            tuple(self.worlds[i] for i in places),
-            tuple(self.states[i] for i in places),
-            tuple(self.actions[i] for i in places),
-            self.grids[places],
-        )
+        columns: tuple[Any, ...] = (self.worlds, self.states, self.actions)
+        worlds, states, actions = (tuple(column[i] for i in places) for column in columns)
+        return Scenes(worlds, states, actions, self.grids[places])
 
 
 def link_cells(shape: Shape) -> BoolArray:
-    """Return the inner cells of a maze that join two rooms: exactly one coordinate is odd.
-
-    The maze decides which of them are open. Cells with two odd coordinates are always open, those
-    with two even ones are pillars, open only where complexity is below 1.
-    """
+    """Return the inner cells of a maze that may join two rooms: exactly one coordinate is odd."""
     rows, columns = np.indices(shape)
     inner = (rows > 0) & (rows < shape[0] - 1) & (columns > 0) & (columns < shape[1] - 1)
     return np.asarray(inner & (rows % 2 != columns % 2))
@@ -138,8 +122,8 @@ def link_cells(shape: Shape) -> BoolArray:
 def uncertain_cells(scenes: Scenes, *, least: float = 0.05) -> dict[Shape, BoolArray]:
     """Return the cells that are wall in some grids and open in others, by shape: [rows, columns].
 
-    A cell is uncertain if both the share of grids where it is wall and the share where it is not
-    are at least `least`. Each grid has one vote. The scenes are those that probes are trained on.
+    The share of grids where a cell is wall and the share where it is not are both at least `least`.
+    Each grid has one vote. The scenes are those that probes are trained on.
     """
     votes: dict[Shape, dict[int, list[BoolArray]]] = {}
     for world, grid in zip(scenes.worlds, scenes.grids.tolist(), strict=True):
@@ -155,8 +139,8 @@ def cells_in(scenes: Scenes, by_shape: Mapping[Shape, BoolArray]) -> BoolArray:
     """Return cells given by shape in the frame of the scenes, [N, rows, columns]."""
     out = np.zeros(scenes.labels.shape, dtype=bool)
     for number, world in enumerate(scenes.worlds):
-        if (cells := by_shape.get(world.shape)) is not None:
-            out[number, : world.shape[0], : world.shape[1]] = cells
+        if world.shape in by_shape:
+            out[number, : world.shape[0], : world.shape[1]] = by_shape[world.shape]
     return out
 
 
@@ -168,10 +152,7 @@ def mean_over_grids(
     bounds: tuple[float, float] | None = (0.0, 1.0),
     paired: bool = False,
 ) -> Estimate:
-    """Return the mean of N values, all or those `among`, with an interval clustered by grid.
-
-    Paired values are differences of shares, within -1 and 1.
-    """
+    """Return the mean of N values, all or those `among`, with an interval clustered by grid."""
     cluster = np.unique(np.asarray(grids), return_inverse=True)[1]
     counts = np.bincount(cluster)
     chosen = np.ones(len(cluster), dtype=bool) if among is None else among
@@ -181,7 +162,7 @@ def mean_over_grids(
         # All values of a grid may be among those that are counted.
         heaviest=None if bounds is None else counts.max(initial=0),
         n=int(chosen.sum()),
-        bounds=(-1.0, 1.0) if paired else bounds,
+        bounds=(-1.0, 1.0) if paired else bounds,  # paired are differences of shares
         paired=paired,
     )
 
@@ -199,10 +180,7 @@ def _compass(world: GridWorld) -> BoolArray:
 
 # --- Splits ---------------------------------------------------------------------------------------
 # Scenes of one grid share their walls, so a split by rows would let a probe memorise a grid and be
-# scored on it; the published split of some paths leaks in this way. Grids are numbered by content,
-# so that a grid and its mirror image are one.
-
-
+# scored on it; the published split of some paths leaks in this way.
 class Split(NamedTuple):
     """Numbers of training, validation and test scenes, in rising order."""
 
@@ -213,14 +191,11 @@ class Split(NamedTuple):
 
 def split(scenes: Scenes, *, validation: float = 0.15, test: float = 0.25, seed: int = 0) -> Split:
     """Split scenes by grid; every part has its share of the grids of each shape."""
-    tested: list[int] = []
-    held_out: list[int] = []
+    parts = []
     for grids in _shuffled_grids(scenes, seed, least=3):
         scored = max(1, min(round(test * len(grids)), len(grids) - 2))
-        count = max(1, min(round(validation * len(grids)), len(grids) - scored - 1))
-        tested += grids[:scored]
-        held_out += grids[scored : scored + count]
-    return _by_grid(scenes, held_out, tested)
+        parts.append((grids[:scored], _share(grids[scored:], validation * len(grids))))
+    return _by_grid(scenes, parts)
 
 
 def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0) -> list[Split]:
@@ -228,20 +203,26 @@ def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0
     shuffled = _shuffled_grids(scenes, seed, least=max(parts, 3 if parts > 2 else 4))
     out = []
     for part in range(parts):
-        tested: list[int] = []
-        held_out: list[int] = []
+        of_shapes = []
         for grids in shuffled:
             others = [grid for place, grid in enumerate(grids) if place % parts != part]
-            tested += grids[part::parts]
-            held_out += others[: max(1, min(round(validation * len(others)), len(others) - 1))]
-        out.append(_by_grid(scenes, held_out, tested))
+            of_shapes.append((grids[part::parts], _share(others, validation * len(others))))
+        out.append(_by_grid(scenes, of_shapes))
     return out
 
 
-def _by_grid(scenes: Scenes, held_out: Sequence[int], tested: Sequence[int]) -> Split:
-    is_test, is_validation = (np.isin(scenes.grids, grids) for grids in (tested, held_out))
-    parts = (~is_test & ~is_validation, is_validation, is_test)
-    return Split(*map(np.flatnonzero, parts))
+def _share(grids: list[int], count: float) -> list[int]:
+    """Return so many grids, rounded: at least one, and not all."""
+    return grids[: max(1, min(round(count), len(grids) - 1))]
+
+
+def _by_grid(scenes: Scenes, parts: Sequence[tuple[list[int], list[int]]]) -> Split:
+    """Return a split by the tested and the held-out grids of each shape."""
+    is_test, is_validation = (
+        np.isin(scenes.grids, list(chain(*grids))) for grids in zip(*parts, strict=True)
+    )
+    which = (~is_test & ~is_validation, is_validation, is_test)
+    return Split(*map(np.flatnonzero, which))
 
 
 def _shuffled_grids(scenes: Scenes, seed: int, least: int) -> list[list[int]]:

@@ -11,8 +11,8 @@ from typing import Any
 from goalmeter.pages import Texts
 from goalmeter.pages.navigation_tables import INTERVALS
 from goalmeter.report.numbers import number
-from goalmeter.representation.beliefs.used_cells import unbelieved
-from goalmeter.representation.capture import EMBEDDINGS, RANDOM_WEIGHTS
+from goalmeter.representation.activations import EMBEDDINGS, RANDOM_WEIGHTS
+from goalmeter.representation.beliefs.believed import unbelieved
 from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
 from goalmeter.representation.probes.protocol import Majority, PositionOnly
 from goalmeter.representation.replay import AFTER, BEFORE

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,20 +18,17 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import JsonFields, json_value
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.gridworld.planner import plans
+from goalmeter.gridworld.planner import State, plan
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.representation import scenes as classes
 from goalmeter.representation.probes.comparison import exchanged
 from goalmeter.representation.scenes import AGENT, GOAL, Scenes, Shape, mean_over_grids
 from goalmeter.statistics.clusters import Estimate
 
-PUBLISHED, PLACES = "published", "places"
 NO_AGENT = "no cell is classified as the agent"
 NO_GOAL = "no cell is classified as the goal"
 NO_WAY = "the goal cannot be reached on it"
 _OBJECTS = (classes.KEY, classes.DOOR, classes.NEUTRAL)
-# Worlds that are planned for together.
-_CHUNK = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +42,11 @@ class Maps:
     @classmethod
     def of(cls, worlds: Sequence[GridWorld | None]) -> Maps:
         """Plan on every map."""
-        return cls(tuple(worlds), _optimal(worlds))
+        optimal = np.zeros((len(worlds), len(ACTIONS)), dtype=bool)
+        for number, world in enumerate(worlds):
+            if world is not None:
+                optimal[number, list(plan(world).optimal_actions(State(world.start)))] = True
+        return cls(tuple(worlds), optimal)
 
     @property
     def valid(self) -> BoolArray:
@@ -59,8 +60,7 @@ class DecodedMaps(Maps):
 
     posterior: FloatArray  # the posteriors, [N, rows, columns, 7]
     walls: BoolArray  # the walls of each scene, also where there is no map: [N, rows, columns]
-    # Why a map is missing or of no use; None where it is valid, [N].
-    reasons: tuple[str | None, ...]
+    reasons: tuple[str | None, ...]  # why a map is missing or invalid; None where it is valid, [N]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -68,48 +68,41 @@ class DecodedMaps(Maps):
         return dict(Counter(reason for reason in self.reasons if reason is not None))
 
 
-def decoded(posterior: FloatArray, scenes: Scenes, *, rule: str = PLACES) -> DecodedMaps:
+def decoded(posterior: FloatArray, scenes: Scenes, *, rule: str = "places") -> DecodedMaps:
     """Decode the maps of some scenes.
 
-    With the rule "published" each cell is its most probable class; the agent is the cell classified
-    as agent with the highest probability of it, the goal likewise, and without one of them there is
-    no map. With "places" agent and goal are the most probable pair of different cells, and every
-    other cell is its most probable class among the rest, so there is always a map.
+    Posteriors are [N, rows, columns, 7]. With the rule "published" each cell is its most probable
+    class; the agent is the cell classified as agent with the highest probability of it, the goal
+    likewise, and without one of them there is no map. With "places" agent and goal are the most
+    probable pair of different cells, and every other cell is its most probable class among the
+    rest, so there is always a map.
 
     In both, the border is a wall. A key, a door or another object is there if a cell is classified
     so ("published"), or if it is more probably somewhere than nowhere ("places"). A door whose key
-    is not on the map is open for who carries a key, and a wall otherwise.
-
-    Args:
-        posterior: probabilities of the classes, [N, rows, columns, 7].
-        scenes: their shapes, and whether a key is carried, which a model is told apart from the
-            grid.
-        rule: "published" or "places".
+    is not on the map is open for who carries a key, which a model is told apart from the grid, and
+    a wall otherwise.
     """
-    if rule not in (PUBLISHED, PLACES):
-        raise InvalidParameterError(f"rule is {rule!r}, expected {PUBLISHED!r} or {PLACES!r}")
-    made: list[GridWorld | str] = []
+    rules = {"published": _published, "places": _places}
+    if rule not in rules:
+        raise InvalidParameterError(f"rule is {rule!r}, expected 'published' or 'places'")
+    worlds: list[GridWorld | None] = []
+    reasons: list[str | None] = []
     walls = np.ones(scenes.labels.shape, dtype=bool)
     for number, (world, state) in enumerate(zip(scenes.worlds, scenes.states, strict=True)):
         rows, columns = world.shape
-        inside = posterior[number, :rows, :columns]
-        drawn, objects = _published(inside) if rule == PUBLISHED else _places(inside)
+        drawn, objects = rules[rule](posterior[number, :rows, :columns])
         walls[number, :rows, :columns] = drawn
-        made.append(_world(drawn, objects, carries=state.has_key))
-    maps = Maps.of([each if isinstance(each, GridWorld) else None for each in made])
-    reasons = (
-        each if isinstance(each, str) else None if valid else NO_WAY
-        for each, valid in zip(made, maps.valid, strict=True)
-    )
+        missing = NO_AGENT if AGENT not in objects else NO_GOAL if GOAL not in objects else None
+        reasons.append(missing)
+        worlds.append(None if missing else _world(drawn, objects, carries=state.has_key))
+    maps = Maps.of(worlds)
+    for number in np.flatnonzero(~maps.valid).tolist():
+        reasons[number] = reasons[number] or NO_WAY
     return DecodedMaps(maps.worlds, maps.optimal, posterior, walls, tuple(reasons))
 
 
-def _world(walls: BoolArray, objects: Mapping[int, Cell], *, carries: bool) -> GridWorld | str:
-    """The map of some walls and objects by class, or the reason why there is none."""
-    if AGENT not in objects:
-        return NO_AGENT
-    if GOAL not in objects:
-        return NO_GOAL
+def _world(walls: BoolArray, objects: Mapping[int, Cell], *, carries: bool) -> GridWorld:
+    """Return the map of some walls and objects by class."""
     walls = walls.copy()
     for cell in objects.values():
         walls[cell] = False
@@ -138,28 +131,24 @@ def _published(posterior: FloatArray) -> tuple[BoolArray, dict[int, Cell]]:
 
 def _places(posterior: FloatArray) -> tuple[BoolArray, dict[int, Cell]]:
     inner = _inner(posterior.shape[:2])
-    objects = dict(zip((AGENT, GOAL), _pair(posterior, inner), strict=True))
+    shares = np.where(inner[..., None], posterior, -1.0)
+    agent, goal = _highest(shares[..., AGENT]), _highest(shares[..., GOAL])
+    if agent == goal:
+        # One of them has to take its runner-up: the one that loses less by it.
+        others = shares.copy()
+        others[agent] = -1.0
+        next_agent, next_goal = _highest(others[..., AGENT]), _highest(others[..., GOAL])
+        agent_stays = shares[agent][AGENT] * shares[next_goal][GOAL]
+        goal_stays = shares[next_agent][AGENT] * shares[goal][GOAL]
+        agent, goal = (agent, next_goal) if agent_stays >= goal_stays else (next_agent, goal)
+    objects = {AGENT: agent, GOAL: goal}
     for label in _OBJECTS:
         # The sum over cells is the probability that there is one at all.
-        shares = np.where(inner, posterior[..., label], 0.0)
-        if shares.sum() > 0.5 and (cell := _highest(shares)) not in objects.values():
+        probable = np.where(inner, posterior[..., label], 0.0).sum() > 0.5
+        if probable and (cell := _highest(shares[..., label])) not in objects.values():
             objects[label] = cell
     is_wall = posterior[..., classes.WALL] > posterior[..., classes.EMPTY]
     return np.asarray(is_wall | ~inner), objects
-
-
-def _pair(posterior: FloatArray, inner: BoolArray) -> tuple[Cell, Cell]:
-    """The cells i ≠ j for which P(agent in i) P(goal in j) is highest."""
-    agents, goals = (np.where(inner, posterior[..., label], -1.0) for label in (AGENT, GOAL))
-    agent, goal = _highest(agents), _highest(goals)
-    if agent != goal:
-        return agent, goal
-    # One of them has to take its runner-up: the one that loses less by it.
-    elsewhere = np.ones(inner.shape, dtype=bool)
-    elsewhere[agent] = False
-    others = [_highest(np.where(elsewhere, shares, -1.0)) for shares in (agents, goals)]
-    agent_stays = agents[agent] * goals[others[1]] >= agents[others[0]] * goals[goal]
-    return (agent, others[1]) if agent_stays else (others[0], goal)
 
 
 def _inner(shape: Shape) -> BoolArray:
@@ -170,23 +159,6 @@ def _inner(shape: Shape) -> BoolArray:
 
 def _highest(values: FloatArray) -> Cell:
     return Cell(*divmod(int(values.argmax()), values.shape[1]))
-
-
-def _optimal(worlds: Sequence[GridWorld | None]) -> BoolArray:
-    """The optimal actions at the start of each world, [N, 4]."""
-    out = np.zeros((len(worlds), len(ACTIONS)), dtype=bool)
-    by_shape: dict[Shape, list[tuple[int, GridWorld]]] = {}
-    for number, world in enumerate(worlds):
-        if world is not None:
-            by_shape.setdefault(world.shape, []).append((number, world))
-    for listed in by_shape.values():
-        for at in range(0, len(listed), _CHUNK):
-            chunk = listed[at : at + _CHUNK]
-            planned = plans([world for _, world in chunk])
-            for place, (number, world) in enumerate(chunk):
-                start = world.start.row * world.shape[1] + world.start.column
-                out[number] = planned.optimal[place, start]
-    return out
 
 
 # The true agent and goal without walls: where it explains as much as a decoded map, agent and goal
@@ -201,33 +173,28 @@ CHANCE = "a random wrong action"
 def map_controls(maps: DecodedMaps, scenes: Scenes, *, seed: int) -> dict[str, Maps]:
     """Return control maps of decoded maps by name; the seed decides which grids lend maps."""
     donors = exchanged(scenes, seed=seed)
-    borrowed: list[GridWorld | None] = []
-    for world, donor in zip(maps.worlds, donors.tolist(), strict=True):
-        # Without a decoded map there is no place for borrowed walls either.
-        if world is None:
-            borrowed.append(None)
-            continue
-        rows, columns = world.shape
-        # Donors have the same shape, in a frame that may be larger.
-        walls = maps.walls[donor, :rows, :columns].copy()
-        objects = (world.start, world.goal, world.key, world.door, world.neutral)
-        for cell in objects:
-            if cell is not None:
-                walls[cell] = False
-        borrowed.append(GridWorld(walls, *objects))
+    # Without a decoded map there is no place for borrowed walls either.
+    borrowed = list(maps.worlds)
+    for number, world in enumerate(maps.worlds):
+        if world is not None:
+            # Donors have the same shape, in a frame that may be larger.
+            rows, columns = world.shape
+            walls = maps.walls[donors[number], :rows, :columns].copy()
+            for cell in (world.start, world.goal, world.key, world.door, world.neutral):
+                if cell is not None:
+                    walls[cell] = False
+            borrowed[number] = replace(world, walls=walls)
     return {
-        EMPTY_ROOM: Maps.of(empty_rooms(scenes)),
+        EMPTY_ROOM: empty_rooms(scenes),
         ANOTHER: Maps(tuple(maps.worlds[i] for i in donors), maps.optimal[donors]),
         ANOTHER_WALLS: Maps.of(borrowed),
     }
 
 
-def empty_rooms(scenes: Scenes) -> list[GridWorld]:
+def empty_rooms(scenes: Scenes) -> Maps:
     """Return the true places of agent and goal in rooms without walls, keys and doors."""
-    return [
-        GridWorld(~_inner(world.shape), state.cell, world.goal)
-        for world, state in zip(scenes.worlds, scenes.states, strict=True)
-    ]
+    pairs = zip(scenes.worlds, scenes.states, strict=True)
+    return Maps.of([GridWorld(~_inner(w.shape), state.cell, w.goal) for w, state in pairs])
 
 
 @dataclass(frozen=True)
@@ -269,8 +236,7 @@ class Explained(JsonFields):
     unreadable: int  # number of invalid answers
     invalid: Estimate  # share of states without a valid map; they explain nothing and count
     on_map: ControlledShare  # the action is in D
-    # The action is in D, among errors; the controls include the share of a random wrong action.
-    explained_errors: ControlledShare
+    explained_errors: ControlledShare  # the same among errors; a control is a random wrong action
     # Some action is in D and in T, among errors (recovery in the published code).
     map_corrects: ControlledShare
     recovery: Estimate  # the same among errors with a valid map, as published
@@ -283,31 +249,27 @@ def explained(maps: Maps, controls: Mapping[str, Maps], scenes: Scenes) -> tuple
 
     `controls` are other maps of the same N states, by name; greedy is added.
     """
-
-    def meets(first: BoolArray, second: BoolArray) -> BoolArray:
-        return np.asarray((first & second).any(axis=1))
-
-    truth, wrong = scenes.optimal, ~scenes.optimal
-    sets = {name: control.optimal for name, control in controls.items()}
-    sets[GREEDY] = scenes.compass
-    taken = np.array(
-        [[each == action for action in range(len(ACTIONS))] for each in scenes.actions]
-    )
+    taken = np.array(scenes.actions, dtype=object)[:, None] == np.arange(len(ACTIONS))
     unreadable = ~taken.any(axis=1)
-    right, ours = meets(taken, truth), meets(taken, maps.optimal)
-    agrees = meets(truth, maps.optimal)
-    on_map = {name: meets(taken, each) for name, each in sets.items()}
-    corrects = {name: meets(truth, each) for name, each in sets.items()}
+    truth, wrong = scenes.optimal, ~scenes.optimal
+    # For the decoded map and each control: whether the action is optimal on it, and whether some
+    # action is optimal both on it and in truth.
+    sets = {"": maps.optimal} | {name: control.optimal for name, control in controls.items()}
+    sets[GREEDY] = scenes.compass
+    on_map, corrects = (
+        {name: np.asarray((actions & each).any(axis=1)) for name, each in sets.items()}
+        for actions in (taken, truth)
+    )
+    right = (taken & truth).any(axis=1)
     # Of the wrong actions of a state, the share that is optimal on the map.
     chance = (maps.optimal & wrong).sum(axis=1) / np.maximum(wrong.sum(axis=1), 1)
     mean = partial(mean_over_grids, grids=scenes.grids)
 
-    def compared(
-        ours: BoolArray, others: Mapping[str, BoolArray | FloatArray], among: BoolArray
-    ) -> ControlledShare:
-        beyond = {name: ours.astype(float) - each for name, each in others.items()}
+    def compared(shares: Mapping[str, BoolArray | FloatArray], among: BoolArray) -> ControlledShare:
+        others = {name: each for name, each in shares.items() if name}
+        beyond = {name: shares[""].astype(float) - each for name, each in others.items()}
         return ControlledShare(
-            mean(ours, among=among),
+            mean(shares[""], among=among),
             {name: mean(each, among=among) for name, each in others.items()},
             {name: mean(each, among=among, paired=True) for name, each in beyond.items()},
         )
@@ -320,15 +282,13 @@ def explained(maps: Maps, controls: Mapping[str, Maps], scenes: Scenes) -> tuple
             errors=int(errors.sum()),
             unreadable=int((among & unreadable).sum()),
             invalid=mean(~maps.valid, among=among),
-            on_map=compared(ours, on_map, among),
-            explained_errors=compared(ours, on_map | {CHANCE: chance}, errors),
-            map_corrects=compared(agrees, corrects, errors),
-            recovery=mean(agrees, among=errors & maps.valid),
-            agreement=compared(agrees, corrects, among),
-            reversed=mean(right & ~ours, among=among),
+            on_map=compared(on_map, among),
+            explained_errors=compared(on_map | {CHANCE: chance}, errors),
+            map_corrects=compared(corrects, errors),
+            recovery=mean(corrects[""], among=errors & maps.valid),
+            agreement=compared(corrects, among),
+            reversed=mean(right & ~on_map[""], among=among),
         )
 
-    out = [of_states("all", np.ones(len(scenes), dtype=bool))]
-    if scenes.detour.any():
-        out.append(of_states("detour", scenes.detour))
-    return tuple(out)
+    states = {"all": np.ones(len(scenes), dtype=bool), "detour": scenes.detour}
+    return tuple(of_states(name, among) for name, among in states.items() if among.any())

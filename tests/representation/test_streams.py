@@ -11,11 +11,10 @@ pytest.importorskip("transformers")
 
 from representation.use.test_causal_use import decisions
 
+from goalmeter.representation import stages as staged
 from goalmeter.representation.network import Network
-from goalmeter.representation.options import ProbeOptions
-from goalmeter.representation.stages import use
-from goalmeter.representation.stages.decoding import ProbeRun
-from goalmeter.representation.stages.use import select_decisions, stream_stage
+from goalmeter.representation.result_rows import MovedRow, SubspaceRow, row_from
+from goalmeter.representation.stages import ProbeOptions, ProbeRun, stream_stage
 from goalmeter.runs import Stages
 
 
@@ -26,7 +25,9 @@ def asked(
     wanted = ProbeOptions((2,), ("pre/end",), ("ridge",), ("use",), ("knock-out", "patch"), 40)
     with Stages(folder, {"kind": "probe"}, tell=lines.append) as stages:
         run = ProbeRun(stages, tuple(samples), mouse, wanted)
-        rows = stream_stage(run, lambda: select_decisions(samples, 40, seed=0))
+        value = stream_stage(run)
+    kinds: dict[str, Any] = {"moved": MovedRow, "subspaces": SubspaceRow}
+    rows = {name: [row_from(kind, row) for row in value[name]] for name, kind in kinds.items()}
     return run.left_out, rows
 
 
@@ -35,7 +36,7 @@ def test_streams_are_exchanged_and_a_carrier_is_learnt(
     mouse: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mouse reads the goal off its word: no later stream carries it. All of it is kept."""
-    monkeypatch.setattr(use, "_STEPS", 4)
+    monkeypatch.setattr(staged, "_STEPS", 4)
     with Stages(tmp_path / "probe", {"kind": "probe"}) as stages:
         stages.value("use/spans", lambda: {"rows": []})
         stages.value("use/moved/agent", lambda: {"rows": [], "carrier": None})

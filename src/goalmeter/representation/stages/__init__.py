@@ -1,1 +1,0 @@
-"""Stages of a probe, each stored when it is finished."""
