@@ -12,7 +12,8 @@ figure by the names of their fields, with {names} for values; that of a table de
 A column has a title behind its group, the path of its value from a row, a format of `FORMATS`, and
 perhaps "answer" or "optional" (omitted where no row has a value). A path leads through attributes,
 methods without arguments, keys and indices; one with * makes a column for each key that some row
-has there.
+has there. Texts may have the same formats: {row.accuracy:percent}, {gain:number:2}. The text "each"
+of a figure is filled for each of its rows, and all of them together are its {values}.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
+from string import Formatter
 from typing import Any
 
 from goalmeter.report import Column, Figure, Section, Table, numbers
@@ -37,31 +39,34 @@ __all__ = ["Texts", "meg", "navigation", "reflection", "reflection_tables"]
 
 Content = Table | Figure | None
 
-# How values of columns are shown; "words" are set to the left, all else to the right.
+_NUMBERS = (
+    *("percent", "points", "number", "plus", "general", "between", "p_value", "nats"),
+    *("nats_of_search", "gap", "rationality", "utility"),
+)
+# How values are shown; columns of "words" are set to the left, all others to the right.
 FORMATS: dict[str, Callable[..., Cell | str]] = {
-    "words": str,
-    "text": str,
-    "count": "{:,}".format,
-    "bar": share_bar,
-    **{
-        form.__name__: form
-        for form in (
-            *(numbers.percent, numbers.points, numbers.number, numbers.plus, numbers.between),
-            *(numbers.p_value, numbers.nats, numbers.nats_of_search, numbers.gap),
-            *(numbers.rationality, numbers.utility),
-        )
-    },
+    **{"words": str, "text": str, "count": "{:,}".format, "bar": share_bar},
+    **{name: getattr(numbers, name) for name in _NUMBERS},
 }
-
 # Styles of the series of a dot chart.
 DOTS: dict[str, dict[str, Any]] = {
+    "": {},
     "second": {"colour": VERMILION, "marker": "s"},
     "hollow": {"marker": "s", "hollow": True},
     "second hollow": {"colour": VERMILION, "marker": "s", "hollow": True},
     "ink": {"colour": INK, "marker": "D"},
 }
 # Fields of an entry that are no texts.
-_DECLARED = ("columns", "panels", "chart", "content")
+_DECLARED = ("columns", "panels", "chart", "content", "each")
+
+
+class _Filled(Formatter):
+    """`str.format` with the formats of columns."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec.partition(":")[0] in FORMATS:
+            return str(shown(value, format_spec))
+        return str(super().format_field(value, format_spec))
 
 
 class Texts:
@@ -73,14 +78,19 @@ class Texts:
 
     def __call__(self, name: str, /, **values: object) -> dict[str, Any]:
         """Return the texts of an entry without its columns; lists become tuples."""
-
-        def filled(entry: Any) -> Any:
-            if isinstance(entry, list):
-                return tuple(map(filled, entry))
-            return entry.format(**self.always, **values) if isinstance(entry, str) else entry
-
         entry = self.declared(name).items()
-        return {key: filled(value) for key, value in entry if key not in _DECLARED}
+        return {key: self._filled(text, values) for key, text in entry if key not in _DECLARED}
+
+    def sentence(self, name: str, key: str = "text", /, **values: object) -> str:
+        """Return one text of an entry."""
+        return str(self._filled(self.declared(name)[key], values))
+
+    def _filled(self, text: Any, values: Mapping[str, object]) -> Any:
+        if isinstance(text, list):
+            return tuple(self._filled(each, values) for each in text)
+        if isinstance(text, str):
+            return _Filled().vformat(text, (), {**self.always, **values})
+        return text
 
     def declared(self, name: str) -> dict[str, Any]:
         """Return an entry as the file has it."""
@@ -105,21 +115,12 @@ class Texts:
         rows = list(rows)
         texts = {"anchor": anchor} | self(name, **values)
         texts["notes"] = (*before, *texts.get("notes", ()), *notes)
-        heads, cells = [], []
-        for head, column in _columns([*self.declared(name)["columns"], *more], rows, values):
-            heads.append(head)
-            cells.append(column)
-        lines = tuple(zip(*cells, strict=True)) if rows else ()
-        return Table(columns=tuple(heads), rows=lines, **texts)
+        columns = [*_columns([*self.declared(name)["columns"], *more], rows, values)]
+        lines = zip(*(cells for _, cells in columns), strict=True) if rows else ()
+        return Table(columns=tuple(head for head, _ in columns), rows=tuple(lines), **texts)
 
     def dots(
-        self,
-        name: str,
-        picture: str,
-        lines: Sequence[str],
-        rows: Sequence[Any],
-        /,
-        **values: object,
+        self, name: str, picture: str, lines: Sequence[str], rows: Sequence[Any], /, **values: Any
     ) -> Figure:
         """Return a dot chart with a line for each row, whose panels the entry declares.
 
@@ -135,21 +136,25 @@ class Texts:
             for label, path, *style in panel["series"]:
                 estimates = [value_at(row, path) for row in rows]
                 if any(estimates):
-                    options = DOTS[style[0]] if style else {}
-                    scale = panel.get("scale", 1.0)
-                    label = label.format(**values)
-                    series.append(Dots.of(label, estimates, scale=scale, **options))
-            margin: Any = values[panel["margin"]] if "margin" in panel else None
+                    look = DOTS["".join(style)] | {"scale": panel.get("scale", 1.0)}
+                    series.append(Dots.of(self._filled(label, values), estimates, **look))
+            margin = values[panel["margin"]] if "margin" in panel else None
             panels.append(
                 DotPanel(
-                    title=panel.get("title", "").format(**values),
+                    title=self._filled(panel.get("title", ""), values),
                     x_label=panel["x_label"],
                     series=tuple(series),
                     joined=panel.get("joined", False),
                     band=None if margin is None else (-margin, margin),
                 )
             )
+        named = [{"line": line, "row": row} for line, row in zip(lines, rows, strict=True)]
+        values |= {"values": self._each(name, named)}
         return self.figure(name, dot_chart(picture, lines, panels), **values)
+
+    def _each(self, name: str, rows: Iterable[Mapping[str, Any]]) -> str:
+        each = self.declared(name).get("each", "")
+        return "; ".join(self._filled(each, row) for row in rows)
 
     def draw(
         self,
@@ -157,20 +162,32 @@ class Texts:
         chart: Callable[..., str],
         picture: str,
         series: Sequence[Any],
-        options: Mapping[str, Any] | None,
+        more: Mapping[str, Any] | None = None,
         /,
         **values: object,
     ) -> Figure:
         """Return a chart of some series with the options that the entry and the caller give."""
-        given = self.declared(name).get("chart", {}) | (options or {})
-        return self.figure(name, chart(picture, series, **given), **values)
+        options = self.declared(name).get("chart", {}) | (more or {})
+        return self.figure(name, chart(picture, series, **options), **values)
 
     def curves(
-        self, name: str, picture: str, curves: Sequence[Curve], more: Any = None, /, **values: Any
+        self,
+        name: str,
+        picture: str,
+        curves: Sequence[Curve],
+        more: Any = None,
+        /,
+        *,
+        rows: Iterable[Any] = (),
+        **values: Any,
     ) -> Figure:
         """Return a chart of curves with the axes that the entry and the caller give."""
-        axes = CurveAxes(**self.declared(name)["chart"] | (more or {}))
-        return self.figure(name, curve_chart(picture, curves, axes), **values)
+
+        def chart(name: str, curves: Sequence[Curve], **axes: Any) -> str:
+            return curve_chart(name, curves, CurveAxes(**axes))
+
+        values = {"values": self._each(name, [{"row": row} for row in rows])} | values
+        return self.draw(name, chart, picture, curves, more, **values)
 
     def figure(self, name: str, svg: str, /, **values: object) -> Figure:
         """Return a picture with the texts of an entry."""
@@ -244,11 +261,13 @@ def _columns(
                     for part in title.rpartition(" | ")
                 )
                 head = Column(name, form != "words", group, "answer" in marks)
-                yield head, [DASH if each is None else shown(each, form) for each in found]
+                yield head, [shown(each, form) for each in found]
 
 
 def shown(value: Any, form: str) -> Cell | str:
     """Return a value as the format says, such as "percent" or "number:2"; a text as it is."""
+    if value is None:
+        return DASH
     if isinstance(value, Cell | str):
         return value
     if isinstance(value, Mapping):  # JSON values of an estimate

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from goalmeter.pages import Texts
 from goalmeter.pages.navigation_tables import INTERVALS
@@ -17,28 +17,20 @@ from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
 from goalmeter.representation.probes.protocol import Majority, PositionOnly
 from goalmeter.representation.replay import AFTER, BEFORE
 from goalmeter.representation.result import Representation
-from goalmeter.representation.result_rows import (
-    DecidedRow,
-    MapRow,
-    MovedRow,
-    PlaceRow,
-    PlanRow,
-    SubspaceRow,
-    UsedRow,
-)
+from goalmeter.representation.result_rows import DecidedRow, MapRow, PlanRow, UsedRow
 from goalmeter.representation.use.causal_use import MARGIN, NOT_USED, UNKNOWN, USED
 from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.statistics.clusters import Estimate
 
 POSITION, MAJORITY = PositionOnly.name, Majority.name
 # Controls in the order in which they are shown; others come after them.
-CONTROLS = (POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
+_CONTROLS = (None, POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
 # Positions on the same scale as shares of the reasoning.
 _TIMES = {f"{BEFORE}/end": -0.2, f"{AFTER}/end": 1.0, f"{AFTER}/answer": 1.2}
 say = Texts("representation", INTERVALS=INTERVALS)
-SPANS, _MOVED = say("span_names"), say("moved_names")
 
 
+# --- Models and places ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ShownModel:
     """A result on the page, with a unique name and the prefix of its ids."""
@@ -53,32 +45,23 @@ class ShownModel:
         entries = self.result.chosen
         if all(key in entries for key in ("layer", "position", "probe")):
             return entries["layer"], entries["position"], entries["probe"]
-        first = next(iter(self.result.maps), None)
-        return (None, None, None) if first is None else map_place(first)
+        return next(map(map_place, self.result.maps), (None, None, None))
+
+    @property
+    def readings(self) -> list[MapRow]:
+        """How the probe and then its controls read walls of uncertain cells at that place."""
+        return in_order(row for row in self.result.maps_of() if map_place(row) == self.chosen)
 
     @property
     def probe(self) -> MapRow | None:
-        """How the probe reads walls of uncertain cells at that place."""
-        return next((row for row in self._at_chosen if row.control is None), None)
+        """How the probe itself reads them."""
+        return next((row for row in self.readings if row.control is None), None)
 
     @property
-    def controls(self) -> list[MapRow]:
-        """How controls read them there."""
-        return in_order([row for row in self._at_chosen if row.control is not None])
-
-    @property
-    def rivals(self) -> list[MapRow]:
-        """The controls on the same grids; the control task can only be memorised."""
-        return [row for row in self.controls if row.control != CONTROL_TASK]
-
-    @property
-    def best_rival(self) -> tuple[str, Estimate] | None:
-        """The control with the highest AUROC, with its name."""
-        return best({str(row.control): row.auroc for row in self.rivals})
-
-    @property
-    def _at_chosen(self) -> list[MapRow]:
-        return [row for row in self.result.maps_of() if map_place(row) == self.chosen]
+    def rivals(self) -> dict[str, Estimate | None]:
+        """AUROC of the controls on the same grids; the control task can only be memorised."""
+        rivals = (row for row in self.readings if row.control not in (None, CONTROL_TASK))
+        return {str(row.control): row.auroc for row in rivals}
 
     @property
     def unbelieved(self) -> str:
@@ -106,18 +89,13 @@ def shown_models(results: Sequence[Representation]) -> list[ShownModel]:
 
 def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
     """Sort rows by their controls, those of the probe itself first."""
-    ranks = {None: -1} | {name: rank for rank, name in enumerate(CONTROLS)}
-    return sorted(rows, key=lambda row: ranks.get(row.control, len(CONTROLS)))
+    ranks = {name: rank for rank, name in enumerate(_CONTROLS)}
+    return sorted(rows, key=lambda row: ranks.get(row.control, len(_CONTROLS)))
 
 
-def map_place(row: MapRow | PlaceRow) -> tuple[Any, Any, Any]:
+def map_place(row: Any) -> tuple[Any, Any, Any]:
     """Layer, position and probe."""
     return row.layer, row.position, row.probe
-
-
-def place_in_words(layer: object, position: str) -> str:
-    """Describe a place of the network: "layer 2, pre/end"."""
-    return f"{layers_in_words(layer)}, {position}"
 
 
 def layers_in_words(layer: object) -> str:
@@ -128,8 +106,8 @@ def layers_in_words(layer: object) -> str:
 
 
 def row_place(row: Any) -> str:
-    """Describe the place of a row."""
-    return place_in_words(row.layer, row.position)
+    """Describe the place of a row: "layer 2, pre/end"."""
+    return f"{layers_in_words(row.layer)}, {row.position}"
 
 
 def with_dose(row: UsedRow) -> str:
@@ -137,12 +115,17 @@ def with_dose(row: UsedRow) -> str:
     return row.intervention + ("" if row.dose is None else f", dose {row.dose:g}")
 
 
-def what_moved(row: MovedRow | SubspaceRow) -> str:
+def span_in_words(row: Any) -> str:
+    """Describe a part of the answer."""
+    return str(say("span_names").get(row.span, row.span))
+
+
+def what_moved(row: Any) -> str:
     """Describe what differs in the other question."""
-    return str(_MOVED.get(row.moved, row.moved))
+    return str(say("moved_names").get(row.moved, row.moved))
 
 
-def chance(row: SubspaceRow) -> str | None:
+def chance(row: Any) -> str | None:
     """Where the angle of random directions lies in 95 of 100 draws, in degrees."""
     if len(row.chance) != 3:
         return None
@@ -170,17 +153,18 @@ def time_of(position: str) -> float | None:
     return share if 0.0 <= share <= 1.0 else None
 
 
+# --- Verdicts of intervals ------------------------------------------------------------------------
+ABOVE, BELOW, OPEN = "above", "below", "cannot be told"
+
+
 def estimate_of(value: Mapping[str, Any] | None) -> Estimate | None:
     """Read an estimate from its JSON values."""
     return None if value is None else Estimate.from_json(value)
 
 
 def estimates_of(values: Mapping[str, Any] | None) -> dict[str, Estimate]:
-    """Read estimates by name from their JSON values."""
+    """Read estimates by name."""
     return {name: Estimate.from_json(value) for name, value in (values or {}).items()}
-
-
-ABOVE, BELOW, OPEN = "above", "below", "cannot be told"
 
 
 def ends(estimate: Estimate | None) -> tuple[float, float] | None:
@@ -205,31 +189,24 @@ def compare(ours: Estimate | None, others: Iterable[Estimate | None]) -> str:
 
 def sign(difference: Estimate | None) -> str:
     """Return the side of 0 on which the interval of a difference lies."""
-    interval = ends(difference)
-    if interval is None or interval[0] <= 0 <= interval[1]:
-        return OPEN
-    return ABOVE if interval[0] > 0 else BELOW
+    return compare(difference, [Estimate(0.0, (0.0, 0.0), 0, 0)])
 
 
-def signs(differences: Mapping[str, Estimate]) -> str:
+def signs(differences: Iterable[Estimate]) -> str:
     """Return `ABOVE` if every difference is, `BELOW` if one is."""
-    all_signs = {sign(each) for each in differences.values()}
-    if BELOW in all_signs:
-        return BELOW
-    return ABOVE if all_signs == {ABOVE} else OPEN
+    found = set(map(sign, differences))
+    return BELOW if BELOW in found else ABOVE if found == {ABOVE} else OPEN
 
 
 def best(named: Mapping[str, Estimate | None]) -> tuple[str, Estimate] | None:
     """Return the largest known number with its name."""
-    known = {k: e for k, e in named.items() if e is not None and not math.isnan(e.value)}
-    return max(known.items(), key=lambda entry: entry[1].value) if known else None
+    known = [(k, e) for k, e in named.items() if e is not None and not math.isnan(e.value)]
+    return max(known, key=lambda entry: entry[1].value, default=None)
 
 
 def read_above(shown: ShownModel) -> str:
     """Compare how the probe reads walls of uncertain cells with every control on the same grids."""
-    if shown.probe is None:
-        return OPEN
-    return compare(shown.probe.auroc, [row.auroc for row in shown.rivals])
+    return OPEN if shown.probe is None else compare(shown.probe.auroc, shown.rivals.values())
 
 
 def confirmed(result: Representation) -> UsedRow | None:
@@ -245,12 +222,16 @@ def use_of(result: Representation) -> str:
     controls = [each for each in (row.unneeded_flips, row.null_flips) if each is not None]
     if result.verdict == USED and compare(row.flips, controls) == ABOVE:
         return USED
-    flips = ends(row.flips)
-    if result.verdict == NOT_USED and flips is not None and flips[1] < MARGIN:
-        return NOT_USED
-    return UNKNOWN
+    return NOT_USED if result.verdict == NOT_USED and is_low(row.flips) else UNKNOWN
 
 
+def is_low(flips: Estimate) -> bool:
+    """Whether so few moves flip that nothing is used."""
+    interval = ends(flips)
+    return interval is not None and interval[1] < MARGIN
+
+
+# --- Decoded maps and believed worlds -------------------------------------------------------------
 # What explained errors and so on are called.
 MEASURES = {
     "explained_errors": "explained errors",
@@ -260,40 +241,17 @@ MEASURES = {
 }
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A share of the decoded map, that of each control, and the differences."""
-
-    name: str
-    value: Estimate
-    controls: Mapping[str, Estimate]
-    beyond: Mapping[str, Estimate]
-
-
-def measures(explained: Mapping[str, Any]) -> list[Measure]:
-    """Return every share in all states, and then in detour states."""
+def measures(explained: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the JSON values of every share, in all states and then in detour states."""
     return [
-        Measure(
-            f"{name}{where}",
-            Estimate.from_json(states[key]),
-            estimates_of(states[key].get("controls")),
-            estimates_of(states[key].get("beyond")),
-        )
+        (f"{name}{where}", states[key])
         for where, states in (("", explained), (", detour states", explained.get("detour") or {}))
         for key, name in MEASURES.items()
         if states.get(key) is not None
     ]
 
 
-WORLDS = {
-    "meg_true": "the true world",
-    "meg_decoded": "the decoded map",
-    "meg_believed": "the believed world",
-}
-
-
-@dataclass(frozen=True)
-class World:
+class World(NamedTuple):
     """Goal-directedness in one world: nats a walk, alone, minus the true world, and so on."""
 
     name: str
@@ -305,50 +263,47 @@ class World:
     believed_less: Estimate | None
 
 
+TRUE, BELIEVED = "the true world", "the believed world"
+# Name of a world -> the fields of its fit and of its difference from the true world.
+_WORLDS = {
+    TRUE: ("meg_true", ""),
+    "the decoded map": ("meg_decoded", "decoded_difference"),
+    BELIEVED: ("meg_believed", "difference"),
+}
+
+
 def worlds(believed: Mapping[str, Any]) -> list[World]:
-    """Return the worlds in which the same walks were judged."""
-    beyond = estimates_of(believed.get("beyond"))
-    differences = {"meg_decoded": "decoded_difference", "meg_believed": "difference"}
-    fits = [(key, name, believed[key]) for key, name in WORLDS.items() if believed.get(key)]
-    fits += [("", name, fit) for name, fit in (believed.get("controls") or {}).items()]
+    """Return the worlds in which the same walks were judged, controls last."""
+    controls, beyond = believed.get("controls") or {}, estimates_of(believed.get("beyond"))
+    fits = {name: believed.get(field) for name, (field, _) in _WORLDS.items()}
     return [
         World(
             name,
-            not key,
+            name not in _WORLDS,
             Estimate.from_json(fit["nats"]),
             Estimate.from_json(fit["share"]),
             fit.get("rationality"),
-            estimate_of(believed.get(differences.get(key, ""))),
-            None if key else beyond.get(name),
+            estimate_of(believed.get(_WORLDS[name][1])) if name in _WORLDS else None,
+            beyond.get(name) if name in controls else None,
         )
-        for key, name, fit in fits
+        for name, fit in {**fits, **controls}.items()
+        if fit
     ]
 
 
+# --- Plans ----------------------------------------------------------------------------------------
 PREFIX, CONDITIONAL = "prefix", "conditional"
 # Baselines that know more than a decoder has to. Of the first action, repeating what was read first
 # is reading it.
 _INFORMED, _REPEAT = ("optimal plan", "stated plan", "asked again"), "repeat the first"
 
 
-@dataclass(frozen=True)
-class Reader:
+class Reader(NamedTuple):
     """A decoder of plans at one place, with its rows by the number of actions."""
 
-    layer: int
     position: str
-    decoder: str
-    rows: tuple[PlanRow, ...]
-
-    @property
-    def place(self) -> str:
-        """The decoder and its place."""
-        return f"{self.decoder}, {place_in_words(self.layer, self.position)}"
-
-    @property
-    def merit(self) -> float:
-        """How often the first action is read."""
-        return _mean([self.rows[0].prefix])
+    place: str  # the decoder and its place, in words
+    rows: list[PlanRow]
 
     @property
     def horizon(self) -> int:
@@ -363,14 +318,14 @@ class Reader:
 
 def best_readers(shown: ShownModel) -> list[Reader]:
     """Return, for each position, the layer and decoder that read most of the first action."""
-    by_place: dict[tuple[int, str, str], list[PlanRow]] = {}
-    for row in shown.result.plan:
-        by_place.setdefault((row.layer, row.position, row.decoder), []).append(row)
+    by_place: dict[tuple[str, str], list[PlanRow]] = {}
+    for row in sorted(shown.result.plan, key=lambda row: row.n):
+        place = row.position, f"{row.decoder}, {row_place(row)}"
+        by_place.setdefault(place, []).append(row)
+    readers = [Reader(*place, rows) for place, rows in by_place.items()]
     found: dict[str, Reader] = {}
-    for place, rows in by_place.items():
-        reader = Reader(*place, tuple(sorted(rows, key=lambda row: row.n)))
-        if reader.position not in found or reader.merit > found[reader.position].merit:
-            found[reader.position] = reader
+    for reader in sorted(readers, key=lambda reader: -_mean([reader.rows[0].prefix])):
+        found.setdefault(reader.position, reader)
     return [found[position] for position in sorted(found, key=position_rank)]
 
 
@@ -385,11 +340,10 @@ def simple_baselines(row: PlanRow) -> dict[str, Mapping[str, Estimate]]:
 
 def above_simple(row: PlanRow) -> str:
     """Compare the prefix with every simple baseline, by paired differences if they are known."""
-    baselines = simple_baselines(row)
-    beyond = {name: values["beyond"] for name, values in baselines.items() if "beyond" in values}
-    if len(beyond) == len(baselines):
-        return signs(beyond)
-    return compare(row.prefix, [values.get(PREFIX) for values in baselines.values()])
+    baselines = simple_baselines(row).values()
+    if all("beyond" in values for values in baselines):
+        return signs(values["beyond"] for values in baselines)
+    return compare(row.prefix, [values.get(PREFIX) for values in baselines])
 
 
 def along_reasoning(shown: ShownModel, step: int) -> list[DecidedRow]:
@@ -398,10 +352,8 @@ def along_reasoning(shown: ShownModel, step: int) -> list[DecidedRow]:
     for row in shown.result.decided:
         if row.step == step and time_of(row.position) is not None:
             by_layer.setdefault(row.layer, []).append(row)
-    if not by_layer:
-        return []
-    layer = max(by_layer, key=lambda layer: _mean([row.accuracy for row in by_layer[layer]]))
-    return sorted(by_layer[layer], key=lambda row: position_rank(row.position))
+    rows = max(by_layer.values(), key=lambda rows: _mean([r.accuracy for r in rows]), default=[])
+    return sorted(rows, key=lambda row: position_rank(row.position))
 
 
 def _mean(values: Sequence[Estimate]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,10 @@ from goalmeter.pages.representation import claims, figures
 from goalmeter.pages.representation.claims import (
     ShownModel,
     estimate_of,
-    in_order,
     position_rank,
     row_place,
     say,
     shown_models,
-    with_dose,
 )
 from goalmeter.pages.representation.findings import MISSING, findings, missing
 from goalmeter.report import Section, Table
@@ -32,59 +30,56 @@ from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.runs.progress import Tell
 
 # --- Tables ---------------------------------------------------------------------------------------
-_VERDICTS = {
-    claims.ABOVE: "above every control",
-    claims.BELOW: "below a control",
-    claims.OPEN: "cannot be told",
-}
+_VERDICTS = {claims.ABOVE: "above every control", claims.BELOW: "below a control"}
 _UNBELIEVED = "the true world without walls at unused places (not known to be believed)"
 
 
 def read_table(models: Sequence[ShownModel]) -> Table | None:
     """Every model at the place whose maps are decoded; None where no uncertain cell was scored."""
-
-    def row(shown: ShownModel, highest: tuple[str, Any] | None) -> dict[str, Any]:
-        assert shown.probe is not None
-        return {
-            "name": shown.name,
-            "probe": shown.probe,
-            "read_in_words": _VERDICTS[claims.read_above(shown)],
-            "best_control": highest and f"{number(highest[1], 2)}, {highest[0]}",
-            "probe_and_place": f"{shown.probe.probe}, {row_place(shown.probe)}",
-            "decisions_in_grids": f"{shown.result.decisions} in {shown.result.grids}",
-        }
-
-    rows = [row(shown, shown.best_rival) for shown in models if shown.probe is not None]
+    rows = []
+    for shown in models:
+        if (probe := shown.probe) is not None:
+            highest = claims.best(shown.rivals)
+            row = {
+                "name": shown.name,
+                "probe": probe,
+                "read_in_words": _VERDICTS.get(claims.read_above(shown), claims.OPEN),
+                "best_control": highest and f"{number(highest[1], 2)}, {highest[0]}",
+                "probe_and_place": f"{probe.probe}, {row_place(probe)}",
+                "decisions_in_grids": f"{shown.result.decisions} in {shown.result.grids}",
+            }
+            rows.append(row)
     return say.table("summary", rows, anchor="representation-read") if rows else None
 
 
 def used_table(models: Sequence[ShownModel]) -> Table | None:
     """Every model's chosen intervention on the second half; None where there is none."""
-    chosen = [(shown, claims.confirmed(shown.result)) for shown in models]
     rows = [
-        (shown, row, claims.use_of(shown.result), with_dose(row), row_place(row))
-        for shown, row in chosen
-        if row is not None
+        (shown, row, claims.use_of(shown.result), claims.with_dose(row), row_place(row))
+        for shown in models
+        if (row := claims.confirmed(shown.result)) is not None
     ]
     margin = percent(MARGIN, 0)
     return say.table("used", rows, anchor="representation-used", margin=margin) if rows else None
 
 
-def _sizes(shown: ShownModel) -> list[Any]:
+def _probe_name(row: Any) -> str:
+    return str(row.control or f"the probe: {row.probe}")
+
+
+def _sizes(shown: ShownModel) -> Iterator[Any]:
     """The probes of several sizes at the chosen place, with the gains of their controls."""
-    place = shown.chosen[:2]
-    rows = [row for row in shown.result.maps_of() if (row.layer, row.position) == place]
+    maps = claims.in_order(shown.result.maps_of())
+    rows = [row for row in maps if (row.layer, row.position) == shown.chosen[:2]]
     probes = [row for row in rows if row.control is None]
     if len({row.probe for row in probes}) < 2:
-        return []
+        return
     # Gains are over position alone, and a majority has no size.
     without = (None, claims.POSITION, claims.MAJORITY)
-    names = dict.fromkeys(row.control for row in in_order(rows) if row.control not in without)
+    names = dict.fromkeys(row.control for row in rows if row.control not in without)
     gains = {(row.probe, row.control): row.gain_bits for row in rows}
-    return [
-        (row, {name: gains.get((row.probe, name)) for name in names})
-        for row in sorted(probes, key=lambda row: row.parameters)
-    ]
+    for row in sorted(probes, key=lambda row: row.parameters):
+        yield row, {name: gains.get((row.probe, name)) for name in names}
 
 
 def _places(shown: ShownModel) -> list[Any]:
@@ -92,14 +87,13 @@ def _places(shown: ShownModel) -> list[Any]:
     by_control: dict[str, dict[str, Any]] = {}
     for row in shown.result.places:
         if claims.map_place(row) == shown.chosen:
-            name = row.control or f"the probe: {row.probe}"
-            by_control.setdefault(name, {})[row.label] = row
+            by_control.setdefault(_probe_name(row), {})[row.label] = row
     return list(by_control.items())
 
 
 def _use_name(row: Any) -> str:
     kind = " (null)" if row.is_null else " (chosen)" if row.chosen else ""
-    return f"{with_dose(row)}, {row_place(row)}{kind}"
+    return f"{claims.with_dose(row)}, {row_place(row)}{kind}"
 
 
 def _moved_name(row: Any) -> str:
@@ -108,98 +102,95 @@ def _moved_name(row: Any) -> str:
     return f"{claims.what_moved(row)}: {place}"
 
 
-def _positions(shown: ShownModel) -> list[Any]:
+def _positions(shown: ShownModel) -> Iterator[Any]:
     """What the maps of each position explain, the chosen one first; none for one position."""
-    explained = shown.result.explained
-    others = explained.get("other_positions") or {}
-    ours = [(str(shown.chosen[1]), explained)] if others else []
-    rows = []
-    for name, states in [
-        *ours,
-        *((name, others[name]) for name in sorted(others, key=position_rank)),
-    ]:
-        shares = {name: estimate_of(states.get(key)) for key, name in claims.MEASURES.items()}
+    others = shown.result.explained.get("other_positions") or {}
+    positions = {name: others[name] for name in sorted(others, key=position_rank)}
+    if others:
+        positions = {str(shown.chosen[1]): shown.result.explained} | positions
+    for position, states in positions.items():
+        shares = {name: states.get(key) for key, name in claims.MEASURES.items()}
         errors = states.get("explained_errors") or {}
         highest = claims.best(claims.estimates_of(errors.get("controls")))
-        rows.append((name, shares, highest and highest[1], estimate_of(states.get("invalid"))))
-    return rows
+        yield position, shares, highest and highest[1], states.get("invalid")
 
 
-def _believed(shown: ShownModel) -> list[Any]:
-    def name(world: claims.World) -> str:
+def _believed(shown: ShownModel) -> Iterator[Any]:
+    for world in claims.worlds(shown.result.believed):
+        name = world.name + " (control)" * world.is_control
         # Tables in Markdown have no notes, so the row itself claims no belief.
-        if shown.unbelieved and world.name == claims.WORLDS["meg_believed"]:
-            return _UNBELIEVED
-        return world.name + " (control)" * world.is_control
-
-    return [(name(world), world) for world in claims.worlds(shown.result.believed)]
+        hidden = shown.unbelieved and world.name == claims.BELIEVED
+        yield _UNBELIEVED if hidden else name, world
 
 
 def _share(share: float | None) -> str:
     return "nowhere" if share is None else f"{share:g}"
 
 
+def _named(
+    field: str,
+    name: Callable[[Any], str],
+    *,
+    half: str = "",
+    key: Callable[[Any], Any] | None = None,
+) -> Callable[[ShownModel], list[Any]]:
+    """The rows of a field of the result (on one half of the grids), sorted, with their names."""
+
+    def rows(shown: ShownModel) -> list[Any]:
+        rows = [row for row in getattr(shown.result, field) if not half or row.half == half]
+        return [(name(row), row) for row in (sorted(rows, key=key) if key else rows)]
+
+    return rows
+
+
 # Table -> the rows of a model.
-_ROWS: dict[str, Callable[[ShownModel], Sequence[Any]]] = {
+_ROWS: dict[str, Callable[[ShownModel], Any]] = {
     "controls": lambda shown: [
-        (row.control or f"the probe: {row.probe}", row)
-        for row in ([shown.probe, *shown.controls] if shown.probe is not None else [])
+        (_probe_name(row), row) for row in shown.readings if shown.probe is not None
     ],
     "sizes": _sizes,
     "places": _places,
-    "interventions": lambda shown: [
-        (_use_name(row), row) for row in shown.result.use if row.half == CONFIRM
-    ],
-    "spans": lambda shown: [
-        (claims.SPANS.get(row.span, row.span), row) for row in shown.result.spans
-    ],
-    "moved": lambda shown: [
-        (_moved_name(row), row) for row in shown.result.moved if row.half == CONFIRM
-    ],
+    "interventions": _named("use", _use_name, half=CONFIRM),
+    "spans": _named("spans", claims.span_in_words),
+    "moved": _named("moved", _moved_name, half=CONFIRM),
     "subspaces": lambda shown: [
         (_moved_name(row), row, claims.chance(row)) for row in shown.result.subspaces
     ],
     "explained": lambda shown: claims.measures(shown.result.explained),
     "beyond": lambda shown: [
-        *(row for row in claims.measures(shown.result.explained) if row.controls)
+        (name, share)
+        for name, share in claims.measures(shown.result.explained)
+        if share.get("controls")
     ],
     "positions": _positions,
     "believed": _believed,
-    "plan": lambda shown: [
-        (f"{row.n}, {row.decoder}, {row_place(row)}", row)
-        for row in sorted(
-            shown.result.plan, key=lambda r: (position_rank(r.position), r.layer, r.decoder, r.n)
-        )
-    ],
+    "plan": _named(
+        "plan",
+        lambda row: f"{row.n}, {row.decoder}, {row_place(row)}",
+        key=lambda row: (position_rank(row.position), row.layer, row.decoder, row.n),
+    ),
     "settled": lambda shown: [
         (f"{row.step}, layer {row.layer}", _share(row.share), _share(row.added))
         for row in sorted(shown.result.settled, key=lambda row: (row.step, row.layer))
     ],
-    "decided": lambda shown: [
-        (f"{row.step}, {row_place(row)}", row)
-        for row in sorted(
-            shown.result.decided, key=lambda r: (r.step, position_rank(r.position), r.layer)
-        )
-    ],
+    "decided": _named(
+        "decided",
+        lambda row: f"{row.step}, {row_place(row)}",
+        key=lambda row: (row.step, position_rank(row.position), row.layer),
+    ),
 }
 
 
 def table(shown: ShownModel, name: str) -> Table | None:
     """Return the table of a model; None where its result has no such rows."""
-    rows = _ROWS[name](shown)
+    rows = list(_ROWS[name](shown))
     if not rows:
         return None
     layer, position, _ = shown.chosen
+    texts = {"model": shown.name, "place": f"{claims.layers_in_words(layer)}, {position}"}
     before, after = _notes(shown, name)
-    return say.table(
-        name,
-        rows,
-        anchor=f"{shown.prefix}-{name}",
-        before=before,
-        notes=after,
-        model=shown.name,
-        place=claims.place_in_words(layer, position),
-    )
+    anchor = f"{shown.prefix}-{name}"
+    return say.table(name, rows, anchor=anchor, before=before, notes=after, **texts)
 
 
 def _notes(shown: ShownModel, name: str) -> tuple[list[str], list[str]]:
@@ -213,29 +204,23 @@ def _notes(shown: ShownModel, name: str) -> tuple[list[str], list[str]]:
     if name == "believed":
         if reason := shown.unbelieved:
             before.append(f"Nothing is said of a world that it believes in: {reason}.")
-        if (maximum := believed.get("maximum")) is not None:
-            after.append(f"The most there is to explain is {number(maximum, 1)} nats a walk.")
-        if (count := believed.get("missing")) is not None:
-            after.append(
-                f"Decisions without a believed world, which count as not explained: {count}."
-            )
+        for field in ("maximum", "missing"):
+            if (value := believed.get(field)) is not None:
+                after.append(say.sentence("believed_notes", field, value=value))
     return before, after
 
 
 def _counts(states: Mapping[str, Any], name: str) -> str:
     """What the shares rest on: decisions, errors, invalid answers, states without a map."""
-    text = (
-        f"In {name}: {states.get('steps', 0)} decisions, {states.get('errors', 0)} of them errors; "
-        f"{states.get('unreadable', 0)} answers could not be read."
-    )
+    counts = {"steps": 0, "errors": 0, "unreadable": 0} | states
+    text = say.sentence("explained_counts", "text", name=name, counts=counts)
     if (invalid := estimate_of(states.get("invalid"))) is not None:
-        share = percent(invalid)
-        text += f" No valid map was decoded in {share} of them; these count, and explain nothing."
+        text += say.sentence("explained_counts", "invalid", invalid=invalid)
     return text
 
 
 # --- Sections -------------------------------------------------------------------------------------
-# Section, in the order of the page -> its figures; its tables and its anchor are with its texts.
+# Section, in the order of the page -> its figures of a model; its tables are with its texts.
 _SECTIONS: dict[str, tuple[Callable[[ShownModel], Content | Sequence[Content]], ...]] = {
     "reading": (figures.auroc_map, figures.gain_map),
     "states": (figures.state_figures,),
@@ -257,23 +242,21 @@ _JOINT: dict[str, Callable[[Sequence[ShownModel]], Content]] = {
 
 def sections(models: Sequence[ShownModel]) -> list[Section]:
     """The body: what is read, what is used, what it explains, and what none of it shows."""
-    made = [_section(name, models) for name in _SECTIONS]
-    limits = say("limits")
+    out = [section for name in _SECTIONS if (section := _section(name, models)) is not None]
+    title, *limits = say("limits").items()
+    # By the field of a result whose numbers a paragraph is about.
+    text = [text for field, text in limits if _has(models, [field])]
+    out.append(Section(anchor="representation-limits", title=title[1], text=tuple(text)))
     points = [
         f"{shown.name}: {name}: {reason or 'it was not asked for.'}"
         for shown in models
         for name, reason in missing(shown)
     ]
-    # By the field of a result whose numbers a paragraph is about.
-    paragraphs = [
-        text
-        for field, text in limits.items()
-        if field != "title" and any(getattr(shown.result, field) for shown in models)
-    ]
-    anchor = "representation-limits"
-    made.append(Section(anchor=anchor, title=limits["title"], text=tuple(paragraphs)))
-    made.append(say.section("missing", anchor=MISSING, points=points) if points else None)
-    return [section for section in made if section is not None]
+    return out + ([say.section("missing", anchor=MISSING, points=points)] if points else [])
+
+
+def _has(models: Sequence[ShownModel], fields: Sequence[str]) -> bool:
+    return any(getattr(shown.result, field) for shown in models for field in fields)
 
 
 def _section(name: str, models: Sequence[ShownModel]) -> Section | None:
@@ -283,20 +266,17 @@ def _section(name: str, models: Sequence[ShownModel]) -> Section | None:
     joint = _JOINT[name](models) if name in _JOINT else None
     tables = [table(shown, each) for shown in models for each in names]
     drawn = [figure(shown) for shown in models for figure in _SECTIONS[name]]
-    if fields := content.get("fields"):
-        if not any(getattr(shown.result, field) for shown in models for field in fields):
-            return None
-    elif not (any(tables) or isinstance(joint, Table) or (any(drawn) and not names)):
-        return None
-    return say.section(name, joint, tables, *drawn, anchor=f"representation-{content['anchor']}")
+    if "fields" in content:
+        is_shown = _has(models, content["fields"])
+    else:
+        is_shown = any(tables) or isinstance(joint, Table) or (any(drawn) and not names)
+    anchor = f"representation-{content['anchor']}"
+    return say.section(name, joint, tables, *drawn, anchor=anchor) if is_shown else None
 
 
 # --- Part -----------------------------------------------------------------------------------------
-def in_short(shown: ShownModel) -> dict[str, Any]:
-    """The numbers of one model as JSON values, without pictures and with verdicts.
-
-    "unbelieved" is why nothing is said of a believed world, and empty where something is.
-    """
+def _in_short(shown: ShownModel) -> dict[str, Any]:
+    """The numbers of one model as JSON values, without pictures and with verdicts."""
     plain = shown.result.to_json()
     del plain["states"]
     verdicts = {"read": claims.read_above(shown), "used": claims.use_of(shown.result)}
@@ -318,7 +298,7 @@ def part_of_results(results: Sequence[Representation], tell: Tell) -> Part:
         findings=lines,
         glossary=say("glossary"),
         tables=tuple(each for each in summaries.values() if each is not None),
-        runs=[in_short(shown) for shown in models],
+        runs=list(map(_in_short, models)),
     )
 
 
@@ -330,8 +310,7 @@ def part_of_runs(runs: Sequence[str | Path], tell: Tell) -> Part | None:
     probed = [run for run in runs if has_result(run)]
     if not probed:
         return None
-    digests = [run_digest(load(run).trajectories) for run in probed]
-    results = [Representation.load(run, of) for run, of in zip(probed, digests, strict=True)]
+    results = [Representation.load(run, run_digest(load(run).trajectories)) for run in probed]
     try:
         part = part_of_results(results, tell)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as cause:
