@@ -19,7 +19,7 @@ from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.rollouts import load as load
 from goalmeter.navigation.suite_definition import KEY
 from goalmeter.navigation.trajectories import Trajectory, condition_name
-from goalmeter.pages import navigation_goals, navigation_tables
+from goalmeter.pages import Content, navigation_goals, navigation_tables
 from goalmeter.pages.navigation_tables import condition_in_words, say
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
@@ -43,9 +43,8 @@ def surface(results: Sequence[Navigation], name: str) -> Figure:
     complexities = list(dict.fromkeys(row.complexity for row in first))
     panels = []
     for result in results:
-        for measure, suffix in (("accuracy", ""), ("accuracy_detour", ", detour states")):
-            if suffix and result.reference:
-                continue
+        suffixes = {"accuracy": "", "accuracy_detour": ", detour states"}
+        for measure, suffix in [*suffixes.items()][: 1 if result.reference else 2]:
             by_place: dict[tuple[Any, Any], list[float]] = {}
             for row in result.cells:
                 value = getattr(row, measure).value
@@ -68,56 +67,43 @@ def surface(results: Sequence[Navigation], name: str) -> Figure:
 def by_distance(results: Sequence[Navigation], name: str) -> Figure:
     """Draw the accuracy of all agents by the distance to the goal."""
     curves: list[Curve] = []
-    values: list[str] = []
-    points: list[str] = []
+    values, points = [], []
     for result in results:
         rows = _distance_rows(result)
-        label, distances = short(result.agent), [row.distance for row in rows]
+        distances, accuracies = [row.distance for row in rows], [row.accuracy for row in rows]
+        shares = [f"{percent(row.accuracy.value, 0)} at {row.distance}" for row in rows]
+        ends = " and ".join(shares[:1] + shares[-1:]) or "too few decisions"
+        values.append(f"{result.agent}: {ends}")
         # Reference agents are grey, so strokes tell them apart; the others have colours.
-        if result.reference:
-            y = [row.accuracy.value for row in rows]
-            stroke = _STROKES[result.agent]
-            curves.append(Curve(label=label, x=distances, y=y, colour=MUTED, stroke=stroke))
-        else:
-            colour = STROKES[len(points) % len(STROKES)][0]
-            accuracies = [row.accuracy for row in rows]
-            curves.append(Curve.of(label, distances, accuracies, colour=colour))
-            points.append(_basis(result.agent, rows))
-        ends = [rows[0], rows[-1]] if rows else []
-        shares = [f"{percent(row.accuracy.value, 0)} at {row.distance}" for row in ends]
-        values.append(f"{result.agent}: {' and '.join(shares) or 'too few decisions'}")
+        style: dict[str, Any] = {"colour": MUTED, "stroke": _STROKES.get(result.agent)}
+        if not result.reference:
+            style = {"colour": STROKES[len(points) % len(STROKES)][0]}
+            known = "basis" if rows else "no_basis"
+            steps, grids = [a.n for a in accuracies], [a.clusters for a in accuracies]
+            ranges = [(min(of, default=0), max(of, default=0)) for of in (steps, grids)]
+            points.append(say.sentence("distances", known, agent=result.agent, of=ranges))
+        curve = Curve.of(short(result.agent), distances, accuracies, **style)
+        curves.append(replace(curve, low=None, high=None) if result.reference else curve)
     conditions = list(dict.fromkeys(row.condition for row in results[0].overall))
     condition = ""
     if len(conditions) > 1:
         first = condition_in_words(conditions[0]).removeprefix(", ")
         condition = f" Of {len(conditions)} conditions the first: {first}."
-    counts = {"steps": LEAST_STEPS, "grids": LEAST_GRIDS}
-    texts = {"values": "; ".join(values), "points": " ".join(points), "condition": condition}
-    return say.curves("by_distance", name, curves, **counts, **texts)
+    texts = {"steps": LEAST_STEPS, "points": " ".join(points), "condition": condition}
+    texts |= {"grids": LEAST_GRIDS, "values": "; ".join(values)}
+    return say.curves("by_distance", name, curves, **texts)
 
 
 def _distance_rows(result: Navigation) -> list[DistanceRow]:
     """The rows of unchanged grids under the first condition."""
-    condition = result.overall[0].condition
     return [
         row
         for row in result.behaviour.by_distance
         if row.transform is None
-        and row.condition == condition
+        and row.condition == result.overall[0].condition
         and row.accuracy.n >= LEAST_STEPS
         and row.accuracy.clusters >= LEAST_GRIDS
     ]
-
-
-def _basis(agent: str, rows: Sequence[DistanceRow]) -> str:
-    """The number of decisions and grids behind the points of a curve."""
-    if not rows:
-        return f"Of {agent} no distance has that many."
-    steps, grids = ([getattr(row.accuracy, of) for row in rows] for of in ("n", "clusters"))
-    return (
-        f"Each point of {agent} rests on {min(steps)} to {max(steps)} decisions in "
-        f"{min(grids)} to {max(grids)} grids."
-    )
 
 
 # --- Replays --------------------------------------------------------------------------------------
@@ -128,9 +114,7 @@ _STEPS = 60  # steps of a walk that are listed
 def replay(walk: Trajectory, name: str, title: str) -> Figure:
     """Draw one walk, step by step."""
     world, states = walk.world, walk.states()
-    letters: dict[tuple[int, int], str] = {world.start: "S", world.goal: "G"}
-    marks = ((world.key, "K"), (world.door, "D"), (world.neutral, "N"))
-    letters |= {place: letter for place, letter in marks if place}
+    marks = {"S": world.start, "G": world.goal, "K": world.key, "D": world.door, "N": world.neutral}
     moves = [
         Move(before.cell, after.cell, step.is_optimal, step.action is not None)
         for step, before, after in zip(walk.steps, states, states[1:], strict=False)
@@ -138,12 +122,11 @@ def replay(walk: Trajectory, name: str, title: str) -> Figure:
     known = {"arrived": "It arrived.", "cap": "It was stopped at the limit of steps."}
     return say.figure(
         "replay",
-        walk_map(name, world.walls, letters, moves),
+        walk_map(name, world.walls, {place: x for x, place in marks.items() if place}, moves),
         title=title,
+        walk=walk,
         steps=len(walk.steps),
-        distance=walk.distance,
         wrong=sum(not step.is_optimal for step in walk.steps),
-        outcome=walk.outcome,
         ended=known.get(walk.outcome, f"It ended with: {walk.outcome}."),
     )
 
@@ -218,15 +201,10 @@ GLOSSARY: dict[str, str] = say("glossary")
 
 @dataclass(frozen=True)
 class Group:
-    """Agents that were measured in the same worlds.
+    """Agents that were measured in the same worlds."""
 
-    Attributes:
-        results: the measured agents, then the reference agents.
-        directed: the goal-directedness of each.
-    """
-
-    results: tuple[Navigation, ...]
-    directed: tuple[Directedness, ...]
+    results: tuple[Navigation, ...]  # the measured agents, then the reference agents
+    directed: tuple[Directedness, ...]  # the goal-directedness of each
 
     @property
     def measured(self) -> list[Navigation]:
@@ -262,30 +240,6 @@ def groups(runs: Sequence[Walked], progress: Tell | None = None) -> list[Group]:
     return out
 
 
-def sections(shown: Sequence[Group]) -> list[Section]:
-    """Return the sections of each group of agents."""
-    out = []
-    for number, group in enumerate(shown, start=1):
-        prefix = f"navigation-{number}"
-        out += _suite(group, prefix)
-        out += [
-            replays_section(result, f"{prefix}-{index}")
-            for index, result in enumerate(group.measured, start=1)
-        ]
-    return out
-
-
-def findings(shown: Sequence[Group]) -> list[Finding]:
-    """Return the findings, first the goal of each agent."""
-    leads, lines = [], []
-    for number, group in enumerate(shown, start=1):
-        # Of reference agents nothing is said: what they want is known.
-        for result in group.measured:
-            leads.append(_lead(group, result, f"navigation-{number}"))
-            lines += _sentences(group, result, f"navigation-{number}")
-    return [*leads, *lines]
-
-
 def in_order(shown: Sequence[Group], runs: Sequence[Walked]) -> list[dict[str, Any]]:
     """Return the results of each run as JSON values, without cells, in the order of the runs."""
     # By identity: two runs of one agent may have equal plans.
@@ -299,86 +253,22 @@ def in_order(shown: Sequence[Group], runs: Sequence[Walked]) -> list[dict[str, A
     return out
 
 
-def _lead(group: Group, result: Navigation, prefix: str) -> Finding:
-    """The finding on the goal of one agent."""
-    rows = [row for row in group.directed if row.agent == result.agent]
-    verdict = navigation_goals.in_words(*navigation_goals.wanted(rows))
-    table, *_ = navigation_goals.directed_tables(group.directed, f"{prefix}-explained")
-    place = table.row_anchor(navigation_goals.label_agent(rows[0], group.directed))
-    return Finding(
-        lead=f"{result.agent}, {result.plan.suite.name}: {verdict}.",
-        text=" ".join(navigation_goals.directedness_sentences(group.directed, result.agent)),
-        links=(Link("numbers", place),),
-    )
-
-
-def _sentences(group: Group, result: Navigation, prefix: str) -> list[Finding]:
-    """The findings on the behaviour of one agent, compared with a reference agent."""
-    suite, row = result.plan.suite.name, result.overall[0]
-    # A compass alone is the measure of planning; for greedy, which is that compass, chance is.
-    name = "random" if result.agent == "greedy" else "greedy"
-    beside = {r.agent: r.overall[0] for r in group.results}[name]
-    found: dict[str, str] = say(
-        "found",
-        agent=result.agent,
-        suite=suite,
-        name=name,
-        optimal=percent(row.accuracy),
-        others=percent(beside.accuracy.value),
-        detour=percent(row.accuracy_detour),
-        others_detour=percent(beside.accuracy_detour.value),
-        invalid=percent(row.invalid.value),
-    )
-    lines: list[Finding] = []
-
-    def tell(text: str, place: str = "agents", link: str = "numbers") -> None:
-        lines.append(Finding(text=text, links=(Link(link, f"{prefix}-{place}"),)))
-
-    # Some worlds have no place where the compass errs, and nothing is said of such places.
-    has_detours = not math.isnan(row.accuracy_detour.value)
-    tell(found["optimal"] + (found["astray"] if has_detours else ""))
-    for keys in result.keys:
-        about = say(
-            "found_keys",
-            label=navigation_tables.label_key_row(result, keys),
-            item="the key" if keys.thing == KEY else "the neutral object",
-            suite=suite,
-            rate=percent(keys.pick_up.rate),
-            chance=percent(keys.pick_up.chance),
-            shortest=percent(keys.pick_up.shortest),
-        )
-        tell(about["text"], "keys")
-    for sentence in navigation_tables.sentences(result):
-        tell(f"{suite}: {sentence}", "keys")
-    if result.frames is not None:
-        frames = result.frames.frames
-        same = [
-            frame.transform
-            for frame in frames
-            for test in frame.comparisons
-            if test.metric == navigation_tables.ACCURACY
-            and navigation_tables.verdict(test) is Verdict.EQUAL
-        ]
-        about = say(
-            "found_frames",
-            agent=result.agent,
-            suite=suite,
-            margin=100 * result.frames.margin,
-            same=len(same),
-            frames=len(frames),
-            named=f" ({', '.join(same)})" if same else "",
-        )
-        tell(about["text"], "frames", "tests")
-    if row.invalid.value > 0:
-        tell(found["invalid"])
-    return lines
+def sections(shown: Sequence[Group]) -> list[Section]:
+    """Return the sections of each group of agents."""
+    out = []
+    for number, group in enumerate(shown, start=1):
+        prefix = f"navigation-{number}"
+        out += _suite(group, prefix)
+        for index, result in enumerate(group.measured, start=1):
+            out.append(replays_section(result, f"{prefix}-{index}"))
+    return out
 
 
 def _suite(group: Group, prefix: str) -> list[Section]:
     """The sections of one suite, except for the walks."""
     results = group.results
     suite = results[0].plan.suite
-    content: list[Table | Figure | None] = [
+    content: list[Content] = [
         navigation_tables.agents_table(results, f"{prefix}-agents"),
         navigation_tables.choices_table(results),
         by_distance(results, f"{prefix}-distance"),
@@ -398,5 +288,64 @@ def _suite(group: Group, prefix: str) -> list[Section]:
     if suite.key is not None:
         tables = navigation_tables.key_tables(results, f"{prefix}-keys")
         out.append(say.section("keys_section", tables, suite=suite.name))
-    out.append(navigation_goals.directedness_section(group.directed, suite.name, prefix))
-    return out
+    return [*out, navigation_goals.directedness_section(group.directed, suite.name, prefix)]
+
+
+def findings(shown: Sequence[Group]) -> list[Finding]:
+    """Return the findings, first the goal of each agent."""
+    leads, lines = [], []
+    for number, group in enumerate(shown, start=1):
+        prefix = f"navigation-{number}"
+        # Of reference agents nothing is said: what they want is known.
+        for result in group.measured:
+            leads.append(_lead(group, result, prefix))
+            for text, place in _sentences(group, result):
+                words = "tests" if place == "frames" else "numbers"
+                lines.append(Finding(text=text, links=(Link(words, f"{prefix}-{place}"),)))
+    return [*leads, *lines]
+
+
+def _lead(group: Group, result: Navigation, prefix: str) -> Finding:
+    """The finding on the goal of one agent."""
+    rows = [row for row in group.directed if row.agent == result.agent]
+    verdict = navigation_goals.in_words(*navigation_goals.wanted(rows))
+    table, *_ = navigation_goals.directed_tables(group.directed, f"{prefix}-explained")
+    place = table.row_anchor(navigation_goals.label_agent(rows[0], group.directed))
+    return Finding(
+        lead=f"{result.agent}, {result.plan.suite.name}: {verdict}.",
+        text=" ".join(navigation_goals.directedness_sentences(group.directed, result.agent)),
+        links=(Link("numbers", place),),
+    )
+
+
+def _sentences(group: Group, result: Navigation) -> list[tuple[str, str]]:
+    """Sentences on the behaviour of one agent, each with the table that it leads to."""
+    suite, row = result.plan.suite.name, result.overall[0]
+    # A compass alone is the measure of planning; for greedy, which is that compass, chance is.
+    name = "random" if result.agent == "greedy" else "greedy"
+    beside = {other.agent: other.overall[0] for other in group.results}[name]
+    found = say("found", agent=result.agent, suite=suite, row=row, name=name, beside=beside)
+    # Some worlds have no place where the compass errs, and nothing is said of such places.
+    has_detours = not math.isnan(row.accuracy_detour.value)
+    lines = [(found["optimal"] + (found["astray"] if has_detours else ""), "agents")]
+    for keys in result.keys:
+        label = navigation_tables.label_key_row(result, keys)
+        item = "the key" if keys.thing == KEY else "the neutral object"
+        texts = {"suite": suite, "label": label, "item": item}
+        lines.append((say.sentence("found_keys", taken=keys.pick_up, **texts), "keys"))
+    effects = navigation_tables.sentences(result)
+    lines += [(f"{suite}: {sentence}", "keys") for sentence in effects]
+    if result.frames is not None:
+        frames = result.frames.frames
+        same = [
+            frame.transform
+            for frame in frames
+            for test in frame.comparisons
+            if test.metric == navigation_tables.ACCURACY
+            and navigation_tables.verdict(test) is Verdict.EQUAL
+        ]
+        counts = {"margin": 100 * result.frames.margin, "same": len(same), "frames": len(frames)}
+        named = f" ({', '.join(same)})" if same else ""
+        names = {"agent": result.agent, "suite": suite, "named": named}
+        lines.append((say.sentence("found_frames", **names, **counts), "frames"))
+    return lines + ([(found["invalid"], "agents")] if row.invalid.value > 0 else [])

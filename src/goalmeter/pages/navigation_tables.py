@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import GoalmeterError, MissingExtraError
-from goalmeter.navigation.behaviour import TERMS, Row, Term, mixed_model
+from goalmeter.navigation.behaviour import TERMS, Row, mixed_model
 from goalmeter.navigation.distractors import PICK_UP, TOWARDS, Contrast, Factors
 from goalmeter.navigation.frames import Frame, FrameComparison
 from goalmeter.navigation.keys import Keys, TwoPathTable
@@ -39,10 +39,8 @@ def condition_in_words(condition: str) -> str:
             words.append(f"{'with' if value else 'without'} {name}")
         elif isinstance(value, list):
             words.append(f"{name} {value[0]} to {value[-1]}")
-        elif name == "object":
-            words.append(f"{value} object")
         else:
-            words.append(f"{name} {value}")
+            words.append(f"{value} object" if name == "object" else f"{name} {value}")
     return "".join(f", {word}" for word in words)
 
 
@@ -55,29 +53,22 @@ def suite_tables(results: Sequence[Navigation]) -> list[Table]:
         tables.append(cells_table(results))
     if any(result.frames is not None for result in results):
         tables.append(frames_table(results))
-    if suite.key is not None:
-        tables += key_tables(results)
-    return tables
+    return tables + (key_tables(results) if suite.key is not None else [])
 
 
-def _overall(results: Sequence[Navigation]) -> list[tuple[str, Row]]:
+def _overall(results: Sequence[Navigation]) -> Iterator[tuple[str, Row]]:
     """Every agent with each of its rows over all sizes and complexities, and its name there."""
-    return [
-        (
-            result.agent
-            + condition_in_words(row.condition) * (len({r.condition for r in result.overall}) > 1),
-            row,
-        )
-        for result in results
-        for row in result.overall
-    ]
+    for result in results:
+        several = len({row.condition for row in result.overall}) > 1
+        for row in result.overall:
+            yield result.agent + condition_in_words(row.condition) * several, row
 
 
 def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
     """Return the table of agents over all sizes and complexities."""
     first = results[0]
     basis = {"row": first.overall[0], "agent": first.agent, "decisions": len(first.seen.state)}
-    notes = [say("agents_notes", **basis)["basis"]]
+    notes = [say.sentence("agents_notes", "basis", **basis)]
     if beside := [result.agent for result in results if result.reference]:
         notes.append(f"Reference agents in the same worlds: {', '.join(beside)}.")
     for result in results:
@@ -85,7 +76,7 @@ def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
         # How the other walks ended is in the columns already.
         if odd := [name for name in sorted(ended) if name not in ("arrived", "cap")]:
             counts = ", ".join(f"{ended[name]} × {name}" for name in odd)
-            notes.append(say("odd_ends", agent=result.agent, counts=counts)["text"])
+            notes.append(say.sentence("agents_notes", "odd", agent=result.agent, counts=counts))
     # The interval of no invalid answers would only say how few answers there are.
     rows = [
         (name, row, row.invalid if row.invalid.value else 0.0) for name, row in _overall(results)
@@ -101,19 +92,17 @@ def choices_table(results: Sequence[Navigation]) -> Table:
 def cells_table(results: Sequence[Navigation]) -> Table:
     """Return the table of the first agent by cell, with the accuracy of the others."""
     agent, *others = results
-
-    def cell(row: Row) -> tuple[object, ...]:
-        return row.size, row.complexity, row.condition
-
-    accuracies = {
-        other.agent: {cell(row): row.accuracy.value for row in other.cells} for other in others
-    }
+    by_cell: dict[tuple[Any, ...], dict[str, float]] = {}
+    for other in others:
+        for row in other.cells:
+            place = row.size, row.complexity, row.condition
+            by_cell.setdefault(place, {})[other.agent] = row.accuracy.value
     rows = [
         (
             f"{row.size}, {row.complexity:g}{condition_in_words(row.condition)}",
             f"{row.grids} × {row.trajectories / row.grids:g}",
             row,
-            {name: by_cell.get(cell(row)) for name, by_cell in accuracies.items()},
+            by_cell.get((row.size, row.complexity, row.condition)),
         )
         for row in agent.cells
     ]
@@ -129,11 +118,11 @@ def calibration_table(results: Sequence[Navigation]) -> Table | None:
     return say.table("calibration", [(result.agent, fit) for result, fit in known])
 
 
-# A term of the mixed model -> its unit in words, and in the unit of the model.
+# A term of the mixed model -> its unit in words, and percentage points of it in the model's unit.
 _UNITS = {
-    "size": ("a row of the grid", 1.0),
-    "complexity": ("0.1 of complexity", 0.1),
-    "distance": ("a step of the way", 1.0),
+    "size": ("a row of the grid", 100.0),
+    "complexity": ("0.1 of complexity", 10.0),
+    "distance": ("a step of the way", 100.0),
 }
 
 
@@ -153,35 +142,34 @@ def mixed_table(results: Sequence[Navigation]) -> Table | None:
         except (GoalmeterError, np.linalg.LinAlgError):
             continue  # too few grids or walks for a model
     known = {term.name for _, fit in fits for term in fit.terms}
-    shown = [name for name in TERMS if name in known]
-    if not shown:
-        return None
-
-    def in_points(term: Term) -> dict[str, Any]:
-        """What a unit of a term changes, and how likely that is by chance."""
-        scale = 100 * _UNITS[term.name][1]
-        low, high = term.interval
-        value = Estimate(scale * term.coefficient, (scale * low, scale * high), 0, 0)
-        return {"points": value, "p": term.p_value}
-
+    shown = [_UNITS[name][0] for name in TERMS if name in known]
     rows = []
     for agent, fit in fits:
-        terms = {term.name: in_points(term) for term in fit.terms if term.name in _UNITS}
-        units = {_UNITS[name][0]: terms.get(name) for name in shown}
+        effects: dict[str, Any] = {}
+        for term in (term for term in fit.terms if term.name in _UNITS):
+            unit, scale = _UNITS[term.name]
+            low, high = (scale * end for end in term.interval)
+            change = Estimate(scale * term.coefficient, (low, high), 0, 0)
+            effects[unit] = {"points": change, "p": term.p_value}
+        units = {unit: effects.get(unit) for unit in shown}
         spread = 100 * fit.between_grids, 100 * fit.within_grids
         rows.append((agent, f"{fit.walks} in {fit.grids}", units, *spread))
-    return say.table("mixed", rows)
+    return say.table("mixed", rows) if shown else None
 
 
 # --- Frames ---------------------------------------------------------------------------------------
-LEVEL = 0.05
-ACCURACY = "accuracy"
+LEVEL, ACCURACY = 0.05, "accuracy"
 
 
-def _framed(results: Sequence[Navigation]) -> Iterator[tuple[Navigation, Frame]]:
+def _framed(
+    results: Sequence[Navigation], *, every: bool = False
+) -> Iterator[tuple[Navigation, Frame, FrameComparison]]:
+    """Each agent in each frame, compared by accuracy, or by every measure."""
     for result in results:
         for frame in () if result.frames is None else result.frames.frames:
-            yield result, frame
+            for test in frame.comparisons:
+                if test.metric == ACCURACY or (every and not result.reference):
+                    yield result, frame, test
 
 
 def _margin(results: Sequence[Navigation]) -> float:
@@ -195,33 +183,26 @@ def frames_table(results: Sequence[Navigation], *, every: bool = False, anchor: 
     With `every`, agents that are no reference agents are compared by every measure, and not by
     accuracy alone.
     """
-    rows = [
-        {
-            "agent": result.agent,
-            "frame": frame,
-            "test": test,
-            "verdict": words_of(verdict(test), 100 * test.equivalence.margin, "points"),
-            "agreement": _agreement(frame),
-        }
-        for result, frame in _framed(results)
-        for test in frame.comparisons
-        if test.metric == ACCURACY or (every and not result.reference)
-    ]
+    rows = []
+    for result, frame, test in _framed(results, every=every):
+        row = {"agent": result.agent, "frame": frame, "test": test}
+        row["verdict"] = words_of(verdict(test), 100 * test.equivalence.margin, "points")
+        # Between frames and, in brackets, within one.
+        if frame.agreement is not None and frame.self_agreement is not None:
+            within = percent(frame.self_agreement.value)
+            row["agreement"] = f"{percent(frame.agreement.value)} ({within})"
+        rows.append(row)
     margin, level = _margin(results), percent(LEVEL, 0)
     return say.table("frames", rows, anchor=anchor, margin=margin, level=level)
 
 
 def frames_picture(results: Sequence[Navigation], name: str) -> Figure:
     """Draw the change of accuracy with the frame, and the agreement of moves."""
-    rows = [
-        (f"{result.agent}{' (ref.)' * result.reference}, {frame.transform}", frame, test.difference)
-        for result, frame in _framed(results)
-        for test in frame.comparisons
-        if test.metric == ACCURACY
-    ]
-    lines = [line for line, *_ in rows]
-    differences = "; ".join(f"{line}: {points(difference)}" for line, _, difference in rows)
-    texts = {"differences": differences, "frame": rows[0][1], "margin": _margin(results)}
+    lines, rows = [], []
+    for result, frame, test in _framed(results):
+        lines.append(f"{result.agent}{' (ref.)' * result.reference}, {frame.transform}")
+        rows.append((frame, test.difference))
+    texts = {"frame": rows[0][0], "margin": _margin(results)}
     return say.dots("frames_picture", name, lines, rows, **texts)
 
 
@@ -236,13 +217,6 @@ def verdict(comparison: FrameComparison) -> Verdict:
     if not comparison.test_corrected < LEVEL:
         return Verdict.UNTOLD
     return verdict_of(comparison.difference.interval, margin=0)
-
-
-def _agreement(frame: Frame) -> str | None:
-    """Between frames and, in brackets, within one; None where neither can be looked at."""
-    if frame.agreement is None or frame.self_agreement is None:
-        return None
-    return f"{percent(frame.agreement.value)} ({percent(frame.self_agreement.value)})"
 
 
 # --- Keys -----------------------------------------------------------------------------------------
@@ -301,26 +275,22 @@ def _told_apart(row: Keys | TwoPathTable, among: Sequence[Keys | TwoPathTable]) 
 
 def factor_tables(results: Sequence[Navigation]) -> list[Table]:
     """Return the tables of the effects of prompt and object."""
-    crossed: list[tuple[Any, ...]] = []
-    single: dict[str, list[tuple[Any, ...]]] = {}
+    by_factor: dict[str, list[tuple[Any, ...]]] = {"": []}
     for result in results:
         for effect in result.factors:
+            factor = effect.factor if isinstance(effect, Contrast) else ""
             # What is beyond chance has a sign and is in points.
             shown = points if effect.measure == TOWARDS else percent
-            name = result.agent, MEASURES[effect.measure], effect
-            if isinstance(effect, Factors):
-                crossed.append((*name, [list(map(shown, row)) for row in effect.cells]))
-            else:
-                single.setdefault(effect.factor, []).append((*name, list(map(shown, effect.cells))))
+            cells = np.vectorize(shown)(np.array(effect.cells)).tolist()
+            row = result.agent, MEASURES[effect.measure], effect, cells
+            by_factor.setdefault(factor, []).append(row)
     tables = []
-    if crossed:
-        effect = crossed[0][2]
-        first, second = effect.factors
-        below, across = effect.levels
-        names = {"first": first, "second": second, "below": below, "across": across}
-        tables.append(say.table("crossed", crossed, **names))
-    for factor, rows in single.items():
-        tables.append(say.table("single", rows, factor=factor, levels=rows[0][2].levels))
+    for factor, rows in by_factor.items():
+        if factor:
+            levels = rows[0][2].levels
+            tables.append(say.table("single", rows, factor=factor, levels=levels))
+        elif rows:
+            tables.append(say.table("crossed", rows, of=rows[0][2]))
     return tables
 
 
@@ -328,12 +298,7 @@ def sentences(result: Navigation) -> list[str]:
     """Return sentences on the effects of prompt and object on taking the object."""
     out = []
     for effect in result.factors:
-        if effect.measure != PICK_UP:
-            continue
-        if isinstance(effect, Contrast):
-            name, effects = "factor_found", [effect.effect]
-        else:
-            name, effects = "factors_found", [*effect.effects, effect.interaction]
-        texts = say(name, agent=result.agent, of=effect, effects=list(map(points, effects)))
-        out.append(texts["text"])
+        if effect.measure == PICK_UP:
+            name = "factors_found" if isinstance(effect, Factors) else "factor_found"
+            out.append(say.sentence(name, agent=result.agent, of=effect))
     return out
