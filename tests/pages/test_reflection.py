@@ -60,7 +60,7 @@ def test_a_pair_is_compared_by_seed_and_environment() -> None:
     assert pair.comparison.difference == pytest.approx(0.05)
     assert pair.verdict == RAISES
     assert pair.told() == (["A"], ["B"])
-    assert pair.by_environment()["A"] == pytest.approx([gain / 20 for gain in GAINS])
+    assert pair.by_environment["A"] == pytest.approx([gain / 20 for gain in GAINS])
     (group,) = groups([BEFORE, AFTER])
     row = [cell.text for cell in reflection_tables.pairs_table([pair], group).cells[0]]
     # 2.776 standard errors either way, each the root of a half over 40 and the root of 5.

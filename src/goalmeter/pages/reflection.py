@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from goalmeter.pages.reflection_tables import (
     Pair,
     all_early,
     groups,
-    in_brackets,
     labels,
     pairs,
     say,
@@ -31,64 +31,58 @@ from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import FEWEST
 
 # --- Pictures -------------------------------------------------------------------------------------
-_ByEnvironment = Mapping[tuple[str, bool], float]  # (environment, whether it is the opposite)
+_Environment = tuple[str, bool]  # its name, and whether it is the opposite
 
 
 def environments_map(group: AgentGroup, *, name: str) -> Figure:
     """Draw the reward per step by agent and environment; early ends are hatched."""
     results = group.results
-    averages = [result.by_environment() for result in results]
+    averages = dict(zip(labels(results), (each.by_environment() for each in results), strict=True))
     failed = [{(t.environment, t.opposite) for t in result.failures} for result in results]
     hatched = " In a hatched cell at least one trial ended early." if any(failed) else ""
-    return _heat("environments_map", name, labels(results), averages, failed, hatched=hatched)
+    return _heat("environments_map", name, averages, failed, hatched=hatched)
 
 
 def differences_map(pairs: Sequence[Pair], *, name: str) -> Figure:
     """Draw the change by the reality check in each environment and its opposite."""
-    changes = [pair.comparison.by_environment for pair in pairs]
-    return _heat("differences_map", name, [pair.label for pair in pairs], changes)
+    changes = {pair.label: pair.comparison.by_environment for pair in pairs}
+    return _heat("differences_map", name, changes)
 
 
 def _heat(
     texts: str,
     name: str,
-    agents: Sequence[str],
-    values: Sequence[_ByEnvironment],
-    failed: Iterable[Iterable[tuple[str, bool]]] = (),
+    values: Mapping[str, Mapping[_Environment, float]],
+    failed: Sequence[Iterable[_Environment]] = (),
     **more: str,
 ) -> Figure:
     """Agents by environments, and by their opposites; hatched where trials failed."""
-    columns = list(dict.fromkeys(key[0] for average in values for key in average))
-    # An environment may have been played in one way only.
-    played = {opposite for average in values for _, opposite in average}
-    panels = [
-        Panel.of(
-            title,
-            {
-                (row, environment): value
-                for row, average in enumerate(values)
-                for (environment, opposite), value in average.items()
+    agents, played = list(values), dict.fromkeys(chain.from_iterable(values.values()))
+    columns = list(dict.fromkeys(environment for environment, _ in played))
+    panels = []
+    for is_opposite, title in ((False, "environments"), (True, "their opposites")):
+        # An environment may have been played in one way only.
+        if any(opposite == is_opposite for _, opposite in played):
+            places = [(agent, environment) for agent in agents for environment in columns]
+            means = {
+                (agent, environment): values[agent][environment, is_opposite]
+                for agent, environment in places
+                if (environment, is_opposite) in values[agent]
+            }
+            ended = [
+                (agent, environment)
+                for agent, early in zip(agents, failed, strict=False)
+                for environment, opposite in early
                 if opposite == is_opposite
-            },
-            range(len(agents)),
-            columns,
-            hatched=[
-                (row, environment)
-                for row, ended in enumerate(failed)
-                for environment, opposite in ended
-                if opposite == is_opposite
-            ],
-        )
-        for is_opposite, title in ((False, "environments"), (True, "their opposites"))
-        if is_opposite in played
-    ]
+            ]
+            panels.append(Panel.of(title, means, agents, columns, hatched=ended))
+    more["extremes"] = " ".join(_extremes(label, average) for label, average in values.items())
     names = {"rows": agents, "columns": columns}
-    more["extremes"] = " ".join(map(_extremes, agents, values))
     counts = {"agents": len(agents), "columns": len(columns)}
     return say.draw(texts, heat_map, name, panels, names, **more, **counts)
 
 
-def _extremes(label: str, average: _ByEnvironment) -> str:
+def _extremes(label: str, average: Mapping[_Environment, float]) -> str:
     """Where an agent does best and worst, environments and opposites taken together."""
     both = {
         name: float(np.mean([value for key, value in average.items() if key[0] == name]))
@@ -105,6 +99,7 @@ def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
     """Draw each agent, its reality check and the difference, with intervals."""
     rows = [
         {
+            "pair": pair,
             "agent": Estimate(pair.inner.measure, pair.inner.interval, 0, 0),
             "checked": Estimate(pair.checked.measure, pair.checked.interval, 0, 0),
             "change": Estimate(pair.comparison.difference, pair.comparison.interval, 0, 0),
@@ -112,13 +107,7 @@ def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
         for pair in pairs
     ]
     few = f" (none for fewer than {FEWEST})" if any(p.seeds < FEWEST for p in pairs) else ""
-    values = "; ".join(
-        f"{pair.label}: {plus(pair.inner.measure, 3)}, checked "
-        f"{plus(pair.checked.measure, 3)}, {pair.verdict}"
-        for pair in pairs
-    )
-    lines = [pair.label for pair in pairs]
-    return say.dots("pairs_chart", name, lines, rows, values=values, few=few)
+    return say.dots("pairs_chart", name, [pair.label for pair in pairs], rows, few=few)
 
 
 # --- Page -----------------------------------------------------------------------------------------
@@ -147,21 +136,20 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
     out = []
     for number, group in enumerate(groups(results), start=1):
         suffix = f"-{number}" if number > 1 else ""
-        title = in_brackets(group.title)
-        compared, _ = pairs(group.results)
-        agents = reflection_tables.agents_table(group, _anchor("agents", number))
+        title = group.suffix
+        agents, *checks = _tables(group, number)
         points = _failures(group.results, 10)
         out.append(say.section("agents_section", agents, suffix=title, points=points))
         picture = environments_map(group, name=f"reflection-environments{suffix}")
         out.append(say.section("environments_section", picture, suffix=title))
-        if compared:
-            checks: list[Content] = [
-                reflection_tables.pairs_table(compared, group, _anchor("checks", number)),
-                reflection_tables.gains_table(compared, group),
+        if checks:
+            compared, _ = pairs(group.results)
+            drawn = [
                 pairs_chart(compared, name=f"reflection-pairs{suffix}"),
                 differences_map(compared, name=f"reflection-differences{suffix}"),
             ]
-            out.append(say.section("reality_checks", checks, suffix=title))
+            content: list[Content] = [*checks, *drawn]
+            out.append(say.section("reality_checks", content, suffix=title))
         table = reflection_tables.environments_table(group)
         out.append(say.section("all_section", table, suffix=title))
     if notes := pairs(results)[1]:
@@ -171,41 +159,37 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
 
 def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
     """Return the tables for a terminal: agents and, if there are any, reality checks."""
-    out: list[Table] = []
-    for group in groups(results):
-        compared, _ = pairs(group.results)
-        out.append(reflection_tables.agents_table(group))
-        if compared:
-            out += [
-                reflection_tables.pairs_table(compared, group),
-                reflection_tables.gains_table(compared, group),
-            ]
-    return tuple(out)
+    numbered = enumerate(groups(results), start=1)
+    return tuple(table for number, group in numbered for table in _tables(group, number))
+
+
+def _tables(group: AgentGroup, number: int) -> list[Table]:
+    """The tables of agents and of their reality checks, if there are any."""
+    compared, _ = pairs(group.results)
+    tables = [reflection_tables.agents_table(group, _anchor("agents", number))]
+    if compared:
+        tables.append(reflection_tables.pairs_table(compared, group, _anchor("checks", number)))
+        tables.append(reflection_tables.gains_table(compared, group))
+    return tables
 
 
 def findings(results: Sequence[Reflection]) -> list[Finding]:
     """Return the findings, first the failures."""
-    lines = [
-        Finding(text=line, links=(Link("trials", _anchor("agents", 1)),))
-        for line in ended_early(results)
-    ]
+    trials = (Link("trials", _anchor("agents", 1)),)
+    lines = [Finding(text=line, links=trials) for line in ended_early(results)]
     for number, group in enumerate(groups(results), start=1):
         start = f"{group.title[0].upper()}{group.title[1:]}: " if group.title else ""
-        named = [
-            (label, result)
-            for label, result in zip(labels(group.results), group.results, strict=True)
-            if not all_early(result)
-        ]
-        named.sort(key=lambda item: -item[1].measure)
-        if len(named) > 1:
-            most, least = _measured(*named[0]), _measured(*named[-1])
-            text = f"{start}Most self-reflection: {most}; least: {least}."
-        elif named:
-            text = f"{start}Self-reflection: {_measured(*named[0])}."
-        if named:
-            shown = dict.fromkeys((named[0][0], named[-1][0]))
+        named = zip(labels(group.results), group.results, strict=True)
+        ranked = [(label, result) for label, result in named if not all_early(result)]
+        ranked.sort(key=lambda item: -item[1].measure)
+        if ranked:
+            ends = dict(ranked[:1] + ranked[-1:])
+            most, *least = [_measured(label, result) for label, result in ends.items()]
+            text = f"{start}Self-reflection: {most}."
+            if least:
+                text = f"{start}Most self-reflection: {most}; least: {least[0]}."
             table = reflection_tables.agents_table(group, _anchor("agents", number))
-            links = tuple(Link(label, table.row_anchor(label)) for label in shown)
+            links = tuple(Link(label, table.row_anchor(label)) for label in ends)
             lines.append(Finding(text=text, links=links))
         compared, _ = pairs(group.results)
         if compared:
@@ -236,9 +220,7 @@ def thesis(compared: Sequence[Pair]) -> str:
     parts = []
     for verdict, text in say("thesis").items():
         members = [
-            pair.label
-            if verdict == SAME
-            else f"{pair.label} ({plus(pair.comparison.difference, 3)})"
+            pair.label + f" ({plus(pair.comparison.difference, 3)})" * (verdict != SAME)
             for pair in compared
             if pair.verdict == verdict
         ]
