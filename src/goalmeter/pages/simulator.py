@@ -27,7 +27,7 @@ MOST_CHARTS = 4
 # --- Pictures -------------------------------------------------------------------------------------
 def intervals(measurement: Measurement, name: str) -> Figure:
     """Draw a bar for each utility, from 0 to the maximum."""
-    results, first = list(measurement.results.values()), measurement.first
+    results = list(measurement.results.values())
     # Without a maximum the pale bar has no length.
     bars = [RangeBar(r.utility, r.value, *r.interval, r.maximum or 0.0) for r in results]
     values = " ".join(
@@ -37,15 +37,14 @@ def intervals(measurement: Measurement, name: str) -> Figure:
         for r in results
     )
     scale = ", on a scale that ends with a fully predictable agent"
-    scale = f" ({NO_MAXIMUM})" if first.maximum is None else scale
-    caption = (
-        f"MEG of {measurement.agent}: the interval that holds it at "
-        f"{percent(first.level, 0)}{scale}."
-    )
+    if results[0].maximum is None:
+        scale = f" ({NO_MAXIMUM})"
+    level = percent(results[0].level, 0)
+    caption = f"MEG of {measurement.agent}: the interval that holds it at {level}{scale}."
     if not all(math.isfinite(result.upper_bound) for result in results):
         caption += " An interval without an upper end goes on to the right."
     texts = {"caption": caption, "values": values}
-    return say.draw("simulator_intervals", range_bars, name, bars, None, **texts)
+    return say.draw("simulator_intervals", range_bars, name, bars, **texts)
 
 
 def tightening(measurement: Measurement, name: str) -> list[Figure]:
@@ -53,8 +52,6 @@ def tightening(measurement: Measurement, name: str) -> list[Figure]:
     out: list[Figure] = []
     for number, result in enumerate(measurement.results.values()):
         told = [each for each in measurement.tightening if each.utility == result.utility]
-        if not told or len(out) == MOST_CHARTS:
-            continue
         # The last point is what was proven from all steps, with episodes that chose nothing.
         points = [(float(each.steps), each.value, max(each.lower, 0.0)) for each in told]
         points.append((float(sum(result.steps.values())), result.value, result.lower))
@@ -65,12 +62,9 @@ def tightening(measurement: Measurement, name: str) -> list[Figure]:
         )
         top = result.upper_bound
         levels = {"levels": [(top, "upper end")] if math.isfinite(top) else ()}
-        listed = "; ".join(
-            f"{general(step)} steps: {nats(value)}, at least about {nats(low)}"
-            for step, value, low in points
-        )
-        texts = {"utility": result.utility, "values": listed}
-        out.append(say.curves("tightening", f"{name}-{number}", curves, levels, **texts))
+        if told and len(out) < MOST_CHARTS:
+            texts = {"utility": result.utility, "rows": points}
+            out.append(say.curves("tightening", f"{name}-{number}", curves, levels, **texts))
     return out
 
 
@@ -88,16 +82,13 @@ def load(run: str | Path) -> Measurement:
 def part_of(measurements: Sequence[Measurement], tell: Tell | None = None) -> Part:
     """Return the page part of measurements."""
     numbered = list(enumerate(measurements, start=1))
+    tables = [[_results_table(each, n), *short_tables(each)] for n, each in numbered]
     return Part(
         **say("simulator_part"),
         sections=[section for n, each in numbered for section in _sections(each, n)],
         findings=[line for n, each in numbered for line in _findings(each, n)],
         glossary=say("simulator_glossary"),
-        tables=tuple(
-            table
-            for n, each in numbered
-            for table in (_results_table(each, n), *short_tables(each))
-        ),
+        tables=tuple(table for of_one in tables for table in of_one),
         runs=[each.to_json() for each in measurements],
     )
 
@@ -109,45 +100,41 @@ def short_tables(measurement: Measurement) -> tuple[Table, ...]:
 
 
 def _sections(measurement: Measurement, number: int) -> list[Section]:
-    name = f"simulator-{number}"
-    suffix = f" ({number})" if number > 1 else ""
+    name, suffix = f"simulator-{number}", f" ({number})" if number > 1 else ""
     about: dict[str, list[str]] = {}  # note -> the utilities that it is about
     for utility, result in measurement.results.items():
         for note in result.notes:
             about.setdefault(note, []).append(utility)
-    out = [
-        say.section(
-            "simulator_section",
-            intervals(measurement, name),
-            _results_table(measurement, number),
-            short_tables(measurement),
-            suffix=suffix,
-            points=[f"{', '.join(utilities)}: {note}." for note, utilities in about.items()],
-            agent=measurement.agent,
-            world=measurement.first.world,
-        )
-    ]
+    first = say.section(
+        "simulator_section",
+        intervals(measurement, name),
+        _results_table(measurement, number),
+        short_tables(measurement),
+        suffix=suffix,
+        points=[f"{', '.join(utilities)}: {note}." for note, utilities in about.items()],
+        agent=measurement.agent,
+        world=measurement.first.world,
+    )
+    steps = say.section("steps_section", _steps_table(measurement), suffix=suffix)
     if figures := tightening(measurement, f"{name}-steps"):
-        out.append(say.section("tightening_section", figures, suffix=suffix))
-    return [*out, say.section("steps_section", _steps_table(measurement), suffix=suffix)]
+        return [first, say.section("tightening_section", figures, suffix=suffix), steps]
+    return [first, steps]
 
 
 def _findings(measurement: Measurement, number: int) -> list[Finding]:
     """The measurement in a few sentences."""
-    texts = [
-        say(
-            "simulator_found",
-            agent=measurement.agent,
-            utility=result.utility,
-            world=result.world,
-            ends=result.ends_in_words(nats),
-            level=percent(result.level, 0),
-            estimate=_estimate(result),
-            avoids=", by avoiding it (negative rationality)" if result.signed < 0 else "",
-            assumes=result.assumes,
-        )["text"]
-        for result in measurement.results.values()
-    ]
+    texts = []
+    for result in measurement.results.values():
+        estimate = "relative" if result.fraction is None else "share"
+        words = {
+            "ends": result.ends_in_words(nats),
+            "estimate": say.sentence(
+                "simulator_estimate", estimate if result.estimated else "none", of=result
+            ),
+            "avoids": ", by avoiding it (negative rationality)" if result.signed < 0 else "",
+        }
+        agent = measurement.agent
+        texts.append(say.sentence("simulator_found", agent=agent, of=result, **words))
     hows = {Verdict.ABOVE: "more", Verdict.BELOW: "less"}
     texts += [
         f"It is {hows[each.verdict]} directed towards {each.towards} than {each.than}."
@@ -158,28 +145,14 @@ def _findings(measurement: Measurement, number: int) -> list[Finding]:
     return [Finding(text=text, links=(link,)) for text in texts]
 
 
-def _estimate(result: SimulatorResult) -> str:
-    if not result.estimated:
-        return "no estimate"
-    if result.fraction is None:
-        share = f"relative to the {result.reference} ({NO_MAXIMUM})"
-    else:
-        share = f"{percent(result.fraction)} of the maximum"
-    return f"the estimate is {nats(result.value)}, {share}"
-
-
 def _results_table(measurement: Measurement, number: int) -> Table:
     first = measurement.first
 
     def row(result: SimulatorResult) -> dict[str, object]:
-        scale: dict[str, object]
-        if first.maximum is None:
-            scale = {"no_maximum": NO_MAXIMUM, "relative_to": result.reference}
-        else:
-            scale = {"share": result.fraction or 0.0, "maximum": result.maximum or 0.0}
         estimate = nats(result.value) if result.estimated else "none"
         words = {"ends": result.ends_in_words(nats), "estimate": estimate}
-        return vars(result) | {"assumes": result.assumes, "maximum": None} | words | scale
+        scale = {"no_maximum": NO_MAXIMUM, "relative_to": result.reference}
+        return {"of": result} | words | (scale if first.maximum is None else {})
 
     weights = [
         f"{name}: "
@@ -188,15 +161,9 @@ def _results_table(measurement: Measurement, number: int) -> Table:
         for name, result in measurement.results.items()
         if result.weights is not None
     ]
-    return say.table(
-        "simulator_results",
-        map(row, measurement.results.values()),
-        anchor=f"simulator-{number}-results",
-        notes=weights,
-        agent=measurement.agent,
-        world=first.world,
-        level=percent(first.level, 0),
-    )
+    texts = {"agent": measurement.agent, "world": first.world, "level": percent(first.level, 0)}
+    rows, anchor = map(row, measurement.results.values()), f"simulator-{number}-results"
+    return say.table("simulator_results", rows, anchor=anchor, notes=weights, **texts)
 
 
 def _steps_table(measurement: Measurement) -> Table:
