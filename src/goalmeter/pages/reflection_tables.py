@@ -101,9 +101,9 @@ def labels(results: Sequence[Reflection]) -> list[str]:
         # Folders differ from machine to machine, and say nothing of the agent.
         name = re.sub(r"[^()]*[/\\](?=[^/\\]+\.py:)", "", result.agent)
         name += f", {result.steps} steps" * by_steps
-        names.append(
-            name + f", {describe_readings(result)}" * bool(by_readings and result.readings)
-        )
+        if by_readings and result.readings:
+            name += f", {describe_readings(result)}"
+        names.append(name)
     return _numbered(names, "{} ({})")
 
 

@@ -26,7 +26,7 @@ from goalmeter.report.canvas import (
     canvas,
     to_svg,
 )
-from goalmeter.report.maps import PALETTES, colour_map, ink_on
+from goalmeter.report.maps import PALETTES, colour_bar, colour_map, ink_on
 from goalmeter.report.numbers import HasInterval, general, number
 from goalmeter.report.tables import printable
 
@@ -56,17 +56,11 @@ def _with_ends(
 def _line_axes(axes: Any, names: Sequence[str] | None, n: int) -> None:
     """An axis whose lines run downwards from 0, with their names."""
     if names is not None:
-        axes.set_yticks(range(n), names, fontsize=8.5)
-        _no_formulas(axes.get_yticklabels())
+        axes.set_yticks(range(n), names, fontsize=8.5, parse_math=False)
         axes.set_ylim(n - 0.4, -0.6)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
-
-
-def _no_formulas(ticks: Iterable[Any]) -> None:
-    for tick in ticks:
-        tick.set_parse_math(False)
 
 
 # --- Heat map -------------------------------------------------------------------------------------
@@ -79,10 +73,7 @@ _GAP = 0.35  # between the cells and the column of means, in cells
 class Panel:
     """One panel.
 
-    Attributes:
-        title: above it.
-        values: [rows, columns]; NaN where there is no number.
-        hatched: (row, column) of cells to hatch.
+    `values` [rows, columns] are NaN where there is no number; `hatched` are (row, column) of cells.
     """
 
     title: str
@@ -99,13 +90,9 @@ class Panel:
         hatched: Iterable[tuple[Any, Any]] = (),
     ) -> Self:
         """The panel of values, and of hatched cells, by their row and column."""
-        places = [[(row, column) for column in columns] for row in rows]
+        array = [[values.get((row, column), math.nan) for column in columns] for row in rows]
         marked = {(rows.index(row), columns.index(column)) for row, column in hatched}
-        return cls(
-            title=title,
-            values=np.array([[values.get(place, math.nan) for place in line] for line in places]),
-            hatched=frozenset(marked),
-        )
+        return cls(title=title, values=np.array(array), hatched=frozenset(marked))
 
     @property
     def is_empty(self) -> bool:
@@ -136,11 +123,11 @@ def heat_map(
                 f"panel {panel.title!r} has shape {array.shape}, expected "
                 f"({len(rows)}, {len(columns)}): a value for each row and column"
             )
-    names = max(map(len, map(short, rows)), default=0) * 0.075
-    least_width = _LEAST if means else _NARROW
-    width = min(_WIDTH, max(least_width, names + 1.0 + _CELL * (len(columns) + 2 * means)))
+    names, labels = list(map(short, rows)), list(map(short, columns))
+    least = _LEAST if means else _NARROW
+    wide = max(map(len, names), default=0) * 0.075 + 1.0 + _CELL * (len(columns) + 2 * means)
     height = 2.3 + len(panels) * (0.3 + _HEIGHT * len(rows))
-    with canvas(width, height) as figure:
+    with canvas(min(_WIDTH, max(least, wide)), height) as figure:
         grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         for axes, panel, array in zip(grid, panels, arrays, strict=True):
             mesh = _cells(axes, array, scale, panel.hatched, means=means)
@@ -150,24 +137,20 @@ def heat_map(
             axes.annotate(panel.title, (0, 1), xytext=(-4, 4), **place, **style)
             axes.spines[:].set_visible(False)
             axes.tick_params(length=0)
-            axes.set_yticks(np.arange(len(rows)) + 0.5, [*map(short, rows)], fontsize=8)
+            axes.set_yticks(np.arange(len(rows)) + 0.5, names, fontsize=8, parse_math=False)
             axes.set_xticks([])
-            _no_formulas(axes.get_yticklabels())
         # Above the first panel, where a reader begins: those below have the same columns.
         top = grid[0]
-        places, labels = list(np.arange(len(columns)) + 0.5), list(map(short, columns))
+        places = list(np.arange(len(columns)) + 0.5)
         if means:
             places.append(len(columns) + _GAP + 0.65)
             labels.append("mean of the row")
         top.xaxis.tick_top()
         rotated: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
-        top.set_xticks(places, labels, fontsize=8, **rotated)
+        top.set_xticks(places, labels, fontsize=8, parse_math=False, **rotated)
         top.tick_params(axis="x", length=2, color=RULE)
-        _no_formulas(top.get_xticklabels())
-        shape: dict[str, Any] = {"aspect": 45, "shrink": 0.5, "pad": 0.02}
-        bar = figure.colorbar(mesh, ax=list(grid), orientation="horizontal", **shape)
-        bar.set_label(label)
-        bar.outline.set_linewidth(0.5)
+        shape: dict[str, Any] = {"ax": list(grid), "aspect": 45, "shrink": 0.5, "pad": 0.02}
+        bar = colour_bar(figure, mesh, label, **shape)
         bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
         return to_svg(figure, name)
 
@@ -186,47 +169,32 @@ def _cells(
     n_rows, n_columns = array.shape
     palette = PALETTES["signed" if limits[0] < 0 else "visits"]
     style = {"cmap": colour_map(palette), "vmin": limits[0], "vmax": limits[1]}
-    edges = {"edgecolor": PAPER, "linewidth": 0.6}
+    style |= {"edgecolor": PAPER, "linewidth": 0.6}
     heights = np.arange(n_rows + 1)
-    mesh = axes.pcolormesh(np.arange(n_columns + 1), heights, array, **style, **edges)
+    mesh = axes.pcolormesh(np.arange(n_columns + 1), heights, array, **style)
     placed = [(column + 0.5, array[:, column]) for column in range(n_columns)]
     at = n_columns + _GAP
     if means:
-        of_rows = _row_means(array)
-        axes.pcolormesh([at, at + 1.3], heights, of_rows[:, None], **style, **edges)
+        # Not nanmean, which warns of rows that have no number.
+        counts = (~np.isnan(array)).sum(axis=1)
+        of_rows = np.where(counts > 0, np.nansum(array, axis=1) / np.maximum(counts, 1), np.nan)
+        axes.pcolormesh([at, at + 1.3], heights, of_rows[:, None], **style)
         placed.append((at + 0.65, of_rows))
     for x, values in placed:
         for row, value in enumerate(values):
-            if np.isnan(value):
-                continue
-            font = {"size": SMALLEST, "color": ink_on(mesh, value), "ha": "center", "va": "center"}
-            text = axes.text(x, row + 0.53, _number(value), **font)
-            text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
+            if not np.isnan(value):
+                # Without what can be left out: .97, −.5, 0, 1.
+                whole = round(value, 2) == round(value)
+                shown = number(value, 0) if whole else number(value, 2).replace("0.", ".", 1)
+                font = {"size": SMALLEST, "color": ink_on(mesh, value)}
+                text = axes.text(x, row + 0.53, shown, ha="center", va="center", **font)
+                text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
     for row, column in sorted(hatched):
-        axes.add_patch(
-            Rectangle((column, row), 1, 1, fill=False, hatch="///", edgecolor=MUTED, linewidth=0)
-        )
+        hatch: dict[str, Any] = {"hatch": "///", "edgecolor": MUTED, "linewidth": 0}
+        axes.add_patch(Rectangle((column, row), 1, 1, fill=False, **hatch))
     axes.set_xlim(0, at + 1.3 if means else n_columns)
     axes.set_ylim(n_rows, 0)
     return mesh
-
-
-def _row_means(array: FloatArray) -> FloatArray:
-    """The mean of the numbers that each row has; NaN for none."""
-    # Not nanmean, which warns of rows that have no number.
-    there = ~np.isnan(array)
-    count = there.sum(axis=1)
-    sums = np.where(there, array, 0.0).sum(axis=1)
-    means = np.full(len(sums), np.nan)
-    np.divide(sums, count, out=means, where=count > 0)
-    return means
-
-
-def _number(value: float) -> str:
-    """Two decimals without what can be left out: .97, −.5, 0, 1."""
-    if round(value, 2) == round(value):
-        return number(value, 0)
-    return number(value, 2).replace("0.", ".", 1)
 
 
 # --- Dots -----------------------------------------------------------------------------------------
@@ -238,11 +206,7 @@ _NAMES, _LONGEST = 1.6, 60  # inches, and characters of a line's name that are s
 class Dots:
     """One estimate a line, with an interval; NaN where there is none.
 
-    Attributes:
-        label: in the legend.
-        values: [lines].
-        intervals: (low, high), [lines].
-        hollow: numbers of others beside ours.
+    `values` [lines] and their `intervals` (low, high); `hollow` dots are numbers of others.
     """
 
     label: str
@@ -270,13 +234,8 @@ class Dots:
 class DotPanel:
     """A panel of a dot chart.
 
-    Attributes:
-        x_label: what is shown, with its unit.
-        series: on the same line if `joined`, by a stroke from the first to the last; else below
-            each other.
-        title: above it.
-        joined: see `series`.
-        band: shaded from the first to the second, such as a margin.
+    Its series are on the same line if `joined`, by a stroke from the first to the last, else below
+    each other. A `band`, such as a margin, is shaded from the first to the second.
     """
 
     x_label: str
@@ -297,12 +256,11 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
     height = 1.35 + (_LINE + 0.08 * (most - 1)) * len(lines)
     with canvas(width, height) as figure:
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        # Panels share series, and the legend should have each once.
+        entries: dict[str, Any] = {}
         for axes, panel in zip(grid, panels, strict=True):
             _draw(axes, panel, len(lines))
             _line_axes(axes, names if axes is grid[0] else None, len(lines))
-        # Panels share series, and the legend should have each once.
-        entries: dict[str, Any] = {}
-        for axes in grid:
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 entries.setdefault(label, handle)
         columns = min(len(entries), 4)
@@ -390,18 +348,9 @@ STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, 
 class Curve:
     """A curve through (x, y).
 
-    Attributes:
-        label: in the legend; "" for none.
-        x: places.
-        y: values.
-        low: lower edge of a band around the curve, drawn if `high` is there too.
-        high: upper edge of the band.
-        error: half-widths of error bars.
-        colour: of the line and, paler, of the band.
-        stroke: as matplotlib spells it: "-", "--", "-.", ":" or, for points alone, "none".
-        marker: of each point, as matplotlib spells it; "" for none.
-        hollow: whether markers are outlines: numbers of others beside ours.
-        thin: one of many.
+    There is a band from `low` to `high` if both are given, and error bars of the half-widths
+    `error`. `stroke` and `marker` are matplotlib's ("none" and "" for none); `hollow` markers are
+    numbers of others; a `thin` curve is one of many.
     """
 
     label: str
@@ -430,15 +379,9 @@ class Curve:
 class CurveAxes:
     """The axes of a chart of curves.
 
-    Attributes:
-        x_label: name and unit of the x axis.
-        y_label: name and unit of the y axis.
-        levels: dashed horizontal lines, each with its name.
-        limits: of the y axis; None, for both or for one end, for those of what is drawn.
-        log: whether the y axis is logarithmic.
-        ticks: places on the x axis.
-        tick_names: what is shown at them; default their numbers.
-        size: of the chart, inches.
+    `levels` are dashed horizontal lines with their names; `limits` are of y, None for an end (or
+    both) that follows from what is drawn; `log` is of y, `ticks` and `tick_names` of x; `size` is
+    in inches.
     """
 
     x_label: str
@@ -482,8 +425,7 @@ def curve_chart(name: str, curves: Sequence[Curve], axes: CurveAxes) -> str:
                 elinewidth=1.0,
                 capsize=2.5,
             )
-        plot.set_xlabel(axes.x_label)
-        plot.set_ylabel(axes.y_label)
+        plot.set(xlabel=axes.x_label, ylabel=axes.y_label)
         if axes.log:
             plot.set_yscale("log")
             # Plain numbers: the exponents of powers are too small to read in a small window.

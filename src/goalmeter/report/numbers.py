@@ -111,11 +111,7 @@ def between(ends: tuple[float, float], digits: int, *, sign: bool = False) -> st
 
 
 def storage(size: int) -> str:
-    """Bytes to three digits, in a unit in which they are below 1000.
-
-    >>> print(storage(0), storage(999), storage(699_600), storage(999_600), storage(3_732_480_000))
-    0 B 999 B 700 kB 1 MB 3.73 GB
-    """
+    """Bytes to three digits, in a unit in which they are below 1000."""
     number, units = float(size), ["B", "kB", "MB", "GB", "TB"]
     # To three digits 999.5 is 1000.
     while number >= 999.5 and len(units) > 1:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import IO, Any, Generic, SupportsFloat, TypeVar
+from typing import IO, Any, Generic, Literal, SupportsFloat, TypeVar
 
 from goalmeter._errors import MissingExtraError, visible
 from goalmeter.report.numbers import DASH, EstimateLike, percent
@@ -46,8 +46,7 @@ def column(
 ) -> ColumnOf[Row]:
     """A column of numbers.
 
-    `value` is taken from a row, None for nothing to show, and `shown` says how it reads; `answer`
-    marks the column that answers the table's question, see `Column`.
+    `value` is taken from a row, None for nothing to show, and `shown` says how it reads.
     """
     return ColumnOf(Column(title, answer=answer), value, shown)
 
@@ -109,27 +108,21 @@ def summary_table(
 
 # --- Terminal -------------------------------------------------------------------------------------
 def print_tables(tables: Iterable[Table], *, file: IO[str] | None = None) -> None:
-    """Print tables, each with its meaning and its notes; default to standard output.
-
-    Where the output is not a terminal, lines are not cut to a width.
-    """
+    """Print tables, each with its meaning and its notes; default to standard output."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.table import Table as Grid
     from rich.text import Text
 
-    out = file if file is not None else sys.stdout
+    out = file or sys.stdout
     # In a file or a pipe there is no width to ask for; so tables do not depend on who reads them.
     width = None if out.isatty() else 140
     console = Console(file=out, width=width, highlight=False, markup=False)
     for table in tables:
         grid = Grid(title=Text(printable(table.caption)), title_justify="left", title_style="bold")
         for head in table.heads:
-            grid.add_column(
-                Text(printable(head.full)),
-                justify="right" if head.numeric else "left",
-                overflow="fold",
-            )
+            side: Literal["right", "left"] = "right" if head.numeric else "left"
+            grid.add_column(Text(printable(head.full)), justify=side, overflow="fold")
         for row in table.cells:
             # Text, not a string: a user's "[red]" is then no markup.
             grid.add_row(*(Text(printable(cell.text)) for cell in row))
@@ -156,18 +149,14 @@ _NUMBER = re.compile(r"^[+−<>≤≥±[(]*\s?(\d|∞|\.\d|–$)")
 def html_table(
     caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
 ) -> str:
-    """A table as self-contained HTML, for `_repr_html_`.
-
-    Args:
-        caption: what the table holds; plain text, as all the rest: it is escaped.
-        columns: the heads; empty texts for a table of names and values.
-        rows: one text for each column; the first is the row's name. Columns that hold nothing but
-            numbers are set to the right.
-        notes: sentences below the table.
-    """
+    """A table of plain texts as self-contained HTML, for `_repr_html_`; heads may all be empty."""
     # Refuses rows of another length than the heads.
     Table(caption=caption, columns=tuple(columns), rows=tuple(map(tuple, rows)), meaning="")
-    sides = ["left", *(_side([row[i] for row in rows]) for i in range(1, len(columns)))]
+    # Columns that hold nothing but numbers are set to the right.
+    sides = ["left"]
+    for i in range(1, len(columns)):
+        is_numeric = rows and all(_NUMBER.match(row[i]) for row in rows)
+        sides.append("right" if is_numeric else "left")
 
     def line(tag: str, cells: Sequence[str]) -> str:
         return "".join(
@@ -188,18 +177,7 @@ def html_table(
 
 
 def text_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
-    """A table as aligned text, for `__str__`: every column as wide as its longest cell.
-
-    Args:
-        caption: the line above it.
-        rows: the heads and then the rows, each with one text a column.
-
-    >>> print(text_table("Policies", [("policy", "MEG"), ("greedy", "1.5"), ("random", "0")]))
-    Policies
-    policy  MEG
-    greedy  1.5
-    random  0
-    """
+    """Heads and rows as aligned text, for `__str__`: every column as wide as its longest cell."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -224,19 +202,11 @@ def data_frame(records: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def one_row(values: Mapping[str, Any]) -> Any:
-    """Return the single values of a result's JSON form as a data frame of one row.
-
-    An interval becomes the columns `interval_low` and `interval_high`; other lists are left out.
-    """
+    """Return the single values of a result's JSON form, and its interval, as a frame of one row."""
     record = dict(values)
     if interval := record.get("interval"):
         record["interval_low"], record["interval_high"] = interval
     return data_frame([{k: v for k, v in record.items() if not isinstance(v, list | dict)}])
-
-
-def _side(texts: Sequence[str]) -> str:
-    """Numbers are set to the right, words to the left."""
-    return "right" if texts and all(_NUMBER.match(text) for text in texts) else "left"
 
 
 def _safe(text: str) -> str:
