@@ -122,7 +122,8 @@ def test_use_is_claimed_where_the_verdict_and_the_intervals_agree(
     verdict: str, flips: Estimate, unneeded: Estimate, null: Estimate | None, expected: str
 ) -> None:
     row = made.used_row(flips, chosen=True, unneeded_flips=unneeded, null_flips=null)
-    assert claims.use_of(made.result(verdict=verdict, use=(row,))) == expected
+    (shown,) = shown_models([made.result(verdict=verdict, use=(row,))])
+    assert shown.use == expected
 
 
 def findings(*results: Representation) -> list[Finding]:

@@ -12,8 +12,9 @@ figure by the names of their fields, with {names} for values; that of a table de
 A column has a title behind its group, the path of its value from a row, a format of `FORMATS`, and
 perhaps "answer" or "optional" (omitted where no row has a value). A path leads through attributes,
 methods without arguments, keys and indices; one with * makes a column for each key that some row
-has there. Texts may have the same formats: {row.accuracy:percent}, {gain:number:2}. The text "each"
-of a figure is filled for each of its rows, and all of them together are its {values}.
+has there; one with braces is a text about {row}. Texts may have the same formats:
+{row.accuracy:percent}, {gain:number:2}. The text "each" of a figure is filled for each of its rows,
+and all of them together are its {values}.
 """
 
 from __future__ import annotations
@@ -60,20 +61,21 @@ DOTS: dict[str, dict[str, Any]] = {
 _DECLARED = ("columns", "panels", "chart", "content", "each")
 
 
-class _Filled(Formatter):
-    """`str.format` with the formats of columns."""
+class Texts(Formatter):
+    """The entries of an instrument's file; `always` are values that every text may use.
 
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if format_spec.partition(":")[0] in FORMATS:
-            return str(shown(value, format_spec))
-        return str(super().format_field(value, format_spec))
+    Formats of its own get any value; those of `FORMATS` leave texts as they are, and show a dash
+    for None.
+    """
 
-
-class Texts:
-    """The entries of an instrument's file; `always` are values that every text may use."""
-
-    def __init__(self, instrument: str, **always: object) -> None:
+    def __init__(
+        self,
+        instrument: str,
+        formats: Mapping[str, Callable[..., Cell | str]] | None = None,
+        **always: object,
+    ) -> None:
         self.instrument = instrument
+        self.formats = FORMATS | dict(formats or {})
         self.always = always
 
     def __call__(self, name: str, /, **values: object) -> dict[str, Any]:
@@ -89,8 +91,27 @@ class Texts:
         if isinstance(text, list):
             return tuple(self._filled(each, values) for each in text)
         if isinstance(text, str):
-            return _Filled().vformat(text, (), {**self.always, **values})
+            return self.vformat(text, (), {**self.always, **values})
         return text
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Format a value as a column does, or as Python does."""
+        if format_spec.partition(":")[0] in self.formats:
+            return str(self.shown(value, format_spec))
+        return str(super().format_field(value, format_spec))
+
+    def shown(self, value: Any, form: str) -> Cell | str:
+        """Return a value as the format says, such as "percent" or "number:2"; a text as it is."""
+        name, _, digits = form.partition(":")
+        if name in FORMATS:
+            if value is None:
+                return DASH
+            if isinstance(value, Cell | str):
+                return value
+            if isinstance(value, Mapping):  # JSON values of an estimate
+                value = Estimate.from_json(value)
+        format_of = self.formats[name]
+        return format_of(value, int(digits)) if digits else format_of(value)
 
     def declared(self, name: str) -> dict[str, Any]:
         """Return an entry as the file has it."""
@@ -115,9 +136,36 @@ class Texts:
         rows = list(rows)
         texts = {"anchor": anchor} | self(name, **values)
         texts["notes"] = (*before, *texts.get("notes", ()), *notes)
-        columns = [*_columns([*self.declared(name)["columns"], *more], rows, values)]
+        columns = [*self._columns([*self.declared(name)["columns"], *more], rows, values)]
         lines = zip(*(cells for _, cells in columns), strict=True) if rows else ()
         return Table(columns=tuple(head for head, _ in columns), rows=tuple(lines), **texts)
+
+    def _columns(
+        self, specs: Sequence[Sequence[str]], rows: Sequence[Any], values: Mapping[str, object]
+    ) -> Iterator[tuple[Column, list[Cell | str]]]:
+        """Each column of a table: its head and its cells."""
+        # Neighbouring columns with * at the same place alternate, key by key.
+        for (base, is_each), together in groupby(
+            specs, lambda spec: (spec[1].partition("*")[0], "*" in spec[1])
+        ):
+            columns = list(together)
+            entries = [value_at(row, base.rstrip(".")) if is_each else {"": row} for row in rows]
+            keys = dict.fromkeys(key for entry in entries for key in entry or ())
+            for key in keys if is_each else [""]:
+                for title, path, form, *marks in columns:
+                    inner = path.removeprefix(base).lstrip("*.") if is_each else path
+                    found = [self._value((entry or {}).get(key), inner) for entry in entries]
+                    if "optional" in marks and all(each is None or each == "" for each in found):
+                        continue
+                    group, _, name = (
+                        part.replace("*", "{key}").format(key=key, **values)
+                        for part in title.rpartition(" | ")
+                    )
+                    head = Column(name, form != "words", group, "answer" in marks)
+                    yield head, [self.shown(each, form) for each in found]
+
+    def _value(self, row: Any, path: str) -> Any:
+        return self._filled(path, {"row": row}) if "{" in path else value_at(row, path)
 
     def dots(
         self, name: str, picture: str, lines: Sequence[str], rows: Sequence[Any], /, **values: Any
@@ -237,40 +285,3 @@ def value_at(row: Any, path: str) -> Any:
         if callable(row):
             row = row()
     return row
-
-
-def _columns(
-    specs: Sequence[Sequence[str]], rows: Sequence[Any], values: Mapping[str, object]
-) -> Iterator[tuple[Column, list[Cell | str]]]:
-    """Each column of a table: its head and its cells."""
-    # Neighbouring columns with * at the same place alternate, key by key.
-    for (base, is_each), together in groupby(
-        specs, lambda spec: (spec[1].partition("*")[0], "*" in spec[1])
-    ):
-        columns = list(together)
-        entries = [value_at(row, base.rstrip(".")) if is_each else {"": row} for row in rows]
-        keys = dict.fromkeys(key for entry in entries for key in entry or ())
-        for key in keys if is_each else [""]:
-            for title, path, form, *marks in columns:
-                inner = path.removeprefix(base).lstrip("*.") if is_each else path
-                found = [value_at((entry or {}).get(key), inner) for entry in entries]
-                if "optional" in marks and all(each is None or each == "" for each in found):
-                    continue
-                group, _, name = (
-                    part.replace("*", "{key}").format(key=key, **values)
-                    for part in title.rpartition(" | ")
-                )
-                head = Column(name, form != "words", group, "answer" in marks)
-                yield head, [shown(each, form) for each in found]
-
-
-def shown(value: Any, form: str) -> Cell | str:
-    """Return a value as the format says, such as "percent" or "number:2"; a text as it is."""
-    if value is None:
-        return DASH
-    if isinstance(value, Cell | str):
-        return value
-    if isinstance(value, Mapping):  # JSON values of an estimate
-        value = Estimate.from_json(value)
-    name, _, digits = form.partition(":")
-    return FORMATS[name](value, int(digits)) if digits else FORMATS[name](value)

@@ -6,18 +6,25 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from goalmeter.pages import Texts
 from goalmeter.pages.navigation_tables import INTERVALS
-from goalmeter.report.numbers import number
+from goalmeter.report.numbers import DASH, number
 from goalmeter.representation.beliefs.used_cells import unbelieved
 from goalmeter.representation.capture import EMBEDDINGS, RANDOM_WEIGHTS
 from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
 from goalmeter.representation.probes.protocol import Majority, PositionOnly
 from goalmeter.representation.replay import AFTER, BEFORE
 from goalmeter.representation.result import Representation
-from goalmeter.representation.result_rows import DecidedRow, MapRow, PlanRow, UsedRow
+from goalmeter.representation.result_rows import (
+    DecidedRow,
+    MapRow,
+    PlanRow,
+    SubspaceRow,
+    UsedRow,
+)
 from goalmeter.representation.use.causal_use import MARGIN, NOT_USED, UNKNOWN, USED
 from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.statistics.clusters import Estimate
@@ -27,77 +34,9 @@ POSITION, MAJORITY = PositionOnly.name, Majority.name
 _CONTROLS = (None, POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
 # Positions on the same scale as shares of the reasoning.
 _TIMES = {f"{BEFORE}/end": -0.2, f"{AFTER}/end": 1.0, f"{AFTER}/answer": 1.2}
-say = Texts("representation", INTERVALS=INTERVALS)
 
 
-# --- Models and places ----------------------------------------------------------------------------
-@dataclass(frozen=True)
-class ShownModel:
-    """A result on the page, with a unique name and the prefix of its ids."""
-
-    result: Representation
-    name: str
-    prefix: str
-
-    @property
-    def chosen(self) -> tuple[Any, Any, Any]:
-        """Layer, position and probe whose maps were decoded; those of the first row by default."""
-        entries = self.result.chosen
-        if all(key in entries for key in ("layer", "position", "probe")):
-            return entries["layer"], entries["position"], entries["probe"]
-        return next(map(map_place, self.result.maps), (None, None, None))
-
-    @property
-    def readings(self) -> list[MapRow]:
-        """How the probe and then its controls read walls of uncertain cells at that place."""
-        return in_order(row for row in self.result.maps_of() if map_place(row) == self.chosen)
-
-    @property
-    def probe(self) -> MapRow | None:
-        """How the probe itself reads them."""
-        return next((row for row in self.readings if row.control is None), None)
-
-    @property
-    def rivals(self) -> dict[str, Estimate | None]:
-        """AUROC of the controls on the same grids; the control task can only be memorised."""
-        rivals = (row for row in self.readings if row.control not in (None, CONTROL_TASK))
-        return {str(row.control): row.auroc for row in rivals}
-
-    @property
-    def unbelieved(self) -> str:
-        """Why nothing is said about a believed world; "" where something is."""
-        gain = None if self.probe is None else self.probe.gain_bits
-        return unbelieved(gain, self.result.believed.get("places"))
-
-
-def shown_models(results: Sequence[Representation]) -> list[ShownModel]:
-    """Give each result a unique name."""
-    models = Counter(result.model for result in results)
-    names = [
-        result.model if models[result.model] == 1 else f"{result.model}, {result.run}"
-        for result in results
-    ]
-    # Two directories of one name may hold runs of one model.
-    twice = Counter(names)
-    return [
-        ShownModel(
-            result, f"{name} ({number})" if twice[name] > 1 else name, f"representation-{number}"
-        )
-        for number, (result, name) in enumerate(zip(results, names, strict=True), start=1)
-    ]
-
-
-def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
-    """Sort rows by their controls, those of the probe itself first."""
-    ranks = {name: rank for rank, name in enumerate(_CONTROLS)}
-    return sorted(rows, key=lambda row: ranks.get(row.control, len(_CONTROLS)))
-
-
-def map_place(row: Any) -> tuple[Any, Any, Any]:
-    """Layer, position and probe."""
-    return row.layer, row.position, row.probe
-
-
+# --- Names ----------------------------------------------------------------------------------------
 def layers_in_words(layer: object) -> str:
     """Describe layers: "layer 2", "layers 0-1" or "all layers"."""
     if layer == "all":
@@ -107,29 +46,35 @@ def layers_in_words(layer: object) -> str:
 
 def row_place(row: Any) -> str:
     """Describe the place of a row: "layer 2, pre/end"."""
+    if getattr(row, "is_ceiling", False):
+        return "the other question (ceiling)"
     return f"{layers_in_words(row.layer)}, {row.position}"
 
 
-def with_dose(row: UsedRow) -> str:
-    """Describe an intervention, with its dose if it is a write."""
-    return row.intervention + ("" if row.dose is None else f", dose {row.dose:g}")
-
-
-def span_in_words(row: Any) -> str:
-    """Describe a part of the answer."""
-    return str(say("span_names").get(row.span, row.span))
-
-
-def what_moved(row: Any) -> str:
-    """Describe what differs in the other question."""
-    return str(say("moved_names").get(row.moved, row.moved))
-
-
-def chance(row: Any) -> str | None:
+def _chance(row: SubspaceRow) -> str:
     """Where the angle of random directions lies in 95 of 100 draws, in degrees."""
     if len(row.chance) != 3:
-        return None
+        return DASH
     return f"{number(row.chance[0], 0)} to {number(row.chance[2], 0)}"
+
+
+say = Texts(
+    "representation",
+    {
+        "place": row_place,
+        # An intervention, with its dose if it is a write.
+        "dose": lambda row: row.intervention + ("" if row.dose is None else f", dose {row.dose:g}"),
+        "role": lambda row: " (null)" if row.is_null else " (chosen)" if row.chosen else "",
+        "reading": lambda row: row.control or f"the probe: {row.probe}",
+        "rival": lambda best: f"{number(best[1], 2)}, {best[0]}" if best else DASH,
+        "beside": lambda verdict: say("beside_names")[verdict],
+        "span": lambda row: say("span_names").get(row.span, row.span),
+        "moved": lambda row: say("moved_names").get(row.moved, row.moved),
+        "chance": _chance,
+        "from": lambda share: "nowhere" if share is None else f"{share:g}",
+    },
+    INTERVALS=INTERVALS,
+)
 
 
 def position_rank(position: str) -> tuple[int, float, str]:
@@ -151,6 +96,95 @@ def time_of(position: str) -> float | None:
     except ValueError:
         return None
     return share if 0.0 <= share <= 1.0 else None
+
+
+# --- Models ---------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ShownModel:
+    """A result on the page, with a unique name and the prefix of its ids."""
+
+    result: Representation
+    name: str
+    prefix: str
+
+    @property
+    def chosen(self) -> tuple[Any, Any, Any]:
+        """Layer, position and probe whose maps were decoded; those of the first row by default."""
+        entries = self.result.chosen
+        if all(key in entries for key in ("layer", "position", "probe")):
+            return entries["layer"], entries["position"], entries["probe"]
+        return next(map(map_place, self.result.maps), (None, None, None))
+
+    @cached_property
+    def readings(self) -> list[MapRow]:
+        """How the probe and then its controls read walls of uncertain cells at that place."""
+        return in_order(row for row in self.result.maps_of() if map_place(row) == self.chosen)
+
+    @property
+    def probe(self) -> MapRow | None:
+        """How the probe itself reads them."""
+        return next((row for row in self.readings if row.control is None), None)
+
+    @property
+    def rivals(self) -> dict[str, Estimate | None]:
+        """AUROC of the controls on the same grids; the control task can only be memorised."""
+        rivals = (row for row in self.readings if row.control not in (None, CONTROL_TASK))
+        return {str(row.control): row.auroc for row in rivals}
+
+    @property
+    def best_rival(self) -> tuple[str, Estimate] | None:
+        """The control that reads most."""
+        return best(self.rivals)
+
+    @property
+    def read(self) -> str:
+        """How the probe reads these walls, beside every control on the same grids."""
+        return OPEN if self.probe is None else compare(self.probe.auroc, self.rivals.values())
+
+    @property
+    def confirmed(self) -> UsedRow | None:
+        """The intervention that was chosen on one half, as it did on the other."""
+        return next((row for row in self.result.use if row.chosen and row.half == CONFIRM), None)
+
+    @property
+    def use(self) -> str:
+        """Whether cells are used, as far as both the verdict and the intervals say so."""
+        row, verdict = self.confirmed, self.result.verdict
+        if row is None:
+            return UNKNOWN
+        controls = [each for each in (row.unneeded_flips, row.null_flips) if each is not None]
+        if verdict == USED and compare(row.flips, controls) == ABOVE:
+            return USED
+        return NOT_USED if verdict == NOT_USED and is_low(row.flips) else UNKNOWN
+
+    @property
+    def unbelieved(self) -> str:
+        """Why nothing is said about a believed world; "" where something is."""
+        gain = None if self.probe is None else self.probe.gain_bits
+        return unbelieved(gain, self.result.believed.get("places"))
+
+
+def shown_models(results: Sequence[Representation]) -> list[ShownModel]:
+    """Give each result a unique name."""
+    models = Counter(result.model for result in results)
+    names = [r.model if models[r.model] == 1 else f"{r.model}, {r.run}" for r in results]
+    # Two directories of one name may hold runs of one model.
+    twice = Counter(names)
+    return [
+        ShownModel(result, name + f" ({n})" * (twice[name] > 1), f"representation-{n}")
+        for n, (result, name) in enumerate(zip(results, names, strict=True), start=1)
+    ]
+
+
+def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
+    """Sort rows by their controls, those of the probe itself first."""
+    ranks = {name: rank for rank, name in enumerate(_CONTROLS)}
+    return sorted(rows, key=lambda row: ranks.get(row.control, len(_CONTROLS)))
+
+
+def map_place(row: Any) -> tuple[Any, Any, Any]:
+    """Layer, position and probe."""
+    return row.layer, row.position, row.probe
 
 
 # --- Verdicts of intervals ------------------------------------------------------------------------
@@ -202,27 +236,6 @@ def best(named: Mapping[str, Estimate | None]) -> tuple[str, Estimate] | None:
     """Return the largest known number with its name."""
     known = [(k, e) for k, e in named.items() if e is not None and not math.isnan(e.value)]
     return max(known, key=lambda entry: entry[1].value, default=None)
-
-
-def read_above(shown: ShownModel) -> str:
-    """Compare how the probe reads walls of uncertain cells with every control on the same grids."""
-    return OPEN if shown.probe is None else compare(shown.probe.auroc, shown.rivals.values())
-
-
-def confirmed(result: Representation) -> UsedRow | None:
-    """Return the intervention that was chosen on one half, as it did on the other."""
-    return next((row for row in result.use if row.chosen and row.half == CONFIRM), None)
-
-
-def use_of(result: Representation) -> str:
-    """Return whether cells are used, as far as both the verdict and the intervals say so."""
-    row = confirmed(result)
-    if row is None:
-        return UNKNOWN
-    controls = [each for each in (row.unneeded_flips, row.null_flips) if each is not None]
-    if result.verdict == USED and compare(row.flips, controls) == ABOVE:
-        return USED
-    return NOT_USED if result.verdict == NOT_USED and is_low(row.flips) else UNKNOWN
 
 
 def is_low(flips: Estimate) -> bool:

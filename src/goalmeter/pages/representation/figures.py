@@ -70,7 +70,7 @@ def flips_map(shown: ShownModel) -> Figure | None:
     def named(row: Any) -> str:
         several = sum(intervention == row.intervention for intervention, _ in places) > 1
         where = f", {row.position}" if several else ""
-        return f"{claims.with_dose(row)}{where}{' (null)' * row.is_null}"
+        return f"{say.shown(row, 'dose')}{where}{' (null)' * row.is_null}"
 
     values = {"needed cells": "flips", "unneeded cells": "unneeded_flips"}
     return _layer_map(shown, "flips_map", rows, named, values)
@@ -82,7 +82,7 @@ def moved_map(shown: ShownModel) -> Figure | None:
     values = {"follow": "flips", "null": "null_flips", "lost": "same_flips"}
 
     def named(row: Any) -> str:
-        return f"{claims.what_moved(row)}, {row.position}"
+        return f"{say.shown(row, 'moved')}, {row.position}"
 
     return _layer_map(shown, "moved_map", rows, named, values)
 
@@ -231,7 +231,7 @@ def spans_figure(shown: ShownModel) -> Figure | None:
     rows = [row for row in shown.result.spans if not math.isnan(row.flips.value)]
     if not rows:
         return None
-    lines, picture = list(map(claims.span_in_words, rows)), f"{shown.prefix}-spans-figure"
+    lines, picture = [str(say.shown(row, "span")) for row in rows], f"{shown.prefix}-spans-figure"
     return say.dots("spans_figure", picture, lines, rows, model=shown.name)
 
 

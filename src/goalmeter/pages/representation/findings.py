@@ -16,7 +16,6 @@ from goalmeter.pages.representation.claims import (
     ShownModel,
     compare,
     is_low,
-    row_place,
     say,
 )
 from goalmeter.report import Finding, Link, Table
@@ -59,23 +58,21 @@ def _best_in_words(named: Mapping[str, Estimate | None], form: str) -> str:
 def _read(shown: ShownModel) -> _Lines:
     if shown.probe is None:
         return
-    highest = claims.best(shown.rivals)
+    highest = shown.best_rival
     kind = "rivals" if highest else "alone"
     rivals = say.sentence("found_read", kind, n=len(shown.rivals), highest=highest)
     if SHUFFLED in shown.result.left_out:
         rivals += f", and {SHUFFLED} could not be made"
-    names = {"place": row_place(shown.probe), "rivals": rivals}
-    lead = say.sentence("found_read", claims.read_above(shown))
-    yield lead, say.sentence("found_read", row=shown.probe, **names)
+    lead = say.sentence("found_read", shown.read)
+    yield lead, say.sentence("found_read", row=shown.probe, rivals=rivals)
 
 
 def _used(shown: ShownModel) -> _Lines:
-    if (row := claims.confirmed(shown.result)) is None:
+    if (row := shown.confirmed) is None:
         return
     null = "" if row.null_flips is None else f"; the highest null flips {percent(row.null_flips)}"
-    names = {"place": f"{claims.with_dose(row)}, {row_place(row)}", "null": null}
-    texts = say("found_used", row=row, cells="cell" + "s" * (row.cells != 1), **names)
-    yield texts[claims.use_of(shown.result)], texts["text" if row.cells else "no_cells"]
+    texts = say("found_used", row=row, cells="cell" + "s" * (row.cells != 1), null=null)
+    yield texts[shown.use], texts["text" if row.cells else "no_cells"]
 
 
 def _believed(shown: ShownModel) -> _Lines:
@@ -103,7 +100,7 @@ def _believed(shown: ShownModel) -> _Lines:
 def _looked_up(shown: ShownModel) -> _Lines:
     rows = [row for row in shown.result.spans if row.span != ANSWERING]
     texts = [
-        say.sentence("found_looked_up", row=row, span=claims.span_in_words(row))
+        say.sentence("found_looked_up", row=row)
         for row in rows
         if compare(row.flips, [row.other_flips]) == ABOVE
     ]
@@ -120,20 +117,18 @@ def _followed(shown: ShownModel) -> _Lines:
         ceiling = next((r.flips for r in rows if r.is_ceiling and r.moved == row.moved), None)
         follows = compare(row.flips, [row.null_flips]) == ABOVE
         if follows or (is_low(row.flips) and compare(ceiling, [row.flips]) == ABOVE):
-            names = {"what": claims.what_moved(row), "place": row_place(row)}
             kind = "follow" if follows else "follow_question"
-            yield "", say.sentence("found_moved", kind, row=row, ceiling=ceiling, **names)
+            yield "", say.sentence("found_moved", kind, row=row, ceiling=ceiling)
 
 
 def _carried(shown: ShownModel) -> _Lines:
     for row in (row for row in shown.result.subspaces if row.verdict == CARRIES):
-        text = say.sentence("found_carried", row=row, place=row_place(row))
+        text = say.sentence("found_carried", row=row)
         if row.degrees is not None and len(row.chance) == 3:
             low, _, high = row.chance
             where = "no nearer to" if row.degrees <= high else "farther from"
             where = "nearer to" if row.degrees < low else where
-            angle = {"where": where, "chance": claims.chance(row)}
-            text += " " + say.sentence("found_carried", "angle", row=row, **angle)
+            text += " " + say.sentence("found_carried", "angle", row=row, where=where)
         yield "", text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,12 @@ from goalmeter.pages.representation.claims import (
     ShownModel,
     estimate_of,
     position_rank,
-    row_place,
     say,
     shown_models,
 )
 from goalmeter.pages.representation.findings import MISSING, findings, missing
 from goalmeter.report import Section, Table
-from goalmeter.report.numbers import number, percent
+from goalmeter.report.numbers import percent
 from goalmeter.representation.replay import run_digest
 from goalmeter.representation.result import RESULT, Representation, has_result
 from goalmeter.representation.use.causal_use import MARGIN
@@ -30,41 +29,20 @@ from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.runs.progress import Tell
 
 # --- Tables ---------------------------------------------------------------------------------------
-_VERDICTS = {claims.ABOVE: "above every control", claims.BELOW: "below a control"}
 _UNBELIEVED = "the true world without walls at unused places (not known to be believed)"
 
 
 def read_table(models: Sequence[ShownModel]) -> Table | None:
     """Every model at the place whose maps are decoded; None where no uncertain cell was scored."""
-    rows = []
-    for shown in models:
-        if (probe := shown.probe) is not None:
-            highest = claims.best(shown.rivals)
-            row = {
-                "name": shown.name,
-                "probe": probe,
-                "read_in_words": _VERDICTS.get(claims.read_above(shown), claims.OPEN),
-                "best_control": highest and f"{number(highest[1], 2)}, {highest[0]}",
-                "probe_and_place": f"{probe.probe}, {row_place(probe)}",
-                "decisions_in_grids": f"{shown.result.decisions} in {shown.result.grids}",
-            }
-            rows.append(row)
+    rows = [shown for shown in models if shown.probe is not None]
     return say.table("summary", rows, anchor="representation-read") if rows else None
 
 
 def used_table(models: Sequence[ShownModel]) -> Table | None:
     """Every model's chosen intervention on the second half; None where there is none."""
-    rows = [
-        (shown, row, claims.use_of(shown.result), claims.with_dose(row), row_place(row))
-        for shown in models
-        if (row := claims.confirmed(shown.result)) is not None
-    ]
+    rows = [shown for shown in models if shown.confirmed is not None]
     margin = percent(MARGIN, 0)
     return say.table("used", rows, anchor="representation-used", margin=margin) if rows else None
-
-
-def _probe_name(row: Any) -> str:
-    return str(row.control or f"the probe: {row.probe}")
 
 
 def _sizes(shown: ShownModel) -> Iterator[Any]:
@@ -82,24 +60,13 @@ def _sizes(shown: ShownModel) -> Iterator[Any]:
         yield row, {name: gains.get((row.probe, name)) for name in names}
 
 
-def _places(shown: ShownModel) -> list[Any]:
+def _places(shown: ShownModel) -> Iterable[Any]:
     """Agent and goal at the place whose maps are decoded, by control."""
-    by_control: dict[str, dict[str, Any]] = {}
+    by_control: dict[Any, dict[str, Any]] = {}
     for row in shown.result.places:
         if claims.map_place(row) == shown.chosen:
-            by_control.setdefault(_probe_name(row), {})[row.label] = row
-    return list(by_control.items())
-
-
-def _use_name(row: Any) -> str:
-    kind = " (null)" if row.is_null else " (chosen)" if row.chosen else ""
-    return f"{claims.with_dose(row)}, {row_place(row)}{kind}"
-
-
-def _moved_name(row: Any) -> str:
-    is_ceiling = getattr(row, "is_ceiling", False)
-    place = "the other question (ceiling)" if is_ceiling else row_place(row)
-    return f"{claims.what_moved(row)}: {place}"
+            by_control.setdefault(say.shown(row, "reading"), {})[row.label] = row
+    return by_control.items()
 
 
 def _positions(shown: ShownModel) -> Iterator[Any]:
@@ -123,60 +90,27 @@ def _believed(shown: ShownModel) -> Iterator[Any]:
         yield _UNBELIEVED if hidden else name, world
 
 
-def _share(share: float | None) -> str:
-    return "nowhere" if share is None else f"{share:g}"
-
-
-def _named(
-    field: str,
-    name: Callable[[Any], str],
-    *,
-    half: str = "",
-    key: Callable[[Any], Any] | None = None,
-) -> Callable[[ShownModel], list[Any]]:
-    """The rows of a field of the result (on one half of the grids), sorted, with their names."""
-
-    def rows(shown: ShownModel) -> list[Any]:
-        rows = [row for row in getattr(shown.result, field) if not half or row.half == half]
-        return [(name(row), row) for row in (sorted(rows, key=key) if key else rows)]
-
-    return rows
-
-
 # Table -> the rows of a model.
-_ROWS: dict[str, Callable[[ShownModel], Any]] = {
-    "controls": lambda shown: [
-        (_probe_name(row), row) for row in shown.readings if shown.probe is not None
-    ],
+_ROWS: dict[str, Callable[[ShownModel], Iterable[Any]]] = {
+    "controls": lambda shown: shown.readings if shown.probe is not None else (),
     "sizes": _sizes,
     "places": _places,
-    "interventions": _named("use", _use_name, half=CONFIRM),
-    "spans": _named("spans", claims.span_in_words),
-    "moved": _named("moved", _moved_name, half=CONFIRM),
-    "subspaces": lambda shown: [
-        (_moved_name(row), row, claims.chance(row)) for row in shown.result.subspaces
-    ],
+    "interventions": lambda shown: [row for row in shown.result.use if row.half == CONFIRM],
+    "spans": lambda shown: shown.result.spans,
+    "moved": lambda shown: [row for row in shown.result.moved if row.half == CONFIRM],
+    "subspaces": lambda shown: shown.result.subspaces,
     "explained": lambda shown: claims.measures(shown.result.explained),
     "beyond": lambda shown: [
-        (name, share)
-        for name, share in claims.measures(shown.result.explained)
-        if share.get("controls")
+        row for row in claims.measures(shown.result.explained) if row[1].get("controls")
     ],
     "positions": _positions,
     "believed": _believed,
-    "plan": _named(
-        "plan",
-        lambda row: f"{row.n}, {row.decoder}, {row_place(row)}",
-        key=lambda row: (position_rank(row.position), row.layer, row.decoder, row.n),
+    "plan": lambda shown: sorted(
+        shown.result.plan, key=lambda r: (position_rank(r.position), r.layer, r.decoder, r.n)
     ),
-    "settled": lambda shown: [
-        (f"{row.step}, layer {row.layer}", _share(row.share), _share(row.added))
-        for row in sorted(shown.result.settled, key=lambda row: (row.step, row.layer))
-    ],
-    "decided": _named(
-        "decided",
-        lambda row: f"{row.step}, {row_place(row)}",
-        key=lambda row: (row.step, position_rank(row.position), row.layer),
+    "settled": lambda shown: sorted(shown.result.settled, key=lambda row: (row.step, row.layer)),
+    "decided": lambda shown: sorted(
+        shown.result.decided, key=lambda row: (row.step, position_rank(row.position), row.layer)
     ),
 }
 
@@ -279,7 +213,7 @@ def _in_short(shown: ShownModel) -> dict[str, Any]:
     """The numbers of one model as JSON values, without pictures and with verdicts."""
     plain = shown.result.to_json()
     del plain["states"]
-    verdicts = {"read": claims.read_above(shown), "used": claims.use_of(shown.result)}
+    verdicts = {"read": shown.read, "used": shown.use}
     return plain | verdicts | {"unbelieved": shown.unbelieved}
 
 
