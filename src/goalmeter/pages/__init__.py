@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from itertools import groupby
 from string import Formatter
@@ -62,21 +62,25 @@ _DECLARED = ("columns", "panels", "chart", "content", "each")
 
 
 class Texts(Formatter):
-    """The entries of an instrument's file; `always` are values that every text may use.
+    """The entries of an instrument's file; every text may use those of the entry "shared".
 
     Formats of its own get any value; those of `FORMATS` leave texts as they are, and show a dash
     for None.
     """
 
     def __init__(
-        self,
-        instrument: str,
-        formats: Mapping[str, Callable[..., Cell | str]] | None = None,
-        **always: object,
+        self, instrument: str, formats: Mapping[str, Callable[..., Cell | str]] | None = None
     ) -> None:
         self.instrument = instrument
         self.formats = FORMATS | dict(formats or {})
-        self.always = always
+
+    @cached_property
+    def shared(self) -> dict[str, str]:
+        """Texts that every text may use."""
+        try:
+            return self.declared("shared")
+        except KeyError:
+            return {}
 
     def __call__(self, name: str, /, **values: object) -> dict[str, Any]:
         """Return the texts of an entry without its columns; lists become tuples."""
@@ -91,7 +95,7 @@ class Texts(Formatter):
         if isinstance(text, list):
             return tuple(self._filled(each, values) for each in text)
         if isinstance(text, str):
-            return self.vformat(text, (), {**self.always, **values})
+            return self.vformat(text, (), {**self.shared, **values})
         return text
 
     def format_field(self, value: Any, format_spec: str) -> str:

@@ -18,7 +18,7 @@ from goalmeter.navigation.steps import INVALID, Grids, Observed
 from goalmeter.organisms.kinds import Organism
 from goalmeter.pages.navigation_tables import condition_in_words, say
 from goalmeter.report import Figure, Finding, Link, Section, Table
-from goalmeter.report.numbers import LEAST_SHARE, number, percent
+from goalmeter.report.numbers import LEAST_SHARE, percent
 from goalmeter.statistics.clusters import Estimate, estimate
 
 # --- Wants ----------------------------------------------------------------------------------------
@@ -232,10 +232,8 @@ def directedness_sentences(agents: Sequence[Directedness], agent: str) -> list[s
     if len(rows) == 1:
         out = [say.sentence("found_goal", "share", goal=rows[0].goal)]
     else:
-        each = [
-            f"{number(row.goal.nats, 1)} nats{condition_in_words(row.condition)}" for row in rows
-        ]
-        out = [say.sentence("found_goal", "each", each="; ".join(each))]
+        each = "; ".join(say.sentence("found_goal", "under", row=row) for row in rows)
+        out = [say.sentence("found_goal", "each", each=each)]
     # Where nothing lies about, or no fit could be made, there is no wish beside the goal.
     asked = [row for row in rows if row.thing is not None and row.difference is not None]
     if len(asked) == 1:
@@ -267,20 +265,15 @@ def directed_tables(agents: Sequence[Directedness], anchor: str = "") -> tuple[T
     silent = {agent.agent: agent.silent for agent in agents if agent.silent}
     counts = ", ".join(f"{count} of {agent}" for agent, count in silent.items())
     notes = [f"Answers that were no action count as not explained: {counts}."] if silent else []
-    rows = [(label_agent(agent, agents), agent, _walks(agent.goal.nats)) for agent in agents]
+    rows = [
+        (label_agent(agent, agents), agent, WISHES.get(agent.larger or "", OPEN))
+        for agent in agents
+    ]
     goal = say.table("goal", rows, anchor=anchor, notes=notes)
     if not (item := item_of(agents)):
         return (goal,)
-    beside = [
-        (label_agent(agent, agents), WISHES.get(agent.larger or "", OPEN), agent, _walks(more))
-        for agent in agents
-        if (more := agent.difference) is not None
-    ]
+    beside = [row for row in rows if row[1].difference is not None]
     return goal, say.table("thing", beside, anchor=anchor and f"{anchor}-thing", item=item)
-
-
-def _walks(estimate: Estimate) -> str:
-    return f"{estimate.n} in {estimate.clusters}"
 
 
 def label_agent(agent: Directedness, agents: Sequence[Directedness]) -> str:

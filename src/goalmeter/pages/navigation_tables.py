@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import GoalmeterError, MissingExtraError
-from goalmeter.navigation.behaviour import TERMS, Row, mixed_model
+from goalmeter.navigation.behaviour import Row, mixed_model
 from goalmeter.navigation.distractors import PICK_UP, TOWARDS, Contrast, Factors
 from goalmeter.navigation.frames import Frame, FrameComparison
 from goalmeter.navigation.keys import Keys, TwoPathTable
@@ -24,12 +24,6 @@ from goalmeter.statistics.verdicts import Verdict
 from goalmeter.statistics.verdicts import verdict as verdict_of
 from goalmeter.statistics.verdicts import words as words_of
 
-INTERVALS = (
-    "In brackets: 95% intervals over grids, which allow for a grid of a kind that was not seen; a "
-    "dash where there are too few."
-)
-say = Texts("navigation", INTERVALS=INTERVALS)
-
 
 def condition_in_words(condition: str) -> str:
     """Return a condition as a suffix, such as "", ", with key" or ", distance 3 to 5"."""
@@ -42,6 +36,9 @@ def condition_in_words(condition: str) -> str:
         else:
             words.append(f"{value} object" if name == "object" else f"{name} {value}")
     return "".join(f", {word}" for word in words)
+
+
+say = Texts("navigation", {"condition": condition_in_words})
 
 
 # --- Behaviour ------------------------------------------------------------------------------------
@@ -98,12 +95,7 @@ def cells_table(results: Sequence[Navigation]) -> Table:
             place = row.size, row.complexity, row.condition
             by_cell.setdefault(place, {})[other.agent] = row.accuracy.value
     rows = [
-        (
-            f"{row.size}, {row.complexity:g}{condition_in_words(row.condition)}",
-            f"{row.grids} × {row.trajectories / row.grids:g}",
-            row,
-            by_cell.get((row.size, row.complexity, row.condition)),
-        )
+        (row, row.trajectories / row.grids, by_cell.get((row.size, row.complexity, row.condition)))
         for row in agent.cells
     ]
     return say.table("cells", rows, agent=agent.agent)
@@ -115,15 +107,7 @@ def calibration_table(results: Sequence[Navigation]) -> Table | None:
     # A table of reference agents alone would answer a question that nobody asked.
     if all(result.reference for result, _ in known):
         return None
-    return say.table("calibration", [(result.agent, fit) for result, fit in known])
-
-
-# A term of the mixed model -> its unit in words, and percentage points of it in the model's unit.
-_UNITS = {
-    "size": ("a row of the grid", 100.0),
-    "complexity": ("0.1 of complexity", 10.0),
-    "distance": ("a step of the way", 100.0),
-}
+    return say.table("calibration", known)
 
 
 def mixed_table(results: Sequence[Navigation]) -> Table | None:
@@ -142,19 +126,21 @@ def mixed_table(results: Sequence[Navigation]) -> Table | None:
         except (GoalmeterError, np.linalg.LinAlgError):
             continue  # too few grids or walks for a model
     known = {term.name for _, fit in fits for term in fit.terms}
-    shown = [_UNITS[name][0] for name in TERMS if name in known]
+    # A term of the model -> its unit in words, and percentage points of it in the model's unit.
+    units = {name: unit for name, unit in say("mixed_units").items() if name in known}
     rows = []
     for agent, fit in fits:
+        terms = {term.name: term for term in fit.terms}
         effects: dict[str, Any] = {}
-        for term in (term for term in fit.terms if term.name in _UNITS):
-            unit, scale = _UNITS[term.name]
-            low, high = (scale * end for end in term.interval)
-            change = Estimate(scale * term.coefficient, (low, high), 0, 0)
-            effects[unit] = {"points": change, "p": term.p_value}
-        units = {unit: effects.get(unit) for unit in shown}
-        spread = 100 * fit.between_grids, 100 * fit.within_grids
-        rows.append((agent, f"{fit.walks} in {fit.grids}", units, *spread))
-    return say.table("mixed", rows) if shown else None
+        for name, (unit, scale) in units.items():
+            if term := terms.get(name):
+                low, high = (scale * end for end in term.interval)
+                change = Estimate(scale * term.coefficient, (low, high), 0, 0)
+                effects[unit] = {"points": change, "p": term.p_value}
+            else:
+                effects[unit] = None
+        rows.append((agent, fit, effects, 100 * fit.between_grids, 100 * fit.within_grids))
+    return say.table("mixed", rows) if units else None
 
 
 # --- Frames ---------------------------------------------------------------------------------------
@@ -222,12 +208,6 @@ def verdict(comparison: FrameComparison) -> Verdict:
 # --- Keys -----------------------------------------------------------------------------------------
 # A neutral object in the key's place has rows of its own. Where the object or the prompt varies, a
 # table says what that does: what words about keys do to an agent, and what a key does.
-MEASURES = {
-    "pick_up": "taken",
-    "towards": "wrong moves towards it, beyond chance",
-    "success": "goal reached",
-    "accuracy": "optimal actions",
-}
 
 
 def key_tables(results: Sequence[Navigation], anchor: str = "") -> list[Table]:
@@ -282,7 +262,7 @@ def factor_tables(results: Sequence[Navigation]) -> list[Table]:
             # What is beyond chance has a sign and is in points.
             shown = points if effect.measure == TOWARDS else percent
             cells = np.vectorize(shown)(np.array(effect.cells)).tolist()
-            row = result.agent, MEASURES[effect.measure], effect, cells
+            row = result.agent, say("measures")[effect.measure], effect, cells
             by_factor.setdefault(factor, []).append(row)
     tables = []
     for factor, rows in by_factor.items():

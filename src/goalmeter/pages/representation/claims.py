@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from goalmeter.pages import Texts
-from goalmeter.pages.navigation_tables import INTERVALS
 from goalmeter.report.numbers import DASH, number
 from goalmeter.representation.beliefs.used_cells import unbelieved
 from goalmeter.representation.capture import EMBEDDINGS, RANDOM_WEIGHTS
@@ -73,7 +72,6 @@ say = Texts(
         "chance": _chance,
         "from": lambda share: "nowhere" if share is None else f"{share:g}",
     },
-    INTERVALS=INTERVALS,
 )
 
 
