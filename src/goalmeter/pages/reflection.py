@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from goalmeter.pages import Content, reflection_tables
+from goalmeter.pages import Content
 from goalmeter.pages.part import Part, without
 from goalmeter.pages.reflection_tables import (
     LOWERS,
@@ -19,6 +19,7 @@ from goalmeter.pages.reflection_tables import (
     labels,
     pairs,
     say,
+    table,
 )
 from goalmeter.reflection import Reflection
 from goalmeter.reflection import load as load
@@ -36,9 +37,8 @@ _Environment = tuple[str, bool]  # its name, and whether it is the opposite
 
 def environments_map(group: AgentGroup, *, name: str) -> Figure:
     """Draw the reward per step by agent and environment; early ends are hatched."""
-    results = group.results
-    averages = dict(zip(labels(results), (each.by_environment() for each in results), strict=True))
-    failed = [{(t.environment, t.opposite) for t in result.failures} for result in results]
+    averages = {label: result.by_environment() for label, result in group.named}
+    failed = [{(t.environment, t.opposite) for t in result.failures} for result in group.results]
     hatched = " In a hatched cell at least one trial ended early." if any(failed) else ""
     return _heat("environments_map", name, averages, failed, hatched=hatched)
 
@@ -134,24 +134,21 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
     An agent X and rc(X) with the same trials are compared.
     """
     out = []
-    for number, group in enumerate(groups(results), start=1):
-        suffix = f"-{number}" if number > 1 else ""
-        title = group.suffix
-        agents, *checks = _tables(group, number)
-        points = _failures(group.results, 10)
-        out.append(say.section("agents_section", agents, suffix=title, points=points))
-        picture = environments_map(group, name=f"reflection-environments{suffix}")
-        out.append(say.section("environments_section", picture, suffix=title))
+    for group in groups(results):
+        end, names = f"-{group.number}" if group.number > 1 else "", {"suffix": group.suffix}
+        agents, *checks = _tables(group)
+        points = _failures(group.named, 10)
+        out.append(say.section("agents_section", agents, points=points, **names))
+        picture = environments_map(group, name=f"reflection-environments{end}")
+        out.append(say.section("environments_section", picture, **names))
         if checks:
-            compared, _ = pairs(group.results)
-            drawn = [
-                pairs_chart(compared, name=f"reflection-pairs{suffix}"),
-                differences_map(compared, name=f"reflection-differences{suffix}"),
+            content: list[Content] = [
+                *checks,
+                pairs_chart(group.pairs, name=f"reflection-pairs{end}"),
+                differences_map(group.pairs, name=f"reflection-differences{end}"),
             ]
-            content: list[Content] = [*checks, *drawn]
-            out.append(say.section("reality_checks", content, suffix=title))
-        table = reflection_tables.environments_table(group)
-        out.append(say.section("all_section", table, suffix=title))
+            out.append(say.section("reality_checks", content, **names))
+        out.append(say.section("all_section", table(group, "environments"), **names))
     if notes := pairs(results)[1]:
         out.append(say.section("not_compared", points=notes))
     return out
@@ -159,28 +156,20 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
 
 def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
     """Return the tables for a terminal: agents and, if there are any, reality checks."""
-    numbered = enumerate(groups(results), start=1)
-    return tuple(table for number, group in numbered for table in _tables(group, number))
+    return tuple(table for group in groups(results) for table in _tables(group))
 
 
-def _tables(group: AgentGroup, number: int) -> list[Table]:
-    """The tables of agents and of their reality checks, if there are any."""
-    compared, _ = pairs(group.results)
-    tables = [reflection_tables.agents_table(group, _anchor("agents", number))]
-    if compared:
-        tables.append(reflection_tables.pairs_table(compared, group, _anchor("checks", number)))
-        tables.append(reflection_tables.gains_table(compared, group))
-    return tables
+def _tables(group: AgentGroup) -> list[Table]:
+    names = ("agents", "pairs", "gains") if group.pairs else ("agents",)
+    return [table(group, name) for name in names]
 
 
 def findings(results: Sequence[Reflection]) -> list[Finding]:
     """Return the findings, first the failures."""
-    trials = (Link("trials", _anchor("agents", 1)),)
-    lines = [Finding(text=line, links=trials) for line in ended_early(results)]
-    for number, group in enumerate(groups(results), start=1):
+    lines = []
+    for group in groups(results):
         start = f"{group.title[0].upper()}{group.title[1:]}: " if group.title else ""
-        named = zip(labels(group.results), group.results, strict=True)
-        ranked = [(label, result) for label, result in named if not all_early(result)]
+        ranked = [(label, result) for label, result in group.named if not all_early(result)]
         ranked.sort(key=lambda item: -item[1].measure)
         if ranked:
             ends = dict(ranked[:1] + ranked[-1:])
@@ -188,19 +177,20 @@ def findings(results: Sequence[Reflection]) -> list[Finding]:
             text = f"{start}Self-reflection: {most}."
             if least:
                 text = f"{start}Most self-reflection: {most}; least: {least[0]}."
-            table = reflection_tables.agents_table(group, _anchor("agents", number))
-            links = tuple(Link(label, table.row_anchor(label)) for label in ends)
+            row_anchor = table(group, "agents").row_anchor
+            links = tuple(Link(label, row_anchor(label)) for label in ends)
             lines.append(Finding(text=text, links=links))
-        compared, _ = pairs(group.results)
-        if compared:
-            links = (Link("each difference", _anchor("checks", number)),)
-            lines.append(Finding(text=f"{start}{thesis(compared)}", links=links))
-    return lines
+        if group.pairs:
+            links = (Link("each difference", group.anchor("pairs")),)
+            lines.append(Finding(text=f"{start}{thesis(group.pairs)}", links=links))
+    trials = (Link("trials", "reflection-1-agents"),)
+    return [*(Finding(text=line, links=trials) for line in ended_early(results)), *lines]
 
 
 def ended_early(results: Sequence[Reflection]) -> list[str]:
     """Return sentences on trials that ended early and agents that are not ranked."""
-    failed = _failures(results, 2)
+    named = list(zip(labels(results), results, strict=True))
+    failed = _failures(named, 2)
     if not failed:
         return []
     ended = sum(len(result.failures) for result in results)
@@ -209,7 +199,6 @@ def ended_early(results: Sequence[Reflection]) -> list[str]:
         f"{ended} of {total} trials ended early; they count with the reward that they had. "
         f"{' '.join(failed)}"
     ]
-    named = zip(labels(results), results, strict=True)
     if broken := [label for label, result in named if all_early(result)]:
         lines.append(f"Not ranked, since every trial ended early: {', '.join(broken)}.")
     return lines
@@ -239,18 +228,9 @@ def _measured(label: str, result: Reflection) -> str:
     return f"{label} with {plus(result.measure, 3)} ({error})"
 
 
-def _anchor(name: str, number: int) -> str:
-    """The id of a table of the group of that number."""
-    return f"reflection-{number}-{name}"
-
-
-def _failures(results: Sequence[Reflection], most: int) -> list[str]:
+def _failures(named: Sequence[tuple[str, Reflection]], most: int) -> list[str]:
     """What ended trials early, agent by agent, of so many agents at most."""
-    lines = [
-        f"{label}: {failures_in_words(result)}."
-        for label, result in zip(labels(results), results, strict=True)
-        if result.failures
-    ]
+    lines = [f"{label}: {failures_in_words(r)}." for label, r in named if r.failures]
     left = len(lines) - most
     more = [f"{left} more agent{'s' * (left != 1)} had trials that ended early."]
     return lines[:most] + (more if left > 0 else [])

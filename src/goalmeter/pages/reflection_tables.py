@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,14 @@ from goalmeter.report.tables import summary_table
 from goalmeter.runs.jobs import OK, TIMEOUT
 from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, reach
 
-say = Texts("reflection")
+
+def _early(result: Reflection) -> str:
+    """How many trials ended early, and how."""
+    how = ", ".join(f"{n} {outcome}" for outcome, n in result.outcomes.items() if outcome != OK)
+    return f"{len(result.failures)} ({how})" if how else "0"
+
+
+say = Texts("reflection", {"early": _early, "length": lambda values: str(len(values))})
 
 
 # --- Groups ---------------------------------------------------------------------------------------
@@ -42,17 +50,26 @@ class AgentGroup:
     results: tuple[Reflection, ...]
     title: str  # how it differs from other groups of a page, and what is not as published
     readings: str  # what is not as published, in words
+    number: int  # of the group on the page, from 1
 
-    @property
-    def both_ways(self) -> bool:
-        """Whether every environment was played with its opposite."""
-        played = _played(self.results[0])
-        return all((name, not way) in played for name, way in played)
+    @cached_property
+    def named(self) -> list[tuple[str, Reflection]]:
+        """Each agent with its label."""
+        return list(zip(labels(self.results), self.results, strict=True))
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """Agents with their reality checks."""
+        return pairs(self.results)[0]
 
     @property
     def suffix(self) -> str:
         """The title behind that of a table or section."""
         return f" ({self.title})" if self.title else ""
+
+    def anchor(self, table: str) -> str:
+        """The id of a table."""
+        return f"reflection-{self.number}-{table}"
 
 
 def groups(results: Sequence[Reflection]) -> list[AgentGroup]:
@@ -73,9 +90,10 @@ def groups(results: Sequence[Reflection]) -> list[AgentGroup]:
         ]
         title = ", ".join(part for part in parts if part)
         titles.append(title or "as published" * (len(firsts) > 1))
+    named = zip(members.values(), _numbered(titles, "{}, {}"), strict=True)
     return [
-        AgentGroup(tuple(agents), title, describe_readings(agents[0]))
-        for agents, title in zip(members.values(), _numbered(titles, "{}, {}"), strict=True)
+        AgentGroup(tuple(agents), title, describe_readings(agents[0]), number)
+        for number, (agents, title) in enumerate(named, start=1)
     ]
 
 
@@ -90,15 +108,12 @@ def all_early(result: Reflection) -> bool:
 
 
 def labels(results: Sequence[Reflection]) -> list[str]:
-    """Give each result a unique name: the agent's, with steps, readings or a number if needed.
-
-    Of a user's agent the file is named without its folder.
-    """
+    """Give each result a unique name: the agent's, with steps, readings or a number if needed."""
     by_steps = len({result.steps for result in results}) > 1
     by_readings = len({frozenset(result.readings.items()) for result in results}) > 1
     names = []
     for result in results:
-        # Folders differ from machine to machine, and say nothing of the agent.
+        # Of a user's file without its folder, which differs from machine to machine.
         name = re.sub(r"[^()]*[/\\](?=[^/\\]+\.py:)", "", result.agent)
         name += f", {result.steps} steps" * by_steps
         if by_readings and result.readings:
@@ -141,12 +156,11 @@ RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no clear difference", "chang
 
 @dataclass(frozen=True)
 class Pair:
-    """An agent and its reality check on the same trials; labels are those of the report."""
+    """An agent and its reality check on the same trials, by the label of the agent."""
 
     inner: Reflection
     checked: Reflection
     label: str
-    checked_label: str
     comparison: Comparison
 
     @property
@@ -185,8 +199,7 @@ class Pair:
             if abs(values.mean()) > max(width * values.std(ddof=1), 1e-12)
         }
         order = sorted(clear, key=lambda name: (-abs(clear[name]), name))
-        gains = [name for name in order if clear[name] > 0]
-        return gains, [name for name in order if clear[name] < 0]
+        return [x for x in order if clear[x] > 0], [x for x in order if clear[x] < 0]
 
 
 def verdict(interval: tuple[float, float]) -> str:
@@ -226,7 +239,7 @@ def pairs(results: Sequence[Reflection]) -> tuple[list[Pair], list[str]]:
             if reason:
                 reasons.append(f"{label} and {checked_label} are not compared: {reason}.")
             else:
-                compared.append(Pair(inner, checked, label, checked_label, comparison))
+                compared.append(Pair(inner, checked, label, comparison))
         # Of an agent that was measured in many ways, one is enough.
         out += compared
         notes += [] if compared else reasons
@@ -246,82 +259,67 @@ def _by_seed(result: Reflection) -> dict[str, FloatArray]:
 
 
 # --- Tables ---------------------------------------------------------------------------------------
-def agents_table(group: AgentGroup, anchor: str = "") -> Table:
-    """Return the table of the measure of each agent, with errors and early ends."""
-    results, both = group.results, group.both_ways
-    notes = [*_few(results), "A trial that ended early counts with the reward that it had."]
-    if any(map(all_early, results)):
-        notes.append("Where every trial ended early, the measure says nothing.")
-    rows = [
-        (label, result, len(result.by_seed), len(result.trials), _early(result))
-        for label, result in zip(labels(results), results, strict=True)
-    ]
-    everything = "all environments and their opposites"
+def table(group: AgentGroup, name: str) -> Table:
+    """Return a table of a group: "agents", "pairs", "gains" or "environments"."""
+    results, anchor, before, notes = group.results, "", [], []
+    played = _played(results[0])
+    both = all((environment, not way) in played for environment, way in played)
+    if name in ("agents", "pairs"):
+        anchor = group.anchor(name)
+        compared = [pair.inner for pair in group.pairs] if name == "pairs" else results
+        if any(len(result.by_seed) < FEWEST for result in compared):
+            few = f"With fewer than {FEWEST} seeds there is no interval, and nothing is concluded."
+            notes.append(few)
+    if name == "agents":
+        before = [f"Not as published: {group.readings}."] * bool(group.readings)
+        notes.append("A trial that ended early counts with the reward that it had.")
+        if any(map(all_early, results)):
+            notes.append("Where every trial ended early, the measure says nothing.")
+    levels = {result.confidence for result in results}
+    opposites = "all environments and their opposites"
     return say.table(
-        "agents",
-        rows,
+        name,
+        _ROWS[name](group),
         anchor=anchor,
-        before=[f"Not as published: {group.readings}."] if group.readings else (),
+        before=before,
         notes=notes,
         title=group.suffix,
-        interval=_interval_head(result.confidence for result in results),
-        played=everything if both else "all that was played, opposites of some only",
+        interval=f"{percent(levels.pop(), 0)} interval" if len(levels) == 1 else "interval",
+        played=opposites if both else "all that was played, opposites of some only",
         blind=" An agent that acts blindly gets about 0." * both,
     )
 
 
-def pairs_table(pairs: Sequence[Pair], group: AgentGroup, anchor: str = "") -> Table:
-    """Return the table of the effect of the reality check on each agent."""
-    head = _interval_head(pair.comparison.confidence for pair in pairs)
-    texts = {"title": group.suffix, "interval": head}
-    few = _few([pair.inner for pair in pairs])
-    return say.table("pairs", pairs, anchor=anchor, notes=few, **texts)
-
-
-def gains_table(pairs: Sequence[Pair], group: AgentGroup) -> Table:
-    """Return the table of environments where each reality check gains and loses."""
-    rows = []
-    for pair in pairs:
+def _gains(group: AgentGroup) -> Iterator[list[str | None]]:
+    """The environments where each reality check gains and loses."""
+    for pair in group.pairs:
         changes = pair.by_environment
         row: list[str | None] = [pair.label]
         for names in pair.told():
             row.append(f"{len(names)} of {len(changes)}" if pair.seeds >= FEWEST else None)
             most = [f"{name} {plus(float(changes[name].mean()), 2)}" for name in names[:3]]
             row.append(", ".join(most) or None)
-        rows.append(row)
-    return say.table("gains", rows, title=group.suffix)
+        yield row
 
 
-def environments_table(group: AgentGroup) -> Table:
-    """Return the table of reward per step by environment and agent."""
-    columns: dict[tuple[str, bool], dict[str, str]] = {}
-    for label, result in zip(labels(group.results), group.results, strict=True):
+def _by_way(group: AgentGroup) -> list[tuple[str, dict[str, str]]]:
+    """Each environment, then each opposite, with the reward of each agent."""
+    rows: dict[tuple[str, bool], dict[str, str]] = {}
+    for label, result in group.named:
         ended = Counter((t.environment, t.opposite) for t in result.failures)
         for key, value in result.by_environment().items():
             early = f" ({ended[key]} of {len(result.by_seed)} ended early)" * (key in ended)
-            columns.setdefault(key, {})[label] = plus(value, 3) + early
-    rows = [
-        (opposite(key[0]) if key[1] else key[0], columns[key])
-        for key in sorted(columns, key=lambda key: key[1])
-    ]
-    return say.table("environments", rows, title=group.suffix)
+            rows.setdefault(key, {})[label] = plus(value, 3) + early
+    order = sorted(rows, key=lambda key: key[1])
+    return [(opposite(name) if way else name, rows[name, way]) for name, way in order]
 
 
-def _early(result: Reflection) -> str:
-    """How many trials ended early, and how."""
-    how = ", ".join(f"{n} {outcome}" for outcome, n in result.outcomes.items() if outcome != OK)
-    return f"{len(result.failures)} ({how})" if how else "0"
-
-
-def _interval_head(confidences: Iterable[float]) -> str:
-    different = set(confidences)
-    return f"{percent(different.pop(), 0)} interval" if len(different) == 1 else "interval"
-
-
-def _few(results: Iterable[Reflection]) -> list[str]:
-    """A note for agents with too few seeds."""
-    few = any(len(result.by_seed) < FEWEST for result in results)
-    return [f"With fewer than {FEWEST} seeds there is no interval, and nothing is concluded."] * few
+_ROWS: dict[str, Callable[[AgentGroup], Iterable[Any]]] = {
+    "agents": lambda group: group.named,
+    "pairs": lambda group: group.pairs,
+    "gains": _gains,
+    "environments": _by_way,
+}
 
 
 # --- One agent, as `goalmeter reflect` shows it ---------------------------------------------------
