@@ -31,6 +31,7 @@ from goalmeter.report.numbers import HasInterval, general, number
 from goalmeter.report.tables import printable
 
 _DASHED = (0, (4, 3))
+_LETTER = 0.075  # inches
 
 
 def short(name: str, longest: int = 30) -> str:
@@ -61,6 +62,14 @@ def _line_axes(axes: Any, names: Sequence[str] | None, n: int) -> None:
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
+
+
+def _points(axes: Any, x: Any, y: Any, look: Dots | Curve, **style: Any) -> None:
+    """Points with their error bars."""
+    face = PAPER if look.hollow else look.colour
+    edge = {"markerfacecolor": face, "markeredgewidth": 1.3, "capsize": 2.5}
+    label = look.label or "_nolegend_"
+    axes.errorbar(x, y, label=label, color=look.colour, marker=look.marker, **edge, **style)
 
 
 # --- Heat map -------------------------------------------------------------------------------------
@@ -124,10 +133,13 @@ def heat_map(
                 f"({len(rows)}, {len(columns)}): a value for each row and column"
             )
     names, labels = list(map(short, rows)), list(map(short, columns))
-    least = _LEAST if means else _NARROW
-    wide = max(map(len, names), default=0) * 0.075 + 1.0 + _CELL * (len(columns) + 2 * means)
+    places = list(np.arange(len(columns)) + 0.5)
+    if means:
+        places.append(len(columns) + _GAP + 0.65)
+        labels.append("mean of the row")
+    wide = max(map(len, names), default=0) * _LETTER + 1.0 + _CELL * (len(columns) + 2 * means)
     height = 2.3 + len(panels) * (0.3 + _HEIGHT * len(rows))
-    with canvas(min(_WIDTH, max(least, wide)), height) as figure:
+    with canvas(min(_WIDTH, max(_LEAST if means else _NARROW, wide)), height) as figure:
         grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         for axes, panel, array in zip(grid, panels, arrays, strict=True):
             mesh = _cells(axes, array, scale, panel.hatched, means=means)
@@ -140,15 +152,10 @@ def heat_map(
             axes.set_yticks(np.arange(len(rows)) + 0.5, names, fontsize=8, parse_math=False)
             axes.set_xticks([])
         # Above the first panel, where a reader begins: those below have the same columns.
-        top = grid[0]
-        places = list(np.arange(len(columns)) + 0.5)
-        if means:
-            places.append(len(columns) + _GAP + 0.65)
-            labels.append("mean of the row")
-        top.xaxis.tick_top()
+        grid[0].xaxis.tick_top()
         rotated: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
-        top.set_xticks(places, labels, fontsize=8, parse_math=False, **rotated)
-        top.tick_params(axis="x", length=2, color=RULE)
+        grid[0].set_xticks(places, labels, fontsize=8, parse_math=False, **rotated)
+        grid[0].tick_params(axis="x", length=2, color=RULE)
         shape: dict[str, Any] = {"ax": list(grid), "aspect": 45, "shrink": 0.5, "pad": 0.02}
         bar = colour_bar(figure, mesh, label, **shape)
         bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
@@ -198,7 +205,7 @@ def _cells(
 
 
 # --- Dots -----------------------------------------------------------------------------------------
-_LINE, _LETTER = 0.3, 0.075  # inches
+_LINE = 0.3  # inches
 _NAMES, _LONGEST = 1.6, 60  # inches, and characters of a line's name that are shown
 
 
@@ -282,21 +289,10 @@ def _draw(axes: Any, panel: DotPanel, n: int) -> None:
         values = np.asarray(dots.values, dtype=np.float64)
         low, high = np.asarray(dots.intervals, dtype=np.float64).T
         shift = 0.0 if panel.joined else 0.26 * (index - (count - 1) / 2)
-        axes.errorbar(
-            values,
-            np.arange(n) + shift,
-            xerr=np.array([values - low, high - values]).clip(min=0),
-            label=dots.label,
-            color=dots.colour,
-            marker=dots.marker,
-            markersize=5.5,
-            linestyle="none",
-            markerfacecolor=PAPER if dots.hollow else dots.colour,
-            markeredgewidth=1.3,
-            elinewidth=1.2,
-            capsize=2.5,
-            zorder=3,  # above the lines of the rows
-        )
+        # Above the lines of the rows.
+        style = {"linestyle": "none", "markersize": 5.5, "elinewidth": 1.2, "zorder": 3}
+        style["xerr"] = np.array([values - low, high - values]).clip(min=0)
+        _points(axes, values, np.arange(n) + shift, dots, **style)
     axes.set_xlabel(panel.x_label)
     if panel.title:
         axes.set_title(panel.title, fontweight="bold", fontsize=9)
@@ -403,28 +399,18 @@ def curve_chart(name: str, curves: Sequence[Curve], axes: CurveAxes) -> str:
         for height, label in axes.levels:
             plot.axhline(height, color=MUTED, linewidth=0.9, linestyle=_DASHED)
             place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-            style = {"ha": "right", "fontsize": 8, "color": MUTED}
-            plot.annotate(label, (1.0, height), xytext=(0, 2.5), **place, **style)
+            font = {"ha": "right", "fontsize": 8, "color": MUTED}
+            plot.annotate(label, (1.0, height), xytext=(0, 2.5), **place, **font)
+        style: dict[str, Any]
         for curve in curves:
             if curve.low is not None and curve.high is not None:
                 band = {"color": curve.colour, "alpha": 0.15, "linewidth": 0}
                 plot.fill_between(curve.x, curve.low, curve.high, **band)
-            # One call for lines with and without bars: without bars it draws the plain line.
-            plot.errorbar(
-                curve.x,
-                curve.y,
-                yerr=None if curve.error is None else np.asarray(curve.error),
-                label=curve.label or "_nolegend_",
-                color=curve.colour,
-                linestyle=curve.stroke,
-                linewidth=0.7 if curve.thin else 1.6,
-                alpha=0.7 if curve.thin else 1.0,
-                marker=curve.marker,
-                markerfacecolor=PAPER if curve.hollow else curve.colour,
-                markeredgewidth=1.3,
-                elinewidth=1.0,
-                capsize=2.5,
-            )
+            # Without bars it draws the plain line.
+            style = {"yerr": None if curve.error is None else np.asarray(curve.error)}
+            style |= {"linestyle": curve.stroke, "linewidth": 0.7 if curve.thin else 1.6}
+            style |= {"alpha": 0.7 if curve.thin else 1.0, "elinewidth": 1.0}
+            _points(plot, curve.x, curve.y, curve, **style)
         plot.set(xlabel=axes.x_label, ylabel=axes.y_label)
         if axes.log:
             plot.set_yscale("log")
