@@ -38,6 +38,7 @@ from goalmeter.report.charts import (
     curve_chart,
     dot_chart,
     heat_map,
+    panels_of,
     range_bars,
     short,
 )
@@ -182,11 +183,12 @@ def test_the_scale_is_pale_at_zero_and_ends_at_the_limit() -> None:
 
 
 def test_a_panel_by_the_names_of_rows_and_columns() -> None:
-    panel = Panel.of("p", {("a", 1): 0.5}, ["a", "b"], [1, 2], hatched=[("b", 2)])
+    cells = [("p", "a", "1", 0.4), ("p", "a", "1", 0.6), ("e", "a", "1", NAN)]
+    (panel,) = panels_of(cells, ["a", "b"], ["1", "2"], [("p", "b", "2")])
     assert np.array_equal(panel.values, [[0.5, NAN], [NAN, NAN]], equal_nan=True)
-    assert panel.hatched == {(1, 1)} and not panel.is_empty
+    assert panel.hatched == {(1, 1)}
     svg = heat_map("m", [panel], rows=["a", "b"], columns=["1", "2"], label="l", scale=(-1, 1))
-    assert svg.count("<pattern") == 1 and Panel.of("e", {}, ["a"], [1]).is_empty
+    assert svg.count("<pattern") == 1
     assert short("x" * 40) == "x" * 14 + "…" + "x" * 15
     assert short("a\x1b[31m\nb") == "a\\x1b[31m b"
 

@@ -20,16 +20,27 @@ and all of them together are its {values}.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from importlib.resources import files
 from itertools import groupby
+from math import isnan
 from string import Formatter
 from typing import Any
 
 from goalmeter.report import Column, Figure, Section, Table, numbers
-from goalmeter.report.canvas import INK, VERMILION
-from goalmeter.report.charts import Curve, CurveAxes, DotPanel, Dots, curve_chart, dot_chart
+from goalmeter.report.canvas import GREEN, INK, MUTED, VERMILION
+from goalmeter.report.charts import (
+    Curve,
+    CurveAxes,
+    DotPanel,
+    Dots,
+    curve_chart,
+    dot_chart,
+    heat_map,
+    panels_of,
+)
 from goalmeter.report.numbers import DASH
 from goalmeter.report.page import Cell
 from goalmeter.report.tables import share_bar
@@ -57,8 +68,25 @@ DOTS: dict[str, dict[str, Any]] = {
     "second hollow": {"colour": VERMILION, "marker": "s", "hollow": True},
     "ink": {"colour": INK, "marker": "D"},
 }
+# Baselines differ in stroke and marker too, since colours may not be distinguishable.
+_BASELINES: list[dict[str, Any]] = [
+    {"colour": VERMILION, "stroke": "--", "marker": "s"},
+    {"colour": GREEN, "stroke": "-.", "marker": "^"},
+    {"colour": INK, "stroke": ":", "marker": "D"},
+    {"colour": MUTED, "stroke": "--", "marker": "v"},
+    {"colour": VERMILION, "stroke": ":", "marker": "x"},
+    {"colour": GREEN, "stroke": "--", "marker": "P"},
+    {"colour": INK, "stroke": "-.", "marker": "*"},
+]
+# Styles of the series of a chart of curves, in turn; one may be "hollow" or have a "band", too.
+CURVES: dict[str, list[dict[str, Any]]] = {
+    "": [{"marker": "o"}],
+    "second": _BASELINES[:1],
+    "baseline": _BASELINES,
+    "invalid": [{"colour": MUTED, "stroke": ":", "marker": "^"}],
+}
 # Fields of an entry that are no texts.
-_DECLARED = ("columns", "panels", "chart", "content", "each")
+_DECLARED = ("columns", "panels", "chart", "content", "each", "series")
 
 
 class Texts(Formatter):
@@ -208,38 +236,75 @@ class Texts(Formatter):
         each = self.declared(name).get("each", "")
         return "; ".join(self._filled(each, row) for row in rows)
 
-    def draw(
+    def series(
         self,
         name: str,
-        chart: Callable[..., str],
         picture: str,
-        series: Sequence[Any],
-        more: Mapping[str, Any] | None = None,
+        x: Sequence[float],
+        rows: Sequence[Any],
         /,
-        **values: object,
-    ) -> Figure:
-        """Return a chart of some series with the options that the entry and the caller give."""
-        options = self.declared(name).get("chart", {}) | (more or {})
-        return self.figure(name, chart(picture, series, **options), **values)
+        more: Mapping[str, Any] | None = None,
+        **values: Any,
+    ) -> Figure | None:
+        """Return a chart of curves with a point for each row; None where the first has no number.
+
+        The series of an entry are [label, path of an estimate from a row, style]; one with * has a
+        curve for each key.
+        """
+        curves: list[Curve] = []
+        for label, path, look in self.declared(name)["series"]:
+            base, star, inner = path.partition("*")
+            found = {label: [value_at(row, path) for row in rows]} if not star else {}
+            entries = [value_at(row, base.rstrip(".")) or {} for row in rows] if star else []
+            for key in dict.fromkeys(key for entry in entries for key in entry):
+                found[key] = [value_at(entry.get(key), inner.lstrip(".")) for entry in entries]
+            marks = [mark for mark in ("band", "hollow") if mark in look]
+            styles = CURVES[look.split()[-1] if len(look.split()) > len(marks) else ""]
+            for number, (each, estimates) in enumerate(found.items()):
+                style = styles[number % len(styles)] | {"hollow": "hollow" in marks}
+                curve = Curve.of(each, x, estimates, **style)
+                if any(not isnan(value) for value in curve.y):
+                    plain = replace(curve, low=None, high=None)
+                    curves.append(curve if "band" in marks else plain)
+                elif not curves:
+                    return None
+        return self.curves(name, picture, curves, more, rows=rows, **values)
 
     def curves(
         self,
         name: str,
         picture: str,
         curves: Sequence[Curve],
-        more: Any = None,
+        more: Mapping[str, Any] | None = None,
         /,
         *,
         rows: Iterable[Any] = (),
         **values: Any,
     ) -> Figure:
         """Return a chart of curves with the axes that the entry and the caller give."""
-
-        def chart(name: str, curves: Sequence[Curve], **axes: Any) -> str:
-            return curve_chart(name, curves, CurveAxes(**axes))
-
+        axes = CurveAxes(**self.declared(name)["chart"] | (more or {}))
         values = {"values": self._each(name, [{"row": row} for row in rows])} | values
-        return self.draw(name, chart, picture, curves, more, **values)
+        return self.figure(name, curve_chart(picture, curves, axes), **values)
+
+    def heat(
+        self,
+        name: str,
+        picture: str,
+        cells: Iterable[tuple[str, str, str, float]],
+        rows: Sequence[str],
+        columns: Sequence[str],
+        /,
+        marked: Collection[tuple[str, str, str]] = (),
+        more: Mapping[str, Any] | None = None,
+        **values: object,
+    ) -> Figure | None:
+        """Return the heat map of (panel, row, column, value); None where there is no number."""
+        panels = panels_of(cells, rows, columns, marked)
+        if not panels:
+            return None
+        options = self.declared(name)["chart"] | (more or {})
+        svg = heat_map(picture, panels, rows=rows, columns=columns, **options)
+        return self.figure(name, svg, **values)
 
     def figure(self, name: str, svg: str, /, **values: object) -> Figure:
         """Return a picture with the texts of an entry."""

@@ -24,7 +24,7 @@ from goalmeter.pages.navigation_tables import condition_in_words, say
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import MUTED
-from goalmeter.report.charts import STROKES, Curve, Panel, heat_map, short
+from goalmeter.report.charts import STROKES, Curve, short
 from goalmeter.report.maps import Move, walk_map
 from goalmeter.report.numbers import percent
 from goalmeter.runs.progress import Tell
@@ -36,32 +36,24 @@ LEAST_STEPS, LEAST_GRIDS = 10, 3
 _STROKES = {"optimal": "-", "greedy": "--", "random": ":", "key-seeker": "-."}
 
 
-def surface(results: Sequence[Navigation], name: str) -> Figure:
+def surface(results: Sequence[Navigation], name: str) -> Figure | None:
     """Draw the accuracy of each agent by size and complexity, overall and in detour states."""
     first = results[0].cells
-    sizes = list(dict.fromkeys(row.size for row in first))
-    complexities = list(dict.fromkeys(row.complexity for row in first))
-    panels = []
+    cells = []
     for result in results:
         suffixes = {"accuracy": "", "accuracy_detour": ", detour states"}
         for measure, suffix in [*suffixes.items()][: 1 if result.reference else 2]:
-            by_place: dict[tuple[Any, Any], list[float]] = {}
             for row in result.cells:
+                place = f"size {row.size}", f"complexity {row.complexity:g}"
                 value = getattr(row, measure).value
-                if not math.isnan(value):
-                    by_place.setdefault((row.size, row.complexity), []).append(value)
-            # The mean where a cell has several conditions.
-            means = {place: float(np.mean(values)) for place, values in by_place.items()}
-            panels.append(Panel.of(short(result.agent) + suffix, means, sizes, complexities))
-    names = {
-        "rows": [f"size {size}" for size in sizes],
-        "columns": [f"complexity {complexity:g}" for complexity in complexities],
-    }
+                cells.append((short(result.agent) + suffix, *place, value))
     agents = ", ".join(dict.fromkeys(result.agent for result in results))
-    counts = {"grids": first[0].grids, "walks": first[0].trajectories / first[0].grids}
-    figure = say.draw("surface", heat_map, name, panels, names, agents=agents, **counts)
+    texts = {"agents": agents, "row": first[0], "walks": first[0].trajectories / first[0].grids}
+    rows = list(dict.fromkeys(f"size {row.size}" for row in first))
+    columns = list(dict.fromkeys(f"complexity {row.complexity:g}" for row in first))
+    figure = say.heat("surface", name, cells, rows, columns, **texts)
     # A surface of few columns stands beside other pictures.
-    return replace(figure, wide=len(complexities) > 3)
+    return figure and replace(figure, wide=len(columns) > 3)
 
 
 def by_distance(results: Sequence[Navigation], name: str) -> Figure:

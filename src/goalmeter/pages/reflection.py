@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from goalmeter.reflection import Reflection
 from goalmeter.reflection import load as load
 from goalmeter.reflection.result import failures_in_words, seeds_in_words
 from goalmeter.report import Figure, Finding, Link, Section, Table
-from goalmeter.report.charts import Panel, heat_map
 from goalmeter.report.numbers import between, percent, plus
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
@@ -38,8 +36,12 @@ _Environment = tuple[str, bool]  # its name, and whether it is the opposite
 def environments_map(group: AgentGroup, *, name: str) -> Figure:
     """Draw the reward per step by agent and environment; early ends are hatched."""
     averages = {label: result.by_environment() for label, result in group.named}
-    failed = [{(t.environment, t.opposite) for t in result.failures} for result in group.results]
-    hatched = " In a hatched cell at least one trial ended early." if any(failed) else ""
+    failed = {
+        (label, trial.environment, trial.opposite)
+        for label, result in group.named
+        for trial in result.failures
+    }
+    hatched = " In a hatched cell at least one trial ended early." if failed else ""
     return _heat("environments_map", name, averages, failed, hatched=hatched)
 
 
@@ -53,33 +55,31 @@ def _heat(
     texts: str,
     name: str,
     values: Mapping[str, Mapping[_Environment, float]],
-    failed: Sequence[Iterable[_Environment]] = (),
+    failed: Collection[tuple[str, str, bool]] = (),
     **more: str,
 ) -> Figure:
     """Agents by environments, and by their opposites; hatched where trials failed."""
-    agents, played = list(values), dict.fromkeys(chain.from_iterable(values.values()))
-    columns = list(dict.fromkeys(environment for environment, _ in played))
-    panels = []
-    for is_opposite, title in ((False, "environments"), (True, "their opposites")):
-        # An environment may have been played in one way only.
-        if any(opposite == is_opposite for _, opposite in played):
-            places = [(agent, environment) for agent in agents for environment in columns]
-            means = {
-                (agent, environment): values[agent][environment, is_opposite]
-                for agent, environment in places
-                if (environment, is_opposite) in values[agent]
-            }
-            ended = [
-                (agent, environment)
-                for agent, early in zip(agents, failed, strict=False)
-                for environment, opposite in early
-                if opposite == is_opposite
-            ]
-            panels.append(Panel.of(title, means, agents, columns, hatched=ended))
-    more["extremes"] = " ".join(_extremes(label, average) for label, average in values.items())
-    names = {"rows": agents, "columns": columns}
-    counts = {"agents": len(agents), "columns": len(columns)}
-    return say.draw(texts, heat_map, name, panels, names, **more, **counts)
+    titles = ("environments", "their opposites")
+    cells = [
+        (titles[opposite], agent, environment, value)
+        for agent, average in values.items()
+        for (environment, opposite), value in average.items()
+    ]
+    columns = list(dict.fromkeys(environment for _, _, environment, _ in cells))
+    drawn = say.heat(
+        texts,
+        name,
+        sorted(cells, key=lambda cell: titles.index(cell[0])),
+        list(values),
+        columns,
+        marked=[(titles[opposite], agent, where) for agent, where, opposite in failed],
+        agents=len(values),
+        columns=len(columns),
+        extremes=" ".join(_extremes(label, average) for label, average in values.items()),
+        **more,
+    )
+    assert drawn is not None  # every reward is a number
+    return drawn
 
 
 def _extremes(label: str, average: Mapping[_Environment, float]) -> str:

@@ -44,7 +44,7 @@ def intervals(measurement: Measurement, name: str) -> Figure:
     if not all(math.isfinite(result.upper_bound) for result in results):
         caption += " An interval without an upper end goes on to the right."
     texts = {"caption": caption, "values": values}
-    return say.draw("simulator_intervals", range_bars, name, bars, **texts)
+    return say.figure("simulator_intervals", range_bars(name, bars, x_label="MEG, nats"), **texts)
 
 
 def tightening(measurement: Measurement, name: str) -> list[Figure]:

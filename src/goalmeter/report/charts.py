@@ -6,7 +6,7 @@ The argument `name` of each chart is unique on the page; labels of axes contain 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -89,24 +89,26 @@ class Panel:
     values: ArrayLike
     hatched: frozenset[tuple[int, int]] = frozenset()
 
-    @classmethod
-    def of(
-        cls,
-        title: str,
-        values: Mapping[tuple[Any, Any], float],
-        rows: Sequence[Hashable],
-        columns: Sequence[Hashable],
-        hatched: Iterable[tuple[Any, Any]] = (),
-    ) -> Self:
-        """The panel of values, and of hatched cells, by their row and column."""
-        array = [[values.get((row, column), math.nan) for column in columns] for row in rows]
-        marked = {(rows.index(row), columns.index(column)) for row, column in hatched}
-        return cls(title=title, values=np.array(array), hatched=frozenset(marked))
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no number in it."""
-        return bool(np.isnan(np.asarray(self.values)).all())
+def panels_of(
+    cells: Iterable[tuple[str, str, str, float]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    hatched: Collection[tuple[str, str, str]] = (),
+) -> list[Panel]:
+    """Panels of (title, row, column, value) with some number; the mean where there are several."""
+    by_title: dict[str, dict[tuple[str, str], list[float]]] = {}
+    for title, row, column, value in cells:
+        if not math.isnan(value):
+            by_title.setdefault(title, {}).setdefault((row, column), []).append(value)
+    panels = []
+    for title, known in by_title.items():
+        values = np.full((len(rows), len(columns)), np.nan)
+        for (row, column), numbers in known.items():
+            values[rows.index(row), columns.index(column)] = np.mean(numbers)
+        marked = [(rows.index(r), columns.index(c)) for t, r, c in hatched if t == title]
+        panels.append(Panel(title=title, values=values, hatched=frozenset(marked)))
+    return panels
 
 
 def heat_map(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from goalmeter.gridworld.world import ACTIONS, MOVES
 from goalmeter.pages.representation import claims
@@ -20,10 +19,8 @@ from goalmeter.pages.representation.claims import (
     say,
 )
 from goalmeter.report import Figure
-from goalmeter.report.canvas import GREEN, INK, MUTED, VERMILION
-from goalmeter.report.charts import Curve, Panel, heat_map, short
+from goalmeter.report.charts import short
 from goalmeter.report.maps import Marked, Place, belief_map
-from goalmeter.report.numbers import number
 from goalmeter.representation.result_rows import StatePicture
 from goalmeter.representation.use.trials import SCREEN
 from goalmeter.statistics.clusters import Estimate
@@ -47,84 +44,71 @@ def _probe_map(shown: ShownModel, name: str, field: str, without: str) -> Figure
         for row in shown.result.maps_of()
         if row.probe == shown.chosen[2] and row.control not in (MAJORITY, without)
     )
-    layers = {layer: f"layer {layer}" for layer in sorted({row.layer for row in rows})}
-    positions = sorted({row.position for row in rows}, key=position_rank)
-    panels = [
-        Panel.of(
-            control or "the probe",
-            {(r.layer, r.position): _value(r, field) for r in rows if r.control == control},
-            [*layers],
-            positions,
-        )
-        for control in dict.fromkeys(row.control for row in rows)
+    cells = [
+        (row.control or "the probe", f"layer {row.layer}", row.position, _value(row, field))
+        for row in rows
     ]
-    names = {"rows": [*layers.values()], "columns": positions}
-    return _heat(shown, name, panels, names)
+    layers = [f"layer {layer}" for layer in sorted({row.layer for row in rows})]
+    positions = sorted({row.position for row in rows}, key=position_rank)
+    most = max((abs(cell[3]) for cell in cells if not math.isnan(cell[3])), default=0.0) or 1.0
+    more = {"scale": (-most, most)} if name == "gain_map" else {}
+    return _heat(shown, name, cells, layers, positions, more=more)
 
 
 def flips_map(shown: ShownModel) -> Figure | None:
     """Flips of the screened interventions by layer, nulls last."""
     rows = sorted((r for r in shown.result.use if r.half == SCREEN), key=lambda row: row.is_null)
-    places = {(row.intervention, row.position) for row in rows}
-
-    def named(row: Any) -> str:
-        several = sum(intervention == row.intervention for intervention, _ in places) > 1
-        where = f", {row.position}" if several else ""
-        return f"{say.shown(row, 'dose')}{where}{' (null)' * row.is_null}"
-
-    values = {"needed cells": "flips", "unneeded cells": "unneeded_flips"}
-    return _layer_map(shown, "flips_map", rows, named, values)
+    places = Counter(
+        intervention for intervention, _ in {(r.intervention, r.position) for r in rows}
+    )
+    names = [
+        say.sentence("flips_rows", "several" if places[row.intervention] > 1 else "one", row=row)
+        for row in rows
+    ]
+    return _layer_map(shown, "flips_map", rows, names)
 
 
 def moved_map(shown: ShownModel) -> Figure | None:
     """Moves that follow at every place of the first half."""
     rows = [row for row in shown.result.moved if row.half == SCREEN]
-    values = {"follow": "flips", "null": "null_flips", "lost": "same_flips"}
-
-    def named(row: Any) -> str:
-        return f"{say.shown(row, 'moved')}, {row.position}"
-
-    return _layer_map(shown, "moved_map", rows, named, values)
+    return _layer_map(
+        shown, "moved_map", rows, [f"{say.shown(r, 'moved')}, {r.position}" for r in rows]
+    )
 
 
 def _layer_map(
-    shown: ShownModel,
-    name: str,
-    rows: Sequence[Any],
-    named: Callable[[Any], str],
-    values: Mapping[str, str],
+    shown: ShownModel, name: str, rows: Sequence[Any], names: Sequence[str]
 ) -> Figure | None:
-    """A panel for each field by name and layer; chosen rows are hatched in the first."""
-    names = list(dict.fromkeys(map(named, rows)))
+    """A panel for each declared field by name and layer; chosen rows are hatched in the first."""
     # Single layers first, in order; then windows of several.
     layers = sorted(
         dict.fromkeys(row.layer for row in rows),
         key=lambda layer: (isinstance(layer, str), 0 if isinstance(layer, str) else layer),
     )
-    hatched = [(named(row), row.layer) for row in rows if row.chosen]
-    panels = []
-    for title, field in values.items():
-        places = {(named(row), row.layer): _value(row, field) for row in rows}
-        panels.append(Panel.of(title, places, names, layers, hatched=hatched))
-        hatched = []
+    fields = say.declared(name)["panels"]
+    cells = [
+        (title, line, claims.layers_in_words(row.layer), _value(row, field))
+        for title, field in fields
+        for row, line in zip(rows, names, strict=True)
+    ]
+    chosen = [cells[n][:3] for n, row in enumerate(rows) if row.chosen]
     columns = list(map(claims.layers_in_words, layers))
-    return _heat(shown, name, panels, {"rows": names, "columns": columns})
+    return _heat(shown, name, cells, list(dict.fromkeys(names)), columns, marked=chosen)
 
 
 def _heat(
-    shown: ShownModel, name: str, panels: Sequence[Panel], names: dict[str, Any]
+    shown: ShownModel,
+    name: str,
+    cells: Sequence[tuple[str, str, str, float]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    **more: Any,
 ) -> Figure | None:
-    """The panels that have numbers, with names of rows and columns; None where none has any."""
-    panels = [panel for panel in panels if not panel.is_empty]
-    if not panels:
-        return None
-    options = names | {"means": False}
-    if name == "gain_map":
-        most = max(float(np.nanmax(np.abs(panel.values))) for panel in panels) or 1.0
-        options["scale"] = (-most, most)
-    values = {"probe": shown.chosen[2], "highest": number(float(np.nanmax(panels[0].values)), 2)}
+    known = [cell for cell in cells if not math.isnan(cell[3])]
+    highest = max((cell[3] for cell in known if cell[0] == known[0][0]), default=0.0)
+    texts = {"model": shown.name, "probe": shown.chosen[2], "highest": highest}
     picture = f"{shown.prefix}-{name}".replace("_", "-")
-    return say.draw(name, heat_map, picture, panels, options, model=shown.name, **values)
+    return say.heat(name, picture, known, rows, columns, **texts, **more)
 
 
 def _value(row: Any, field: str) -> float:
@@ -132,107 +116,52 @@ def _value(row: Any, field: str) -> float:
     return math.nan if estimate is None else estimate.value
 
 
-# --- Curves ---------------------------------------------------------------------------------------
-# Baselines differ in stroke and marker too, since colours may not be distinguishable.
-_STYLES: tuple[dict[str, Any], ...] = (
-    {"colour": VERMILION, "stroke": "--", "marker": "s"},
-    {"colour": GREEN, "stroke": "-.", "marker": "^"},
-    {"colour": INK, "stroke": ":", "marker": "D"},
-    {"colour": MUTED, "stroke": "--", "marker": "v"},
-    {"colour": VERMILION, "stroke": ":", "marker": "x"},
-    {"colour": GREEN, "stroke": "--", "marker": "P"},
-    {"colour": INK, "stroke": "-.", "marker": "*"},
-)
-_INVALID: dict[str, Any] = {"colour": MUTED, "stroke": ":", "marker": "^"}
-
-
-def _is_known(values: Iterable[Estimate]) -> bool:
-    return any(not math.isnan(each.value) for each in values)
-
-
-def dose_figures(shown: ShownModel) -> list[Figure]:
+# --- Curves and dots ------------------------------------------------------------------------------
+def dose_figures(shown: ShownModel) -> list[Figure | None]:
     """Flips by the dose of a write, with random directions and invalid answers."""
     by_write: dict[tuple[str, str], list[Any]] = {}
     for row in shown.result.doses:
         by_write.setdefault((row.intervention, row_place(row)), []).append(row)
     out = []
-    for count, ((intervention, place), rows) in enumerate(by_write.items(), start=1):
+    for count, rows in enumerate(by_write.values(), start=1):
         rows.sort(key=lambda row: row.dose)
-        doses = [row.dose for row in rows]
-        ours, random = [row.flips for row in rows], [row.null_flips for row in rows]
-        if not _is_known([*ours, *random]):
-            continue
-        curves = [
-            Curve.of("along the probe’s direction", doses, ours, marker="o"),
-            Curve.of("along random directions", doses, random, **_STYLES[0]),
-        ]
-        if _is_known(row.unreadable for row in rows):
-            y = [row.unreadable.value for row in rows]
-            label = "answers that cannot be read"
-            curves.append(Curve(label=label, x=doses, y=y, hollow=True, **_INVALID))
-        names = {"model": shown.name, "intervention": intervention, "place": place}
+        texts = {"model": shown.name, "first": rows[0]}
         picture = f"{shown.prefix}-dose-{count}"
-        out.append(say.curves("doses", picture, curves, rows=rows, **names))
+        out.append(say.series("doses", picture, [row.dose for row in rows], rows, **texts))
     return out
 
 
-def _share_curves(
-    x: Sequence[float],
-    values: Sequence[Estimate],
-    baselines: Sequence[Mapping[str, Estimate | None]],
-) -> list[Curve]:
-    """What was read with its band, beside each baseline; none where nothing is known."""
-    if not _is_known(values):
-        return []
-    curves = [Curve.of("read of activations", x, values, marker="o")]
-    for count, label in enumerate(dict.fromkeys(name for row in baselines for name in row)):
-        known = [row.get(label) for row in baselines]
-        y = [math.nan if each is None else each.value for each in known]
-        curves.append(Curve(label=label, x=x, y=y, hollow=True, **_STYLES[count % len(_STYLES)]))
-    return curves
-
-
-def plan_figures(shown: ShownModel) -> list[Figure]:
+def plan_figures(shown: ShownModel) -> list[Figure | None]:
     """Accuracy of the first n actions and of action n alone, two charts for each position."""
     out = []
     for count, reader in enumerate(claims.best_readers(shown), start=1):
         ns = [float(row.n) for row in reader.rows]
+        texts = {"model": shown.name, "place": reader.place, "more": {"ticks": ns}}
         for kind in (claims.PREFIX, claims.CONDITIONAL):
-            values: list[Estimate] = [getattr(row, kind) for row in reader.rows]
-            baselines = [
-                {name: v.get(kind) for name, v in row.baselines.items() if v is not None}
-                for row in reader.rows
-            ]
-            if curves := _share_curves(ns, values, baselines):
-                picture = f"{shown.prefix}-plan-{count}-{kind}"
-                names = {"model": shown.name, "place": reader.place}
-                ticks = {"ticks": ns}
-                out.append(say.curves(kind, picture, curves, ticks, rows=reader.rows, **names))
+            picture = f"{shown.prefix}-plan-{count}-{kind}"
+            out.append(say.series(kind, picture, ns, reader.rows, **texts))
     return out
 
 
-def decided_figures(shown: ShownModel) -> list[Figure]:
+def decided_figures(shown: ShownModel) -> list[Figure | None]:
     """Accuracy along the reasoning, a chart for each of the first four actions."""
     out = []
     for step in sorted({row.step for row in shown.result.decided})[:4]:
         rows = claims.along_reasoning(shown, step)
         times = [claims.time_of(row.position) or 0.0 for row in rows]
-        accuracies = [row.accuracy for row in rows]
-        if curves := _share_curves(times, accuracies, [row.baselines for row in rows]):
-            names = {"model": shown.name, "step": step, "layer": rows[0].layer}
-            picture = f"{shown.prefix}-decided-{step}"
-            out.append(say.curves("decided_figure", picture, curves, rows=rows, **names))
+        texts = {"model": shown.name, "first": rows[0] if rows else None}
+        picture = f"{shown.prefix}-decided-{step}"
+        out.append(say.series("decided_figure", picture, times, rows, **texts))
     return out
 
 
-# --- Dots -----------------------------------------------------------------------------------------
 def spans_figure(shown: ShownModel) -> Figure | None:
     """Flips by span, with the cell hidden and with another one."""
     rows = [row for row in shown.result.spans if not math.isnan(row.flips.value)]
     if not rows:
         return None
-    lines, picture = [str(say.shown(row, "span")) for row in rows], f"{shown.prefix}-spans-figure"
-    return say.dots("spans_figure", picture, lines, rows, model=shown.name)
+    lines = [str(say.shown(row, "span")) for row in rows]
+    return say.dots("spans_figure", f"{shown.prefix}-spans-figure", lines, rows, model=shown.name)
 
 
 def believed_figure(models: Sequence[ShownModel]) -> Figure | None:
