@@ -229,7 +229,7 @@ class Texts(Formatter):
                 )
             )
         named = [{"line": line, "row": row} for line, row in zip(lines, rows, strict=True)]
-        values |= {"values": self._each(name, named)}
+        values = {"values": self._each(name, named)} | values
         return self.figure(name, dot_chart(picture, lines, panels), **values)
 
     def _each(self, name: str, rows: Iterable[Mapping[str, Any]]) -> str:

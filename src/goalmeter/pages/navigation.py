@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY
-from goalmeter.gridworld.world import ACTIONS
-from goalmeter.navigation.behaviour import DistanceRow
 from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import Navigation, navigation_of, references
 from goalmeter.navigation.rollouts import Walked
@@ -21,6 +19,7 @@ from goalmeter.navigation.suite_definition import KEY
 from goalmeter.navigation.trajectories import Trajectory, condition_name
 from goalmeter.pages import Content, navigation_goals, navigation_tables
 from goalmeter.pages.navigation_tables import condition_in_words, say
+from goalmeter.pages.navigation_tables import cut as cut
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import MUTED
@@ -61,7 +60,14 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
     curves: list[Curve] = []
     values, points = [], []
     for result in results:
-        rows = _distance_rows(result)
+        # The rows of unchanged grids under the first condition.
+        first = result.overall[0].condition
+        rows = [
+            row
+            for row in result.behaviour.by_distance
+            if row.transform is None and row.condition == first
+            if row.accuracy.n >= LEAST_STEPS and row.accuracy.clusters >= LEAST_GRIDS
+        ]
         distances, accuracies = [row.distance for row in rows], [row.accuracy for row in rows]
         shares = [f"{percent(row.accuracy.value, 0)} at {row.distance}" for row in rows]
         ends = " and ".join(shares[:1] + shares[-1:]) or "too few decisions"
@@ -70,9 +76,9 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
         style: dict[str, Any] = {"colour": MUTED, "stroke": _STROKES.get(result.agent)}
         if not result.reference:
             style = {"colour": STROKES[len(points) % len(STROKES)][0]}
+            counts = [[a.n for a in accuracies], [a.clusters for a in accuracies]]
+            ranges = [(min(of, default=0), max(of, default=0)) for of in counts]
             known = "basis" if rows else "no_basis"
-            steps, grids = [a.n for a in accuracies], [a.clusters for a in accuracies]
-            ranges = [(min(of, default=0), max(of, default=0)) for of in (steps, grids)]
             points.append(say.sentence("distances", known, agent=result.agent, of=ranges))
         curve = Curve.of(short(result.agent), distances, accuracies, **style)
         curves.append(replace(curve, low=None, high=None) if result.reference else curve)
@@ -81,25 +87,12 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
     if len(conditions) > 1:
         first = condition_in_words(conditions[0]).removeprefix(", ")
         condition = f" Of {len(conditions)} conditions the first: {first}."
-    texts = {"steps": LEAST_STEPS, "points": " ".join(points), "condition": condition}
-    texts |= {"grids": LEAST_GRIDS, "values": "; ".join(values)}
-    return say.curves("by_distance", name, curves, **texts)
-
-
-def _distance_rows(result: Navigation) -> list[DistanceRow]:
-    """The rows of unchanged grids under the first condition."""
-    return [
-        row
-        for row in result.behaviour.by_distance
-        if row.transform is None
-        and row.condition == result.overall[0].condition
-        and row.accuracy.n >= LEAST_STEPS
-        and row.accuracy.clusters >= LEAST_GRIDS
-    ]
+    texts = {"condition": condition, "points": " ".join(points), "values": "; ".join(values)}
+    least = {"steps": LEAST_STEPS, "grids": LEAST_GRIDS}
+    return say.curves("by_distance", name, curves, **texts, **least)
 
 
 # --- Replays --------------------------------------------------------------------------------------
-_LONGEST = 160  # characters of an output that are shown
 _STEPS = 60  # steps of a walk that are listed
 
 
@@ -123,17 +116,6 @@ def replay(walk: Trajectory, name: str, title: str) -> Figure:
     )
 
 
-def replays_section(result: Navigation, prefix: str) -> Section:
-    """Return the section with the selected walks of one agent."""
-    chosen = selected(result)
-    figures = [
-        replay(walk, f"{prefix}-walk-{number}", title)
-        for number, (title, walk) in enumerate(chosen, start=1)
-    ]
-    tables = [steps_table(walk, title) for title, walk in chosen]
-    return say.section("walks", figures, tables, agent=result.agent, suite=result.plan.suite.name)
-
-
 def selected(result: Navigation) -> list[tuple[str, Trajectory]]:
     """Select the walks to show, each with a title and none twice."""
     seen = result.seen
@@ -151,9 +133,8 @@ def selected(result: Navigation) -> list[tuple[str, Trajectory]]:
         walk = seen.trajectories[number]
         complexity = "" if walk.complexity is None else f", complexity {walk.complexity:g}"
         transform = "" if walk.transform is None else f", {walk.transform}"
-        condition = condition_in_words(condition_name(walk.condition))
-        where = f"size {walk.size}{complexity}{transform}{condition}"
-        where += f", grid {walk.grid}, walk {walk.trajectory}"
+        under = complexity + transform + condition_in_words(condition_name(walk.condition))
+        where = f"size {walk.size}{under}, grid {walk.grid}, walk {walk.trajectory}"
         out.setdefault(number, (f"{title} ({where})", walk))
     return list(out.values())
 
@@ -163,28 +144,13 @@ def steps_table(walk: Trajectory, title: str) -> Table:
     layers = {WITH_KEY: ", with key", DOOR_OPEN: ", door open"}
     if walk.world.neutral is not None:
         layers = {WITH_KEY: ", with object"}
-    left = len(walk.steps) - _STEPS
     rows = [
-        (
-            number,
-            f"{step.state.cell.row}, {step.state.cell.column}{layers.get(step.state.layer, '')}",
-            f"none: {step.invalid}" if step.action is None else ACTIONS[step.action],
-            " or ".join(ACTIONS[a] for a in step.optimal),
-            "" if step.is_optimal else "not optimal",
-            cut(step.raw),
-            cut(step.reasoning),
-        )
+        (number, step, layers.get(step.state.layer, ""), "" if step.is_optimal else "not optimal")
         for number, step in enumerate(walk.steps[:_STEPS], start=1)
     ]
+    left = len(walk.steps) - _STEPS
     notes = [f"{left} more steps are in the run."] if left > 0 else []
     return say.table("steps", rows, notes=notes, title=title, outcome=walk.outcome)
-
-
-def cut(text: str | None) -> str:
-    """Return a text in one line; the middle of a long one is left out."""
-    line = " ".join((text or "").split())
-    half = _LONGEST // 2
-    return line if len(line) <= _LONGEST else f"{line[:half]} … {line[-half:]}"
 
 
 # --- Page -----------------------------------------------------------------------------------------
@@ -252,7 +218,14 @@ def sections(shown: Sequence[Group]) -> list[Section]:
         prefix = f"navigation-{number}"
         out += _suite(group, prefix)
         for index, result in enumerate(group.measured, start=1):
-            out.append(replays_section(result, f"{prefix}-{index}"))
+            chosen = selected(result)
+            figures = [
+                replay(walk, f"{prefix}-{index}-walk-{place}", title)
+                for place, (title, walk) in enumerate(chosen, start=1)
+            ]
+            tables = [steps_table(walk, title) for title, walk in chosen]
+            names = {"agent": result.agent, "suite": result.plan.suite.name}
+            out.append(say.section("walks", figures, tables, **names))
     return out
 
 
@@ -280,34 +253,36 @@ def _suite(group: Group, prefix: str) -> list[Section]:
     if suite.key is not None:
         tables = navigation_tables.key_tables(results, f"{prefix}-keys")
         out.append(say.section("keys_section", tables, suite=suite.name))
-    return [*out, navigation_goals.directedness_section(group.directed, suite.name, prefix)]
+    explained = say.section(
+        "explained",
+        navigation_goals.directed_tables(group.directed, f"{prefix}-explained"),
+        navigation_goals.directedness_chart(group.directed, f"{prefix}-meg"),
+        suite=suite.name,
+    )
+    if item := navigation_goals.item_of(group.directed):
+        text = (*explained.text, say.sentence("explained_more", "beside", item=item))
+        explained = replace(explained, text=text)
+    return [*out, explained]
 
 
 def findings(shown: Sequence[Group]) -> list[Finding]:
     """Return the findings, first the goal of each agent."""
     leads, lines = [], []
     for number, group in enumerate(shown, start=1):
-        prefix = f"navigation-{number}"
+        prefix, directed = f"navigation-{number}", group.directed
+        table, *_ = navigation_goals.directed_tables(directed, f"{prefix}-explained")
         # Of reference agents nothing is said: what they want is known.
         for result in group.measured:
-            leads.append(_lead(group, result, prefix))
+            rows = [row for row in directed if row.agent == result.agent]
+            verdict = navigation_goals.in_words(*navigation_goals.wanted(rows))
+            lead = f"{result.agent}, {result.plan.suite.name}: {verdict}."
+            text = " ".join(navigation_goals.directedness_sentences(directed, result.agent))
+            place = table.row_anchor(navigation_goals.label_agent(rows[0], directed))
+            leads.append(Finding(lead=lead, text=text, links=(Link("numbers", place),)))
             for text, place in _sentences(group, result):
                 words = "tests" if place == "frames" else "numbers"
                 lines.append(Finding(text=text, links=(Link(words, f"{prefix}-{place}"),)))
     return [*leads, *lines]
-
-
-def _lead(group: Group, result: Navigation, prefix: str) -> Finding:
-    """The finding on the goal of one agent."""
-    rows = [row for row in group.directed if row.agent == result.agent]
-    verdict = navigation_goals.in_words(*navigation_goals.wanted(rows))
-    table, *_ = navigation_goals.directed_tables(group.directed, f"{prefix}-explained")
-    place = table.row_anchor(navigation_goals.label_agent(rows[0], group.directed))
-    return Finding(
-        lead=f"{result.agent}, {result.plan.suite.name}: {verdict}.",
-        text=" ".join(navigation_goals.directedness_sentences(group.directed, result.agent)),
-        links=(Link("numbers", place),),
-    )
 
 
 def _sentences(group: Group, result: Navigation) -> list[tuple[str, str]]:

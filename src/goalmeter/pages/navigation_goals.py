@@ -17,7 +17,7 @@ from goalmeter.navigation.rationality import GoalFit
 from goalmeter.navigation.steps import INVALID, Grids, Observed
 from goalmeter.organisms.kinds import Organism
 from goalmeter.pages.navigation_tables import condition_in_words, say
-from goalmeter.report import Figure, Finding, Link, Section, Table
+from goalmeter.report import Figure, Finding, Link, Table
 from goalmeter.report.numbers import LEAST_SHARE, percent
 from goalmeter.statistics.clusters import Estimate, estimate
 
@@ -206,19 +206,6 @@ def wants_table(verdicts: Sequence[Want]) -> Table:
 
 
 # --- Goal-directedness ----------------------------------------------------------------------------
-def directedness_section(agents: Sequence[Directedness], suite: str, prefix: str) -> Section:
-    """Return the section on the goal-directedness of agents."""
-    section = say.section(
-        "explained",
-        directed_tables(agents, f"{prefix}-explained"),
-        directedness_chart(agents, f"{prefix}-meg"),
-        suite=suite,
-    )
-    if item := item_of(agents):
-        section = replace(section, text=section.text + say("explained_beside", item=item)["text"])
-    return section
-
-
 def directedness_chart(agents: Sequence[Directedness], name: str) -> Figure:
     """Draw the goal-directedness of all agents in the same axes."""
     lines = [label_agent(agent, agents) + " (ref.)" * agent.reference for agent in agents]
@@ -236,28 +223,24 @@ def directedness_sentences(agents: Sequence[Directedness], agent: str) -> list[s
         out = [say.sentence("found_goal", "each", each=each)]
     # Where nothing lies about, or no fit could be made, there is no wish beside the goal.
     asked = [row for row in rows if row.thing is not None and row.difference is not None]
-    if len(asked) == 1:
-        out.append(_larger(asked[0]))
-    elif asked:
+    if len(asked) > 1:
         winners = [row.larger for row in asked]
         counts = [f"{text} in {winners.count(w)}" for w, text in WISHES.items() if w in winners]
         texts = {"item": item_of(agents), "counts": ", ".join(counts) or "either in none"}
         numbers = {"asked": len(asked), "unclear": winners.count(None)}
         out.append(say.sentence("found_goal", "winners", **texts, **numbers))
+    for row in asked if len(asked) == 1 else ():
+        assert row.thing is not None and row.difference is not None
+        item, more = WISHES[row.thing], row.difference
+        first, second = "the goal", item
+        # The sentence names the wish that explains more first, so its lead is a positive number.
+        if row.larger not in (None, GOAL_UTILITY):
+            interval = more.interval and (-more.interval[1], -more.interval[0])
+            first, second, more = item, first, replace(more, value=-more.value, interval=interval)
+        texts = {"item": item, "bare": item.removeprefix("the "), "first": first, "second": second}
+        kind = "unclear" if row.larger is None else "larger"
+        out.append(say.sentence("found_thing", kind, difference=more, **texts))
     return out
-
-
-def _larger(row: Directedness) -> str:
-    assert row.thing is not None and row.difference is not None
-    item, more = WISHES[row.thing], row.difference
-    first, second = "the goal", item
-    # The sentence names the wish that explains more first, so its lead is a positive number.
-    if row.larger not in (None, GOAL_UTILITY):
-        interval = more.interval and (-more.interval[1], -more.interval[0])
-        first, second, more = item, first, replace(more, value=-more.value, interval=interval)
-    texts = {"item": item, "bare": item.removeprefix("the "), "first": first, "second": second}
-    kind = "unclear" if row.larger is None else "larger"
-    return say.sentence("found_thing", kind, difference=more, **texts)
 
 
 def directed_tables(agents: Sequence[Directedness], anchor: str = "") -> tuple[Table, ...]:

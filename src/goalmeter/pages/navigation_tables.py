@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import GoalmeterError, MissingExtraError
+from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.behaviour import Row, mixed_model
 from goalmeter.navigation.distractors import PICK_UP, TOWARDS, Contrast, Factors
 from goalmeter.navigation.frames import Frame, FrameComparison
@@ -38,7 +39,21 @@ def condition_in_words(condition: str) -> str:
     return "".join(f", {word}" for word in words)
 
 
-say = Texts("navigation", {"condition": condition_in_words})
+def cut(text: str | None) -> str:
+    """Return a text in one line of 160 characters; the middle of a long one is left out."""
+    line = " ".join((text or "").split())
+    return line if len(line) <= 160 else f"{line[:80]} … {line[-80:]}"
+
+
+say = Texts(
+    "navigation",
+    {
+        "condition": condition_in_words,
+        "cut": cut,
+        "moves": lambda actions: " or ".join(ACTIONS[action] for action in actions),
+        "action": lambda s: f"none: {s.invalid}" if s.action is None else ACTIONS[s.action],
+    },
+)
 
 
 # --- Behaviour ------------------------------------------------------------------------------------

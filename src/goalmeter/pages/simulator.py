@@ -14,10 +14,11 @@ from goalmeter.pages.meg import say
 from goalmeter.pages.part import Part
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import BLUE, VERMILION
-from goalmeter.report.charts import Curve, RangeBar, range_bars
+from goalmeter.report.charts import Curve
 from goalmeter.report.numbers import general, nats, percent
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import another_kind, read_run
+from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import Verdict
 
 # Charts of one measurement: more would be a wall that nobody reads.
@@ -26,10 +27,16 @@ MOST_CHARTS = 4
 
 # --- Pictures -------------------------------------------------------------------------------------
 def intervals(measurement: Measurement, name: str) -> Figure:
-    """Draw a bar for each utility, from 0 to the maximum."""
+    """Draw each utility with its interval, joined to the maximum."""
     results = list(measurement.results.values())
-    # Without a maximum the pale bar has no length.
-    bars = [RangeBar(r.utility, r.value, *r.interval, r.maximum or 0.0) for r in results]
+    # An end at infinity, where nothing bounds it, is drawn at the end of the picture.
+    known = [end for r in results for end in (r.value, r.upper_bound, r.maximum or 0.0)]
+    most = max(filter(math.isfinite, known))
+    rows = []
+    for r in results:
+        ends = r.interval[0], min(r.interval[1], most)
+        top = None if r.maximum is None else Estimate(r.maximum, None, 0, 0)
+        rows.append({"of": r, "estimate": Estimate(r.value, ends, 0, 0), "maximum": top})
     values = " ".join(
         f"Towards {r.utility}: {r.ends_in_words(nats)}, "
         f"{f'estimate {nats(r.value)}' if r.estimated else 'no estimate'}, "
@@ -43,8 +50,8 @@ def intervals(measurement: Measurement, name: str) -> Figure:
     caption = f"MEG of {measurement.agent}: the interval that holds it at {level}{scale}."
     if not all(math.isfinite(result.upper_bound) for result in results):
         caption += " An interval without an upper end goes on to the right."
-    texts = {"caption": caption, "values": values}
-    return say.figure("simulator_intervals", range_bars(name, bars, x_label="MEG, nats"), **texts)
+    lines, texts = [r.utility for r in results], {"caption": caption, "values": values}
+    return say.dots("simulator_intervals", name, lines, rows, **texts)
 
 
 def tightening(measurement: Measurement, name: str) -> list[Figure]:

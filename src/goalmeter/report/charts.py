@@ -1,4 +1,4 @@
-"""Charts: curves, heat maps, dot charts and range bars.
+"""Charts: curves, heat maps and dot charts.
 
 The argument `name` of each chart is unique on the page; labels of axes contain the unit.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from goalmeter.report.canvas import (
     to_svg,
 )
 from goalmeter.report.maps import PALETTES, colour_bar, colour_map, ink_on
-from goalmeter.report.numbers import HasInterval, general, number
+from goalmeter.report.numbers import EstimateLike, general, number
 from goalmeter.report.tables import printable
 
 _DASHED = (0, (4, 3))
@@ -43,7 +43,7 @@ def short(name: str, longest: int = 30) -> str:
 
 
 def _with_ends(
-    estimates: Iterable[HasInterval | None], scale: float = 1.0
+    estimates: Iterable[EstimateLike | None], scale: float = 1.0
 ) -> tuple[list[float], list[tuple[float, float]]]:
     """Values and intervals of estimates, times a scale; NaN for what is not known."""
     values, ends = [], []
@@ -52,16 +52,6 @@ def _with_ends(
         values.append(scale * each.value if each else math.nan)
         ends.append((scale * low, scale * high))
     return values, ends
-
-
-def _line_axes(axes: Any, names: Sequence[str] | None, n: int) -> None:
-    """An axis whose lines run downwards from 0, with their names."""
-    if names is not None:
-        axes.set_yticks(range(n), names, fontsize=8.5, parse_math=False)
-        axes.set_ylim(n - 0.4, -0.6)
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
 
 
 def _points(axes: Any, x: Any, y: Any, look: Dots | Curve, **style: Any) -> None:
@@ -229,7 +219,7 @@ class Dots:
     def of(
         cls,
         label: str,
-        estimates: Sequence[HasInterval | None],
+        estimates: Sequence[EstimateLike | None],
         *,
         scale: float = 1.0,
         **style: Any,
@@ -265,11 +255,15 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
     height = 1.35 + (_LINE + 0.08 * (most - 1)) * len(lines)
     with canvas(width, height) as figure:
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        grid[0].set_yticks(range(len(lines)), names, fontsize=8.5, parse_math=False)
+        grid[0].set_ylim(len(lines) - 0.4, -0.6)
         # Panels share series, and the legend should have each once.
         entries: dict[str, Any] = {}
         for axes, panel in zip(grid, panels, strict=True):
             _draw(axes, panel, len(lines))
-            _line_axes(axes, names if axes is grid[0] else None, len(lines))
+            axes.spines["left"].set_visible(False)
+            axes.tick_params(axis="y", length=0)
+            axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 entries.setdefault(label, handle)
         columns = min(len(entries), 4)
@@ -300,43 +294,6 @@ def _draw(axes: Any, panel: DotPanel, n: int) -> None:
         axes.set_title(panel.title, fontweight="bold", fontsize=9)
 
 
-# --- Range bars -----------------------------------------------------------------------------------
-class RangeBar(NamedTuple):
-    """An estimate with the ends of its interval, on a bar from 0 to a maximum."""
-
-    label: str
-    value: float
-    low: float
-    high: float
-    maximum: float
-
-
-def range_bars(name: str, bars: Sequence[RangeBar], *, x_label: str) -> str:
-    """A bar a line as SVG: pale up to the maximum, dark within the interval, a dot the estimate."""
-    names = [short(bar.label, 40) for bar in bars]
-    width = 4.6 + _LETTER * max(map(len, names), default=0)
-    # An end at infinity, where nothing bounds it, is drawn at the end of the picture.
-    known = [end for bar in bars for end in (bar.value, bar.high, bar.maximum)]
-    most = max(filter(math.isfinite, known), default=1.0) or 1.0
-    with canvas(width, 1.3 + 0.42 * len(bars)) as figure:
-        axes: Any = figure.subplots()
-        labels = ("to the maximum", "interval", "estimate")
-        for line, bar in enumerate(bars):
-            pale, dark, dot = ({"label": label} if line == 0 else {} for label in labels)
-            axes.barh(line, bar.maximum, height=0.5, color=RULE, **pale)
-            # A thin edge keeps an interval without any width in sight.
-            style: dict[str, Any] = {"color": BLUE, "edgecolor": BLUE, "linewidth": 1.0} | dark
-            axes.barh(line, min(bar.high, most) - bar.low, left=bar.low, height=0.5, **style)
-            style = {"color": PAPER, "markeredgecolor": MUTED, "zorder": 3} | dot
-            # Unclipped, so that a dot at 0 is whole.
-            axes.plot([bar.value], [line], marker="o", linestyle="none", clip_on=False, **style)
-        _line_axes(axes, names, len(bars))
-        axes.set_xlim(0, 1.02 * most)
-        axes.set_xlabel(x_label)
-        figure.legend(loc="outside lower center", ncols=3)
-        return to_svg(figure, name)
-
-
 # --- Curves ---------------------------------------------------------------------------------------
 # Curves in one chart differ in their strokes too, since colours may not be seen; in this order.
 STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
@@ -365,7 +322,7 @@ class Curve:
 
     @classmethod
     def of(
-        cls, label: str, x: Sequence[float], estimates: Sequence[HasInterval | None], **style: Any
+        cls, label: str, x: Sequence[float], estimates: Sequence[EstimateLike | None], **style: Any
     ) -> Self:
         """The curve of some estimates with their intervals as a band; gaps where unknown."""
         values, ends = _with_ends(estimates)

@@ -269,18 +269,20 @@ def _by_dot(
     curves: dict[Edge, list[Piece]] = {}
     (_, _, *ends), *rows = (line.split() for line in done.stdout.splitlines())
     width, height = (_INCH * float(end) for end in ends)
+
+    def points(words: Sequence[str]) -> list[Point]:
+        flat = [_INCH * float(word) for word in words]
+        return [(x, height - y) for x, y in zip(flat[::2], flat[1::2], strict=True)]
+
     for kind, *words in rows:
-        if kind in ("node", "edge"):
-            a, *others = (names[int(word[1:])] for word in words[: 1 + (kind == "edge")])
-            flat = [_INCH * float(word) for word in words[1:3] if kind == "node"]
-            if others:
-                flat = [_INCH * float(word) for word in words[3 : 3 + 2 * int(words[2])]]
-            on = [(x, height - y) for x, y in zip(flat[::2], flat[1::2], strict=True)]
-            if others:
-                starts = range(0, len(on) - 1, 3)
-                curves[a, others[0]] = [(on[k], on[k + 1], on[k + 2], on[k + 3]) for k in starts]
-            else:
-                shapes[a] = Shape(kinds[a], on[0], (sizes[a][0] / 2, sizes[a][1] / 2))
+        if kind == "node":
+            x = names[int(words[0][1:])]
+            shapes[x] = Shape(kinds[x], *points(words[1:3]), (sizes[x][0] / 2, sizes[x][1] / 2))
+        elif kind == "edge":
+            a, b = (names[int(word[1:])] for word in words[:2])
+            on = points(words[3 : 3 + 2 * int(words[2])])
+            starts = range(0, len(on) - 1, 3)
+            curves[a, b] = [(on[k], on[k + 1], on[k + 2], on[k + 3]) for k in starts]
     return Picture(shapes, curves, width, height)
 
 

@@ -31,7 +31,8 @@ from goalmeter.statistics.clusters import Estimate
 POSITION, MAJORITY = PositionOnly.name, Majority.name
 # Controls in the order in which they are shown; others come after them.
 _CONTROLS = (None, POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
-# Positions on the same scale as shares of the reasoning.
+# Positions on the same scale as shares of the reasoning: the end of the prompt is a little before
+# 0, and the token before the answer a little after 1.
 _TIMES = {f"{BEFORE}/end": -0.2, f"{AFTER}/end": 1.0, f"{AFTER}/answer": 1.2}
 
 
@@ -83,15 +84,12 @@ def position_rank(position: str) -> tuple[int, float, str]:
 
 
 def time_of(position: str) -> float | None:
-    """Return the share of the reasoning at a position, from 0 to 1; None if it is unknown.
-
-    The end of the prompt is a little before 0, and the token before the answer a little after 1.
-    """
-    if position in _TIMES:
-        return _TIMES[position]
+    """Return the share of the reasoning at a position, from 0 to 1; None if it is unknown."""
     side, _, place = position.partition("/")
+    if position in _TIMES or side != AFTER:
+        return _TIMES.get(position)
     try:
-        share = float(place) if side == AFTER else math.nan
+        share = float(place)
     except ValueError:
         return None
     return share if 0.0 <= share <= 1.0 else None
@@ -244,63 +242,28 @@ def is_low(flips: Estimate) -> bool:
 
 
 # --- Decoded maps and believed worlds -------------------------------------------------------------
-# What explained errors and so on are called.
-MEASURES = {
-    "explained_errors": "explained errors",
-    "map_corrects": "map corrects",
-    "on_map": "actions on the map",
-    "agreement": "agreement",
-}
-
-
 def measures(explained: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the JSON values of every share, in all states and then in detour states."""
     return [
         (f"{name}{where}", states[key])
         for where, states in (("", explained), (", detour states", explained.get("detour") or {}))
-        for key, name in MEASURES.items()
+        for key, name in say("measure_names").items()
         if states.get(key) is not None
     ]
 
 
-class World(NamedTuple):
-    """Goal-directedness in one world: nats a walk, alone, minus the true world, and so on."""
-
-    name: str
-    is_control: bool
-    nats: Estimate
-    share: Estimate
-    rationality: float | None
-    less_true: Estimate | None
-    believed_less: Estimate | None
-
-
-TRUE, BELIEVED = "the true world", "the believed world"
-# Name of a world -> the fields of its fit and of its difference from the true world.
-_WORLDS = {
-    TRUE: ("meg_true", ""),
-    "the decoded map": ("meg_decoded", "decoded_difference"),
-    BELIEVED: ("meg_believed", "difference"),
-}
-
-
-def worlds(believed: Mapping[str, Any]) -> list[World]:
-    """Return the worlds in which the same walks were judged, controls last."""
-    controls, beyond = believed.get("controls") or {}, estimates_of(believed.get("beyond"))
-    fits = {name: believed.get(field) for name, (field, _) in _WORLDS.items()}
-    return [
-        World(
-            name,
-            name not in _WORLDS,
-            Estimate.from_json(fit["nats"]),
-            Estimate.from_json(fit["share"]),
-            fit.get("rationality"),
-            estimate_of(believed.get(_WORLDS[name][1])) if name in _WORLDS else None,
-            beyond.get(name) if name in controls else None,
-        )
-        for name, fit in {**fits, **controls}.items()
-        if fit
-    ]
+def worlds(believed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return JSON values of the worlds in which the same walks were judged, controls last."""
+    differences = {"meg_decoded": "decoded_difference", "meg_believed": "difference"}
+    out = {
+        key: believed[key] | {"name": name, "less_true": believed.get(differences.get(key, ""))}
+        for key, name in say("world_names").items()
+        if believed.get(key)
+    }
+    beyond = believed.get("beyond") or {}
+    for name, fit in (believed.get("controls") or {}).items():
+        out[name] = fit | {"name": f"{name} (control)", "believed_less": beyond.get(name)}
+    return out
 
 
 # --- Plans ----------------------------------------------------------------------------------------

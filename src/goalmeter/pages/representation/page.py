@@ -1,34 +1,51 @@
-"""Report part about representation: sections with tables and figures, and its findings."""
+"""Report part about representation: tables, sections with figures, and findings."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, in_a_line
+from goalmeter.gridworld.world import ACTIONS, MOVES
 from goalmeter.navigation.rollouts import load
 from goalmeter.pages import Content
 from goalmeter.pages.part import Part
-from goalmeter.pages.representation import claims, figures
+from goalmeter.pages.representation import claims
 from goalmeter.pages.representation.claims import (
+    ABOVE,
+    BELOW,
+    MAJORITY,
+    POSITION,
     ShownModel,
+    compare,
     estimate_of,
+    is_low,
     position_rank,
+    row_place,
     say,
     shown_models,
 )
-from goalmeter.pages.representation.findings import MISSING, findings, missing
-from goalmeter.report import Section, Table
+from goalmeter.report import Figure, Finding, Link, Section, Table
+from goalmeter.report.charts import short
+from goalmeter.report.maps import Marked, Place, belief_map
 from goalmeter.report.numbers import percent
-from goalmeter.representation.replay import run_digest
+from goalmeter.representation.probes.comparison import SHUFFLED
+from goalmeter.representation.replay import BEFORE, run_digest
 from goalmeter.representation.result import RESULT, Representation, has_result
+from goalmeter.representation.result_rows import StatePicture
 from goalmeter.representation.use.causal_use import MARGIN
-from goalmeter.representation.use.trials import CONFIRM
+from goalmeter.representation.use.look_ups import ANSWERING, PROMPT
+from goalmeter.representation.use.subspace import CARRIES
+from goalmeter.representation.use.trials import CONFIRM, SCREEN
 from goalmeter.runs.progress import Tell
+from goalmeter.statistics.clusters import Estimate
 
 # --- Tables ---------------------------------------------------------------------------------------
+MISSING = "representation-missing"  # id of the section on what a result lacks
 _UNBELIEVED = "the true world without walls at unused places (not known to be believed)"
 
 
@@ -53,7 +70,7 @@ def _sizes(shown: ShownModel) -> Iterator[Any]:
     if len({row.probe for row in probes}) < 2:
         return
     # Gains are over position alone, and a majority has no size.
-    without = (None, claims.POSITION, claims.MAJORITY)
+    without = (None, POSITION, MAJORITY)
     names = dict.fromkeys(row.control for row in rows if row.control not in without)
     gains = {(row.probe, row.control): row.gain_bits for row in rows}
     for row in sorted(probes, key=lambda row: row.parameters):
@@ -76,18 +93,18 @@ def _positions(shown: ShownModel) -> Iterator[Any]:
     if others:
         positions = {str(shown.chosen[1]): shown.result.explained} | positions
     for position, states in positions.items():
-        shares = {name: states.get(key) for key, name in claims.MEASURES.items()}
+        shares = {name: states.get(key) for key, name in say("measure_names").items()}
         errors = states.get("explained_errors") or {}
         highest = claims.best(claims.estimates_of(errors.get("controls")))
         yield position, shares, highest and highest[1], states.get("invalid")
 
 
-def _believed(shown: ShownModel) -> Iterator[Any]:
-    for world in claims.worlds(shown.result.believed):
-        name = world.name + " (control)" * world.is_control
-        # Tables in Markdown have no notes, so the row itself claims no belief.
-        hidden = shown.unbelieved and world.name == claims.BELIEVED
-        yield _UNBELIEVED if hidden else name, world
+def _worlds(shown: ShownModel) -> Iterable[Any]:
+    worlds = claims.worlds(shown.result.believed)
+    # Tables in Markdown have no notes, so the row itself claims no belief.
+    if shown.unbelieved and "meg_believed" in worlds:
+        worlds["meg_believed"]["name"] = _UNBELIEVED
+    return worlds.values()
 
 
 # Table -> the rows of a model.
@@ -104,7 +121,7 @@ _ROWS: dict[str, Callable[[ShownModel], Iterable[Any]]] = {
         row for row in claims.measures(shown.result.explained) if row[1].get("controls")
     ],
     "positions": _positions,
-    "believed": _believed,
+    "believed": _worlds,
     "plan": lambda shown: sorted(
         shown.result.plan, key=lambda r: (position_rank(r.position), r.layer, r.decoder, r.n)
     ),
@@ -153,24 +170,252 @@ def _counts(states: Mapping[str, Any], name: str) -> str:
     return text
 
 
+# --- Heat maps ------------------------------------------------------------------------------------
+def auroc_map(shown: ShownModel) -> Figure | None:
+    """AUROC of walls by layer and position; colours begin at one half, which is no information."""
+    return _probe_map(shown, "auroc_map", "auroc", MAJORITY)
+
+
+def gain_map(shown: ShownModel) -> Figure | None:
+    """Gain in bits over position alone, which is a control by itself."""
+    return _probe_map(shown, "gain_map", "gain_bits", POSITION)
+
+
+def _probe_map(shown: ShownModel, name: str, field: str, without: str) -> Figure | None:
+    """A number by layer and position, of the probe and each control."""
+    rows = claims.in_order(
+        row
+        for row in shown.result.maps_of()
+        if row.probe == shown.chosen[2] and row.control not in (MAJORITY, without)
+    )
+    cells = [
+        (row.control or "the probe", f"layer {row.layer}", row.position, _value(row, field))
+        for row in rows
+    ]
+    layers = [f"layer {layer}" for layer in sorted({row.layer for row in rows})]
+    positions = sorted({row.position for row in rows}, key=position_rank)
+    most = max((abs(cell[3]) for cell in cells if not isnan(cell[3])), default=0.0) or 1.0
+    more = {"scale": (-most, most)} if name == "gain_map" else {}
+    return _heat(shown, name, cells, layers, positions, more=more)
+
+
+def flips_map(shown: ShownModel) -> Figure | None:
+    """Flips of the screened interventions by layer, nulls last."""
+    rows = sorted((r for r in shown.result.use if r.half == SCREEN), key=lambda row: row.is_null)
+    places = Counter(
+        intervention for intervention, _ in {(r.intervention, r.position) for r in rows}
+    )
+    names = [
+        say.sentence("flips_rows", "several" if places[row.intervention] > 1 else "one", row=row)
+        for row in rows
+    ]
+    return _layer_map(shown, "flips_map", rows, names)
+
+
+def moved_map(shown: ShownModel) -> Figure | None:
+    """Moves that follow at every place of the first half."""
+    rows = [row for row in shown.result.moved if row.half == SCREEN]
+    return _layer_map(
+        shown, "moved_map", rows, [f"{say.shown(r, 'moved')}, {r.position}" for r in rows]
+    )
+
+
+def _layer_map(
+    shown: ShownModel, name: str, rows: Sequence[Any], names: Sequence[str]
+) -> Figure | None:
+    """A panel for each declared field by name and layer; chosen rows are hatched in the first."""
+    # Single layers first, in order; then windows of several.
+    layers = sorted(
+        dict.fromkeys(row.layer for row in rows),
+        key=lambda layer: (isinstance(layer, str), 0 if isinstance(layer, str) else layer),
+    )
+    fields = say.declared(name)["panels"]
+    cells = [
+        (title, line, claims.layers_in_words(row.layer), _value(row, field))
+        for title, field in fields
+        for row, line in zip(rows, names, strict=True)
+    ]
+    chosen = [cells[n][:3] for n, row in enumerate(rows) if row.chosen]
+    columns = list(map(claims.layers_in_words, layers))
+    return _heat(shown, name, cells, list(dict.fromkeys(names)), columns, marked=chosen)
+
+
+def _heat(
+    shown: ShownModel,
+    name: str,
+    cells: Sequence[tuple[str, str, str, float]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    **more: Any,
+) -> Figure | None:
+    known = [cell for cell in cells if not isnan(cell[3])]
+    highest = max((cell[3] for cell in known if cell[0] == known[0][0]), default=0.0)
+    texts = {"model": shown.name, "probe": shown.chosen[2], "highest": highest}
+    picture = f"{shown.prefix}-{name}".replace("_", "-")
+    return say.heat(name, picture, known, rows, columns, **texts, **more)
+
+
+def _value(row: Any, field: str) -> float:
+    estimate: Estimate | None = getattr(row, field)
+    return nan if estimate is None else estimate.value
+
+
+# --- Curves and dots ------------------------------------------------------------------------------
+def dose_figures(shown: ShownModel) -> list[Figure | None]:
+    """Flips by the dose of a write, with random directions and invalid answers."""
+    by_write: dict[tuple[str, str], list[Any]] = {}
+    for row in shown.result.doses:
+        by_write.setdefault((row.intervention, row_place(row)), []).append(row)
+    out = []
+    for count, rows in enumerate(by_write.values(), start=1):
+        rows.sort(key=lambda row: row.dose)
+        texts = {"model": shown.name, "first": rows[0]}
+        picture = f"{shown.prefix}-dose-{count}"
+        out.append(say.series("doses", picture, [row.dose for row in rows], rows, **texts))
+    return out
+
+
+def plan_figures(shown: ShownModel) -> list[Figure | None]:
+    """Accuracy of the first n actions and of action n alone, two charts for each position."""
+    out = []
+    for count, reader in enumerate(claims.best_readers(shown), start=1):
+        ns = [float(row.n) for row in reader.rows]
+        texts = {"model": shown.name, "place": reader.place, "more": {"ticks": ns}}
+        for kind in (claims.PREFIX, claims.CONDITIONAL):
+            picture = f"{shown.prefix}-plan-{count}-{kind}"
+            out.append(say.series(kind, picture, ns, reader.rows, **texts))
+    return out
+
+
+def decided_figures(shown: ShownModel) -> list[Figure | None]:
+    """Accuracy along the reasoning, a chart for each of the first four actions."""
+    out = []
+    for step in sorted({row.step for row in shown.result.decided})[:4]:
+        rows = claims.along_reasoning(shown, step)
+        times = [claims.time_of(row.position) or 0.0 for row in rows]
+        texts = {"model": shown.name, "first": rows[0] if rows else None}
+        picture = f"{shown.prefix}-decided-{step}"
+        out.append(say.series("decided_figure", picture, times, rows, **texts))
+    return out
+
+
+def spans_figure(shown: ShownModel) -> Figure | None:
+    """Flips by span, with the cell hidden and with another one."""
+    rows = [row for row in shown.result.spans if not isnan(row.flips.value)]
+    if not rows:
+        return None
+    lines = [str(say.shown(row, "span")) for row in rows]
+    return say.dots("spans_figure", f"{shown.prefix}-spans-figure", lines, rows, model=shown.name)
+
+
+def believed_figure(models: Sequence[ShownModel]) -> Figure | None:
+    """MEG of every model that has a believed world, on one scale."""
+    lines, rows = [], []
+    for shown in models:
+        worlds = {} if shown.unbelieved else claims.worlds(shown.result.believed)
+        for key, world in worlds.items():
+            nats = Estimate.from_json(world["nats"])
+            lines.append(f"{shown.name}: {world['name'].removesuffix(' (control)')}")
+            rows.append({"ours" if key.startswith("meg_") else "control": nats, "nats": nats})
+    return say.dots("believed_figure", "representation-believed", lines, rows) if rows else None
+
+
+# --- States ---------------------------------------------------------------------------------------
+def state_figures(shown: ShownModel) -> list[Figure]:
+    """Two pictures of each chosen state: as it is, and as it is read."""
+    out = []
+    for index, state in enumerate(shown.result.states, start=1):
+        name = f"{shown.prefix}-state-{index}"
+        walls = [[float(cell == "#") for cell in line] for line in state.truth]
+        true = say.figure(
+            "true_state",
+            belief_map(f"{name}-true", walls, _marked(state.truth, state.action, state.optimal)),
+            **_in_words(state.action, state.optimal),
+            model=shown.name,
+            walk=short(state.walk, 60),
+            step=state.step,
+        )
+        out += [true, _read_figure(state, f"{name}-read")]
+    return out
+
+
+def _read_figure(state: StatePicture, name: str) -> Figure:
+    tried = {
+        (row, column): share
+        for row, line in enumerate(state.used)
+        for column, share in enumerate(line)
+        if share is not None and not isnan(share)
+    }
+    # Cells where more than half of the moves flip are outlined as used.
+    used = frozenset(place for place, share in tried.items() if share > 0.5)
+    wrong = frozenset(
+        (row, column)
+        for row, lines in enumerate(zip(state.truth, state.decoded, strict=False))
+        for column, (true, read) in enumerate(zip(*lines, strict=False))
+        if (true == "#") != (read == "#")
+    )
+    # The probability of a wall in each cell of the true grid; NaN where none is there.
+    cells = [[nan] * len(line) for line in state.truth]
+    for row, line in enumerate(state.wall[: len(cells)]):
+        for column, share in enumerate(line[: len(cells[row])]):
+            cells[row][column] = nan if share is None else float(share)
+    places = {"framed": used, "dotted": frozenset(tried) - used, "crossed": wrong}
+    marked = _marked(state.decoded, state.action, state.optimal_decoded, **places)
+    figure = say.figure(
+        "read_state" if state.decoded else "unread_state",
+        belief_map(name, cells, marked, label="probability of a wall, as read"),
+        **_in_words(state.action, state.optimal_decoded),
+        wrong=len(wrong),
+    )
+    use = say.sentence("tried" if tried else "not_tried", used=len(used), tried=len(tried))
+    return replace(figure, alt=f"{figure.alt} {use}", caption=f"{figure.caption} {use}")
+
+
+def _marked(
+    grid: Sequence[str], action: int | None, optimal: Sequence[int], **places: frozenset[Place]
+) -> Marked:
+    letters = {
+        (row, column): cell
+        for row, line in enumerate(grid)
+        for column, cell in enumerate(line)
+        if cell.isalpha()
+    }
+    return Marked(
+        letters=letters,
+        start=next((place for place, letter in letters.items() if letter == "A"), None),
+        moves=[MOVES[each] for each in optimal],
+        taken=None if action is None else MOVES[action],
+        **places,
+    )
+
+
+def _in_words(action: int | None, optimal: Sequence[int]) -> dict[str, str]:
+    """What the agent did, and what is optimal on a map."""
+    taken = "its answer could not be read" if action is None else f"it goes {ACTIONS[action]}"
+    if action is not None and optimal:
+        taken += f", which is {'' if action in optimal else 'not '}optimal"
+    listed = " or ".join(ACTIONS[each] for each in optimal)
+    return {"taken": taken, "optimal": listed or "nothing: no way leads to the goal"}
+
+
 # --- Sections -------------------------------------------------------------------------------------
 # Section, in the order of the page -> its figures of a model; its tables are with its texts.
 _SECTIONS: dict[str, tuple[Callable[[ShownModel], Content | Sequence[Content]], ...]] = {
-    "reading": (figures.auroc_map, figures.gain_map),
-    "states": (figures.state_figures,),
-    "using": (figures.flips_map, figures.dose_figures),
-    "looking": (figures.spans_figure,),
-    "following": (figures.moved_map,),
+    "reading": (auroc_map, gain_map),
+    "states": (state_figures,),
+    "using": (flips_map, dose_figures),
+    "looking": (spans_figure,),
+    "following": (moved_map,),
     "explaining": (),
     "believing": (),
-    "planning": (figures.plan_figures,),
-    "deciding": (figures.decided_figures,),
+    "planning": (plan_figures,),
+    "deciding": (decided_figures,),
 }
 # Section -> the table or figure of all models together.
 _JOINT: dict[str, Callable[[Sequence[ShownModel]], Content]] = {
     "reading": read_table,
     "using": used_table,
-    "believing": figures.believed_figure,
+    "believing": believed_figure,
 }
 
 
@@ -206,6 +451,183 @@ def _section(name: str, models: Sequence[ShownModel]) -> Section | None:
         is_shown = any(tables) or isinstance(joint, Table) or (any(drawn) and not names)
     anchor = f"representation-{content['anchor']}"
     return say.section(name, joint, tables, *drawn, anchor=anchor) if is_shown else None
+
+
+# --- Findings -------------------------------------------------------------------------------------
+# Sentences derived from the numbers and their intervals. They are templates of
+# `representation.toml`, in the entries "found_…"; those of a verdict have its name.
+
+
+def missing(shown: ShownModel) -> list[tuple[str, str]]:
+    """Return the name of each missing result, with the reason that the run gives."""
+    reasons = dict(shown.result.left_out)
+    out: list[tuple[str, str]] = []
+    used: set[str] = set()
+    # Field of the result: in words, and the parts of a probe whose reason is that of the field.
+    for field, (in_words, *parts) in say("missing_names").items():
+        if not getattr(shown.result, field):
+            known = next((name for name in (field, *parts) if name in reasons), "")
+            used.add(known)
+            out.append((in_words, reasons.get(known, "")))
+    # A position that no decision has, a control that could not be made.
+    return out + [(name, reason) for name, reason in reasons.items() if name not in used]
+
+
+# Each is a lead, which may be empty, and a text.
+_Lines = Iterator[tuple[str, str]]
+
+
+def _best_in_words(named: Mapping[str, Estimate | None], form: str) -> str:
+    """The largest number and its name, put into a text; "" where none is known."""
+    highest = claims.best(named)
+    return "" if highest is None else form.format(highest[0], percent(highest[1]))
+
+
+def _read(shown: ShownModel) -> _Lines:
+    if shown.probe is None:
+        return
+    highest = shown.best_rival
+    kind = "rivals" if highest else "alone"
+    rivals = say.sentence("found_read", kind, n=len(shown.rivals), highest=highest)
+    if SHUFFLED in shown.result.left_out:
+        rivals += f", and {SHUFFLED} could not be made"
+    lead = say.sentence("found_read", shown.read)
+    yield lead, say.sentence("found_read", row=shown.probe, rivals=rivals)
+
+
+def _used(shown: ShownModel) -> _Lines:
+    if (row := shown.confirmed) is None:
+        return
+    null = "" if row.null_flips is None else f"; the highest null flips {percent(row.null_flips)}"
+    texts = say("found_used", row=row, cells="cell" + "s" * (row.cells != 1), null=null)
+    yield texts[shown.use], texts["text" if row.cells else "no_cells"]
+
+
+def _believed(shown: ShownModel) -> _Lines:
+    worlds = claims.worlds(shown.result.believed)
+    true, inner = worlds.get("meg_true"), worlds.get("meg_believed")
+    if true is None or inner is None:
+        return
+    if reason := shown.unbelieved:
+        yield "", f"nothing is said of a world that it believes in: {reason}."
+        return
+    less = estimate_of(inner["less_true"])
+    text = say.sentence("found_believed", inner=inner, true=true)
+    if less is not None:
+        kind = "difference" if less.interval is not None else "difference_alone"
+        text += say.sentence("found_believed", kind, less=less)
+    text += "."
+    beyond = claims.estimates_of(shown.result.believed.get("beyond")).values()
+    # An agent that knows the true map, or follows a compass, is above controls too, so this is said
+    # together with the difference only.
+    if beyond and less is not None:
+        text += " " + say.sentence("found_believed", f"controls_{claims.signs(beyond)}")
+    yield say.sentence("found_believed", claims.sign(less)), text
+
+
+def _looked_up(shown: ShownModel) -> _Lines:
+    rows = [row for row in shown.result.spans if row.span != ANSWERING]
+    texts = [
+        say.sentence("found_looked_up", row=row)
+        for row in rows
+        if compare(row.flips, [row.other_flips]) == ABOVE
+    ]
+    reading = next((row for row in rows if row.span == PROMPT), None)
+    if texts and reading is not None and is_low(reading.flips):
+        texts.append(say.sentence("found_looked_up", "reading", row=reading))
+    if texts:
+        yield "", f"{'; '.join(texts)}."
+
+
+def _followed(shown: ShownModel) -> _Lines:
+    rows = shown.result.moved
+    for row in (row for row in rows if row.chosen and row.half == CONFIRM):
+        ceiling = next((r.flips for r in rows if r.is_ceiling and r.moved == row.moved), None)
+        follows = compare(row.flips, [row.null_flips]) == ABOVE
+        if follows or (is_low(row.flips) and compare(ceiling, [row.flips]) == ABOVE):
+            kind = "follow" if follows else "follow_question"
+            yield "", say.sentence("found_moved", kind, row=row, ceiling=ceiling)
+
+
+def _carried(shown: ShownModel) -> _Lines:
+    for row in (row for row in shown.result.subspaces if row.verdict == CARRIES):
+        text = say.sentence("found_carried", row=row)
+        if row.degrees is not None and len(row.chance) == 3:
+            low, _, high = row.chance
+            where = "no nearer to" if row.degrees <= high else "farther from"
+            where = "nearer to" if row.degrees < low else where
+            text += " " + say.sentence("found_carried", "angle", row=row, where=where)
+        yield "", text
+
+
+def _explained(shown: ShownModel) -> _Lines:
+    errors = say("measure_names")["explained_errors"]
+    for name, states in claims.measures(shown.result.explained):
+        share = Estimate.from_json(states)
+        if not name.startswith(errors) or isnan(share.value):
+            continue
+        controls = claims.estimates_of(states.get("controls"))
+        where = name.removeprefix(errors).replace(", ", " in ")
+        control = _best_in_words(controls, " ({}: {})")
+        texts = say("found_explained", where=where, share=share, control=control)
+        beyond = claims.estimates_of(states.get("beyond")).values()
+        yield "", f"{texts['text']} {texts[claims.signs(beyond)]}"
+
+
+def _planned(shown: ShownModel) -> _Lines:
+    for reader in claims.best_readers(shown):
+        first = reader.rows[0]
+        if first.n != 1 or isnan(first.prefix.value):
+            continue
+        baselines = claims.simple_baselines(first)
+        highest = {name: values.get(claims.PREFIX) for name, values in baselines.items()}
+        when = "before" if reader.position.startswith(f"{BEFORE}/") else "after"
+        control = _best_in_words(highest, ", {} in {}")
+        texts = say("found_planned", when=when, first=first, reader=reader, control=control)
+        kind = ("open", "one")[reader.horizon] if reader.horizon < 2 else "several"
+        below = claims.above_simple(first) == BELOW
+        yield "", f"{texts['text']} {texts['below' if below else kind]}"
+
+
+def _decided(shown: ShownModel) -> _Lines:
+    rows = claims.along_reasoning(shown, 1)
+    first = None
+    for row in reversed(rows):
+        if claims.sign(row.beyond) != ABOVE:
+            break
+        first = row
+    if rows:
+        yield "", say.sentence("found_decided", "text" if first else "nowhere", first=first)
+
+
+# Table that a finding leads to -> its leads and texts.
+_KINDS = {
+    "read": _read,
+    "used": _used,
+    "believed": _believed,
+    "spans": _looked_up,
+    "moved": _followed,
+    "subspaces": _carried,
+    "explained": _explained,
+    "plan": _planned,
+    "decided": _decided,
+}
+
+
+def findings(shown: ShownModel, summaries: Mapping[str, Table | None]) -> list[Finding]:
+    """Return all that there is to say about a model; `summaries` are tables of all models."""
+    out = []
+    for kind, sentences in _KINDS.items():
+        summary = summaries.get(kind)
+        anchor = f"{shown.prefix}-{kind}" if summary is None else summary.row_anchor(shown.name)
+        for lead, text in sentences(shown):
+            lead, text = (f"{shown.name}: {lead}", text) if lead else ("", f"{shown.name}: {text}")
+            out.append(Finding(lead=lead, text=text, links=(Link("numbers", anchor),)))
+    if lines := missing(shown):
+        names = ", ".join(name for name, _ in lines)
+        text = f"{shown.name}: {names} {'is' if len(lines) == 1 else 'are'} not in these results."
+        out.append(Finding(text=text, links=(Link("why", MISSING),)))
+    return out
 
 
 # --- Part -----------------------------------------------------------------------------------------
