@@ -20,6 +20,7 @@ and all of them together are its {values}.
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
@@ -86,7 +87,7 @@ CURVES: dict[str, list[dict[str, Any]]] = {
     "invalid": [{"colour": MUTED, "stroke": ":", "marker": "^"}],
 }
 # Fields of an entry that are no texts.
-_DECLARED = ("columns", "panels", "chart", "content", "each", "series")
+_DECLARED = ("columns", "panels", "chart", "content", "each", "series", "place")
 
 
 class Texts(Formatter):
@@ -113,15 +114,16 @@ class Texts(Formatter):
     def __call__(self, name: str, /, **values: object) -> dict[str, Any]:
         """Return the texts of an entry without its columns; lists become tuples."""
         entry = self.declared(name).items()
-        return {key: self._filled(text, values) for key, text in entry if key not in _DECLARED}
+        return {key: self.filled(text, values) for key, text in entry if key not in _DECLARED}
 
     def sentence(self, name: str, key: str = "text", /, **values: object) -> str:
         """Return one text of an entry."""
-        return str(self._filled(self.declared(name)[key], values))
+        return str(self.filled(self.declared(name)[key], values))
 
-    def _filled(self, text: Any, values: Mapping[str, object]) -> Any:
+    def filled(self, text: Any, values: Mapping[str, object]) -> Any:
+        """Fill a text, or each of some texts."""
         if isinstance(text, list):
-            return tuple(self._filled(each, values) for each in text)
+            return tuple(self.filled(each, values) for each in text)
         if isinstance(text, str):
             return self.vformat(text, (), {**self.shared, **values})
         return text
@@ -197,7 +199,7 @@ class Texts(Formatter):
                     yield head, [self.shown(each, form) for each in found]
 
     def _value(self, row: Any, path: str) -> Any:
-        return self._filled(path, {"row": row}) if "{" in path else value_at(row, path)
+        return self.filled(path, {"row": row}) if "{" in path else value_at(row, path)
 
     def dots(
         self, name: str, picture: str, lines: Sequence[str], rows: Sequence[Any], /, **values: Any
@@ -213,15 +215,13 @@ class Texts(Formatter):
             if (when and not values[when]) or (unless and values[unless]):
                 continue
             series = []
-            for label, path, *style in panel["series"]:
-                estimates = [value_at(row, path) for row in rows]
-                if any(estimates):
-                    look = DOTS["".join(style)] | {"scale": panel.get("scale", 1.0)}
-                    series.append(Dots.of(self._filled(label, values), estimates, **look))
+            for label, estimates, style in _series(panel["series"], rows):
+                look = DOTS[style] | {"scale": panel.get("scale", 1.0)}
+                series.append(Dots.of(self.filled(label, values), estimates, **look))
             margin = values[panel["margin"]] if "margin" in panel else None
             panels.append(
                 DotPanel(
-                    title=self._filled(panel.get("title", ""), values),
+                    title=self.filled(panel.get("title", ""), values),
                     x_label=panel["x_label"],
                     series=tuple(series),
                     joined=panel.get("joined", False),
@@ -234,7 +234,7 @@ class Texts(Formatter):
 
     def _each(self, name: str, rows: Iterable[Mapping[str, Any]]) -> str:
         each = self.declared(name).get("each", "")
-        return "; ".join(self._filled(each, row) for row in rows)
+        return "; ".join(self.filled(each, row) for row in rows)
 
     def series(
         self,
@@ -252,22 +252,17 @@ class Texts(Formatter):
         curve for each key.
         """
         curves: list[Curve] = []
-        for label, path, look in self.declared(name)["series"]:
-            base, star, inner = path.partition("*")
-            found = {label: [value_at(row, path) for row in rows]} if not star else {}
-            entries = [value_at(row, base.rstrip(".")) or {} for row in rows] if star else []
-            for key in dict.fromkeys(key for entry in entries for key in entry):
-                found[key] = [value_at(entry.get(key), inner.lstrip(".")) for entry in entries]
-            marks = [mark for mark in ("band", "hollow") if mark in look]
-            styles = CURVES[look.split()[-1] if len(look.split()) > len(marks) else ""]
-            for number, (each, estimates) in enumerate(found.items()):
-                style = styles[number % len(styles)] | {"hollow": "hollow" in marks}
-                curve = Curve.of(each, x, estimates, **style)
-                if any(not isnan(value) for value in curve.y):
-                    plain = replace(curve, low=None, high=None)
-                    curves.append(curve if "band" in marks else plain)
-                elif not curves:
-                    return None
+        used: Counter[str] = Counter()
+        for label, estimates, look in _series(self.declared(name)["series"], rows):
+            marks = {mark: mark in look for mark in ("band", "hollow")}
+            styles = CURVES["".join(word for word in look.split() if word not in marks)]
+            style = styles[used[look] % len(styles)]
+            used[look] += 1
+            curve = Curve.of(label, x, estimates, hollow=marks["hollow"], **style)
+            if any(not isnan(value) for value in curve.y):
+                curves.append(curve if marks["band"] else replace(curve, low=None, high=None))
+            elif not curves:
+                return None
         return self.curves(name, picture, curves, more, rows=rows, **values)
 
     def curves(
@@ -293,9 +288,9 @@ class Texts(Formatter):
         cells: Iterable[tuple[str, str, str, float]],
         rows: Sequence[str],
         columns: Sequence[str],
-        /,
         marked: Collection[tuple[str, str, str]] = (),
         more: Mapping[str, Any] | None = None,
+        /,
         **values: object,
     ) -> Figure | None:
         """Return the heat map of (panel, row, column, value); None where there is no number."""
@@ -338,6 +333,21 @@ class Texts(Formatter):
 def _read(instrument: str) -> dict[str, dict[str, Any]]:
     path = files("goalmeter.pages").joinpath(f"{instrument}.toml")
     return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def _series(
+    declared: Sequence[Sequence[str]], rows: Sequence[Any]
+) -> Iterator[tuple[str, list[Any], str]]:
+    """Label, estimates and style of each declared series that has any; * is one for each key."""
+    for label, path, *style in declared:
+        base, star, inner = path.partition("*")
+        entries = [value_at(row, base.rstrip(".")) or {} for row in rows] if star else []
+        found = {} if star else {label: [value_at(row, path) for row in rows]}
+        for key in dict.fromkeys(key for entry in entries for key in entry):
+            found[key] = [value_at(entry.get(key), inner.lstrip(".")) for entry in entries]
+        for name, estimates in found.items():
+            if any(estimates):
+                yield name, estimates, "".join(style)
 
 
 def value_at(row: Any, path: str) -> Any:

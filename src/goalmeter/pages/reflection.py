@@ -72,7 +72,7 @@ def _heat(
         sorted(cells, key=lambda cell: titles.index(cell[0])),
         list(values),
         columns,
-        marked=[(titles[opposite], agent, where) for agent, where, opposite in failed],
+        [(titles[opposite], agent, where) for agent, where, opposite in failed],
         agents=len(values),
         columns=len(columns),
         extremes=" ".join(_extremes(label, average) for label, average in values.items()),

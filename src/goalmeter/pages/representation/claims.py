@@ -65,6 +65,8 @@ say = Texts(
         # An intervention, with its dose if it is a write.
         "dose": lambda row: row.intervention + ("" if row.dose is None else f", dose {row.dose:g}"),
         "role": lambda row: " (null)" if row.is_null else " (chosen)" if row.chosen else "",
+        "layers": layers_in_words,
+        "panel": lambda row: row.control or "the probe",
         "null": lambda row: " (null)" * row.is_null,
         "reading": lambda row: row.control or f"the probe: {row.probe}",
         "rival": lambda best: f"{number(best[1], 2)}, {best[0]}" if best else DASH,

@@ -18,8 +18,6 @@ from goalmeter.pages.representation import claims
 from goalmeter.pages.representation.claims import (
     ABOVE,
     BELOW,
-    MAJORITY,
-    POSITION,
     ShownModel,
     compare,
     estimate_of,
@@ -70,7 +68,7 @@ def _sizes(shown: ShownModel) -> Iterator[Any]:
     if len({row.probe for row in probes}) < 2:
         return
     # Gains are over position alone, and a majority has no size.
-    without = (None, POSITION, MAJORITY)
+    without = (None, claims.POSITION, claims.MAJORITY)
     names = dict.fromkeys(row.control for row in rows if row.control not in without)
     gains = {(row.probe, row.control): row.gain_bits for row in rows}
     for row in sorted(probes, key=lambda row: row.parameters):
@@ -137,127 +135,91 @@ def table(shown: ShownModel, name: str) -> Table | None:
     rows = list(_ROWS[name](shown))
     if not rows:
         return None
-    layer, position, _ = shown.chosen
-    texts = {"model": shown.name, "place": f"{claims.layers_in_words(layer)}, {position}"}
-    before, after = _notes(shown, name)
-    anchor = f"{shown.prefix}-{name}"
-    return say.table(name, rows, anchor=anchor, before=before, notes=after, **texts)
-
-
-def _notes(shown: ShownModel, name: str) -> tuple[list[str], list[str]]:
-    """Notes from the numbers, before and after those of the texts."""
     explained, believed = shown.result.explained, shown.result.believed
     before, after = [], []
-    if name == "explained":
-        before.append(_counts(explained, "all states"))
-        if detour := explained.get("detour"):
-            before.append(_counts(detour, "detour states"))
+    states = {"all states": explained, "detour states": explained.get("detour")}
+    for where, found in states.items() if name == "explained" else ():
+        if found:
+            counts = {"steps": 0, "errors": 0, "unreadable": 0} | found
+            kind = "invalid" if counts.get("invalid") else "all_valid"
+            before.append(say.sentence("explained_counts", kind, name=where, of=counts))
     if name == "believed":
         if reason := shown.unbelieved:
             before.append(f"Nothing is said of a world that it believes in: {reason}.")
         for field in ("maximum", "missing"):
             if (value := believed.get(field)) is not None:
                 after.append(say.sentence("believed_notes", field, value=value))
-    return before, after
-
-
-def _counts(states: Mapping[str, Any], name: str) -> str:
-    """What the shares rest on: decisions, errors, invalid answers, states without a map."""
-    counts = {"steps": 0, "errors": 0, "unreadable": 0} | states
-    text = say.sentence("explained_counts", "text", name=name, counts=counts)
-    if (invalid := estimate_of(states.get("invalid"))) is not None:
-        text += say.sentence("explained_counts", "invalid", invalid=invalid)
-    return text
+    layer, position, _ = shown.chosen
+    texts = {"model": shown.name, "place": f"{claims.layers_in_words(layer)}, {position}"}
+    anchor = f"{shown.prefix}-{name}"
+    return say.table(name, rows, anchor=anchor, before=before, notes=after, **texts)
 
 
 # --- Heat maps ------------------------------------------------------------------------------------
 def auroc_map(shown: ShownModel) -> Figure | None:
     """AUROC of walls by layer and position; colours begin at one half, which is no information."""
-    return _probe_map(shown, "auroc_map", "auroc", MAJORITY)
+    return _heat(shown, "auroc_map", _probes(shown, claims.MAJORITY))
 
 
 def gain_map(shown: ShownModel) -> Figure | None:
     """Gain in bits over position alone, which is a control by itself."""
-    return _probe_map(shown, "gain_map", "gain_bits", POSITION)
+    rows = _probes(shown, claims.POSITION)
+    gains = [abs(row.gain_bits.value) for row, _ in rows]
+    most = max((gain for gain in gains if not isnan(gain)), default=0.0) or 1.0
+    return _heat(shown, "gain_map", rows, scale=(-most, most))
 
 
-def _probe_map(shown: ShownModel, name: str, field: str, without: str) -> Figure | None:
-    """A number by layer and position, of the probe and each control."""
-    rows = claims.in_order(
-        row
-        for row in shown.result.maps_of()
-        if row.probe == shown.chosen[2] and row.control not in (MAJORITY, without)
-    )
-    cells = [
-        (row.control or "the probe", f"layer {row.layer}", row.position, _value(row, field))
-        for row in rows
-    ]
-    layers = [f"layer {layer}" for layer in sorted({row.layer for row in rows})]
-    positions = sorted({row.position for row in rows}, key=position_rank)
-    most = max((abs(cell[3]) for cell in cells if not isnan(cell[3])), default=0.0) or 1.0
-    more = {"scale": (-most, most)} if name == "gain_map" else {}
-    return _heat(shown, name, cells, layers, positions, more=more)
+def _probes(shown: ShownModel, without: str) -> list[tuple[Any, str]]:
+    rows = claims.in_order(row for row in shown.result.maps_of() if row.probe == shown.chosen[2])
+    return [(row, "") for row in rows if row.control not in (claims.MAJORITY, without)]
 
 
 def flips_map(shown: ShownModel) -> Figure | None:
     """Flips of the screened interventions by layer, nulls last."""
     rows = sorted((r for r in shown.result.use if r.half == SCREEN), key=lambda row: row.is_null)
-    places = Counter(
-        intervention for intervention, _ in {(r.intervention, r.position) for r in rows}
-    )
-    names = [
-        say.sentence("flips_rows", "several" if places[row.intervention] > 1 else "one", row=row)
-        for row in rows
-    ]
-    return _layer_map(shown, "flips_map", rows, names)
+    places = Counter(each for each, _ in {(row.intervention, row.position) for row in rows})
+    several = [(row, f", {row.position}" * (places[row.intervention] > 1)) for row in rows]
+    return _heat(shown, "flips_map", several)
 
 
 def moved_map(shown: ShownModel) -> Figure | None:
     """Moves that follow at every place of the first half."""
-    rows = [row for row in shown.result.moved if row.half == SCREEN]
-    return _layer_map(
-        shown, "moved_map", rows, [f"{say.shown(r, 'moved')}, {r.position}" for r in rows]
-    )
-
-
-def _layer_map(
-    shown: ShownModel, name: str, rows: Sequence[Any], names: Sequence[str]
-) -> Figure | None:
-    """A panel for each declared field by name and layer; chosen rows are hatched in the first."""
-    # Single layers first, in order; then windows of several.
-    layers = sorted(
-        dict.fromkeys(row.layer for row in rows),
-        key=lambda layer: (isinstance(layer, str), 0 if isinstance(layer, str) else layer),
-    )
-    fields = say.declared(name)["panels"]
-    cells = [
-        (title, line, claims.layers_in_words(row.layer), _value(row, field))
-        for title, field in fields
-        for row, line in zip(rows, names, strict=True)
-    ]
-    chosen = [cells[n][:3] for n, row in enumerate(rows) if row.chosen]
-    columns = list(map(claims.layers_in_words, layers))
-    return _heat(shown, name, cells, list(dict.fromkeys(names)), columns, marked=chosen)
+    return _heat(shown, "moved_map", [(r, "") for r in shown.result.moved if r.half == SCREEN])
 
 
 def _heat(
-    shown: ShownModel,
-    name: str,
-    cells: Sequence[tuple[str, str, str, float]],
-    rows: Sequence[str],
-    columns: Sequence[str],
-    **more: Any,
+    shown: ShownModel, name: str, rows: Sequence[tuple[Any, str]], **more: Any
 ) -> Figure | None:
+    """The declared panels of rows, each with a suffix of its name; chosen ones are hatched."""
+    entry, chosen, cells = say.declared(name), [], []
+    for title, field in entry["panels"]:
+        for row in rows:
+            place = [say.filled(text, {"row": row}) for text in (title, *entry["place"])]
+            estimate = getattr(row[0], field)
+            cells.append((*place, nan if estimate is None else estimate.value))
+            # In the first panel alone.
+            if getattr(row[0], "chosen", False) and len(cells) <= len(rows):
+                chosen.append(tuple(place))
     known = [cell for cell in cells if not isnan(cell[3])]
     highest = max((cell[3] for cell in known if cell[0] == known[0][0]), default=0.0)
+
+    def rank(row: Any) -> tuple[Any, ...]:
+        # Single layers first, in order; then windows of several.
+        is_window = isinstance(row.layer, str)
+        return is_window, 0 if is_window else row.layer
+
+    # Probes have a row for each layer, interventions a column.
+    is_probe = entry["place"][1] == "{row[0].position}"
+    by_layer = sorted(rows, key=lambda row: rank(row[0]))
+    by_position = sorted(rows, key=lambda row: position_rank(row[0].position))
+    orders = (by_layer, by_position) if is_probe else (rows, by_layer)
+    lines, columns = (
+        list(dict.fromkeys(say.filled(text, {"row": row}) for row in order))
+        for text, order in zip(entry["place"], orders, strict=True)
+    )
     texts = {"model": shown.name, "probe": shown.chosen[2], "highest": highest}
     picture = f"{shown.prefix}-{name}".replace("_", "-")
-    return say.heat(name, picture, known, rows, columns, **texts, **more)
-
-
-def _value(row: Any, field: str) -> float:
-    estimate: Estimate | None = getattr(row, field)
-    return nan if estimate is None else estimate.value
+    return say.heat(name, picture, known, lines, columns, chosen, more, **texts)
 
 
 # --- Curves and dots ------------------------------------------------------------------------------
