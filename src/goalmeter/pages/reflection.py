@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from goalmeter.pages import Content
 from goalmeter.pages.part import Part, without
 from goalmeter.pages.reflection_tables import (
     LOWERS,
@@ -30,59 +29,44 @@ from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import FEWEST
 
 # --- Pictures -------------------------------------------------------------------------------------
-_Environment = tuple[str, bool]  # its name, and whether it is the opposite
+_Averages = Mapping[tuple[str, bool], float]  # by environment, and whether it is the opposite
+_TITLES = ("environments", "their opposites")
 
 
-def environments_map(group: AgentGroup, *, name: str) -> Figure:
+def environments_map(group: AgentGroup, name: str) -> Figure | None:
     """Draw the reward per step by agent and environment; early ends are hatched."""
     averages = {label: result.by_environment() for label, result in group.named}
-    failed = {
-        (label, trial.environment, trial.opposite)
+    failed = [
+        (_TITLES[trial.opposite], label, trial.environment)
         for label, result in group.named
         for trial in result.failures
-    }
+    ]
     hatched = " In a hatched cell at least one trial ended early." if failed else ""
     return _heat("environments_map", name, averages, failed, hatched=hatched)
-
-
-def differences_map(pairs: Sequence[Pair], *, name: str) -> Figure:
-    """Draw the change by the reality check in each environment and its opposite."""
-    changes = {pair.label: pair.comparison.by_environment for pair in pairs}
-    return _heat("differences_map", name, changes)
 
 
 def _heat(
     texts: str,
     name: str,
-    values: Mapping[str, Mapping[_Environment, float]],
-    failed: Collection[tuple[str, str, bool]] = (),
-    **more: str,
-) -> Figure:
+    values: Mapping[str, _Averages],
+    failed: Sequence[tuple[str, str, str]] = (),
+    **more: object,
+) -> Figure | None:
     """Agents by environments, and by their opposites; hatched where trials failed."""
-    titles = ("environments", "their opposites")
     cells = [
-        (titles[opposite], agent, environment, value)
+        (_TITLES[opposite], agent, environment, value)
+        for way in (False, True)
         for agent, average in values.items()
         for (environment, opposite), value in average.items()
+        if opposite == way
     ]
-    columns = list(dict.fromkeys(environment for _, _, environment, _ in cells))
-    drawn = say.heat(
-        texts,
-        name,
-        sorted(cells, key=lambda cell: titles.index(cell[0])),
-        list(values),
-        columns,
-        [(titles[opposite], agent, where) for agent, where, opposite in failed],
-        agents=len(values),
-        columns=len(columns),
-        extremes=" ".join(_extremes(label, average) for label, average in values.items()),
-        **more,
-    )
-    assert drawn is not None  # every reward is a number
-    return drawn
+    environments = list(dict.fromkeys(environment for _, _, environment, _ in cells))
+    more |= {"agents": len(values), "columns": len(environments)}
+    more["extremes"] = " ".join(_extremes(label, average) for label, average in values.items())
+    return say.heat(texts, name, cells, list(values), environments, failed, **more)
 
 
-def _extremes(label: str, average: Mapping[_Environment, float]) -> str:
+def _extremes(label: str, average: _Averages) -> str:
     """Where an agent does best and worst, environments and opposites taken together."""
     both = {
         name: float(np.mean([value for key, value in average.items() if key[0] == name]))
@@ -95,7 +79,7 @@ def _extremes(label: str, average: Mapping[_Environment, float]) -> str:
     )
 
 
-def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
+def pairs_chart(pairs: Sequence[Pair], name: str) -> Figure:
     """Draw each agent, its reality check and the difference, with intervals."""
     rows = [
         {
@@ -139,15 +123,13 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
         agents, *checks = _tables(group)
         points = _failures(group.named, 10)
         out.append(say.section("agents_section", agents, points=points, **names))
-        picture = environments_map(group, name=f"reflection-environments{end}")
+        picture = environments_map(group, f"reflection-environments{end}")
         out.append(say.section("environments_section", picture, **names))
         if checks:
-            content: list[Content] = [
-                *checks,
-                pairs_chart(group.pairs, name=f"reflection-pairs{end}"),
-                differences_map(group.pairs, name=f"reflection-differences{end}"),
-            ]
-            out.append(say.section("reality_checks", content, **names))
+            changes = {pair.label: pair.comparison.by_environment for pair in group.pairs}
+            differences = _heat("differences_map", f"reflection-differences{end}", changes)
+            chart = pairs_chart(group.pairs, f"reflection-pairs{end}")
+            out.append(say.section("reality_checks", checks, chart, differences, **names))
         out.append(say.section("all_section", table(group, "environments"), **names))
     if notes := pairs(results)[1]:
         out.append(say.section("not_compared", points=notes))

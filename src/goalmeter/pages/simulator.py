@@ -23,6 +23,7 @@ from goalmeter.statistics.verdicts import Verdict
 
 # Charts of one measurement: more would be a wall that nobody reads.
 MOST_CHARTS = 4
+_NO_UPPER_END = " An interval without an upper end goes on to the right."
 
 
 # --- Pictures -------------------------------------------------------------------------------------
@@ -32,26 +33,23 @@ def intervals(measurement: Measurement, name: str) -> Figure:
     # An end at infinity, where nothing bounds it, is drawn at the end of the picture.
     known = [end for r in results for end in (r.value, r.upper_bound, r.maximum or 0.0)]
     most = max(filter(math.isfinite, known))
-    rows = []
+    rows, values = [], []
     for r in results:
         ends = r.interval[0], min(r.interval[1], most)
         top = None if r.maximum is None else Estimate(r.maximum, None, 0, 0)
         rows.append({"of": r, "estimate": Estimate(r.value, ends, 0, 0), "maximum": top})
-    values = " ".join(
-        f"Towards {r.utility}: {r.ends_in_words(nats)}, "
-        f"{f'estimate {nats(r.value)}' if r.estimated else 'no estimate'}, "
-        f"{NO_MAXIMUM if r.maximum is None else f'of at most {nats(r.maximum)}'}."
-        for r in results
-    )
+        estimate = f"estimate {nats(r.value)}" if r.estimated else "no estimate"
+        maximum = NO_MAXIMUM if r.maximum is None else f"of at most {nats(r.maximum)}"
+        values.append(f"Towards {r.utility}: {r.ends_in_words(nats)}, {estimate}, {maximum}.")
     scale = ", on a scale that ends with a fully predictable agent"
-    if results[0].maximum is None:
-        scale = f" ({NO_MAXIMUM})"
-    level = percent(results[0].level, 0)
-    caption = f"MEG of {measurement.agent}: the interval that holds it at {level}{scale}."
-    if not all(math.isfinite(result.upper_bound) for result in results):
-        caption += " An interval without an upper end goes on to the right."
-    lines, texts = [r.utility for r in results], {"caption": caption, "values": values}
-    return say.dots("simulator_intervals", name, lines, rows, **texts)
+    texts = {
+        "agent": measurement.agent,
+        "level": results[0].level,
+        "scale": f" ({NO_MAXIMUM})" if results[0].maximum is None else scale,
+        "open": "" if all(math.isfinite(r.upper_bound) for r in results) else _NO_UPPER_END,
+        "values": " ".join(values),
+    }
+    return say.dots("simulator_intervals", name, [r.utility for r in results], rows, **texts)
 
 
 def tightening(measurement: Measurement, name: str) -> list[Figure]:

@@ -128,16 +128,6 @@ LEAST_TEXT = 9.0  # pixels: no text in a picture is shown smaller, a small windo
 SMALLEST = 7.0  # points: what is written that small is just above those pixels at full width
 
 
-@cache
-def _style() -> dict[str, Any]:
-    """The house style of pictures."""
-    import matplotlib
-
-    path = files("goalmeter.report").joinpath("pictures.mplstyle")
-    style: Any = matplotlib.rc_params_from_file(str(path), use_default_template=False)
-    return dict(style)
-
-
 @contextmanager
 def canvas(width: float, height: float) -> Iterator[Canvas]:
     """An empty picture of some size in inches, in the house style.
@@ -146,7 +136,8 @@ def canvas(width: float, height: float) -> Iterator[Canvas]:
     """
     matplotlib = require("matplotlib", extra="report", feature="Drawing a figure")
     figures = require("matplotlib.figure", extra="report", feature="Drawing a figure")
-    with matplotlib.rc_context(_style()):
+    house = files("goalmeter.report").joinpath("pictures.mplstyle")
+    with matplotlib.rc_context(fname=str(house)):
         yield figures.Figure(figsize=(width, height), layout="constrained")
 
 

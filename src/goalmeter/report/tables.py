@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from typing import IO, Any, Generic, Literal, SupportsFloat, TypeVar
 
@@ -60,11 +60,6 @@ def words(
 ) -> ColumnOf[Row]:
     """A column of words, as `column` has one of numbers."""
     return ColumnOf(Column(title, numeric=False, answer=answer), value, shown)
-
-
-def grouped(group: str, *columns: ColumnOf[Row]) -> tuple[ColumnOf[Row], ...]:
-    """Neighbouring columns below one head."""
-    return tuple(replace(c, head=replace(c.head, group=group)) for c in columns)
 
 
 def share_bar(share: float | EstimateLike) -> Cell:
