@@ -58,7 +58,8 @@ def surface(results: Sequence[Navigation], name: str) -> Figure | None:
 def by_distance(results: Sequence[Navigation], name: str) -> Figure:
     """Draw the accuracy of all agents by the distance to the goal."""
     curves: list[Curve] = []
-    values, points = [], []
+    values: list[str] = []
+    points: list[str] = []
     for result in results:
         # The rows of unchanged grids under the first condition.
         first = result.overall[0].condition
@@ -88,7 +89,7 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
         first = condition_in_words(conditions[0]).removeprefix(", ")
         condition = f" Of {len(conditions)} conditions the first: {first}."
     texts = {"condition": condition, "points": " ".join(points), "values": "; ".join(values)}
-    least = {"steps": LEAST_STEPS, "grids": LEAST_GRIDS}
+    least: dict[str, Any] = {"steps": LEAST_STEPS, "grids": LEAST_GRIDS}
     return say.curves("by_distance", name, curves, **texts, **least)
 
 
@@ -295,8 +296,7 @@ def _sentences(group: Group, result: Navigation) -> list[tuple[str, str]]:
     # Some worlds have no place where the compass errs, and nothing is said of such places.
     has_detours = not math.isnan(row.accuracy_detour.value)
     lines = [(found["optimal"] + (found["astray"] if has_detours else ""), "agents")]
-    for keys in result.keys:
-        label = navigation_tables.label_key_row(result, keys)
+    for label, keys in navigation_tables.named([result], "keys"):
         item = "the key" if keys.thing == KEY else "the neutral object"
         texts = {"suite": suite, "label": label, "item": item}
         lines.append((say.sentence("found_keys", taken=keys.pick_up, **texts), "keys"))

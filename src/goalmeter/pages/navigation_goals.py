@@ -129,8 +129,9 @@ def wants(
         follows = _follows([(seen[n], mapped[n][index].seen) for n in range(2)])
         low, _ = (follows and follows.interval) or (0.0, 0.0)
         measures = [of[index] for of in (on_map if low > 0.5 else directed)]
-        found = *wanted(measures), low > 0.5, follows, *measures
-        out.append(Want(result.agent, result.reference, *found))
+        kind, things = wanted(measures)
+        named = result.agent, result.reference
+        out.append(Want(*named, kind, things, low > 0.5, follows, *measures))
     return out
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from goalmeter._errors import GoalmeterError, MissingExtraError
 from goalmeter.gridworld.world import ACTIONS
-from goalmeter.navigation.behaviour import Row, mixed_model
+from goalmeter.navigation.behaviour import mixed_model
 from goalmeter.navigation.distractors import PICK_UP, TOWARDS, Contrast, Factors
 from goalmeter.navigation.frames import Frame, FrameComparison
-from goalmeter.navigation.keys import Keys, TwoPathTable
 from goalmeter.navigation.measure import Navigation
 from goalmeter.navigation.suite_definition import without_object
 from goalmeter.pages import Texts
@@ -49,6 +49,8 @@ say = Texts(
     "navigation",
     {
         "condition": condition_in_words,
+        # The object has a part of its own, or a row would have it twice.
+        "under": lambda c: condition_in_words(without_object(c)).replace(", prompt ", ", "),
         "cut": cut,
         "moves": lambda actions: " or ".join(ACTIONS[action] for action in actions),
         "action": lambda s: f"none: {s.invalid}" if s.action is None else ACTIONS[s.action],
@@ -68,12 +70,16 @@ def suite_tables(results: Sequence[Navigation]) -> list[Table]:
     return tables + (key_tables(results) if suite.key is not None else [])
 
 
-def _overall(results: Sequence[Navigation]) -> Iterator[tuple[str, Row]]:
-    """Every agent with each of its rows over all sizes and complexities, and its name there."""
+def named(results: Sequence[Navigation], field: str) -> list[tuple[str, Any]]:
+    """Each row of a field by its agent, and by the parts that tell it from the agent's others."""
+    out: list[tuple[str, Any]] = []
     for result in results:
-        several = len({row.condition for row in result.overall}) > 1
-        for row in result.overall:
-            yield result.agent + condition_in_words(row.condition) * several, row
+        rows = getattr(result, field)
+        texts = [say.filled(say.declared("row_names")[field], {"row": row}) for row in rows]
+        varies = [len(set(part)) > 1 for part in zip(*texts, strict=True)]
+        for row, text in zip(rows, texts, strict=True):
+            out.append((result.agent + "".join(compress(text, varies)), row))
+    return out
 
 
 def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
@@ -91,14 +97,15 @@ def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
             notes.append(say.sentence("agents_notes", "odd", agent=result.agent, counts=counts))
     # The interval of no invalid answers would only say how few answers there are.
     rows = [
-        (name, row, row.invalid if row.invalid.value else 0.0) for name, row in _overall(results)
+        (name, row, row.invalid if row.invalid.value else 0.0)
+        for name, row in named(results, "overall")
     ]
     return say.table("agents", rows, anchor=anchor, notes=notes, suite=first.plan.suite.name)
 
 
 def choices_table(results: Sequence[Navigation]) -> Table:
     """Return the table of the cost and the variation of choices."""
-    return say.table("choices", _overall(results), suite=results[0].plan.suite.name)
+    return say.table("choices", named(results, "overall"), suite=results[0].plan.suite.name)
 
 
 def cells_table(results: Sequence[Navigation]) -> Table:
@@ -227,45 +234,15 @@ def verdict(comparison: FrameComparison) -> Verdict:
 
 def key_tables(results: Sequence[Navigation], anchor: str = "") -> list[Table]:
     """Return the additional tables of a suite with keys."""
-    tables = [keys_table(results, anchor), say.table("stages", _taken(results))]
-    ways = [
-        (result.agent + _told_apart(row, result.two_paths), row)
-        for result in results
-        for row in result.two_paths
-    ]
-    if ways:
+    tables = [keys_table(results, anchor), say.table("stages", named(results, "keys"))]
+    if ways := named(results, "two_paths"):
         tables.append(say.table("two_paths", ways))
     return tables + factor_tables(results)
 
 
 def keys_table(results: Sequence[Navigation], anchor: str = "") -> Table:
     """Return the table of how often the key is taken, with chance levels."""
-    return say.table("keys", _taken(results), anchor=anchor)
-
-
-def label_key_row(result: Navigation, keys: Keys) -> str:
-    """Return the agent's name, with size, condition and object where there are several."""
-    several_sizes = len({row.row.size for row in result.keys}) > 1
-    size = f", size {keys.row.size}" if several_sizes else ""
-    return result.agent + size + _told_apart(keys, result.keys)
-
-
-def _taken(results: Sequence[Navigation]) -> list[tuple[str, Keys]]:
-    """Every agent with what it does about keys, by the name of its row."""
-    return [(label_key_row(result, keys), keys) for result in results for keys in result.keys]
-
-
-def _told_apart(row: Keys | TwoPathTable, among: Sequence[Keys | TwoPathTable]) -> str:
-    """What tells a row from others with other conditions or things; nothing if there are none."""
-
-    def condition(row: Keys | TwoPathTable) -> str:
-        # The object is named by `thing` alone, or a row would have it twice.
-        return without_object(row.row.condition if isinstance(row, Keys) else row.condition)
-
-    several = len(set(map(condition, among))) > 1
-    many_items = len({r.thing for r in among}) > 1
-    text = condition_in_words(condition(row)).replace(", prompt ", ", ")
-    return text * several + f", {row.thing}" * many_items
+    return say.table("keys", named(results, "keys"), anchor=anchor)
 
 
 def factor_tables(results: Sequence[Navigation]) -> list[Table]:

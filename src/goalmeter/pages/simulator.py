@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from goalmeter._errors import IncompleteRunError
 from goalmeter.meg.simulator import SimulatorResult
@@ -153,11 +154,13 @@ def _findings(measurement: Measurement, number: int) -> list[Finding]:
 def _results_table(measurement: Measurement, number: int) -> Table:
     first = measurement.first
 
-    def row(result: SimulatorResult) -> dict[str, object]:
+    def row_of(result: SimulatorResult) -> dict[str, Any]:
         estimate = nats(result.value) if result.estimated else "none"
-        words = {"ends": result.ends_in_words(nats), "estimate": estimate}
-        scale = {"no_maximum": NO_MAXIMUM, "relative_to": result.reference}
-        return {"of": result} | words | (scale if first.maximum is None else {})
+        row: dict[str, Any] = {"of": result, "estimate": estimate}
+        row["ends"] = result.ends_in_words(nats)
+        if first.maximum is None:
+            row |= {"no_maximum": NO_MAXIMUM, "relative_to": result.reference}
+        return row
 
     weights = [
         f"{name}: "
@@ -167,7 +170,7 @@ def _results_table(measurement: Measurement, number: int) -> Table:
         if result.weights is not None
     ]
     texts = {"agent": measurement.agent, "world": first.world, "level": percent(first.level, 0)}
-    rows, anchor = map(row, measurement.results.values()), f"simulator-{number}-results"
+    rows, anchor = map(row_of, measurement.results.values()), f"simulator-{number}-results"
     return say.table("simulator_results", rows, anchor=anchor, notes=weights, **texts)
 
 

@@ -158,7 +158,7 @@ def to_svg(figure: Canvas, name: str) -> str:
     out = io.StringIO()
     # Ids are made by hashing: with the salt they are the same in every process. A picture that was
     # laid out stays as it is, whatever a user has set.
-    options: dict[str, Any] = {"figure.autolayout": False, "figure.constrained_layout.use": False}
+    options: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
     with matplotlib.rc_context(options | {"svg.hashsalt": name}):
         FigureCanvasSVG(figure)  # becomes the one whose measures of text count
         figure.set_dpi(72)  # as SVG is written

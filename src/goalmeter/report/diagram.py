@@ -277,7 +277,8 @@ def _by_dot(
     for kind, *words in rows:
         if kind == "node":
             x = names[int(words[0][1:])]
-            shapes[x] = Shape(kinds[x], *points(words[1:3]), (sizes[x][0] / 2, sizes[x][1] / 2))
+            half = sizes[x][0] / 2, sizes[x][1] / 2
+            shapes[x] = Shape(kinds[x], points(words[1:3])[0], half)
         elif kind == "edge":
             a, b = (names[int(word[1:])] for word in words[:2])
             on = points(words[3 : 3 + 2 * int(words[2])])

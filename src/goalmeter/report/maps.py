@@ -347,8 +347,8 @@ def belief_map(name: str, cells: ArrayLike, marked: Marked, *, label: str = "") 
                     _write(axes, row + 0.04, column, _short(share), fontsize=SMALLEST, color=ink)
         _frames(axes, marked)
         for (row, column), letter in marked.letters.items():
-            share = float(shares[row, column])
-            colour = ink_on(mesh, share) if label and not np.isnan(share) else INK
+            is_shaded = label and not np.isnan(shares[row, column])
+            colour = ink_on(mesh, shares[row, column]) if is_shaded else INK
             style = {"fontsize": 9, "fontweight": "bold", "color": colour}
             _write(axes, row + 0.03, column, letter, **style)
         if marked.start is not None:

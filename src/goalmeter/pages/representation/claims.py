@@ -58,7 +58,7 @@ def _chance(row: SubspaceRow) -> str:
     return f"{number(row.chance[0], 0)} to {number(row.chance[2], 0)}"
 
 
-say = Texts(
+say: Texts = Texts(
     "representation",
     {
         "place": row_place,

@@ -140,7 +140,7 @@ def table(shown: ShownModel, name: str) -> Table | None:
     states = {"all states": explained, "detour states": explained.get("detour")}
     for where, found in states.items() if name == "explained" else ():
         if found:
-            counts = {"steps": 0, "errors": 0, "unreadable": 0} | found
+            counts = {"steps": 0, "errors": 0, "unreadable": 0, **found}
             kind = "invalid" if counts.get("invalid") else "all_valid"
             before.append(say.sentence("explained_counts", kind, name=where, of=counts))
     if name == "believed":
@@ -242,10 +242,11 @@ def plan_figures(shown: ShownModel) -> list[Figure | None]:
     out = []
     for count, reader in enumerate(claims.best_readers(shown), start=1):
         ns = [float(row.n) for row in reader.rows]
-        texts = {"model": shown.name, "place": reader.place, "more": {"ticks": ns}}
+        texts: dict[str, Any] = {"model": shown.name, "place": reader.place}
         for kind in (claims.PREFIX, claims.CONDITIONAL):
             picture = f"{shown.prefix}-plan-{count}-{kind}"
-            out.append(say.series(kind, picture, ns, reader.rows, **texts))
+            more = {"ticks": ns}
+            out.append(say.series(kind, picture, ns, reader.rows, more, **texts))
     return out
 
 
@@ -255,7 +256,7 @@ def decided_figures(shown: ShownModel) -> list[Figure | None]:
     for step in sorted({row.step for row in shown.result.decided})[:4]:
         rows = claims.along_reasoning(shown, step)
         times = [claims.time_of(row.position) or 0.0 for row in rows]
-        texts = {"model": shown.name, "first": rows[0] if rows else None}
+        texts: dict[str, Any] = {"model": shown.name, "first": rows[0] if rows else None}
         picture = f"{shown.prefix}-decided-{step}"
         out.append(say.series("decided_figure", picture, times, rows, **texts))
     return out
