@@ -230,7 +230,8 @@ def directedness_sentences(agents: Sequence[Directedness], agent: str) -> list[s
         texts = {"item": item_of(agents), "counts": ", ".join(counts) or "either in none"}
         numbers = {"asked": len(asked), "unclear": winners.count(None)}
         out.append(say.sentence("found_goal", "winners", **texts, **numbers))
-    for row in asked if len(asked) == 1 else ():
+    elif asked:
+        row = asked[0]
         assert row.thing is not None and row.difference is not None
         item, more = WISHES[row.thing], row.difference
         first, second = "the goal", item

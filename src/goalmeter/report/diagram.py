@@ -32,11 +32,13 @@ Piece = tuple[Point, Point, Point, Point]  # a cubic Bézier curve
 # A variable, or the bend of an arrow in a layer that it crosses.
 Node = str | tuple[str, str, int]
 
-_INK, _BLUE, _VERMILION, _GREY = "#1f2933", "#0072b2", "#b34a00", "#dde2e7"
-_STROKE: dict[Kind, str] = {"chance": _INK, "decision": _BLUE, "utility": _VERMILION}
-_FILL: dict[Kind, str] = {"chance": "#ffffff", "decision": "#e3f0f8", "utility": "#fdeee2"}
-_MARKS: dict[Kind, str] = {"chance": "({})", "decision": "[{}]", "utility": "<{}>"}
-_DOT_SHAPES: dict[Kind, str] = {"chance": "ellipse", "decision": "box", "utility": "diamond"}
+_INK, _GREY = "#1f2933", "#dde2e7"
+# Border and fill of a kind of node, its mark in a text, and its shape for Graphviz.
+_LOOKS: dict[Kind, tuple[str, str, str, str]] = {
+    "chance": (_INK, "#ffffff", "({})", "ellipse"),
+    "decision": ("#0072b2", "#e3f0f8", "[{}]", "box"),
+    "utility": ("#b34a00", "#fdeee2", "<{}>", "diamond"),
+}
 _FONT, _MARGIN = 13.0, 6.0
 _LEAST_TEXT = 9.0  # pixels; in a narrower place the picture scrolls instead of shrinking further
 # Longer names are cut in the picture; the tooltip shows the whole name.
@@ -62,7 +64,7 @@ def text_form(
     for x in TopologicalSorter(parents).static_order():
         states = f"{{{listed(domains[x])}}}" if x in domains else ""
         causes = f"← {', '.join(parents[x])}" if parents[x] else ""
-        rows.append((_MARKS[kinds[x]].format(x), states, causes))
+        rows.append((_LOOKS[kinds[x]][2].format(x), states, causes))
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(2)]
     return "\n".join(
         f"{mark:<{widths[0]}}  {states:<{widths[1]}}  {causes}".rstrip()
@@ -72,13 +74,10 @@ def text_form(
 
 def _description(kinds: Mapping[str, Kind], edges: Sequence[Edge]) -> str:
     words = {"decision": "decisions", "utility": "utilities", "chance": "chance variables"}
-    groups = [
-        f"{word} {listed(x for x, kind in kinds.items() if kind == wanted)}"
-        for wanted, word in words.items()
-        if wanted in kinds.values()
-    ]
-    arrows = listed(f"{a} to {b}" for a, b in edges)
-    return "Diagram: " + "; ".join([*groups, f"arrows {arrows}" if arrows else "no arrows"])
+    parts = {word: [x for x in kinds if kinds[x] == kind] for kind, word in words.items()}
+    parts["arrows"] = [f"{a} to {b}" for a, b in edges]
+    texts = [f"{word} {listed(names)}" for word, names in parts.items() if names]
+    return "Diagram: " + "; ".join(texts + ["no arrows"] * (not edges))
 
 
 # --- Picture --------------------------------------------------------------------------------------
@@ -107,8 +106,8 @@ def svg_text(
     picture = arranged(kinds, sizes, edges)
     body = [_arrow(curve, kinds[b]) for (_, b), curve in picture.curves.items()]
     for x, shape in picture.shapes.items():
-        stroke = f'stroke="{_STROKE[shape.kind]}"'
-        fill = _GREY if x in observed else _FILL[shape.kind]
+        border, ground, *_ = _LOOKS[shape.kind]
+        stroke, fill = f'stroke="{border}"', _GREY if x in observed else ground
         outlines = _outline(shape, 0.0, f'fill="{fill}" {stroke}')
         if x in targets:
             outlines += _outline(shape, 3.0, f'{stroke} stroke-width="1"')
@@ -253,7 +252,7 @@ def _by_dot(
         return None
     names = list(kinds)
     lines = [
-        f'n{i} [label="" fixedsize=true shape={_DOT_SHAPES[kinds[x]]} '
+        f'n{i} [label="" fixedsize=true shape={_LOOKS[kinds[x]][3]} '
         f"width={sizes[x][0] / _INCH} height={sizes[x][1] / _INCH}]"
         for i, x in enumerate(names)
     ]

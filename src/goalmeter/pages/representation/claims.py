@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from goalmeter.pages import Texts
@@ -100,90 +100,76 @@ def time_of(position: str) -> float | None:
 # --- Models ---------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ShownModel:
-    """A result on the page, with a unique name and the prefix of its ids."""
+    """A result on the page, and what it comes to."""
 
     result: Representation
-    name: str
-    prefix: str
-
-    @property
-    def chosen(self) -> tuple[Any, Any, Any]:
-        """Layer, position and probe whose maps were decoded; those of the first row by default."""
-        entries = self.result.chosen
-        if all(key in entries for key in ("layer", "position", "probe")):
-            return entries["layer"], entries["position"], entries["probe"]
-        return next(map(map_place, self.result.maps), (None, None, None))
-
-    @cached_property
-    def readings(self) -> list[MapRow]:
-        """How the probe and then its controls read walls of uncertain cells at that place."""
-        return in_order(row for row in self.result.maps_of() if map_place(row) == self.chosen)
-
-    @property
-    def probe(self) -> MapRow | None:
-        """How the probe itself reads them."""
-        return next((row for row in self.readings if row.control is None), None)
-
-    @property
-    def rivals(self) -> dict[str, Estimate | None]:
-        """AUROC of the controls on the same grids; the control task can only be memorised."""
-        rivals = (row for row in self.readings if row.control not in (None, CONTROL_TASK))
-        return {str(row.control): row.auroc for row in rivals}
-
-    @property
-    def best_rival(self) -> tuple[str, Estimate] | None:
-        """The control that reads most."""
-        return best(self.rivals)
-
-    @property
-    def read(self) -> str:
-        """How the probe reads these walls, beside every control on the same grids."""
-        return OPEN if self.probe is None else compare(self.probe.auroc, self.rivals.values())
-
-    @property
-    def confirmed(self) -> UsedRow | None:
-        """The intervention that was chosen on one half, as it did on the other."""
-        return next((row for row in self.result.use if row.chosen and row.half == CONFIRM), None)
-
-    @property
-    def use(self) -> str:
-        """Whether cells are used, as far as both the verdict and the intervals say so."""
-        row, verdict = self.confirmed, self.result.verdict
-        if row is None:
-            return UNKNOWN
-        controls = [each for each in (row.unneeded_flips, row.null_flips) if each is not None]
-        if verdict == USED and compare(row.flips, controls) == ABOVE:
-            return USED
-        return NOT_USED if verdict == NOT_USED and is_low(row.flips) else UNKNOWN
-
-    @property
-    def unbelieved(self) -> str:
-        """Why nothing is said about a believed world; "" where something is."""
-        gain = None if self.probe is None else self.probe.gain_bits
-        return unbelieved(gain, self.result.believed.get("places"))
+    name: str  # unique
+    prefix: str  # of its ids
+    chosen: tuple[Any, Any, Any]  # layer, position and probe whose maps were decoded
+    # How the probe and then its controls read walls of uncertain cells at that place, and the probe
+    # alone; AUROC of its controls on the same grids, and the best of them.
+    readings: Sequence[MapRow]
+    probe: MapRow | None
+    rivals: Mapping[str, Estimate | None]
+    best_rival: tuple[str, Estimate] | None
+    read: str  # how the probe reads these walls, beside every control
+    confirmed: UsedRow | None  # the intervention chosen on one half, as it did on the other
+    use: str  # whether cells are used, as far as both the verdict and the intervals say so
+    unbelieved: str  # why nothing is said about a believed world; "" where something is
 
 
 def shown_models(results: Sequence[Representation]) -> list[ShownModel]:
-    """Give each result a unique name."""
+    """Return what each result comes to, by a unique name."""
     models = Counter(result.model for result in results)
     names = [r.model if models[r.model] == 1 else f"{r.model}, {r.run}" for r in results]
     # Two directories of one name may hold runs of one model.
     twice = Counter(names)
     return [
-        ShownModel(result, name + f" ({n})" * (twice[name] > 1), f"representation-{n}")
+        _shown(result, name + f" ({n})" * (twice[name] > 1), f"representation-{n}")
         for n, (result, name) in enumerate(zip(results, names, strict=True), start=1)
     ]
+
+
+def _shown(result: Representation, name: str, prefix: str) -> ShownModel:
+    place = [result.chosen.get(key) for key in ("layer", "position", "probe")]
+    first = next(map(map_place, result.maps), (None, None, None))
+    chosen = first if None in place else (place[0], place[1], place[2])
+    readings = in_order(row for row in result.maps_of() if map_place(row) == chosen)
+    probe = next((row for row in readings if row.control is None), None)
+    # The control task can only be memorised.
+    rivals = [row for row in readings if row.control not in (None, CONTROL_TASK)]
+    aurocs = {str(row.control): row.auroc for row in rivals}
+    confirmed = next((row for row in result.use if row.chosen and row.half == CONFIRM), None)
+    use = UNKNOWN
+    if confirmed is not None:
+        nulls = [each for each in (confirmed.unneeded_flips, confirmed.null_flips) if each]
+        if result.verdict == USED and compare(confirmed.flips, nulls) == ABOVE:
+            use = USED
+        elif result.verdict == NOT_USED and is_low(confirmed.flips):
+            use = NOT_USED
+    return ShownModel(
+        result,
+        name,
+        prefix,
+        chosen,
+        readings,
+        probe,
+        aurocs,
+        best_rival=best(aurocs),
+        read=OPEN if probe is None else compare(probe.auroc, aurocs.values()),
+        confirmed=confirmed,
+        use=use,
+        unbelieved=unbelieved(probe and probe.gain_bits, result.believed.get("places")),
+    )
+
+
+map_place = attrgetter("layer", "position", "probe")
 
 
 def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
     """Sort rows by their controls, those of the probe itself first."""
     ranks = {name: rank for rank, name in enumerate(_CONTROLS)}
     return sorted(rows, key=lambda row: ranks.get(row.control, len(_CONTROLS)))
-
-
-def map_place(row: Any) -> tuple[Any, Any, Any]:
-    """Layer, position and probe."""
-    return row.layer, row.position, row.probe
 
 
 # --- Verdicts of intervals ------------------------------------------------------------------------
@@ -200,24 +186,20 @@ def estimates_of(values: Mapping[str, Any] | None) -> dict[str, Estimate]:
     return {name: Estimate.from_json(value) for name, value in (values or {}).items()}
 
 
-def ends(estimate: Estimate | None) -> tuple[float, float] | None:
-    """Return the interval of an estimate; None where there is none, or no number."""
+def ends(estimate: Estimate | None) -> tuple[float, float]:
+    """Return the interval of an estimate; NaN, which is nowhere, without one or a number."""
     if estimate is None or estimate.interval is None or math.isnan(estimate.value):
-        return None
-    return None if any(map(math.isnan, estimate.interval)) else estimate.interval
+        return math.nan, math.nan
+    return estimate.interval
 
 
 def compare(ours: Estimate | None, others: Iterable[Estimate | None]) -> str:
     """Return `ABOVE` if the interval lies above each other one, `BELOW` if below one of them."""
-    interval, controls = ends(ours), [ends(each) for each in others]
-    if interval is None or not controls:
-        return OPEN
-    low, high = interval
-    if any(control is not None and high < control[0] for control in controls):
+    (low, high), controls = ends(ours), list(map(ends, others))
+    if any(high < control[0] for control in controls):
         return BELOW
     # Nothing is known to be above a control without an interval.
-    above = all(control is not None and control[1] < low for control in controls)
-    return ABOVE if above else OPEN
+    return ABOVE if controls and all(control[1] < low for control in controls) else OPEN
 
 
 def sign(difference: Estimate | None) -> str:
@@ -239,8 +221,7 @@ def best(named: Mapping[str, Estimate | None]) -> tuple[str, Estimate] | None:
 
 def is_low(flips: Estimate) -> bool:
     """Whether so few moves flip that nothing is used."""
-    interval = ends(flips)
-    return interval is not None and interval[1] < MARGIN
+    return ends(flips)[1] < MARGIN
 
 
 # --- Decoded maps and believed worlds -------------------------------------------------------------

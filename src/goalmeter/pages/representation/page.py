@@ -156,70 +156,75 @@ def table(shown: ShownModel, name: str) -> Table | None:
 
 
 # --- Heat maps ------------------------------------------------------------------------------------
+_Named = tuple[Any, str]  # a row with a suffix of its name
+
+
+def _by_layer(named: _Named) -> tuple[bool, int]:
+    # Single layers first, in order; then windows of several.
+    is_window = isinstance(named[0].layer, str)
+    return is_window, 0 if is_window else named[0].layer
+
+
 def auroc_map(shown: ShownModel) -> Figure | None:
     """AUROC of walls by layer and position; colours begin at one half, which is no information."""
-    return _heat(shown, "auroc_map", _probes(shown, claims.MAJORITY))
+    return _probe_map(shown, "auroc_map", claims.MAJORITY)
 
 
 def gain_map(shown: ShownModel) -> Figure | None:
     """Gain in bits over position alone, which is a control by itself."""
-    rows = _probes(shown, claims.POSITION)
-    gains = [abs(row.gain_bits.value) for row, _ in rows]
-    most = max((gain for gain in gains if not isnan(gain)), default=0.0) or 1.0
-    return _heat(shown, "gain_map", rows, scale=(-most, most))
+    return _probe_map(shown, "gain_map", claims.POSITION)
 
 
-def _probes(shown: ShownModel, without: str) -> list[tuple[Any, str]]:
+def _probe_map(shown: ShownModel, name: str, without: str) -> Figure | None:
+    """The probe and each control, by layer and position."""
     rows = claims.in_order(row for row in shown.result.maps_of() if row.probe == shown.chosen[2])
-    return [(row, "") for row in rows if row.control not in (claims.MAJORITY, without)]
+    named = [(row, "") for row in rows if row.control not in (claims.MAJORITY, without)]
+    return _heat(shown, name, named, _by_layer, lambda named: position_rank(named[0].position))
 
 
 def flips_map(shown: ShownModel) -> Figure | None:
     """Flips of the screened interventions by layer, nulls last."""
     rows = sorted((r for r in shown.result.use if r.half == SCREEN), key=lambda row: row.is_null)
     places = Counter(each for each, _ in {(row.intervention, row.position) for row in rows})
-    several = [(row, f", {row.position}" * (places[row.intervention] > 1)) for row in rows]
-    return _heat(shown, "flips_map", several)
+    named = [(row, f", {row.position}" * (places[row.intervention] > 1)) for row in rows]
+    return _heat(shown, "flips_map", named, lambda named: 0, _by_layer)
 
 
 def moved_map(shown: ShownModel) -> Figure | None:
     """Moves that follow at every place of the first half."""
-    return _heat(shown, "moved_map", [(r, "") for r in shown.result.moved if r.half == SCREEN])
+    named = [(row, "") for row in shown.result.moved if row.half == SCREEN]
+    return _heat(shown, "moved_map", named, lambda named: 0, _by_layer)
 
 
 def _heat(
-    shown: ShownModel, name: str, rows: Sequence[tuple[Any, str]], **more: Any
+    shown: ShownModel,
+    name: str,
+    rows: Sequence[_Named],
+    down: Callable[[_Named], Any],
+    across: Callable[[_Named], Any],
 ) -> Figure | None:
-    """The declared panels of rows, each with a suffix of its name; chosen ones are hatched."""
-    entry, chosen, cells = say.declared(name), [], []
+    """The declared panels of rows, in the order of two keys; chosen ones are hatched."""
+    entry = say.declared(name)
+    places = [say.filled(entry["place"], {"row": row}) for row in rows]
+    cells = []
     for title, field in entry["panels"]:
-        for row in rows:
-            place = [say.filled(text, {"row": row}) for text in (title, *entry["place"])]
+        for row, place in zip(rows, places, strict=True):
             estimate = getattr(row[0], field)
-            cells.append((*place, nan if estimate is None else estimate.value))
-            # In the first panel alone.
-            if getattr(row[0], "chosen", False) and len(cells) <= len(rows):
-                chosen.append(tuple(place))
+            value = nan if estimate is None else estimate.value
+            cells.append((say.filled(title, {"row": row}), *place, value))
     known = [cell for cell in cells if not isnan(cell[3])]
-    highest = max((cell[3] for cell in known if cell[0] == known[0][0]), default=0.0)
-
-    def rank(row: Any) -> tuple[Any, ...]:
-        # Single layers first, in order; then windows of several.
-        is_window = isinstance(row.layer, str)
-        return is_window, 0 if is_window else row.layer
-
-    # Probes have a row for each layer, interventions a column.
-    is_probe = entry["place"][1] == "{row[0].position}"
-    by_layer = sorted(rows, key=lambda row: rank(row[0]))
-    by_position = sorted(rows, key=lambda row: position_rank(row[0].position))
-    orders = (by_layer, by_position) if is_probe else (rows, by_layer)
+    texts: dict[str, Any] = {"model": shown.name, "probe": shown.chosen[2]}
+    texts["highest"] = max((cell[3] for cell in known if cell[0] == known[0][0]), default=0.0)
+    most = max((abs(cell[3]) for cell in known), default=0.0) or 1.0
+    scale = {} if "scale" in entry["chart"] else {"scale": (-most, most)}
     lines, columns = (
-        list(dict.fromkeys(say.filled(text, {"row": row}) for row in order))
-        for text, order in zip(entry["place"], orders, strict=True)
+        list(dict.fromkeys(say.filled(text, {"row": row}) for row in sorted(rows, key=order)))
+        for text, order in zip(entry["place"], (down, across), strict=True)
     )
-    texts = {"model": shown.name, "probe": shown.chosen[2], "highest": highest}
+    # In the first panel alone.
+    chosen = [cells[n][:3] for n, (row, _) in enumerate(rows) if getattr(row, "chosen", False)]
     picture = f"{shown.prefix}-{name}".replace("_", "-")
-    return say.heat(name, picture, known, lines, columns, chosen, more, **texts)
+    return say.heat(name, picture, known, lines, columns, chosen, scale, **texts)
 
 
 # --- Curves and dots ------------------------------------------------------------------------------
