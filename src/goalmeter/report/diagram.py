@@ -392,7 +392,8 @@ def _spaced(
                 linked = [*before[x], *after[x]]
                 bends = [isinstance(x, tuple) + isinstance(y, tuple) for y in linked]
                 pulls = [(1.0, 3.0, 8.0)[count] for count in bends]
-                wanted.append(fmean([at[y] for y in linked], pulls) if linked else at[x])
+                middle = sum(pull * at[y] for pull, y in zip(pulls, linked, strict=True))
+                wanted.append(middle / sum(pulls) if linked else at[x])
             # From the left, none nearer to the one before than it may be; then all of them back by
             # what they were pushed to the right on average.
             placed: list[float] = []

@@ -111,14 +111,12 @@ class Marks:
     """What stands in which square; a state is row * C + column.
 
     A letter, such as S or G, stands in the corner of a square and frames it. Squares may be hatched
-    (a cliff, a hole), have their number in brackets (`faint`: it rests on next to nothing), or be
-    walls without a number. `beside` is the name and value of one more square, right of the map and
-    on its scale.
+    (a cliff, a hole) or be walls without a number. `beside` is the name and value of one more
+    square, right of the map and on its scale.
     """
 
     letters: Mapping[int, str] = field(default_factory=dict)
     hatched: frozenset[int] = frozenset()
-    faint: frozenset[int] = frozenset()
     walls: frozenset[int] = frozenset()
     beside: tuple[str, float] | None = None
 
@@ -191,7 +189,6 @@ def _squares(axes: Any, mesh: Any, array: FloatArray, shown: FloatArray, marks: 
             style = {"fontsize": SMALLEST, "fontweight": "bold", "color": ink}
             axes.text(column - 0.44, row - 0.24, marks.letters[state], **style)
         text = number(value, 0) if whole else _short(value)
-        text = f"({text})" if state in marks.faint else text
         lower = 0.14 if state in marks.letters else 0.0
         _write(axes, row + lower, column, text, fontsize=7.5, color=ink)
 
