@@ -56,7 +56,8 @@ _NUMBERS = (
     *("percent", "points", "number", "plus", "general", "between", "p_value", "nats"),
     *("nats_of_search", "gap", "rationality", "utility"),
 )
-# How values are shown; columns of "words" are set to the left, all others to the right.
+# How values are shown; columns of "words" are set to the left, all others to the right. These leave
+# texts as they are, and show a dash for None; formats of one instrument get any value.
 FORMATS: dict[str, Callable[..., Cell | str]] = {
     **{"words": str, "text": str, "count": "{:,}".format, "bar": share_bar},
     **{name: getattr(numbers, name) for name in _NUMBERS},
@@ -91,11 +92,7 @@ _DECLARED = ("columns", "panels", "chart", "content", "each", "series", "place")
 
 
 class Texts(Formatter):
-    """The entries of an instrument's file; every text may use those of the entry "shared".
-
-    Formats of its own get any value; those of `FORMATS` leave texts as they are, and show a dash
-    for None.
-    """
+    """The entries of an instrument's file; every text may use those of the entry "shared"."""
 
     def __init__(
         self, instrument: str, formats: Mapping[str, Callable[..., Cell | str]] | None = None
@@ -163,10 +160,7 @@ class Texts(Formatter):
         more: Iterable[Sequence[str]] = (),
         **values: object,
     ) -> Table:
-        """Return the table of an entry with a line for each row.
-
-        There may be notes before and after its own, and `more` columns behind its own.
-        """
+        """Return the table of an entry with a line for each row, and `more` columns."""
         rows = list(rows)
         texts = {"anchor": anchor} | self(name, **values)
         texts["notes"] = (*before, *texts.get("notes", ()), *notes)

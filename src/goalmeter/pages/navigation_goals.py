@@ -116,11 +116,9 @@ def wants(
     directed: tuple[Sequence[Directedness], Sequence[Directedness]],
     map_maker: Organism,
 ) -> list[Want]:
-    """Infer the goal of each agent, and whether it follows the world or the map of `map_maker`.
-
-    `with_keys` are the agents of `mazes` where a key lies about that opens nothing; `directed` is
-    what they go for in the world, in mazes and with keys.
-    """
+    """Infer the goal of each agent, and whether it follows the world or the map of `map_maker`."""
+    # `with_keys` are the agents of `mazes` where a key lies about that opens nothing; `directed` is
+    # what they go for in the world, in mazes and with keys.
     mapped = [[_on_map(result, map_maker) for result in results] for results in (mazes, with_keys)]
     on_map = [directedness(results) for results in mapped]
     out = []
@@ -149,11 +147,9 @@ def _on_map(result: Navigation, map_maker: Organism) -> Navigation:
 
 
 def _follows(pairs: Sequence[tuple[Observed, Observed]]) -> Estimate | None:
-    """Of the moves that are right either on the map or in the world, not both: how many on the map.
-
-    An agent that looks at neither makes both alike. None where there are no such moves. Pairs are
-    the walks of an agent in the world and on the map, in each kind of worlds.
-    """
+    """Of moves right in the world or on the map alone: how many on the map; None for none."""
+    # Pairs are the walks of an agent in the world and on the map, in each kind of worlds. An agent
+    # that looks at neither makes both kinds of moves alike.
     tops, decided, most = [], [], []
     for seen, mapped in pairs:
         # +1 for a move that is right on the map only, -1 for one that is right in the world only.

@@ -186,11 +186,7 @@ def _margin(results: Sequence[Navigation]) -> float:
 
 
 def frames_table(results: Sequence[Navigation], *, every: bool = False, anchor: str = "") -> Table:
-    """Return the table of the published test and the equivalence test.
-
-    With `every`, agents that are no reference agents are compared by every measure, and not by
-    accuracy alone.
-    """
+    """Return the table of both tests, by accuracy or by `every` measure of agents asked about."""
     rows = []
     for result, frame, test in _framed(results, every=every):
         row = {"agent": result.agent, "frame": frame, "test": test}
@@ -215,15 +211,13 @@ def frames_picture(results: Sequence[Navigation], name: str) -> Figure:
 
 
 def verdict(comparison: FrameComparison) -> Verdict:
-    """Return the verdict of both tests, corrected for the number of frames.
-
-    Wilcoxon's test has no direction of the mean, so the interval of the mean must have one, too.
-    """
+    """Return the verdict of both tests, corrected for the number of frames."""
     if comparison.equivalence_corrected < LEVEL:
         return Verdict.EQUAL
     # So written that NaN, where no test can be made, is not taken for a difference.
     if not comparison.test_corrected < LEVEL:
         return Verdict.UNTOLD
+    # Wilcoxon's test has no direction of the mean, so the interval of the mean must have one, too.
     return verdict_of(comparison.difference.interval, margin=0)
 
 

@@ -111,12 +111,7 @@ def part_of(results: Sequence[Reflection], tell: Tell | None = None) -> Part:
 
 
 def sections(results: Sequence[Reflection]) -> list[Section]:
-    """Return the sections of measured agents, in the order given.
-
-    Agents stand beside those that played the same environments for the same steps by the same
-    readings; where there are several such groups, each has its own parts, and headings say which.
-    An agent X and rc(X) with the same trials are compared.
-    """
+    """Return the sections of measured agents, group by group; X and rc(X) are compared."""
     out = []
     for group in groups(results):
         end, names = f"-{group.number}" if group.number > 1 else "", {"suffix": group.suffix}

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -184,11 +185,9 @@ class Pair:
         return {name: after[name] - before[name] for name in before}
 
     def told(self) -> tuple[list[str], list[str]]:
-        """Environments where it gains and where it loses, most first: 95% t intervals without 0.
-
-        An environment and its opposite count as one, since what is gained in one alone by acting
-        blindly is lost in the other. None are told of fewer than 5 seeds.
-        """
+        """Environments where it gains and where it loses, most first: 95% t intervals without 0."""
+        # An environment and its opposite count as one, since what is gained in one alone by acting
+        # blindly is lost in the other.
         if self.seeds < FEWEST:
             return [], []
         width = reach([1.0], [self.seeds]) / math.sqrt(self.seeds)
@@ -213,11 +212,7 @@ def verdict(interval: tuple[float, float]) -> str:
 
 
 def pairs(results: Sequence[Reflection]) -> tuple[list[Pair], list[str]]:
-    """Return agents with their reality checks, and sentences on those that cannot be compared.
-
-    They are compared where both were measured in the same environments for the same steps and
-    seeds, by the same readings, and played something to the end.
-    """
+    """Return agents with their reality checks, and sentences on those that are not compared."""
     named = list(zip(results, labels(results), strict=True))
     out, notes = [], []
     for checked, checked_label in named:
@@ -226,20 +221,16 @@ def pairs(results: Sequence[Reflection]) -> tuple[list[Pair], list[str]]:
         for inner, label in named:
             if match is None or inner.agent.strip() != match[1].strip():
                 continue
-            unfinished = [
-                name
-                for result, name in ((inner, label), (checked, checked_label))
-                if all_early(result)
-            ]
-            reason = f"every trial of {unfinished[0]} ended early" if unfinished else ""
-            try:
-                comparison = compare(inner, checked)
-            except InvalidParameterError:
-                reason = reason or "they differ in environments, steps, seeds or readings"
-            if reason:
-                reasons.append(f"{label} and {checked_label} are not compared: {reason}.")
+            both = {label: inner, checked_label: checked}
+            unfinished = [name for name, result in both.items() if all_early(result)]
+            reason = "they differ in environments, steps, seeds or readings"
+            if unfinished:
+                reason = f"every trial of {unfinished[0]} ended early"
             else:
-                compared.append(Pair(inner, checked, label, comparison))
+                with suppress(InvalidParameterError):
+                    compared.append(Pair(inner, checked, label, compare(inner, checked)))
+                    continue
+            reasons.append(f"{label} and {checked_label} are not compared: {reason}.")
         # Of an agent that was measured in many ways, one is enough.
         out += compared
         notes += [] if compared else reasons
@@ -277,17 +268,14 @@ def table(group: AgentGroup, name: str) -> Table:
             notes.append("Where every trial ended early, the measure says nothing.")
     levels = {result.confidence for result in results}
     opposites = "all environments and their opposites"
-    return say.table(
-        name,
-        _ROWS[name](group),
-        anchor=anchor,
-        before=before,
-        notes=notes,
-        title=group.suffix,
-        interval=f"{percent(levels.pop(), 0)} interval" if len(levels) == 1 else "interval",
-        played=opposites if both else "all that was played, opposites of some only",
-        blind=" An agent that acts blindly gets about 0." * both,
-    )
+    texts = {
+        "title": group.suffix,
+        "interval": f"{percent(levels.pop(), 0)} interval" if len(levels) == 1 else "interval",
+        "played": opposites if both else "all that was played, opposites of some only",
+        "blind": " An agent that acts blindly gets about 0." * both,
+    }
+    rows = _ROWS[name](group)
+    return say.table(name, rows, anchor=anchor, before=before, notes=notes, **texts)
 
 
 def _gains(group: AgentGroup) -> Iterator[list[str | None]]:
@@ -333,15 +321,10 @@ def rewards_table(result: Reflection, less: Reflection | None = None) -> Table:
         key: {"mean": mean, "sd": spreads[key], "less": less and mean - compared[key]}
         for key, mean in averages.items()
     }
-    rows = [
-        (
-            name,
-            numbers.get((name, False)),
-            numbers.get((name, True)),
-            ended[name] if ended else None,
-        )
-        for name in dict.fromkeys(name for name, _ in averages)
-    ]
+    rows = []
+    for name in dict.fromkeys(name for name, _ in averages):
+        early = ended[name] if ended else None
+        rows.append((name, numbers.get((name, False)), numbers.get((name, True)), early))
     against = f"; “less” says by how much it is above {less.agent}" if less is not None else ""
     seeds = seeds_in_words(result)
     return say.table("rewards", rows, result=result, seeds=seeds, against=against)

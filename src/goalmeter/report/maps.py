@@ -221,12 +221,9 @@ class Move(NamedTuple):
 def walk_map(
     name: str, walls: BoolArray, letters: Mapping[Place, str], moves: Sequence[Move]
 ) -> str:
-    """A picture of a walk as SVG: walls [rows, columns], letters of places, and moves in order.
-
-    Optimal moves are solid and blue, others dashed and vermilion; a move that led nowhere is a
-    ring, an answer that was no action a cross. Each cell has the numbers of the steps that were
-    made there, the first ones where there are more.
-    """
+    """A picture of a walk as SVG: walls [rows, columns], letters of places, and moves in order."""
+    # A move that led nowhere is a ring, an answer that was no action a cross. Each cell has the
+    # numbers of the steps that were made there, the first ones where there are more.
     rows, columns = walls.shape
     with canvas(max(_WALK_CELL * columns, _LEAST), max(_WALK_CELL * rows, _LEAST)) as figure:
         axes: Any = figure.subplots()
@@ -303,11 +300,8 @@ class Marked:
 
 
 def belief_map(name: str, cells: ArrayLike, marked: Marked, *, label: str = "") -> str:
-    """A map of the probability of a wall in each cell as SVG; NaN, for unknown, is hatched.
-
-    The arrow is blue if the move is among the right ones, else vermilion with a broken shaft.
-    Without a `label` there is no colour scale, and cells are walls or not.
-    """
+    """A map of the probability of a wall in each cell as SVG; NaN, for unknown, is hatched."""
+    # Without a `label` there is no colour scale, and cells are walls or not.
     from matplotlib.colors import ListedColormap
 
     shares = np.asarray(cells, dtype=np.float64)

@@ -627,10 +627,7 @@ def part_of_results(results: Sequence[Representation], tell: Tell) -> Part:
 
 
 def part_of_runs(runs: Sequence[str | Path], tell: Tell) -> Part | None:
-    """Return the part about the probes of navigation runs; None if there are none.
-
-    The entries of `runs` are {"representation": ...}, and empty for a run without a probe.
-    """
+    """Return the part about the probes of navigation runs; None if there are none."""
     probed = [run for run in runs if has_result(run)]
     if not probed:
         return None
