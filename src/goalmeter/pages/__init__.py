@@ -186,7 +186,7 @@ class Texts(Formatter):
                     if "optional" in marks and all(each is None or each == "" for each in found):
                         continue
                     group, _, name = (
-                        part.replace("*", "{key}").format(key=key, **values)
+                        self.filled(part.replace("*", "{key}"), {**values, "key": key})
                         for part in title.rpartition(" | ")
                     )
                     head = Column(name, form != "words", group, "answer" in marks)

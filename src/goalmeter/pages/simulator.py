@@ -5,23 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from goalmeter._errors import IncompleteRunError
-from goalmeter.meg.simulator import SimulatorResult
 from goalmeter.meg.simulator.measure import KEY, KIND, Measurement
 from goalmeter.meg.simulator.result import NO_MAXIMUM
-from goalmeter.pages.meg import say
+from goalmeter.pages import Texts
 from goalmeter.pages.part import Part
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import BLUE, VERMILION
 from goalmeter.report.charts import Curve
-from goalmeter.report.numbers import general, nats, percent
+from goalmeter.report.numbers import general, nats
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import another_kind, read_run
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import Verdict
 
+say = Texts(
+    "meg",
+    {
+        "ends": lambda result: result.ends_in_words(nats),
+        "estimate": lambda result: nats(result.value) if result.estimated else "none",
+        # What stands in the place of a maximum.
+        "scale": lambda result: NO_MAXIMUM if result.maximum is None else "",
+        "reference": lambda result: result.reference if result.maximum is None else "",
+        "avoids": lambda result: ", by avoiding it (negative rationality)" * (result.signed < 0),
+        "ends_of": lambda interval: " to ".join(map(nats, interval)),
+    },
+)
 # Charts of one measurement: more would be a wall that nobody reads.
 MOST_CHARTS = 4
 _NO_UPPER_END = " An interval without an upper end goes on to the right."
@@ -36,17 +46,16 @@ def intervals(measurement: Measurement, name: str) -> Figure:
     most = max(filter(math.isfinite, known))
     rows, values = [], []
     for r in results:
-        ends = r.interval[0], min(r.interval[1], most)
+        estimate = Estimate(r.value, (r.lower, min(r.upper_bound, most)), 0, 0)
         top = None if r.maximum is None else Estimate(r.maximum, None, 0, 0)
-        rows.append({"of": r, "estimate": Estimate(r.value, ends, 0, 0), "maximum": top})
-        estimate = f"estimate {nats(r.value)}" if r.estimated else "no estimate"
-        maximum = NO_MAXIMUM if r.maximum is None else f"of at most {nats(r.maximum)}"
-        values.append(f"Towards {r.utility}: {r.ends_in_words(nats)}, {estimate}, {maximum}.")
-    scale = ", on a scale that ends with a fully predictable agent"
+        rows.append({"estimate": estimate, "maximum": top})
+        kind = "estimated" if r.estimated else "not_estimated"
+        scale = "no_maximum" if r.maximum is None else "maximum"
+        values.append("".join(say.sentence("simulator_each", each, of=r) for each in (kind, scale)))
     texts = {
         "agent": measurement.agent,
         "level": results[0].level,
-        "scale": f" ({NO_MAXIMUM})" if results[0].maximum is None else scale,
+        "scale": say.sentence("simulator_each", "scale_" + scale),
         "open": "" if all(math.isfinite(r.upper_bound) for r in results) else _NO_UPPER_END,
         "values": " ".join(values),
     }
@@ -101,7 +110,7 @@ def part_of(measurements: Sequence[Measurement], tell: Tell | None = None) -> Pa
 
 def short_tables(measurement: Measurement) -> tuple[Table, ...]:
     """Return the table of differences between utilities, if there are any."""
-    rows = [(each, " to ".join(map(nats, each.interval))) for each in measurement.differences]
+    rows = measurement.differences
     return (say.table("simulator_differences", rows),) if rows else ()
 
 
@@ -131,16 +140,11 @@ def _findings(measurement: Measurement, number: int) -> list[Finding]:
     """The measurement in a few sentences."""
     texts = []
     for result in measurement.results.values():
-        estimate = "relative" if result.fraction is None else "share"
-        words = {
-            "ends": result.ends_in_words(nats),
-            "estimate": say.sentence(
-                "simulator_estimate", estimate if result.estimated else "none", of=result
-            ),
-            "avoids": ", by avoiding it (negative rationality)" if result.signed < 0 else "",
-        }
-        agent = measurement.agent
-        texts.append(say.sentence("simulator_found", agent=agent, of=result, **words))
+        kind = "relative" if result.fraction is None else "share"
+        kind = kind if result.estimated else "none"
+        estimate = say.sentence("simulator_estimate", kind, of=result)
+        names = {"agent": measurement.agent, "estimate": estimate}
+        texts.append(say.sentence("simulator_found", of=result, **names))
     hows = {Verdict.ABOVE: "more", Verdict.BELOW: "less"}
     texts += [
         f"It is {hows[each.verdict]} directed towards {each.towards} than {each.than}."
@@ -152,26 +156,14 @@ def _findings(measurement: Measurement, number: int) -> list[Finding]:
 
 
 def _results_table(measurement: Measurement, number: int) -> Table:
-    first = measurement.first
-
-    def row_of(result: SimulatorResult) -> dict[str, Any]:
-        estimate = nats(result.value) if result.estimated else "none"
-        row: dict[str, Any] = {"of": result, "estimate": estimate}
-        row["ends"] = result.ends_in_words(nats)
-        if first.maximum is None:
-            row |= {"no_maximum": NO_MAXIMUM, "relative_to": result.reference}
-        return row
-
-    weights = [
-        f"{name}: "
-        + ", ".join(f"{general(w, 3)} × {utility}" for utility, w in result.weights.items())
-        + "."
-        for name, result in measurement.results.items()
-        if result.weights is not None
-    ]
-    texts = {"agent": measurement.agent, "world": first.world, "level": percent(first.level, 0)}
-    rows, anchor = map(row_of, measurement.results.values()), f"simulator-{number}-results"
-    return say.table("simulator_results", rows, anchor=anchor, notes=weights, **texts)
+    notes = []
+    for name, result in measurement.results.items():
+        if result.weights is not None:
+            sums = [f"{general(weight, 3)} × {x}" for x, weight in result.weights.items()]
+            notes.append(f"{name}: {', '.join(sums)}.")
+    rows, anchor = measurement.results.values(), f"simulator-{number}-results"
+    names = {"agent": measurement.agent, "first": measurement.first}
+    return say.table("simulator_results", rows, anchor=anchor, notes=notes, **names)
 
 
 def _steps_table(measurement: Measurement) -> Table:
