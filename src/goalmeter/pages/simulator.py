@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from goalmeter._errors import IncompleteRunError
 from goalmeter.meg.simulator.measure import KEY, KIND, Measurement
@@ -162,7 +163,7 @@ def _results_table(measurement: Measurement, number: int) -> Table:
             sums = [f"{general(weight, 3)} × {x}" for x, weight in result.weights.items()]
             notes.append(f"{name}: {', '.join(sums)}.")
     rows, anchor = measurement.results.values(), f"simulator-{number}-results"
-    names = {"agent": measurement.agent, "first": measurement.first}
+    names: dict[str, Any] = {"agent": measurement.agent, "first": measurement.first}
     return say.table("simulator_results", rows, anchor=anchor, notes=notes, **names)
 
 

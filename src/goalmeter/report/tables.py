@@ -5,45 +5,35 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
-from typing import IO, Any, Generic, Literal, SupportsFloat, TypeVar
+from typing import IO, Any, Literal, NamedTuple, SupportsFloat
 
 from goalmeter._errors import MissingExtraError, visible
 from goalmeter.report.numbers import DASH, EstimateLike, percent
 from goalmeter.report.page import Cell, Column, Table
 
+
 # --- Table of -------------------------------------------------------------------------------------
-Row = TypeVar("Row")
-
-
-@dataclass(frozen=True)
-class ColumnOf(Generic[Row]):
-    """A column: its head, the value that it takes from a row, and how that value reads."""
-
-    head: Column
-    value: Callable[[Row], Any]
-    shown: Callable[[Any], Cell | str]
-
-    def cell(self, row: Row) -> Cell | str:
-        """The cell of a row; a dash where there is no value."""
-        value = self.value(row)
-        # Not by its truth: 0 is a value.
-        return DASH if value is None else self.shown(value)
-
-
 def _as_text(value: Any) -> Cell | str:
     """A value as its text, or as the cell that it is already."""
     return value if isinstance(value, Cell) else str(value)
 
 
+class ColumnOf(NamedTuple):
+    """A column: its head, the value that it takes from a row, and how that value reads."""
+
+    head: Column
+    value: Callable[[Any], Any]
+    shown: Callable[[Any], Cell | str] = _as_text
+
+
 def column(
     title: str,
-    value: Callable[[Row], Any],
+    value: Callable[[Any], Any],
     shown: Callable[[Any], Cell | str] = _as_text,
     *,
     answer: bool = False,
-) -> ColumnOf[Row]:
+) -> ColumnOf:
     """A column of numbers.
 
     `value` is taken from a row, None for nothing to show, and `shown` says how it reads.
@@ -53,11 +43,11 @@ def column(
 
 def words(
     title: str,
-    value: Callable[[Row], Any],
+    value: Callable[[Any], Any],
     shown: Callable[[Any], Cell | str] = _as_text,
     *,
     answer: bool = False,
-) -> ColumnOf[Row]:
+) -> ColumnOf:
     """A column of words, as `column` has one of numbers."""
     return ColumnOf(Column(title, numeric=False, answer=answer), value, shown)
 
@@ -69,8 +59,8 @@ def share_bar(share: float | EstimateLike) -> Cell:
 
 
 def table_of(
-    rows: Iterable[Row],
-    columns: Sequence[ColumnOf[Row]],
+    rows: Iterable[Any],
+    columns: Sequence[ColumnOf],
     *,
     caption: str,
     meaning: str,
@@ -78,10 +68,15 @@ def table_of(
     anchor: str = "",
 ) -> Table:
     """A table with one row for each of some things; see `Table` for its texts."""
+    lines = []
+    for row in rows:
+        # No value has a dash; 0 is a value.
+        values = [(column.value(row), column.shown) for column in columns]
+        lines.append(tuple(DASH if value is None else shown(value) for value, shown in values))
     return Table(
         caption=caption,
-        columns=tuple(c.head for c in columns),
-        rows=tuple(tuple(c.cell(row) for c in columns) for row in rows),
+        columns=tuple(column.head for column in columns),
+        rows=tuple(lines),
         meaning=meaning,
         notes=tuple(notes),
         anchor=anchor,

@@ -139,6 +139,7 @@ def _shown(result: Representation, name: str, prefix: str) -> ShownModel:
     # The control task can only be memorised.
     rivals = [row for row in readings if row.control not in (None, CONTROL_TASK)]
     aurocs = {str(row.control): row.auroc for row in rivals}
+    gain = None if probe is None else probe.gain_bits
     confirmed = next((row for row in result.use if row.chosen and row.half == CONFIRM), None)
     use = UNKNOWN
     if confirmed is not None:
@@ -159,7 +160,7 @@ def _shown(result: Representation, name: str, prefix: str) -> ShownModel:
         read=OPEN if probe is None else compare(probe.auroc, aurocs.values()),
         confirmed=confirmed,
         use=use,
-        unbelieved=unbelieved(probe and probe.gain_bits, result.believed.get("places")),
+        unbelieved=unbelieved(gain, result.believed.get("places")),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import isnan, nan
 from pathlib import Path
 from typing import Any
@@ -165,18 +166,8 @@ def _by_layer(named: _Named) -> tuple[bool, int]:
     return is_window, 0 if is_window else named[0].layer
 
 
-def auroc_map(shown: ShownModel) -> Figure | None:
-    """AUROC of walls by layer and position; colours begin at one half, which is no information."""
-    return _probe_map(shown, "auroc_map", claims.MAJORITY)
-
-
-def gain_map(shown: ShownModel) -> Figure | None:
-    """Gain in bits over position alone, which is a control by itself."""
-    return _probe_map(shown, "gain_map", claims.POSITION)
-
-
-def _probe_map(shown: ShownModel, name: str, without: str) -> Figure | None:
-    """The probe and each control, by layer and position."""
+def _probe_map(shown: ShownModel, *, name: str, without: str) -> Figure | None:
+    """The probe and each control but one, whose numbers are known, by layer and position."""
     rows = claims.in_order(row for row in shown.result.maps_of() if row.probe == shown.chosen[2])
     named = [(row, "") for row in rows if row.control not in (claims.MAJORITY, without)]
     return _heat(shown, name, named, _by_layer, lambda named: position_rank(named[0].position))
@@ -369,7 +360,11 @@ def _in_words(action: int | None, optimal: Sequence[int]) -> dict[str, str]:
 # --- Sections -------------------------------------------------------------------------------------
 # Section, in the order of the page -> its figures of a model; its tables are with its texts.
 _SECTIONS: dict[str, tuple[Callable[[ShownModel], Content | Sequence[Content]], ...]] = {
-    "reading": (auroc_map, gain_map),
+    "reading": (
+        # Colours begin at one half, which is no information, and at position alone.
+        partial(_probe_map, name="auroc_map", without=claims.MAJORITY),
+        partial(_probe_map, name="gain_map", without=claims.POSITION),
+    ),
     "states": (state_figures,),
     "using": (flips_map, dose_figures),
     "looking": (spans_figure,),
