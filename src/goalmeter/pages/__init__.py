@@ -30,20 +30,11 @@ from math import isnan
 from string import Formatter
 from typing import Any
 
-from goalmeter.report import Column, Figure, Section, Table, numbers
+from goalmeter.report import Curve, CurveAxes, DotPanel, Dots, Figure, Section, Table, numbers
 from goalmeter.report.canvas import GREEN, INK, MUTED, VERMILION
-from goalmeter.report.charts import (
-    Curve,
-    CurveAxes,
-    DotPanel,
-    Dots,
-    curve_chart,
-    dot_chart,
-    heat_map,
-    panels_of,
-)
+from goalmeter.report.charts import curve_chart, dot_chart, heat_map, panels_of
 from goalmeter.report.numbers import DASH
-from goalmeter.report.page import Cell
+from goalmeter.report.page import Cell, Column
 from goalmeter.report.tables import share_bar
 from goalmeter.statistics import Estimate
 

@@ -22,8 +22,8 @@ from goalmeter.pages.navigation_tables import condition_in_words, say
 from goalmeter.pages.navigation_tables import cut as cut
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
-from goalmeter.report.canvas import MUTED
-from goalmeter.report.charts import STROKES, Curve, short
+from goalmeter.report.canvas import MUTED, STROKES
+from goalmeter.report.charts import Curve, short
 from goalmeter.report.maps import Move, walk_map
 from goalmeter.report.numbers import percent
 from goalmeter.runs.progress import Tell

@@ -6,19 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from goalmeter.pages import reflection_tables as tables
 from goalmeter.pages.part import Part, without
-from goalmeter.pages.reflection_tables import (
-    LOWERS,
-    SAME,
-    AgentGroup,
-    Pair,
-    all_early,
-    groups,
-    labels,
-    pairs,
-    say,
-    table,
-)
+from goalmeter.pages.reflection_tables import AgentGroup, Pair, groups, say
 from goalmeter.reflection import Reflection
 from goalmeter.reflection import load as load
 from goalmeter.reflection.result import failures_in_words, seeds_in_words
@@ -125,8 +115,8 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
             differences = _heat("differences_map", f"reflection-differences{end}", changes)
             chart = pairs_chart(group.pairs, f"reflection-pairs{end}")
             out.append(say.section("reality_checks", checks, chart, differences, **names))
-        out.append(say.section("all_section", table(group, "environments"), **names))
-    if notes := pairs(results)[1]:
+        out.append(say.section("all_section", tables.table(group, "environments"), **names))
+    if notes := tables.pairs(results)[1]:
         out.append(say.section("not_compared", points=notes))
     return out
 
@@ -138,7 +128,7 @@ def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
 
 def _tables(group: AgentGroup) -> list[Table]:
     names = ("agents", "pairs", "gains") if group.pairs else ("agents",)
-    return [table(group, name) for name in names]
+    return [tables.table(group, name) for name in names]
 
 
 def findings(results: Sequence[Reflection]) -> list[Finding]:
@@ -146,7 +136,7 @@ def findings(results: Sequence[Reflection]) -> list[Finding]:
     lines = []
     for group in groups(results):
         start = f"{group.title[0].upper()}{group.title[1:]}: " if group.title else ""
-        ranked = [(label, result) for label, result in group.named if not all_early(result)]
+        ranked = [(label, result) for label, result in group.named if not tables.all_early(result)]
         ranked.sort(key=lambda item: -item[1].measure)
         if ranked:
             ends = dict(ranked[:1] + ranked[-1:])
@@ -154,7 +144,7 @@ def findings(results: Sequence[Reflection]) -> list[Finding]:
             text = f"{start}Self-reflection: {most}."
             if least:
                 text = f"{start}Most self-reflection: {most}; least: {least[0]}."
-            row_anchor = table(group, "agents").row_anchor
+            row_anchor = tables.table(group, "agents").row_anchor
             links = tuple(Link(label, row_anchor(label)) for label in ends)
             lines.append(Finding(text=text, links=links))
         if group.pairs:
@@ -166,7 +156,7 @@ def findings(results: Sequence[Reflection]) -> list[Finding]:
 
 def ended_early(results: Sequence[Reflection]) -> list[str]:
     """Return sentences on trials that ended early and agents that are not ranked."""
-    named = list(zip(labels(results), results, strict=True))
+    named = list(zip(tables.labels(results), results, strict=True))
     failed = _failures(named, 2)
     if not failed:
         return []
@@ -176,7 +166,7 @@ def ended_early(results: Sequence[Reflection]) -> list[str]:
         f"{ended} of {total} trials ended early; they count with the reward that they had. "
         f"{' '.join(failed)}"
     ]
-    if broken := [label for label, result in named if all_early(result)]:
+    if broken := [label for label, result in named if tables.all_early(result)]:
         lines.append(f"Not ranked, since every trial ended early: {', '.join(broken)}.")
     return lines
 
@@ -186,12 +176,12 @@ def thesis(compared: Sequence[Pair]) -> str:
     parts = []
     for verdict, text in say("thesis").items():
         members = [
-            pair.label + f" ({plus(pair.comparison.difference, 3)})" * (verdict != SAME)
+            pair.label + f" ({plus(pair.comparison.difference, 3)})" * (verdict != tables.SAME)
             for pair in compared
             if pair.verdict == verdict
         ]
         # The thesis is that it raises; so that it lowers is answered even where it is "none".
-        if members or verdict == LOWERS:
+        if members or verdict == tables.LOWERS:
             parts.append(f"{text} {', '.join(members) or 'none'}")
     return f"The reality check {'; '.join(parts)}."
 

@@ -12,7 +12,8 @@ from goalmeter.meg.sweeps.worlds import SEED, is_number
 from goalmeter.pages import Content, Texts
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
-from goalmeter.report.charts import STROKES, Curve
+from goalmeter.report.canvas import STROKES
+from goalmeter.report.charts import Curve
 from goalmeter.report.numbers import general, nats
 from goalmeter.runs.progress import Tell
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 INK, MUTED, RULE, PAPER = "#1f2933", "#52606d", "#cbd2d9", "#ffffff"
 # Those of Okabe and Ito, which stay apart for colour-blind readers.
 BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
+# Curves in one chart differ in their strokes too, since colours may not be seen; in this order.
+STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
 # Of text, grounds and rules the dark page has colours of its own, which pictures share.
 _OF_THE_PAGE = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper"}
 DARK = {

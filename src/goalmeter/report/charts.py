@@ -14,18 +14,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.report.canvas import (
-    BLUE,
-    GREEN,
-    INK,
-    MUTED,
-    PAPER,
-    RULE,
-    SMALLEST,
-    VERMILION,
-    canvas,
-    to_svg,
-)
+from goalmeter.report.canvas import BLUE, MUTED, PAPER, RULE, SMALLEST, canvas, to_svg
 from goalmeter.report.maps import PALETTES, colour_bar, colour_map, ink_on
 from goalmeter.report.numbers import EstimateLike, general, number
 from goalmeter.report.tables import printable
@@ -295,8 +284,6 @@ def _draw(axes: Any, panel: DotPanel, n: int) -> None:
 
 
 # --- Curves ---------------------------------------------------------------------------------------
-# Curves in one chart differ in their strokes too, since colours may not be seen; in this order.
-STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,13 +17,7 @@ from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
 from goalmeter.representation.probes.protocol import Majority, PositionOnly
 from goalmeter.representation.replay import AFTER, BEFORE
 from goalmeter.representation.result import Representation
-from goalmeter.representation.result_rows import (
-    DecidedRow,
-    MapRow,
-    PlanRow,
-    SubspaceRow,
-    UsedRow,
-)
+from goalmeter.representation.result_rows import DecidedRow, MapRow, PlanRow, SubspaceRow, UsedRow
 from goalmeter.representation.use.causal_use import MARGIN, NOT_USED, UNKNOWN, USED
 from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.statistics.clusters import Estimate

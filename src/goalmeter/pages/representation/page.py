@@ -16,18 +16,7 @@ from goalmeter.navigation.rollouts import load
 from goalmeter.pages import Content
 from goalmeter.pages.part import Part
 from goalmeter.pages.representation import claims
-from goalmeter.pages.representation.claims import (
-    ABOVE,
-    BELOW,
-    ShownModel,
-    compare,
-    estimate_of,
-    is_low,
-    position_rank,
-    row_place,
-    say,
-    shown_models,
-)
+from goalmeter.pages.representation.claims import ABOVE, BELOW, ShownModel, compare, is_low, say
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.charts import short
 from goalmeter.report.maps import Marked, Place, belief_map
@@ -88,7 +77,7 @@ def _places(shown: ShownModel) -> Iterable[Any]:
 def _positions(shown: ShownModel) -> Iterator[Any]:
     """What the maps of each position explain, the chosen one first; none for one position."""
     others = shown.result.explained.get("other_positions") or {}
-    positions = {name: others[name] for name in sorted(others, key=position_rank)}
+    positions = {name: others[name] for name in sorted(others, key=claims.position_rank)}
     if others:
         positions = {str(shown.chosen[1]): shown.result.explained} | positions
     for position, states in positions.items():
@@ -122,11 +111,12 @@ _ROWS: dict[str, Callable[[ShownModel], Iterable[Any]]] = {
     "positions": _positions,
     "believed": _worlds,
     "plan": lambda shown: sorted(
-        shown.result.plan, key=lambda r: (position_rank(r.position), r.layer, r.decoder, r.n)
+        shown.result.plan, key=lambda r: (claims.position_rank(r.position), r.layer, r.decoder, r.n)
     ),
     "settled": lambda shown: sorted(shown.result.settled, key=lambda row: (row.step, row.layer)),
     "decided": lambda shown: sorted(
-        shown.result.decided, key=lambda row: (row.step, position_rank(row.position), row.layer)
+        shown.result.decided,
+        key=lambda r: (r.step, claims.position_rank(r.position), r.layer),
     ),
 }
 
@@ -170,7 +160,7 @@ def _probe_map(shown: ShownModel, *, name: str, without: str) -> Figure | None:
     """The probe and each control but one, whose numbers are known, by layer and position."""
     rows = claims.in_order(row for row in shown.result.maps_of() if row.probe == shown.chosen[2])
     named = [(row, "") for row in rows if row.control not in (claims.MAJORITY, without)]
-    return _heat(shown, name, named, _by_layer, lambda named: position_rank(named[0].position))
+    return _heat(shown, name, named, _by_layer, lambda each: claims.position_rank(each[0].position))
 
 
 def flips_map(shown: ShownModel) -> Figure | None:
@@ -223,7 +213,7 @@ def dose_figures(shown: ShownModel) -> list[Figure | None]:
     """Flips by the dose of a write, with random directions and invalid answers."""
     by_write: dict[tuple[str, str], list[Any]] = {}
     for row in shown.result.doses:
-        by_write.setdefault((row.intervention, row_place(row)), []).append(row)
+        by_write.setdefault((row.intervention, claims.row_place(row)), []).append(row)
     out = []
     for count, rows in enumerate(by_write.values(), start=1):
         rows.sort(key=lambda row: row.dose)
@@ -474,7 +464,7 @@ def _believed(shown: ShownModel) -> _Lines:
     if reason := shown.unbelieved:
         yield "", f"nothing is said of a world that it believes in: {reason}."
         return
-    less = estimate_of(inner["less_true"])
+    less = claims.estimate_of(inner["less_true"])
     text = say.sentence("found_believed", inner=inner, true=true)
     if less is not None:
         kind = "difference" if less.interval is not None else "difference_alone"
@@ -604,7 +594,7 @@ def _in_short(shown: ShownModel) -> dict[str, Any]:
 
 def part_of_results(results: Sequence[Representation], tell: Tell) -> Part:
     """Return the part of a page about the results of probes, in the order given."""
-    models = shown_models(results)
+    models = claims.shown_models(results)
     for shown in models:
         tell(f"drawing what was read of {shown.name}")
     summaries = {"read": read_table(models), "used": used_table(models)}
