@@ -22,18 +22,6 @@ say = Texts("sweep")
 MOST_SENTENCES, MOST_CHARTS = 20, 8
 
 
-def failures_table(sweep: Sweep, anchor: str = "") -> Table | None:
-    """Return the table of messages of failed and uncertified rows; None for none."""
-    rows: list[tuple[str, int, str]] = []
-    left = 0
-    for status, name in ((FAILED, "failed"), (OPEN, "not certified")):
-        said = [(name, times, text) for text, times in sweep.sentences(status).items()]
-        rows += said[:MOST_SENTENCES]
-        left += len(said[MOST_SENTENCES:])
-    notes = [f"{left} sentences that fewer rows say are left out."] if left else []
-    return say.table("failures", rows, anchor=anchor, notes=notes) if rows else None
-
-
 # --- Pictures -------------------------------------------------------------------------------------
 _Points = list[tuple[str, float, SweepGroup]]  # the line, the place and the mean of each point
 
@@ -111,10 +99,17 @@ def part_of(sweeps: Sequence[Sweep], tell: Tell | None = None) -> Part:
 
 def short_tables(sweep: Sweep, prefix: str = "") -> tuple[Table, ...]:
     """Return the tables of means by policy and utility and, if there are any, of failures."""
+    rows: list[tuple[str, int, str]] = []
+    left = 0
+    for status, name in ((FAILED, "failed"), (OPEN, "not certified")):
+        said = [(name, times, text) for text, times in sweep.sentences(status).items()]
+        rows += said[:MOST_SENTENCES]
+        left += len(said[MOST_SENTENCES:])
+    notes = [f"{left} sentences that fewer rows say are left out."] if left else []
     anchors = [prefix and f"{prefix}-{name}" for name in ("summary", "failures")]
     summary = say.table("summary", sweep.summary, anchor=anchors[0], heading=sweep.heading)
-    failures = failures_table(sweep, anchors[1])
-    return (summary,) if failures is None else (summary, failures)
+    failures = say.table("failures", rows, anchor=anchors[1], notes=notes)
+    return (summary, failures) if rows else (summary,)
 
 
 def findings(sweeps: Sequence[Sweep]) -> list[Finding]:

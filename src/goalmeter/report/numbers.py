@@ -64,7 +64,7 @@ def number(value: float | EstimateLike, digits: int) -> str:
         return DASH
     text = f"{value:.{digits}f}"
     # "-0.0" is what rounding leaves of a small negative number; its sign says nothing.
-    return text.removeprefix("-") if float(text) == 0 else true_minus(text)
+    return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
 
 
 def hundredths(value: float | EstimateLike) -> str:
@@ -138,11 +138,6 @@ def utility(value: float) -> str:
 def p_value(value: float) -> str:
     """A p-value; what is small does not read 0."""
     return "<0.001" if value < 0.001 else number(value, 3)
-
-
-def true_minus(text: str) -> str:
-    """A number that was made into text elsewhere, with a true minus."""
-    return text.replace("-", "−")
 
 
 def _share(value: float, digits: int) -> str:
