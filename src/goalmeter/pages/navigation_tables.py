@@ -134,7 +134,9 @@ def calibration_table(results: Sequence[Navigation]) -> Table | None:
 
 def mixed_table(results: Sequence[Navigation]) -> Table | None:
     """Return the table of the mixed model in mazes; None if no model can be fitted."""
-    fits = []
+    # A term of the model -> its unit in words, and percentage points of it in the model's unit.
+    units = say("mixed_units")
+    rows = []
     for result in results:
         # A changed frame is another condition of the same grid, which the model does not know.
         unchanged = [walk.transform is None for walk in result.seen.trajectories]
@@ -142,27 +144,20 @@ def mixed_table(results: Sequence[Navigation]) -> Table | None:
         if not len(seen.length) or np.ptp(seen.accuracy) < 1e-12:
             continue  # there is nothing to explain
         try:
-            fits.append((result.agent, mixed_model(seen)))
+            fit = mixed_model(seen)
         except MissingExtraError:
             return None
         except (GoalmeterError, np.linalg.LinAlgError):
             continue  # too few grids or walks for a model
-    known = {term.name for _, fit in fits for term in fit.terms}
-    # A term of the model -> its unit in words, and percentage points of it in the model's unit.
-    units = {name: unit for name, unit in say("mixed_units").items() if name in known}
-    rows = []
-    for agent, fit in fits:
-        terms = {term.name: term for term in fit.terms}
-        effects: dict[str, Any] = {}
-        for name, (unit, scale) in units.items():
-            if term := terms.get(name):
-                low, high = (scale * end for end in term.interval)
-                change = Estimate(scale * term.coefficient, (low, high), 0, 0)
-                effects[unit] = {"points": change, "p": term.p_value}
-            else:
-                effects[unit] = None
-        rows.append((agent, fit, effects, 100 * fit.between_grids, 100 * fit.within_grids))
-    return say.table("mixed", rows) if units else None
+        effects = {}
+        for term in (term for term in fit.terms if term.name in units):
+            unit, scale = units[term.name]
+            low, high = (scale * end for end in term.interval)
+            change = Estimate(scale * term.coefficient, (low, high), 0, 0)
+            effects[unit] = {"points": change, "p": term.p_value}
+        spread = 100 * fit.between_grids, 100 * fit.within_grids
+        rows.append((result.agent, fit, effects, *spread))
+    return say.table("mixed", rows) if any(effects for _, _, effects, *_ in rows) else None
 
 
 # --- Frames ---------------------------------------------------------------------------------------

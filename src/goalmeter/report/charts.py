@@ -15,7 +15,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.report.canvas import BLUE, MUTED, PAPER, RULE, SMALLEST, canvas, to_svg
-from goalmeter.report.maps import PALETTES, colour_bar, colour_map, ink_on
+from goalmeter.report.maps import PALETTES, box, colour_bar, colour_map, ink_on
 from goalmeter.report.numbers import EstimateLike, general, number
 from goalmeter.report.tables import printable
 
@@ -152,8 +152,6 @@ def _cells(
     means: bool,
 ) -> Any:
     """Draw the cells and the column of means; returns what the colour bar is of."""
-    from matplotlib.patches import Rectangle
-
     n_rows, n_columns = array.shape
     palette = PALETTES["signed" if limits[0] < 0 else "visits"]
     style = {"cmap": colour_map(palette), "vmin": limits[0], "vmax": limits[1]}
@@ -178,8 +176,8 @@ def _cells(
                 text = axes.text(x, row + 0.53, shown, ha="center", va="center", **font)
                 text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
     for row, column in sorted(hatched):
-        hatch: dict[str, Any] = {"hatch": "///", "edgecolor": MUTED, "linewidth": 0}
-        axes.add_patch(Rectangle((column, row), 1, 1, fill=False, **hatch))
+        style = {"fill": False, "hatch": "///", "edgecolor": MUTED, "linewidth": 0}
+        box(axes, row + 0.5, column + 0.5, **style)
     axes.set_xlim(0, at + 1.3 if means else n_columns)
     axes.set_ylim(n_rows, 0)
     return mesh

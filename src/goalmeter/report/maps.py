@@ -39,7 +39,7 @@ Place = tuple[int, int]
 
 
 # --- Primitives -----------------------------------------------------------------------------------
-def _box(
+def box(
     axes: Any, row: float, column: float, high: float = 1.0, wide: float = 1.0, **style: Any
 ) -> None:
     """Draw a box around a place."""
@@ -156,7 +156,7 @@ def grid_map(
             _one_more(axes, mesh, *marks.beside, place=((rows - 1) / 2, columns + _BESIDE - 1.5))
             # Not around the square beside: the map's own border.
             middle = (rows - 1) / 2, (columns - 1) / 2
-            _box(axes, *middle, rows, columns, fill=False, edgecolor=MUTED)
+            box(axes, *middle, rows, columns, fill=False, edgecolor=MUTED)
         _limits(axes, rows, wide)
         axes.spines[:].set_visible(marks.beside is None)
         bar = colour_bar(figure, mesh, label, ax=axes, aspect=40, pad=0.03)
@@ -178,14 +178,14 @@ def _squares(axes: Any, mesh: Any, array: FloatArray, shown: FloatArray, marks: 
     for state, value in enumerate(array.ravel().tolist()):
         row, column = divmod(state, array.shape[1])
         if state in marks.walls:
-            _box(axes, row, column, fill=True, color=_WALL)
+            box(axes, row, column, fill=True, color=_WALL)
             continue
         ink = ink_on(mesh, shown[row, column])
         if state in marks.hatched:
             style: dict[str, Any] = {"hatch": "///", "linewidth": 0.0, "alpha": 0.55}
-            _box(axes, row, column, fill=False, edgecolor=ink, **style)
+            box(axes, row, column, fill=False, edgecolor=ink, **style)
         if state in marks.letters:
-            _box(axes, row, column, fill=False, edgecolor=INK, linewidth=1.6)
+            box(axes, row, column, fill=False, edgecolor=INK, linewidth=1.6)
             style = {"fontsize": SMALLEST, "fontweight": "bold", "color": ink}
             axes.text(column - 0.44, row - 0.24, marks.letters[state], **style)
         text = number(value, 0) if whole else _short(value)
@@ -197,7 +197,7 @@ def _one_more(axes: Any, mesh: Any, name: str, value: float, *, place: tuple[flo
     """A square of its own with its name above it."""
     row, column = place
     at_least = max(value, 0.0)
-    _box(axes, row, column, facecolor=mesh.to_rgba(at_least), edgecolor=MUTED)
+    box(axes, row, column, facecolor=mesh.to_rgba(at_least), edgecolor=MUTED)
     _write(axes, row, column, _short(value), color=ink_on(mesh, at_least), fontsize=7.5)
     style = {"color": INK, "va": "bottom", "parse_math": False, "fontsize": 7.5}
     _write(axes, row - 0.65, column, name, **style)
@@ -229,7 +229,7 @@ def walk_map(
         axes: Any = figure.subplots()
         axes.set_aspect("equal")
         for row, column in np.argwhere(walls).tolist():
-            _box(axes, row, column, color=_WALL, linewidth=0)
+            box(axes, row, column, color=_WALL, linewidth=0)
         for edge in range(max(rows, columns) + 1):
             axes.axhline(edge - 0.5, color=RULE, linewidth=0.4)
             axes.axvline(edge - 0.5, color=RULE, linewidth=0.4)
@@ -324,7 +324,7 @@ def belief_map(name: str, cells: ArrayLike, marked: Marked, *, label: str = "") 
         style = {"cmap": colours, "vmin": 0.0, "vmax": 1.0, "edgecolor": RULE, "linewidth": 0.4}
         mesh = _mesh(axes, np.ma.masked_invalid(shares), **style)
         for row, column in np.argwhere(np.isnan(shares)).tolist():
-            _box(axes, row, column, linewidth=0, fill=False, hatch="///", edgecolor=MUTED)
+            box(axes, row, column, linewidth=0, fill=False, hatch="///", edgecolor=MUTED)
         if label:
             cax = placed(_MARGIN + 0.15, below - 0.17, inner - 0.3, 0.1)
             bar = colour_bar(figure, mesh, "", cax=cax)
@@ -354,7 +354,7 @@ def _frames(axes: Any, marked: Marked) -> None:
             # Paper below the line, so that it is seen on every shade.
             for edge, width, dashes in ((PAPER, line + 1.6, "-"), (colour, line, stroke)):
                 style: dict[str, Any] = {"linewidth": width, "linestyle": dashes, "fill": False}
-                _box(axes, row, column, 0.84, 0.84, edgecolor=edge, **style)
+                box(axes, row, column, 0.84, 0.84, edgecolor=edge, **style)
     for row, column in sorted(marked.crossed):
         for colour, width in ((PAPER, 3.0), (VERMILION, 1.5)):
             style = {"color": colour, "markeredgewidth": width, "markersize": 4.5}
