@@ -164,27 +164,42 @@ class Texts(Formatter):
     ) -> Iterator[tuple[Column, list[Cell | str]]]:
         """Each column of a table: its head and its cells."""
         # Neighbouring columns with * at the same place alternate, key by key.
-        for (base, is_each), together in groupby(
-            specs, lambda spec: (spec[1].partition("*")[0], "*" in spec[1])
-        ):
+        for _, together in groupby(specs, lambda spec: spec[1].partition("*")[:2]):
             columns = list(together)
-            entries = [value_at(row, base.rstrip(".")) if is_each else {"": row} for row in rows]
-            keys = dict.fromkeys(key for entry in entries for key in entry or ())
-            for key in keys if is_each else [""]:
-                for title, path, form, *marks in columns:
-                    inner = path.removeprefix(base).lstrip("*.") if is_each else path
-                    found = [self._value((entry or {}).get(key), inner) for entry in entries]
-                    if "optional" in marks and all(each is None or each == "" for each in found):
+            found = [self._by_key(path, rows) for _, path, *_ in columns]
+            for key in found[0]:
+                for (title, _, form, *marks), by_key in zip(columns, found, strict=True):
+                    cells = by_key[key]
+                    if "optional" in marks and all(each is None or each == "" for each in cells):
                         continue
                     group, _, name = (
                         self.filled(part.replace("*", "{key}"), {**values, "key": key})
                         for part in title.rpartition(" | ")
                     )
                     head = Column(name, form != "words", group, "answer" in marks)
-                    yield head, [self.shown(each, form) for each in found]
+                    yield head, [self.shown(each, form) for each in cells]
 
-    def _value(self, row: Any, path: str) -> Any:
-        return self.filled(path, {"row": row}) if "{" in path else value_at(row, path)
+    def _by_key(self, path: str, rows: Sequence[Any]) -> dict[str, list[Any]]:
+        """The values of rows at a path, for each key of * in it; "" without one."""
+        base, star, inner = path.partition("*")
+        if "{" in path:
+            return {"": [self.filled(path, {"row": row}) for row in rows]}
+        if not star:
+            return {"": [value_at(row, path) for row in rows]}
+        entries = [value_at(row, base.rstrip(".")) or {} for row in rows]
+        return {
+            key: [value_at(entry.get(key), inner.lstrip(".")) for entry in entries]
+            for key in dict.fromkeys(key for entry in entries for key in entry)
+        }
+
+    def _series(
+        self, declared: Sequence[Sequence[str]], rows: Sequence[Any]
+    ) -> Iterator[tuple[str, list[Any], str]]:
+        """Label, estimates and style of each declared series that has any."""
+        for label, path, *style in declared:
+            for key, estimates in self._by_key(path, rows).items():
+                if any(estimates):
+                    yield key or label, estimates, "".join(style)
 
     def dots(
         self, name: str, picture: str, lines: Sequence[str], rows: Sequence[Any], /, **values: Any
@@ -200,7 +215,7 @@ class Texts(Formatter):
             if (when and not values[when]) or (unless and values[unless]):
                 continue
             series = []
-            for label, estimates, style in _series(panel["series"], rows):
+            for label, estimates, style in self._series(panel["series"], rows):
                 look = DOTS[style] | {"scale": panel.get("scale", 1.0)}
                 series.append(Dots.of(self.filled(label, values), estimates, **look))
             margin = values[panel["margin"]] if "margin" in panel else None
@@ -238,7 +253,7 @@ class Texts(Formatter):
         """
         curves: list[Curve] = []
         used: Counter[str] = Counter()
-        for label, estimates, look in _series(self.declared(name)["series"], rows):
+        for label, estimates, look in self._series(self.declared(name)["series"], rows):
             marks = {mark: mark in look for mark in ("band", "hollow")}
             styles = CURVES["".join(word for word in look.split() if word not in marks)]
             style = styles[used[look] % len(styles)]
@@ -318,21 +333,6 @@ class Texts(Formatter):
 def _read(instrument: str) -> dict[str, dict[str, Any]]:
     path = files("goalmeter.pages").joinpath(f"{instrument}.toml")
     return tomllib.loads(path.read_text(encoding="utf-8"))
-
-
-def _series(
-    declared: Sequence[Sequence[str]], rows: Sequence[Any]
-) -> Iterator[tuple[str, list[Any], str]]:
-    """Label, estimates and style of each declared series that has any; * is one for each key."""
-    for label, path, *style in declared:
-        base, star, inner = path.partition("*")
-        entries = [value_at(row, base.rstrip(".")) or {} for row in rows] if star else []
-        found = {} if star else {label: [value_at(row, path) for row in rows]}
-        for key in dict.fromkeys(key for entry in entries for key in entry):
-            found[key] = [value_at(entry.get(key), inner.lstrip(".")) for entry in entries]
-        for name, estimates in found.items():
-            if any(estimates):
-                yield name, estimates, "".join(style)
 
 
 def value_at(row: Any, path: str) -> Any:
