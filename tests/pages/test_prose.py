@@ -25,7 +25,7 @@ def test_code_and_texts_have_the_same_names(instrument: str) -> None:
     texts = tomllib.loads((PAGES / f"{instrument}.toml").read_text("utf-8"))
     # Tables and sections of a page may be declared by the name of their texts.
     asked = set(re.findall(r'\bsay(?:\.\w+)?\(\s*"(\w+)"', code))
-    assert asked <= set(texts) <= asked | set(re.findall(r'"(\w+)"', code))
+    assert asked <= set(texts) <= asked | {"shared"} | set(re.findall(r'"(\w+)"', code))
 
 
 @dataclass
@@ -61,3 +61,12 @@ def test_a_table_follows_from_its_columns(monkeypatch: pytest.MonkeyPatch) -> No
     assert table.caption == "C scores" and table.notes == ("first", "own", "last")
     empty = Texts("made").table("t", [], kind="scores")
     assert [head.title for head in empty.heads] == ["agent", "total"] and empty.rows == ()
+
+
+def test_texts_show_values_as_columns_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = {"text": "{x:percent}, {y[0]:number:2}, {none:points}, {z:twice} {name}{n:>3}"}
+    entries = {"t": entry, "shared": {"name": "{shared}"}}
+    monkeypatch.setattr("goalmeter.pages._read", lambda instrument: entries)
+    say = Texts("made", {"twice": lambda value: value * 2})
+    values = {"x": 0.9999, "y": [-0.5], "none": None, "z": "ab", "n": 7}
+    assert say.sentence("t", **values) == ">99.9%, −0.50, –, abab {shared}  7"

@@ -55,17 +55,17 @@ def first(result: Reflection, seeds: int) -> Reflection:
 
 def test_a_pair_is_compared_by_seed_and_environment() -> None:
     ((pair,), notes) = pairs([AFTER, BEFORE])
-    assert notes == [] and (pair.label, pair.checked_label) == ("x", "rc(x)")
+    assert notes == [] and (pair.label, pair.checked.agent) == ("x", "rc(x)")
     # A: +4 and 0; B: 0 and -2; so (4 - 2) / 40 on average.
     assert pair.comparison.difference == pytest.approx(0.05)
     assert pair.verdict == RAISES
     assert pair.told() == (["A"], ["B"])
-    assert pair.by_environment()["A"] == pytest.approx([gain / 20 for gain in GAINS])
+    assert pair.by_environment["A"] == pytest.approx([gain / 20 for gain in GAINS])
     (group,) = groups([BEFORE, AFTER])
-    row = [cell.text for cell in reflection_tables.pairs_table([pair], group).cells[0]]
+    row = [cell.text for cell in reflection_tables.table(group, "pairs").cells[0]]
     # 2.776 standard errors either way, each the root of a half over 40 and the root of 5.
     assert row == ["x", "raises", "+0.2500", "+0.3000", "+0.0500", "0.0079", "0.028 to 0.072"]
-    gains = [cell.text for cell in reflection_tables.gains_table([pair], group).cells[0]]
+    gains = [cell.text for cell in reflection_tables.table(group, "gains").cells[0]]
     assert gains == ["x", "1 of 2", "A +0.20", "1 of 2", "B −0.10"]
 
 

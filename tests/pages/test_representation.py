@@ -19,9 +19,8 @@ from goalmeter.commands.runs import report_runs
 from goalmeter.navigation import measure
 from goalmeter.navigation.rollouts import load
 from goalmeter.pages.part import Part, all_findings
-from goalmeter.pages.representation import claims, figures, page
+from goalmeter.pages.representation import claims, page
 from goalmeter.pages.representation.claims import ABOVE, BELOW, OPEN, shown_models
-from goalmeter.pages.representation.findings import findings as sentences
 from goalmeter.report import Finding, Table, write_report
 from goalmeter.representation.replay import run_digest
 from goalmeter.representation.result import Representation
@@ -122,13 +121,14 @@ def test_use_is_claimed_where_the_verdict_and_the_intervals_agree(
     verdict: str, flips: Estimate, unneeded: Estimate, null: Estimate | None, expected: str
 ) -> None:
     row = made.used_row(flips, chosen=True, unneeded_flips=unneeded, null_flips=null)
-    assert claims.use_of(made.result(verdict=verdict, use=(row,))) == expected
+    (shown,) = shown_models([made.result(verdict=verdict, use=(row,))])
+    assert shown.use == expected
 
 
 def findings(*results: Representation) -> list[Finding]:
     models = shown_models(results)
     summaries = {"read": page.read_table(models), "used": page.used_table(models)}
-    return [line for shown in models for line in sentences(shown, summaries)]
+    return [line for shown in models for line in page.findings(shown, summaries)]
 
 
 def leads(*results: Representation) -> list[str]:
@@ -196,7 +196,7 @@ def test_a_world_that_was_not_read_or_whose_use_is_not_known_is_no_belief(
     table = page.table(shown, "believed")
     assert table is not None
     assert "the believed world" not in [row[0].text for row in table.cells]
-    assert figures.believed_figure([shown]) is None
+    assert page.believed_figure([shown]) is None
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from goalmeter.report.canvas import (
     INK,
     MUTED,
     PAPER,
-    RULE,
     VERMILION,
     as_variables,
     contrast,
@@ -34,11 +33,10 @@ from goalmeter.report.charts import (
     DotPanel,
     Dots,
     Panel,
-    RangeBar,
     curve_chart,
     dot_chart,
     heat_map,
-    range_bars,
+    panels_of,
     short,
 )
 from goalmeter.report.maps import (
@@ -82,7 +80,6 @@ KINDS: dict[str, Callable[[str], str]] = {
         [Curve(label="a", x=[1, 2, 3], y=[1, 2, 1], error=[0.1] * 3, marker="o")],
         CurveAxes(x_label="x", y_label="y", levels=[(2, "max")]),
     ),
-    "bars": lambda name: range_bars(name, [RangeBar("<b>", 1, 0.5, 2, 3)], x_label="x"),
     "grid": lambda name: grid_map(name, [[0, 1]], label="l", palette="utility"),
     "walk": lambda name: walk_map(name, WALLS, {(1, 1): "S"}, [Move((1, 1), (1, 2), good=True)]),
     "belief": lambda name: belief_map(name, [[0.0, 0.5]], Marked(), label="p"),
@@ -182,11 +179,12 @@ def test_the_scale_is_pale_at_zero_and_ends_at_the_limit() -> None:
 
 
 def test_a_panel_by_the_names_of_rows_and_columns() -> None:
-    panel = Panel.of("p", {("a", 1): 0.5}, ["a", "b"], [1, 2], hatched=[("b", 2)])
+    cells = [("p", "a", "1", 0.4), ("p", "a", "1", 0.6), ("e", "a", "1", NAN)]
+    (panel,) = panels_of(cells, ["a", "b"], ["1", "2"], [("p", "b", "2")])
     assert np.array_equal(panel.values, [[0.5, NAN], [NAN, NAN]], equal_nan=True)
-    assert panel.hatched == {(1, 1)} and not panel.is_empty
+    assert panel.hatched == {(1, 1)}
     svg = heat_map("m", [panel], rows=["a", "b"], columns=["1", "2"], label="l", scale=(-1, 1))
-    assert svg.count("<pattern") == 1 and Panel.of("e", {}, ["a"], [1]).is_empty
+    assert svg.count("<pattern") == 1
     assert short("x" * 40) == "x" * 14 + "…" + "x" * 15
     assert short("a\x1b[31m\nb") == "a\\x1b[31m b"
 
@@ -233,26 +231,6 @@ def test_values_go_right_lines_go_down_and_what_is_missing_is_left_out() -> None
     assert first < second
 
 
-def test_a_bar_ends_at_the_maximum_and_the_interval_lies_in_it() -> None:
-    bars = [
-        RangeBar("goal", 3.0, 2.0, math.inf, 8.0),
-        RangeBar("a$1$", 1.0, 1.0, 1.0, 4.0),
-    ]
-    svg = range_bars("r", bars, x_label="nats")
-    drawn: dict[str, list[tuple[float, float]]] = {RULE: [], BLUE: []}
-    for path, colour in re.findall(r'<path d="([^"]+)" clip-path[^>]*style="fill: (#\w+)', svg):
-        xs = [float(x) for x in re.findall(r"[ML] ([\d.]+) ", path)]
-        drawn[colour].append((min(xs), max(xs)))
-    (whole, half), (interval, point) = drawn[RULE], drawn[BLUE]
-    nat = (whole[1] - whole[0]) / 8
-    assert half[1] - half[0] == pytest.approx(4 * nat, abs=1e-3)
-    # An end at infinity is drawn to the end of the picture; no width is still there.
-    assert interval == pytest.approx((whole[0] + 2 * nat, whole[1]), abs=1e-3)
-    assert point == pytest.approx((whole[0] + nat,) * 2, abs=1e-3)
-    shown = texts(svg)
-    assert [shown.count(word) for word in ("interval", "estimate", "to the maximum")] == [1, 1, 1]
-
-
 # --- Curves ---------------------------------------------------------------------------------------
 def curves(**changes: object) -> str:
     lines = [
@@ -279,9 +257,9 @@ def test_axes_curves_levels_and_ticks() -> None:
 
 # --- Maps -----------------------------------------------------------------------------------------
 def test_a_map_shows_every_number_and_mark() -> None:
-    marks = Marks({0: "S", 3: "G"}, frozenset({1}), frozenset({2}))
+    marks = Marks({0: "S", 3: "G"}, frozenset({1}))
     svg = grid_map("m", [[0, 0.25], [12.345, 0.001]], label="l", palette="visits", marks=marks)
-    assert {"S", "G", "0", ".25", "(12.3)", "~0", "l"} <= set(texts(svg))
+    assert {"S", "G", "0", ".25", "12.3", "~0", "l"} <= set(texts(svg))
     assert {"−10", "10"} <= set(texts(grid_map("m", [[-10, 10]], label="l", palette="signed")))
     assert grid_map("m", np.zeros((1, 2)), label="l", palette="signed", log=True)
 

@@ -107,7 +107,7 @@ def check_arrangement(nodes: list[tuple[str, Kind]], edges: list[tuple[str, str]
                     assert all(shape.reach((u, v)) > 1 for u, v in points.tolist()), (a, b, x)
 
 
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(diagrams())
 def test_random_diagrams_have_no_overlaps(
     diagram: tuple[list[tuple[str, Kind]], list[tuple[str, str]]],

@@ -12,7 +12,7 @@ import pytest
 
 from goalmeter import GoalmeterError
 from goalmeter._errors import InvalidParameterError, MissingExtraError
-from goalmeter.report import Cell, Column, Table, column, grouped, in_markdown, table_of, words
+from goalmeter.report import Cell, Column, ColumnOf, Table, column, in_markdown, table_of, words
 from goalmeter.report.markdown import filled
 from goalmeter.report.numbers import nats
 from goalmeter.report.tables import data_frame, html_table, print_tables, share_bar
@@ -28,7 +28,7 @@ TABLE = table_of(
     [Agent("[red]optimal", 1.5, 0.9999), Agent("broken\x1b[31m", None, 0.0)],
     (
         words("agent", lambda a: a.name),
-        *grouped("towards the goal", column("MEG", lambda a: a.value, nats, answer=True)),
+        ColumnOf(Column("MEG", group="towards the goal", answer=True), lambda a: a.value, nats),
         column("share", lambda a: a.share, share_bar),
     ),
     caption="Agents",

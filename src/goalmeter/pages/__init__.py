@@ -12,23 +12,29 @@ figure by the names of their fields, with {names} for values; that of a table de
 A column has a title behind its group, the path of its value from a row, a format of `FORMATS`, and
 perhaps "answer" or "optional" (omitted where no row has a value). A path leads through attributes,
 methods without arguments, keys and indices; one with * makes a column for each key that some row
-has there.
+has there; one with braces is a text about {row}. Texts may have the same formats:
+{row.accuracy:percent}, {gain:number:2}. The text "each" of a figure is filled for each of its rows,
+and all of them together are its {values}.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
 from importlib.resources import files
 from itertools import groupby
+from math import isnan
+from string import Formatter
 from typing import Any
 
-from goalmeter.report import Column, Figure, Section, Table, numbers
-from goalmeter.report.canvas import INK, VERMILION
-from goalmeter.report.charts import Curve, CurveAxes, DotPanel, Dots, curve_chart, dot_chart
+from goalmeter.report import Curve, CurveAxes, DotPanel, Dots, Figure, Section, Table, numbers
+from goalmeter.report.canvas import GREEN, INK, MUTED, VERMILION
+from goalmeter.report.charts import curve_chart, dot_chart, heat_map, panels_of
 from goalmeter.report.numbers import DASH
-from goalmeter.report.page import Cell
+from goalmeter.report.page import Cell, Column
 from goalmeter.report.tables import share_bar
 from goalmeter.statistics import Estimate
 
@@ -37,50 +43,97 @@ __all__ = ["Texts", "meg", "navigation", "reflection", "reflection_tables"]
 
 Content = Table | Figure | None
 
-# How values of columns are shown; "words" are set to the left, all else to the right.
+_NUMBERS = (
+    *("percent", "points", "number", "plus", "general", "between", "p_value", "nats"),
+    *("nats_of_search", "gap", "rationality", "utility"),
+)
+# How values are shown; columns of "words" are set to the left, all others to the right. These leave
+# texts as they are, and show a dash for None; formats of one instrument get any value.
 FORMATS: dict[str, Callable[..., Cell | str]] = {
-    "words": str,
-    "text": str,
-    "count": "{:,}".format,
-    "bar": share_bar,
-    **{
-        form.__name__: form
-        for form in (
-            *(numbers.percent, numbers.points, numbers.number, numbers.plus, numbers.between),
-            *(numbers.p_value, numbers.nats, numbers.nats_of_search, numbers.gap),
-            *(numbers.rationality, numbers.utility),
-        )
-    },
+    **{"words": str, "text": str, "count": "{:,}".format, "bar": share_bar},
+    **{name: getattr(numbers, name) for name in _NUMBERS},
 }
-
 # Styles of the series of a dot chart.
 DOTS: dict[str, dict[str, Any]] = {
+    "": {},
     "second": {"colour": VERMILION, "marker": "s"},
     "hollow": {"marker": "s", "hollow": True},
     "second hollow": {"colour": VERMILION, "marker": "s", "hollow": True},
     "ink": {"colour": INK, "marker": "D"},
 }
+# Baselines differ in stroke and marker too, since colours may not be distinguishable.
+_BASELINES: list[dict[str, Any]] = [
+    {"colour": VERMILION, "stroke": "--", "marker": "s"},
+    {"colour": GREEN, "stroke": "-.", "marker": "^"},
+    {"colour": INK, "stroke": ":", "marker": "D"},
+    {"colour": MUTED, "stroke": "--", "marker": "v"},
+    {"colour": VERMILION, "stroke": ":", "marker": "x"},
+    {"colour": GREEN, "stroke": "--", "marker": "P"},
+    {"colour": INK, "stroke": "-.", "marker": "*"},
+]
+# Styles of the series of a chart of curves, in turn; one may be "hollow" or have a "band", too.
+CURVES: dict[str, list[dict[str, Any]]] = {
+    "": [{"marker": "o"}],
+    "second": _BASELINES[:1],
+    "baseline": _BASELINES,
+    "invalid": [{"colour": MUTED, "stroke": ":", "marker": "^"}],
+}
 # Fields of an entry that are no texts.
-_DECLARED = ("columns", "panels", "chart", "content")
+_DECLARED = ("columns", "panels", "chart", "content", "each", "series", "place")
 
 
-class Texts:
-    """The entries of an instrument's file; `always` are values that every text may use."""
+class Texts(Formatter):
+    """The entries of an instrument's file; every text may use those of the entry "shared"."""
 
-    def __init__(self, instrument: str, **always: object) -> None:
+    def __init__(
+        self, instrument: str, formats: Mapping[str, Callable[..., Cell | str]] | None = None
+    ) -> None:
         self.instrument = instrument
-        self.always = always
+        self.formats = FORMATS | dict(formats or {})
+
+    @cached_property
+    def shared(self) -> dict[str, str]:
+        """Texts that every text may use."""
+        try:
+            return self.declared("shared")
+        except KeyError:
+            return {}
 
     def __call__(self, name: str, /, **values: object) -> dict[str, Any]:
         """Return the texts of an entry without its columns; lists become tuples."""
-
-        def filled(entry: Any) -> Any:
-            if isinstance(entry, list):
-                return tuple(map(filled, entry))
-            return entry.format(**self.always, **values) if isinstance(entry, str) else entry
-
         entry = self.declared(name).items()
-        return {key: filled(value) for key, value in entry if key not in _DECLARED}
+        return {key: self.filled(text, values) for key, text in entry if key not in _DECLARED}
+
+    def sentence(self, name: str, key: str = "text", /, **values: object) -> str:
+        """Return one text of an entry."""
+        return str(self.filled(self.declared(name)[key], values))
+
+    def filled(self, text: Any, values: Mapping[str, object]) -> Any:
+        """Fill a text, or each of some texts."""
+        if isinstance(text, list):
+            return tuple(self.filled(each, values) for each in text)
+        if isinstance(text, str):
+            return self.vformat(text, (), {**self.shared, **values})
+        return text
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Format a value as a column does, or as Python does."""
+        if format_spec.partition(":")[0] in self.formats:
+            return str(self.shown(value, format_spec))
+        return str(super().format_field(value, format_spec))
+
+    def shown(self, value: Any, form: str) -> Cell | str:
+        """Return a value as the format says, such as "percent" or "number:2"; a text as it is."""
+        name, _, digits = form.partition(":")
+        if name in FORMATS:
+            if value is None:
+                return DASH
+            if isinstance(value, Cell | str):
+                return value
+            if isinstance(value, Mapping):  # JSON values of an estimate
+                value = Estimate.from_json(value)
+        format_of = self.formats[name]
+        return format_of(value, int(digits)) if digits else format_of(value)
 
     def declared(self, name: str) -> dict[str, Any]:
         """Return an entry as the file has it."""
@@ -98,28 +151,58 @@ class Texts:
         more: Iterable[Sequence[str]] = (),
         **values: object,
     ) -> Table:
-        """Return the table of an entry with a line for each row.
-
-        There may be notes before and after its own, and `more` columns behind its own.
-        """
+        """Return the table of an entry with a line for each row, and `more` columns."""
         rows = list(rows)
         texts = {"anchor": anchor} | self(name, **values)
         texts["notes"] = (*before, *texts.get("notes", ()), *notes)
-        heads, cells = [], []
-        for head, column in _columns([*self.declared(name)["columns"], *more], rows, values):
-            heads.append(head)
-            cells.append(column)
-        lines = tuple(zip(*cells, strict=True)) if rows else ()
-        return Table(columns=tuple(heads), rows=lines, **texts)
+        columns = [*self._columns([*self.declared(name)["columns"], *more], rows, values)]
+        lines = zip(*(cells for _, cells in columns), strict=True) if rows else ()
+        return Table(columns=tuple(head for head, _ in columns), rows=tuple(lines), **texts)
+
+    def _columns(
+        self, specs: Sequence[Sequence[str]], rows: Sequence[Any], values: Mapping[str, object]
+    ) -> Iterator[tuple[Column, list[Cell | str]]]:
+        """Each column of a table: its head and its cells."""
+        # Neighbouring columns with * at the same place alternate, key by key.
+        for _, together in groupby(specs, lambda spec: spec[1].partition("*")[:2]):
+            columns = list(together)
+            found = [self._by_key(path, rows) for _, path, *_ in columns]
+            for key in found[0]:
+                for (title, _, form, *marks), by_key in zip(columns, found, strict=True):
+                    cells = by_key[key]
+                    if "optional" in marks and all(each is None or each == "" for each in cells):
+                        continue
+                    group, _, name = (
+                        self.filled(part.replace("*", "{key}"), {**values, "key": key})
+                        for part in title.rpartition(" | ")
+                    )
+                    head = Column(name, form != "words", group, "answer" in marks)
+                    yield head, [self.shown(each, form) for each in cells]
+
+    def _by_key(self, path: str, rows: Sequence[Any]) -> dict[str, list[Any]]:
+        """The values of rows at a path, for each key of * in it; "" without one."""
+        base, star, inner = path.partition("*")
+        if "{" in path:
+            return {"": [self.filled(path, {"row": row}) for row in rows]}
+        if not star:
+            return {"": [value_at(row, path) for row in rows]}
+        entries = [value_at(row, base.rstrip(".")) or {} for row in rows]
+        return {
+            key: [value_at(entry.get(key), inner.lstrip(".")) for entry in entries]
+            for key in dict.fromkeys(key for entry in entries for key in entry)
+        }
+
+    def _series(
+        self, declared: Sequence[Sequence[str]], rows: Sequence[Any]
+    ) -> Iterator[tuple[str, list[Any], str]]:
+        """Label, estimates and style of each declared series that has any."""
+        for label, path, *style in declared:
+            for key, estimates in self._by_key(path, rows).items():
+                if any(estimates):
+                    yield key or label, estimates, "".join(style)
 
     def dots(
-        self,
-        name: str,
-        picture: str,
-        lines: Sequence[str],
-        rows: Sequence[Any],
-        /,
-        **values: object,
+        self, name: str, picture: str, lines: Sequence[str], rows: Sequence[Any], /, **values: Any
     ) -> Figure:
         """Return a dot chart with a line for each row, whose panels the entry declares.
 
@@ -132,45 +215,91 @@ class Texts:
             if (when and not values[when]) or (unless and values[unless]):
                 continue
             series = []
-            for label, path, *style in panel["series"]:
-                estimates = [value_at(row, path) for row in rows]
-                if any(estimates):
-                    options = DOTS[style[0]] if style else {}
-                    scale = panel.get("scale", 1.0)
-                    label = label.format(**values)
-                    series.append(Dots.of(label, estimates, scale=scale, **options))
-            margin: Any = values[panel["margin"]] if "margin" in panel else None
+            for label, estimates, style in self._series(panel["series"], rows):
+                look = DOTS[style] | {"scale": panel.get("scale", 1.0)}
+                series.append(Dots.of(self.filled(label, values), estimates, **look))
+            margin = values[panel["margin"]] if "margin" in panel else None
             panels.append(
                 DotPanel(
-                    title=panel.get("title", "").format(**values),
+                    title=self.filled(panel.get("title", ""), values),
                     x_label=panel["x_label"],
                     series=tuple(series),
                     joined=panel.get("joined", False),
                     band=None if margin is None else (-margin, margin),
                 )
             )
+        named = [{"line": line, "row": row} for line, row in zip(lines, rows, strict=True)]
+        values = {"values": self._each(name, named)} | values
         return self.figure(name, dot_chart(picture, lines, panels), **values)
 
-    def draw(
+    def _each(self, name: str, rows: Iterable[Mapping[str, Any]]) -> str:
+        each = self.declared(name).get("each", "")
+        return "; ".join(self.filled(each, row) for row in rows)
+
+    def series(
         self,
         name: str,
-        chart: Callable[..., str],
         picture: str,
-        series: Sequence[Any],
-        options: Mapping[str, Any] | None,
+        x: Sequence[float],
+        rows: Sequence[Any],
         /,
-        **values: object,
-    ) -> Figure:
-        """Return a chart of some series with the options that the entry and the caller give."""
-        given = self.declared(name).get("chart", {}) | (options or {})
-        return self.figure(name, chart(picture, series, **given), **values)
+        more: Mapping[str, Any] | None = None,
+        **values: Any,
+    ) -> Figure | None:
+        """Return a chart of curves with a point for each row; None where the first has no number.
+
+        The series of an entry are [label, path of an estimate from a row, style]; one with * has a
+        curve for each key.
+        """
+        curves: list[Curve] = []
+        used: Counter[str] = Counter()
+        for label, estimates, look in self._series(self.declared(name)["series"], rows):
+            marks = {mark: mark in look for mark in ("band", "hollow")}
+            styles = CURVES["".join(word for word in look.split() if word not in marks)]
+            style = styles[used[look] % len(styles)]
+            used[look] += 1
+            curve = Curve.of(label, x, estimates, hollow=marks["hollow"], **style)
+            if any(not isnan(value) for value in curve.y):
+                curves.append(curve if marks["band"] else replace(curve, low=None, high=None))
+            elif not curves:
+                return None
+        return self.curves(name, picture, curves, more, rows=rows, **values)
 
     def curves(
-        self, name: str, picture: str, curves: Sequence[Curve], more: Any = None, /, **values: Any
+        self,
+        name: str,
+        picture: str,
+        curves: Sequence[Curve],
+        more: Mapping[str, Any] | None = None,
+        /,
+        *,
+        rows: Iterable[Any] = (),
+        **values: Any,
     ) -> Figure:
         """Return a chart of curves with the axes that the entry and the caller give."""
         axes = CurveAxes(**self.declared(name)["chart"] | (more or {}))
+        values = {"values": self._each(name, [{"row": row} for row in rows])} | values
         return self.figure(name, curve_chart(picture, curves, axes), **values)
+
+    def heat(
+        self,
+        name: str,
+        picture: str,
+        cells: Iterable[tuple[str, str, str, float]],
+        rows: Sequence[str],
+        columns: Sequence[str],
+        marked: Collection[tuple[str, str, str]] = (),
+        more: Mapping[str, Any] | None = None,
+        /,
+        **values: object,
+    ) -> Figure | None:
+        """Return the heat map of (panel, row, column, value); None where there is no number."""
+        panels = panels_of(cells, rows, columns, marked)
+        if not panels:
+            return None
+        options = self.declared(name)["chart"] | (more or {})
+        svg = heat_map(picture, panels, rows=rows, columns=columns, **options)
+        return self.figure(name, svg, **values)
 
     def figure(self, name: str, svg: str, /, **values: object) -> Figure:
         """Return a picture with the texts of an entry."""
@@ -220,38 +349,3 @@ def value_at(row: Any, path: str) -> Any:
         if callable(row):
             row = row()
     return row
-
-
-def _columns(
-    specs: Sequence[Sequence[str]], rows: Sequence[Any], values: Mapping[str, object]
-) -> Iterator[tuple[Column, list[Cell | str]]]:
-    """Each column of a table: its head and its cells."""
-    # Neighbouring columns with * at the same place alternate, key by key.
-    for (base, is_each), together in groupby(
-        specs, lambda spec: (spec[1].partition("*")[0], "*" in spec[1])
-    ):
-        columns = list(together)
-        entries = [value_at(row, base.rstrip(".")) if is_each else {"": row} for row in rows]
-        keys = dict.fromkeys(key for entry in entries for key in entry or ())
-        for key in keys if is_each else [""]:
-            for title, path, form, *marks in columns:
-                inner = path.removeprefix(base).lstrip("*.") if is_each else path
-                found = [value_at((entry or {}).get(key), inner) for entry in entries]
-                if "optional" in marks and all(each is None or each == "" for each in found):
-                    continue
-                group, _, name = (
-                    part.replace("*", "{key}").format(key=key, **values)
-                    for part in title.rpartition(" | ")
-                )
-                head = Column(name, form != "words", group, "answer" in marks)
-                yield head, [DASH if each is None else shown(each, form) for each in found]
-
-
-def shown(value: Any, form: str) -> Cell | str:
-    """Return a value as the format says, such as "percent" or "number:2"; a text as it is."""
-    if isinstance(value, Cell | str):
-        return value
-    if isinstance(value, Mapping):  # JSON values of an estimate
-        value = Estimate.from_json(value)
-    name, _, digits = form.partition(":")
-    return FORMATS[name](value, int(digits)) if digits else FORMATS[name](value)

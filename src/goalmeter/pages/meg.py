@@ -45,31 +45,15 @@ class PolicyRow(NamedTuple):
 
 
 def result_table(result: MegResult, baselines: dict[str, float] | None = None) -> Table:
-    """Return the table of one result, as names and numbers.
-
-    Args:
-        result: the measure.
-        baselines: name of a policy -> its MEG in nats.
-    """
+    """Return the table of one result, beside the MEG of baseline policies, nats."""
+    rows: dict[str, Any] = dict(result.summary())
+    if "share of maximum" in rows:
+        rows["share of maximum"] = share_bar(_signed_share(result))
+    rows |= {f"baseline: {b} policy": f"{nats(v)} nats" for b, v in (baselines or {}).items()}
     # In a causal model there is no episode, only decisions.
-    explained = (
-        "decisions the goal explains"
-        if hasattr(result, "by_decision")
-        else "behaviour's decisions the goal explains, over an episode"
-    )
-    return summary_table(
-        [
-            *(
-                (name, share_bar(_signed_share(result)) if name == "share of maximum" else text)
-                for name, text in result.summary()
-            ),
-            *((f"baseline: {b} policy", f"{nats(v)} nats") for b, v in (baselines or {}).items()),
-        ],
-        caption=result.heading,
-        meaning=f"MEG is how many nats of the {explained}; the {result.reference} scores 0, a "
-        "fully predictable agent the maximum.",
-        notes=result.notes,
-    )
+    kind = "decisions" if hasattr(result, "by_decision") else "episodes"
+    meaning = say.sentence("result", kind, reference=result.reference)
+    return summary_table(rows.items(), caption=result.heading, meaning=meaning, notes=result.notes)
 
 
 def _signed_share(result: MegResult) -> float:
@@ -84,10 +68,7 @@ def policy_table(
     notes: tuple[str, ...] = (),
     digits: int = 1,
 ) -> Table:
-    """Return the table of known and unknown utility of each policy.
-
-    `digits` is the number of decimals of the expected return.
-    """
+    """Return the table of both measures of each policy; `digits` are of the expected return."""
     lines = [(row, number(row.mean_return, digits), _signed_share(row.known)) for row in rows]
     return say.table("policies", lines, before=notes, caption=caption, meaning=meaning)
 
@@ -102,8 +83,7 @@ def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
     notes = []
     if len(known) < len(rows):
         notes.append("A dash marks an outcome that the decisions cannot influence.")
-    if len(rows) > GOAL_ROWS:
-        left = len(rows) - GOAL_ROWS
+    if (left := len(rows) - GOAL_ROWS) > 0:
         rows = [*rows[: GOAL_ROWS // 2], *rows[-GOAL_ROWS // 2 :]]
         notes.append(
             f"{left} outcomes between the best and the worst are left out; --json has them."
@@ -114,20 +94,13 @@ def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
     return say.table("goal", lines, notes=notes)
 
 
-def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None = None) -> Table:
-    """Return the table of MEG towards each set of targets, with implications of the graph.
-
-    Args:
-        table: the measured sets.
-        caption: default names the decisions.
-        most: rows to show, default 60.
-    """
+def sensitivity_table(table: Sensitivity, *, caption: str = "") -> Table:
+    """Return the table of MEG towards each set of targets, with implications of the graph."""
     from goalmeter.meg.causal.result import do_text
 
-    shown = table.rows[: most or SENSITIVITY_ROWS]
-    left = len(table.rows) - len(shown)
+    shown = table.rows[:SENSITIVITY_ROWS]
     notes = [*say("theorem")["notes"]] if any(r.at_most or r.equal_to for r in shown) else []
-    if left:
+    if left := len(table.rows) - len(shown):
         notes.append(f"{left} more sets, whose MEG is no higher, are left out; --json has them.")
     world = f" under {do_text(table.do)}" if table.do else ""
     caption = caption or f"MEG of {listed(table.decisions)} towards sets of targets{world}"
@@ -142,11 +115,9 @@ def intervention_table(table: Interventions, *, caption: str = "") -> Table:
     from goalmeter.meg.causal.result import do_text
 
     about = f"{listed(table.decisions)} towards {table.target}"
-    return say.table(
-        "intervention",
-        [(do_text(row.do), row) for row in table.rows],
-        caption=caption or f"{about}, in the original world and others",
-    )
+    rows = [(do_text(row.do), row) for row in table.rows]
+    caption = caption or f"{about}, in the original world and others"
+    return say.table("intervention", rows, caption=caption)
 
 
 def _best_goal(row: SensitivityRow) -> str:

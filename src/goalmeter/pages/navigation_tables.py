@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from goalmeter._errors import GoalmeterError, MissingExtraError
-from goalmeter.navigation.behaviour import TERMS, Row, Term, mixed_model
+from goalmeter.gridworld.world import ACTIONS
+from goalmeter.navigation.behaviour import mixed_model
 from goalmeter.navigation.distractors import PICK_UP, TOWARDS, Contrast, Factors
 from goalmeter.navigation.frames import Frame, FrameComparison
-from goalmeter.navigation.keys import Keys, TwoPathTable
 from goalmeter.navigation.measure import Navigation
 from goalmeter.navigation.suite_definition import without_object
 from goalmeter.pages import Texts
@@ -24,12 +25,6 @@ from goalmeter.statistics.verdicts import Verdict
 from goalmeter.statistics.verdicts import verdict as verdict_of
 from goalmeter.statistics.verdicts import words as words_of
 
-INTERVALS = (
-    "In brackets: 95% intervals over grids, which allow for a grid of a kind that was not seen; a "
-    "dash where there are too few."
-)
-say = Texts("navigation", INTERVALS=INTERVALS)
-
 
 def condition_in_words(condition: str) -> str:
     """Return a condition as a suffix, such as "", ", with key" or ", distance 3 to 5"."""
@@ -39,11 +34,28 @@ def condition_in_words(condition: str) -> str:
             words.append(f"{'with' if value else 'without'} {name}")
         elif isinstance(value, list):
             words.append(f"{name} {value[0]} to {value[-1]}")
-        elif name == "object":
-            words.append(f"{value} object")
         else:
-            words.append(f"{name} {value}")
+            words.append(f"{value} object" if name == "object" else f"{name} {value}")
     return "".join(f", {word}" for word in words)
+
+
+def cut(text: str | None) -> str:
+    """Return a text in one line of 160 characters; the middle of a long one is left out."""
+    line = " ".join((text or "").split())
+    return line if len(line) <= 160 else f"{line[:80]} … {line[-80:]}"
+
+
+say = Texts(
+    "navigation",
+    {
+        "condition": condition_in_words,
+        # The object has a part of its own, or a row would have it twice.
+        "under": lambda c: condition_in_words(without_object(c)).replace(", prompt ", ", "),
+        "cut": cut,
+        "moves": lambda actions: " or ".join(ACTIONS[action] for action in actions),
+        "action": lambda s: f"none: {s.invalid}" if s.action is None else ACTIONS[s.action],
+    },
+)
 
 
 # --- Behaviour ------------------------------------------------------------------------------------
@@ -55,29 +67,26 @@ def suite_tables(results: Sequence[Navigation]) -> list[Table]:
         tables.append(cells_table(results))
     if any(result.frames is not None for result in results):
         tables.append(frames_table(results))
-    if suite.key is not None:
-        tables += key_tables(results)
-    return tables
+    return tables + (key_tables(results) if suite.key is not None else [])
 
 
-def _overall(results: Sequence[Navigation]) -> list[tuple[str, Row]]:
-    """Every agent with each of its rows over all sizes and complexities, and its name there."""
-    return [
-        (
-            result.agent
-            + condition_in_words(row.condition) * (len({r.condition for r in result.overall}) > 1),
-            row,
-        )
-        for result in results
-        for row in result.overall
-    ]
+def named(results: Sequence[Navigation], field: str) -> list[tuple[str, Any]]:
+    """Each row of a field by its agent, and by the parts that tell it from the agent's others."""
+    out: list[tuple[str, Any]] = []
+    for result in results:
+        rows = getattr(result, field)
+        texts = [say.filled(say.declared("row_names")[field], {"row": row}) for row in rows]
+        varies = [len(set(part)) > 1 for part in zip(*texts, strict=True)]
+        for row, text in zip(rows, texts, strict=True):
+            out.append((result.agent + "".join(compress(text, varies)), row))
+    return out
 
 
 def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
     """Return the table of agents over all sizes and complexities."""
     first = results[0]
     basis = {"row": first.overall[0], "agent": first.agent, "decisions": len(first.seen.state)}
-    notes = [say("agents_notes", **basis)["basis"]]
+    notes = [say.sentence("agents_notes", "basis", **basis)]
     if beside := [result.agent for result in results if result.reference]:
         notes.append(f"Reference agents in the same worlds: {', '.join(beside)}.")
     for result in results:
@@ -85,36 +94,30 @@ def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
         # How the other walks ended is in the columns already.
         if odd := [name for name in sorted(ended) if name not in ("arrived", "cap")]:
             counts = ", ".join(f"{ended[name]} × {name}" for name in odd)
-            notes.append(say("odd_ends", agent=result.agent, counts=counts)["text"])
+            notes.append(say.sentence("agents_notes", "odd", agent=result.agent, counts=counts))
     # The interval of no invalid answers would only say how few answers there are.
     rows = [
-        (name, row, row.invalid if row.invalid.value else 0.0) for name, row in _overall(results)
+        (name, row, row.invalid if row.invalid.value else 0.0)
+        for name, row in named(results, "overall")
     ]
     return say.table("agents", rows, anchor=anchor, notes=notes, suite=first.plan.suite.name)
 
 
 def choices_table(results: Sequence[Navigation]) -> Table:
     """Return the table of the cost and the variation of choices."""
-    return say.table("choices", _overall(results), suite=results[0].plan.suite.name)
+    return say.table("choices", named(results, "overall"), suite=results[0].plan.suite.name)
 
 
 def cells_table(results: Sequence[Navigation]) -> Table:
     """Return the table of the first agent by cell, with the accuracy of the others."""
     agent, *others = results
-
-    def cell(row: Row) -> tuple[object, ...]:
-        return row.size, row.complexity, row.condition
-
-    accuracies = {
-        other.agent: {cell(row): row.accuracy.value for row in other.cells} for other in others
-    }
+    by_cell: dict[tuple[Any, ...], dict[str, float]] = {}
+    for other in others:
+        for row in other.cells:
+            place = row.size, row.complexity, row.condition
+            by_cell.setdefault(place, {})[other.agent] = row.accuracy.value
     rows = [
-        (
-            f"{row.size}, {row.complexity:g}{condition_in_words(row.condition)}",
-            f"{row.grids} × {row.trajectories / row.grids:g}",
-            row,
-            {name: by_cell.get(cell(row)) for name, by_cell in accuracies.items()},
-        )
+        (row, row.trajectories / row.grids, by_cell.get((row.size, row.complexity, row.condition)))
         for row in agent.cells
     ]
     return say.table("cells", rows, agent=agent.agent)
@@ -126,20 +129,14 @@ def calibration_table(results: Sequence[Navigation]) -> Table | None:
     # A table of reference agents alone would answer a question that nobody asked.
     if all(result.reference for result, _ in known):
         return None
-    return say.table("calibration", [(result.agent, fit) for result, fit in known])
-
-
-# A term of the mixed model -> its unit in words, and in the unit of the model.
-_UNITS = {
-    "size": ("a row of the grid", 1.0),
-    "complexity": ("0.1 of complexity", 0.1),
-    "distance": ("a step of the way", 1.0),
-}
+    return say.table("calibration", known)
 
 
 def mixed_table(results: Sequence[Navigation]) -> Table | None:
     """Return the table of the mixed model in mazes; None if no model can be fitted."""
-    fits = []
+    # A term of the model -> its unit in words, and percentage points of it in the model's unit.
+    units = say("mixed_units")
+    rows = []
     for result in results:
         # A changed frame is another condition of the same grid, which the model does not know.
         unchanged = [walk.transform is None for walk in result.seen.trajectories]
@@ -147,41 +144,35 @@ def mixed_table(results: Sequence[Navigation]) -> Table | None:
         if not len(seen.length) or np.ptp(seen.accuracy) < 1e-12:
             continue  # there is nothing to explain
         try:
-            fits.append((result.agent, mixed_model(seen)))
+            fit = mixed_model(seen)
         except MissingExtraError:
             return None
         except (GoalmeterError, np.linalg.LinAlgError):
             continue  # too few grids or walks for a model
-    known = {term.name for _, fit in fits for term in fit.terms}
-    shown = [name for name in TERMS if name in known]
-    if not shown:
-        return None
-
-    def in_points(term: Term) -> dict[str, Any]:
-        """What a unit of a term changes, and how likely that is by chance."""
-        scale = 100 * _UNITS[term.name][1]
-        low, high = term.interval
-        value = Estimate(scale * term.coefficient, (scale * low, scale * high), 0, 0)
-        return {"points": value, "p": term.p_value}
-
-    rows = []
-    for agent, fit in fits:
-        terms = {term.name: in_points(term) for term in fit.terms if term.name in _UNITS}
-        units = {_UNITS[name][0]: terms.get(name) for name in shown}
+        effects = {}
+        for term in (term for term in fit.terms if term.name in units):
+            unit, scale = units[term.name]
+            low, high = (scale * end for end in term.interval)
+            change = Estimate(scale * term.coefficient, (low, high), 0, 0)
+            effects[unit] = {"points": change, "p": term.p_value}
         spread = 100 * fit.between_grids, 100 * fit.within_grids
-        rows.append((agent, f"{fit.walks} in {fit.grids}", units, *spread))
-    return say.table("mixed", rows)
+        rows.append((result.agent, fit, effects, *spread))
+    return say.table("mixed", rows) if any(effects for _, _, effects, *_ in rows) else None
 
 
 # --- Frames ---------------------------------------------------------------------------------------
-LEVEL = 0.05
-ACCURACY = "accuracy"
+LEVEL, ACCURACY = 0.05, "accuracy"
 
 
-def _framed(results: Sequence[Navigation]) -> Iterator[tuple[Navigation, Frame]]:
+def _framed(
+    results: Sequence[Navigation], *, every: bool = False
+) -> Iterator[tuple[Navigation, Frame, FrameComparison]]:
+    """Each agent in each frame, compared by accuracy, or by every measure."""
     for result in results:
         for frame in () if result.frames is None else result.frames.frames:
-            yield result, frame
+            for test in frame.comparisons:
+                if test.metric == ACCURACY or (every and not result.reference):
+                    yield result, frame, test
 
 
 def _margin(results: Sequence[Navigation]) -> float:
@@ -190,137 +181,77 @@ def _margin(results: Sequence[Navigation]) -> float:
 
 
 def frames_table(results: Sequence[Navigation], *, every: bool = False, anchor: str = "") -> Table:
-    """Return the table of the published test and the equivalence test.
-
-    With `every`, agents that are no reference agents are compared by every measure, and not by
-    accuracy alone.
-    """
-    rows = [
-        {
-            "agent": result.agent,
-            "frame": frame,
-            "test": test,
-            "verdict": words_of(verdict(test), 100 * test.equivalence.margin, "points"),
-            "agreement": _agreement(frame),
-        }
-        for result, frame in _framed(results)
-        for test in frame.comparisons
-        if test.metric == ACCURACY or (every and not result.reference)
-    ]
+    """Return the table of both tests, by accuracy or by `every` measure of agents asked about."""
+    rows = []
+    for result, frame, test in _framed(results, every=every):
+        row = {"agent": result.agent, "frame": frame, "test": test}
+        row["verdict"] = words_of(verdict(test), 100 * test.equivalence.margin, "points")
+        # Between frames and, in brackets, within one.
+        if frame.agreement is not None and frame.self_agreement is not None:
+            within = percent(frame.self_agreement.value)
+            row["agreement"] = f"{percent(frame.agreement.value)} ({within})"
+        rows.append(row)
     margin, level = _margin(results), percent(LEVEL, 0)
     return say.table("frames", rows, anchor=anchor, margin=margin, level=level)
 
 
 def frames_picture(results: Sequence[Navigation], name: str) -> Figure:
     """Draw the change of accuracy with the frame, and the agreement of moves."""
-    rows = [
-        (f"{result.agent}{' (ref.)' * result.reference}, {frame.transform}", frame, test.difference)
-        for result, frame in _framed(results)
-        for test in frame.comparisons
-        if test.metric == ACCURACY
-    ]
-    lines = [line for line, *_ in rows]
-    differences = "; ".join(f"{line}: {points(difference)}" for line, _, difference in rows)
-    texts = {"differences": differences, "frame": rows[0][1], "margin": _margin(results)}
+    lines, rows = [], []
+    for result, frame, test in _framed(results):
+        lines.append(f"{result.agent}{' (ref.)' * result.reference}, {frame.transform}")
+        rows.append((frame, test.difference))
+    texts = {"frame": rows[0][0], "margin": _margin(results)}
     return say.dots("frames_picture", name, lines, rows, **texts)
 
 
 def verdict(comparison: FrameComparison) -> Verdict:
-    """Return the verdict of both tests, corrected for the number of frames.
-
-    Wilcoxon's test has no direction of the mean, so the interval of the mean must have one, too.
-    """
+    """Return the verdict of both tests, corrected for the number of frames."""
     if comparison.equivalence_corrected < LEVEL:
         return Verdict.EQUAL
     # So written that NaN, where no test can be made, is not taken for a difference.
     if not comparison.test_corrected < LEVEL:
         return Verdict.UNTOLD
+    # Wilcoxon's test has no direction of the mean, so the interval of the mean must have one, too.
     return verdict_of(comparison.difference.interval, margin=0)
-
-
-def _agreement(frame: Frame) -> str | None:
-    """Between frames and, in brackets, within one; None where neither can be looked at."""
-    if frame.agreement is None or frame.self_agreement is None:
-        return None
-    return f"{percent(frame.agreement.value)} ({percent(frame.self_agreement.value)})"
 
 
 # --- Keys -----------------------------------------------------------------------------------------
 # A neutral object in the key's place has rows of its own. Where the object or the prompt varies, a
 # table says what that does: what words about keys do to an agent, and what a key does.
-MEASURES = {
-    "pick_up": "taken",
-    "towards": "wrong moves towards it, beyond chance",
-    "success": "goal reached",
-    "accuracy": "optimal actions",
-}
 
 
 def key_tables(results: Sequence[Navigation], anchor: str = "") -> list[Table]:
     """Return the additional tables of a suite with keys."""
-    tables = [keys_table(results, anchor), say.table("stages", _taken(results))]
-    ways = [
-        (result.agent + _told_apart(row, result.two_paths), row)
-        for result in results
-        for row in result.two_paths
-    ]
-    if ways:
+    tables = [keys_table(results, anchor), say.table("stages", named(results, "keys"))]
+    if ways := named(results, "two_paths"):
         tables.append(say.table("two_paths", ways))
     return tables + factor_tables(results)
 
 
 def keys_table(results: Sequence[Navigation], anchor: str = "") -> Table:
     """Return the table of how often the key is taken, with chance levels."""
-    return say.table("keys", _taken(results), anchor=anchor)
-
-
-def label_key_row(result: Navigation, keys: Keys) -> str:
-    """Return the agent's name, with size, condition and object where there are several."""
-    several_sizes = len({row.row.size for row in result.keys}) > 1
-    size = f", size {keys.row.size}" if several_sizes else ""
-    return result.agent + size + _told_apart(keys, result.keys)
-
-
-def _taken(results: Sequence[Navigation]) -> list[tuple[str, Keys]]:
-    """Every agent with what it does about keys, by the name of its row."""
-    return [(label_key_row(result, keys), keys) for result in results for keys in result.keys]
-
-
-def _told_apart(row: Keys | TwoPathTable, among: Sequence[Keys | TwoPathTable]) -> str:
-    """What tells a row from others with other conditions or things; nothing if there are none."""
-
-    def condition(row: Keys | TwoPathTable) -> str:
-        # The object is named by `thing` alone, or a row would have it twice.
-        return without_object(row.row.condition if isinstance(row, Keys) else row.condition)
-
-    several = len(set(map(condition, among))) > 1
-    many_items = len({r.thing for r in among}) > 1
-    text = condition_in_words(condition(row)).replace(", prompt ", ", ")
-    return text * several + f", {row.thing}" * many_items
+    return say.table("keys", named(results, "keys"), anchor=anchor)
 
 
 def factor_tables(results: Sequence[Navigation]) -> list[Table]:
     """Return the tables of the effects of prompt and object."""
-    crossed: list[tuple[Any, ...]] = []
-    single: dict[str, list[tuple[Any, ...]]] = {}
+    by_factor: dict[str, list[tuple[Any, ...]]] = {"": []}
     for result in results:
         for effect in result.factors:
+            factor = effect.factor if isinstance(effect, Contrast) else ""
             # What is beyond chance has a sign and is in points.
             shown = points if effect.measure == TOWARDS else percent
-            name = result.agent, MEASURES[effect.measure], effect
-            if isinstance(effect, Factors):
-                crossed.append((*name, [list(map(shown, row)) for row in effect.cells]))
-            else:
-                single.setdefault(effect.factor, []).append((*name, list(map(shown, effect.cells))))
+            cells = np.vectorize(shown)(np.array(effect.cells)).tolist()
+            row = result.agent, say("measures")[effect.measure], effect, cells
+            by_factor.setdefault(factor, []).append(row)
     tables = []
-    if crossed:
-        effect = crossed[0][2]
-        first, second = effect.factors
-        below, across = effect.levels
-        names = {"first": first, "second": second, "below": below, "across": across}
-        tables.append(say.table("crossed", crossed, **names))
-    for factor, rows in single.items():
-        tables.append(say.table("single", rows, factor=factor, levels=rows[0][2].levels))
+    for factor, rows in by_factor.items():
+        if factor:
+            levels = rows[0][2].levels
+            tables.append(say.table("single", rows, factor=factor, levels=levels))
+        elif rows:
+            tables.append(say.table("crossed", rows, of=rows[0][2]))
     return tables
 
 
@@ -328,12 +259,7 @@ def sentences(result: Navigation) -> list[str]:
     """Return sentences on the effects of prompt and object on taking the object."""
     out = []
     for effect in result.factors:
-        if effect.measure != PICK_UP:
-            continue
-        if isinstance(effect, Contrast):
-            name, effects = "factor_found", [effect.effect]
-        else:
-            name, effects = "factors_found", [*effect.effects, effect.interaction]
-        texts = say(name, agent=result.agent, of=effect, effects=list(map(points, effects)))
-        out.append(texts["text"])
+        if effect.measure == PICK_UP:
+            name = "factors_found" if isinstance(effect, Factors) else "factor_found"
+            out.append(say.sentence(name, agent=result.agent, of=effect))
     return out

@@ -29,25 +29,15 @@ BEHIND = {NAVIGATION: "goalmeter.pages.representation.page"}
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """The content of a page from one instrument or one experiment of the demo.
-
-    Attributes:
-        sections: the body.
-        findings: the part in a few sentences.
-        glossary: term -> what it means.
-        title: of the page, if there is nothing else on it.
-        lede: in a sentence or two, what was measured.
-        tables: for a terminal.
-        runs: of a part that shows runs, what is said of each as JSON values, in the order given.
-    """
+    """The content of a page from one instrument or one experiment of the demo."""
 
     sections: Sequence[Section]
     findings: Sequence[Finding | str] = ()
     glossary: Mapping[str, str] = field(default_factory=dict)
-    title: str = ""
-    lede: str = ""
-    tables: tuple[Table, ...] = ()
-    runs: Sequence[dict[str, Any]] = ()
+    title: str = ""  # of the page, if there is nothing else on it
+    lede: str = ""  # in a sentence or two, what was measured
+    tables: tuple[Table, ...] = ()  # for a terminal
+    runs: Sequence[dict[str, Any]] = ()  # JSON values about each run, in the order given
 
 
 def part_of_runs(kind: str, runs: Sequence[str | Path], tell: Tell) -> Part:

@@ -2,93 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from goalmeter.pages import Content, reflection_tables
+from goalmeter.pages import reflection_tables as tables
 from goalmeter.pages.part import Part, without
-from goalmeter.pages.reflection_tables import (
-    LOWERS,
-    SAME,
-    AgentGroup,
-    Pair,
-    all_early,
-    groups,
-    in_brackets,
-    labels,
-    pairs,
-    say,
-)
+from goalmeter.pages.reflection_tables import AgentGroup, Pair, groups, say
 from goalmeter.reflection import Reflection
 from goalmeter.reflection import load as load
 from goalmeter.reflection.result import failures_in_words, seeds_in_words
 from goalmeter.report import Figure, Finding, Link, Section, Table
-from goalmeter.report.charts import Panel, heat_map
 from goalmeter.report.numbers import between, percent, plus
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import FEWEST
 
 # --- Pictures -------------------------------------------------------------------------------------
-_ByEnvironment = Mapping[tuple[str, bool], float]  # (environment, whether it is the opposite)
+_Averages = Mapping[tuple[str, bool], float]  # by environment, and whether it is the opposite
+_TITLES = ("environments", "their opposites")
 
 
-def environments_map(group: AgentGroup, *, name: str) -> Figure:
+def environments_map(group: AgentGroup, name: str) -> Figure | None:
     """Draw the reward per step by agent and environment; early ends are hatched."""
-    results = group.results
-    averages = [result.by_environment() for result in results]
-    failed = [{(t.environment, t.opposite) for t in result.failures} for result in results]
-    hatched = " In a hatched cell at least one trial ended early." if any(failed) else ""
-    return _heat("environments_map", name, labels(results), averages, failed, hatched=hatched)
-
-
-def differences_map(pairs: Sequence[Pair], *, name: str) -> Figure:
-    """Draw the change by the reality check in each environment and its opposite."""
-    changes = [pair.comparison.by_environment for pair in pairs]
-    return _heat("differences_map", name, [pair.label for pair in pairs], changes)
+    averages = {label: result.by_environment() for label, result in group.named}
+    failed = [
+        (_TITLES[trial.opposite], label, trial.environment)
+        for label, result in group.named
+        for trial in result.failures
+    ]
+    hatched = " In a hatched cell at least one trial ended early." if failed else ""
+    return _heat("environments_map", name, averages, failed, hatched=hatched)
 
 
 def _heat(
     texts: str,
     name: str,
-    agents: Sequence[str],
-    values: Sequence[_ByEnvironment],
-    failed: Iterable[Iterable[tuple[str, bool]]] = (),
-    **more: str,
-) -> Figure:
+    values: Mapping[str, _Averages],
+    failed: Sequence[tuple[str, str, str]] = (),
+    **more: object,
+) -> Figure | None:
     """Agents by environments, and by their opposites; hatched where trials failed."""
-    columns = list(dict.fromkeys(key[0] for average in values for key in average))
-    # An environment may have been played in one way only.
-    played = {opposite for average in values for _, opposite in average}
-    panels = [
-        Panel.of(
-            title,
-            {
-                (row, environment): value
-                for row, average in enumerate(values)
-                for (environment, opposite), value in average.items()
-                if opposite == is_opposite
-            },
-            range(len(agents)),
-            columns,
-            hatched=[
-                (row, environment)
-                for row, ended in enumerate(failed)
-                for environment, opposite in ended
-                if opposite == is_opposite
-            ],
-        )
-        for is_opposite, title in ((False, "environments"), (True, "their opposites"))
-        if is_opposite in played
+    cells = [
+        (_TITLES[opposite], agent, environment, value)
+        for way in (False, True)
+        for agent, average in values.items()
+        for (environment, opposite), value in average.items()
+        if opposite == way
     ]
-    names = {"rows": agents, "columns": columns}
-    more["extremes"] = " ".join(map(_extremes, agents, values))
-    counts = {"agents": len(agents), "columns": len(columns)}
-    return say.draw(texts, heat_map, name, panels, names, **more, **counts)
+    environments = list(dict.fromkeys(environment for _, _, environment, _ in cells))
+    more |= {"agents": len(values), "columns": len(environments)}
+    more["extremes"] = " ".join(_extremes(label, average) for label, average in values.items())
+    return say.heat(texts, name, cells, list(values), environments, failed, **more)
 
 
-def _extremes(label: str, average: _ByEnvironment) -> str:
+def _extremes(label: str, average: _Averages) -> str:
     """Where an agent does best and worst, environments and opposites taken together."""
     both = {
         name: float(np.mean([value for key, value in average.items() if key[0] == name]))
@@ -101,10 +69,11 @@ def _extremes(label: str, average: _ByEnvironment) -> str:
     )
 
 
-def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
+def pairs_chart(pairs: Sequence[Pair], name: str) -> Figure:
     """Draw each agent, its reality check and the difference, with intervals."""
     rows = [
         {
+            "pair": pair,
             "agent": Estimate(pair.inner.measure, pair.inner.interval, 0, 0),
             "checked": Estimate(pair.checked.measure, pair.checked.interval, 0, 0),
             "change": Estimate(pair.comparison.difference, pair.comparison.interval, 0, 0),
@@ -112,13 +81,7 @@ def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
         for pair in pairs
     ]
     few = f" (none for fewer than {FEWEST})" if any(p.seeds < FEWEST for p in pairs) else ""
-    values = "; ".join(
-        f"{pair.label}: {plus(pair.inner.measure, 3)}, checked "
-        f"{plus(pair.checked.measure, 3)}, {pair.verdict}"
-        for pair in pairs
-    )
-    lines = [pair.label for pair in pairs]
-    return say.dots("pairs_chart", name, lines, rows, values=values, few=few)
+    return say.dots("pairs_chart", name, [pair.label for pair in pairs], rows, few=few)
 
 
 # --- Page -----------------------------------------------------------------------------------------
@@ -138,85 +101,63 @@ def part_of(results: Sequence[Reflection], tell: Tell | None = None) -> Part:
 
 
 def sections(results: Sequence[Reflection]) -> list[Section]:
-    """Return the sections of measured agents, in the order given.
-
-    Agents stand beside those that played the same environments for the same steps by the same
-    readings; where there are several such groups, each has its own parts, and headings say which.
-    An agent X and rc(X) with the same trials are compared.
-    """
+    """Return the sections of measured agents, group by group; X and rc(X) are compared."""
     out = []
-    for number, group in enumerate(groups(results), start=1):
-        suffix = f"-{number}" if number > 1 else ""
-        title = in_brackets(group.title)
-        compared, _ = pairs(group.results)
-        agents = reflection_tables.agents_table(group, _anchor("agents", number))
-        points = _failures(group.results, 10)
-        out.append(say.section("agents_section", agents, suffix=title, points=points))
-        picture = environments_map(group, name=f"reflection-environments{suffix}")
-        out.append(say.section("environments_section", picture, suffix=title))
-        if compared:
-            checks: list[Content] = [
-                reflection_tables.pairs_table(compared, group, _anchor("checks", number)),
-                reflection_tables.gains_table(compared, group),
-                pairs_chart(compared, name=f"reflection-pairs{suffix}"),
-                differences_map(compared, name=f"reflection-differences{suffix}"),
-            ]
-            out.append(say.section("reality_checks", checks, suffix=title))
-        table = reflection_tables.environments_table(group)
-        out.append(say.section("all_section", table, suffix=title))
-    if notes := pairs(results)[1]:
+    for group in groups(results):
+        end, names = f"-{group.number}" if group.number > 1 else "", {"suffix": group.suffix}
+        agents, *checks = _tables(group)
+        points = _failures(group.named, 10)
+        out.append(say.section("agents_section", agents, points=points, **names))
+        picture = environments_map(group, f"reflection-environments{end}")
+        out.append(say.section("environments_section", picture, **names))
+        if checks:
+            changes = {pair.label: pair.comparison.by_environment for pair in group.pairs}
+            differences = _heat("differences_map", f"reflection-differences{end}", changes)
+            chart = pairs_chart(group.pairs, f"reflection-pairs{end}")
+            out.append(say.section("reality_checks", checks, chart, differences, **names))
+        out.append(say.section("all_section", tables.table(group, "environments"), **names))
+    if notes := tables.pairs(results)[1]:
         out.append(say.section("not_compared", points=notes))
     return out
 
 
 def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
     """Return the tables for a terminal: agents and, if there are any, reality checks."""
-    out: list[Table] = []
-    for group in groups(results):
-        compared, _ = pairs(group.results)
-        out.append(reflection_tables.agents_table(group))
-        if compared:
-            out += [
-                reflection_tables.pairs_table(compared, group),
-                reflection_tables.gains_table(compared, group),
-            ]
-    return tuple(out)
+    return tuple(table for group in groups(results) for table in _tables(group))
+
+
+def _tables(group: AgentGroup) -> list[Table]:
+    names = ("agents", "pairs", "gains") if group.pairs else ("agents",)
+    return [tables.table(group, name) for name in names]
 
 
 def findings(results: Sequence[Reflection]) -> list[Finding]:
     """Return the findings, first the failures."""
-    lines = [
-        Finding(text=line, links=(Link("trials", _anchor("agents", 1)),))
-        for line in ended_early(results)
-    ]
-    for number, group in enumerate(groups(results), start=1):
+    lines = []
+    for group in groups(results):
         start = f"{group.title[0].upper()}{group.title[1:]}: " if group.title else ""
-        named = [
-            (label, result)
-            for label, result in zip(labels(group.results), group.results, strict=True)
-            if not all_early(result)
-        ]
-        named.sort(key=lambda item: -item[1].measure)
-        if len(named) > 1:
-            most, least = _measured(*named[0]), _measured(*named[-1])
-            text = f"{start}Most self-reflection: {most}; least: {least}."
-        elif named:
-            text = f"{start}Self-reflection: {_measured(*named[0])}."
-        if named:
-            shown = dict.fromkeys((named[0][0], named[-1][0]))
-            table = reflection_tables.agents_table(group, _anchor("agents", number))
-            links = tuple(Link(label, table.row_anchor(label)) for label in shown)
+        ranked = [(label, result) for label, result in group.named if not tables.all_early(result)]
+        ranked.sort(key=lambda item: -item[1].measure)
+        if ranked:
+            ends = dict(ranked[:1] + ranked[-1:])
+            most, *least = [_measured(label, result) for label, result in ends.items()]
+            text = f"{start}Self-reflection: {most}."
+            if least:
+                text = f"{start}Most self-reflection: {most}; least: {least[0]}."
+            row_anchor = tables.table(group, "agents").row_anchor
+            links = tuple(Link(label, row_anchor(label)) for label in ends)
             lines.append(Finding(text=text, links=links))
-        compared, _ = pairs(group.results)
-        if compared:
-            links = (Link("each difference", _anchor("checks", number)),)
-            lines.append(Finding(text=f"{start}{thesis(compared)}", links=links))
-    return lines
+        if group.pairs:
+            links = (Link("each difference", group.anchor("pairs")),)
+            lines.append(Finding(text=f"{start}{thesis(group.pairs)}", links=links))
+    trials = (Link("trials", "reflection-1-agents"),)
+    return [*(Finding(text=line, links=trials) for line in ended_early(results)), *lines]
 
 
 def ended_early(results: Sequence[Reflection]) -> list[str]:
     """Return sentences on trials that ended early and agents that are not ranked."""
-    failed = _failures(results, 2)
+    named = list(zip(tables.labels(results), results, strict=True))
+    failed = _failures(named, 2)
     if not failed:
         return []
     ended = sum(len(result.failures) for result in results)
@@ -225,8 +166,7 @@ def ended_early(results: Sequence[Reflection]) -> list[str]:
         f"{ended} of {total} trials ended early; they count with the reward that they had. "
         f"{' '.join(failed)}"
     ]
-    named = zip(labels(results), results, strict=True)
-    if broken := [label for label, result in named if all_early(result)]:
+    if broken := [label for label, result in named if tables.all_early(result)]:
         lines.append(f"Not ranked, since every trial ended early: {', '.join(broken)}.")
     return lines
 
@@ -236,14 +176,12 @@ def thesis(compared: Sequence[Pair]) -> str:
     parts = []
     for verdict, text in say("thesis").items():
         members = [
-            pair.label
-            if verdict == SAME
-            else f"{pair.label} ({plus(pair.comparison.difference, 3)})"
+            pair.label + f" ({plus(pair.comparison.difference, 3)})" * (verdict != tables.SAME)
             for pair in compared
             if pair.verdict == verdict
         ]
         # The thesis is that it raises; so that it lowers is answered even where it is "none".
-        if members or verdict == LOWERS:
+        if members or verdict == tables.LOWERS:
             parts.append(f"{text} {', '.join(members) or 'none'}")
     return f"The reality check {'; '.join(parts)}."
 
@@ -257,18 +195,9 @@ def _measured(label: str, result: Reflection) -> str:
     return f"{label} with {plus(result.measure, 3)} ({error})"
 
 
-def _anchor(name: str, number: int) -> str:
-    """The id of a table of the group of that number."""
-    return f"reflection-{number}-{name}"
-
-
-def _failures(results: Sequence[Reflection], most: int) -> list[str]:
+def _failures(named: Sequence[tuple[str, Reflection]], most: int) -> list[str]:
     """What ended trials early, agent by agent, of so many agents at most."""
-    lines = [
-        f"{label}: {failures_in_words(result)}."
-        for label, result in zip(labels(results), results, strict=True)
-        if result.failures
-    ]
+    lines = [f"{label}: {failures_in_words(r)}." for label, r in named if r.failures]
     left = len(lines) - most
     more = [f"{left} more agent{'s' * (left != 1)} had trials that ended early."]
     return lines[:most] + (more if left > 0 else [])

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +19,7 @@ from goalmeter.pages import Texts
 from goalmeter.reflection import Comparison, Reflection, compare
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.environments.registry import opposite
-from goalmeter.reflection.result import TOO_FEW as result_TOO_FEW
+from goalmeter.reflection.result import TOO_FEW as NO_INTERVAL
 from goalmeter.reflection.result import (
     doubt,
     early_in_words,
@@ -30,35 +33,44 @@ from goalmeter.report.tables import summary_table
 from goalmeter.runs.jobs import OK, TIMEOUT
 from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, reach
 
-# --- Pairs ----------------------------------------------------------------------------------------
-_NAMED = 3  # environments that are named in a heading; of more their number
-RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no clear difference", "changes nothing"
+
+def _early(result: Reflection) -> str:
+    """How many trials ended early, and how."""
+    how = ", ".join(f"{n} {outcome}" for outcome, n in result.outcomes.items() if outcome != OK)
+    return f"{len(result.failures)} ({how})" if how else "0"
 
 
+say = Texts("reflection", {"early": _early, "length": lambda values: str(len(values))})
+
+
+# --- Groups ---------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class AgentGroup:
-    """Agents measured in the same environments with equal steps and readings.
-
-    Attributes:
-        results: the agents.
-        title: in what it differs from the other groups of a page, and what is not as published;
-            "" if nothing.
-        readings: what is not as published, in words, or "".
-    """
+    """Agents measured in the same environments with equal steps and readings."""
 
     results: tuple[Reflection, ...]
-    title: str
-    readings: str
+    title: str  # how it differs from other groups of a page, and what is not as published
+    readings: str  # what is not as published, in words
+    number: int  # of the group on the page, from 1
+
+    @cached_property
+    def named(self) -> list[tuple[str, Reflection]]:
+        """Each agent with its label."""
+        return list(zip(labels(self.results), self.results, strict=True))
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """Agents with their reality checks."""
+        return pairs(self.results)[0]
 
     @property
-    def played(self) -> frozenset[tuple[str, bool]]:
-        """Environments, and whether their opposites are meant."""
-        return _played(self.results[0])
+    def suffix(self) -> str:
+        """The title behind that of a table or section."""
+        return f" ({self.title})" if self.title else ""
 
-    @property
-    def both_ways(self) -> bool:
-        """Whether every environment was played with its opposite."""
-        return all((name, not way) in self.played for name, way in self.played)
+    def anchor(self, table: str) -> str:
+        """The id of a table."""
+        return f"reflection-{self.number}-{table}"
 
 
 def groups(results: Sequence[Reflection]) -> list[AgentGroup]:
@@ -68,25 +80,22 @@ def groups(results: Sequence[Reflection]) -> list[AgentGroup]:
         # An average over other environments, lengths or rules is another quantity.
         key = (_played(result), result.steps, frozenset(result.readings.items()))
         members.setdefault(key, []).append(result)
-    sets = list(members.values())
-    many_sets = len({_played(agents[0]) for agents in sets}) > 1
-    many_lengths = len({agents[0].steps for agents in sets}) > 1
-    titles = [in_words(agents[0], environments=many_sets, steps=many_lengths) for agents in sets]
-    titles = _numbered([t or "as published" * (len(sets) > 1) for t in titles], "{}, {}")
+    firsts = [agents[0] for agents in members.values()]
+    many_sets, many_lengths = len(set(map(_played, firsts))) > 1, len({r.steps for r in firsts}) > 1
+    titles = []
+    for first in firsts:
+        parts = [
+            _environments(_played(first)) * many_sets,
+            f"{first.steps} step{'s' * (first.steps > 1)}" * many_lengths,
+            describe_readings(first),
+        ]
+        title = ", ".join(part for part in parts if part)
+        titles.append(title or "as published" * (len(firsts) > 1))
+    named = zip(members.values(), _numbered(titles, "{}, {}"), strict=True)
     return [
-        AgentGroup(tuple(agents), title, describe_readings(agents[0]))
-        for agents, title in zip(sets, titles, strict=True)
+        AgentGroup(tuple(agents), title, describe_readings(agents[0]), number)
+        for number, (agents, title) in enumerate(named, start=1)
     ]
-
-
-def in_words(result: Reflection, *, environments: bool = True, steps: bool = True) -> str:
-    """Describe environments, steps and unpublished readings for a heading."""
-    parts = [
-        _environments(_played(result)) if environments else "",
-        f"{result.steps} step{'s' * (result.steps > 1)}" if steps else "",
-        describe_readings(result),
-    ]
-    return ", ".join(part for part in parts if part)
 
 
 def describe_readings(result: Reflection) -> str:
@@ -96,25 +105,21 @@ def describe_readings(result: Reflection) -> str:
 
 def all_early(result: Reflection) -> bool:
     """Return whether all trials ended early, so that the measure is meaningless."""
-    return all(trial.outcome != OK for trial in result.trials)
+    return len(result.failures) == len(result.trials)
 
 
 def labels(results: Sequence[Reflection]) -> list[str]:
-    """Give each result a unique name: the agent's, with steps, readings or a number if needed.
-
-    Of a user's agent the file is named without its folder.
-    """
+    """Give each result a unique name: the agent's, with steps, readings or a number if needed."""
     by_steps = len({result.steps for result in results}) > 1
     by_readings = len({frozenset(result.readings.items()) for result in results}) > 1
     names = []
     for result in results:
-        # Folders differ from machine to machine, and say nothing of the agent.
-        parts = [re.sub(r"[^()]*[/\\](?=[^/\\]+\.py:)", "", result.agent)]
-        if by_steps:
-            parts.append(f"{result.steps} steps")
+        # Of a user's file without its folder, which differs from machine to machine.
+        name = re.sub(r"[^()]*[/\\](?=[^/\\]+\.py:)", "", result.agent)
+        name += f", {result.steps} steps" * by_steps
         if by_readings and result.readings:
-            parts.append(describe_readings(result))
-        names.append(", ".join(parts))
+            name += f", {describe_readings(result)}"
+        names.append(name)
     return _numbered(names, "{} ({})")
 
 
@@ -126,17 +131,20 @@ def _numbered(names: Sequence[str], form: str) -> list[str]:
     ]
 
 
-def _played(result: Reflection) -> frozenset[tuple[str, bool]]:
+_Played = frozenset[tuple[str, bool]]  # environments, and whether their opposites are meant
+
+
+def _played(result: Reflection) -> _Played:
     return frozenset((trial.environment, trial.opposite) for trial in result.trials)
 
 
-def _environments(played: frozenset[tuple[str, bool]]) -> str:
-    """What was played: all of the battery, a few names, or how many there are."""
+def _environments(played: _Played) -> str:
+    """What was played: all of the battery, up to three names, or how many there are."""
     if played == {(e.name, way) for e in BATTERY for way in (False, True)}:
         return f"the battery of {len(BATTERY)} and their opposites"
     both = sorted(name for name, way in played if not way and (name, True) in played)
     alone = sorted(opposite(name) if way else name for name, way in played if name not in both)
-    if len(both) + len(alone) <= _NAMED:
+    if len(both) + len(alone) <= 3:
         return " and ".join([*(f"{name} with its opposite" for name in both), *alone])
     if not alone:
         return f"{len(both)} environments and their opposites"
@@ -144,14 +152,16 @@ def _environments(played: frozenset[tuple[str, bool]]) -> str:
 
 
 # --- Reality checks -------------------------------------------------------------------------------
+RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no clear difference", "changes nothing"
+
+
 @dataclass(frozen=True)
 class Pair:
-    """An agent and its reality check on the same trials; labels are those of the report."""
+    """An agent and its reality check on the same trials, by the label of the agent."""
 
     inner: Reflection
     checked: Reflection
     label: str
-    checked_label: str
     comparison: Comparison
 
     @property
@@ -166,35 +176,29 @@ class Pair:
             return TOO_FEW
         # An interval that holds 0 does not tell "changes nothing" from "cannot be told".
         rewards = [[t.total_reward for t in r.trials] for r in (self.inner, self.checked)]
-        if rewards[0] == rewards[1]:
-            return SAME
-        return verdict(self.comparison.interval)
+        return SAME if rewards[0] == rewards[1] else verdict(self.comparison.interval)
 
+    @cached_property
     def by_environment(self) -> dict[str, FloatArray]:
         """Environment -> difference for each seed, [seeds], averaged over it and its opposite."""
         before, after = _by_seed(self.inner), _by_seed(self.checked)
         return {name: after[name] - before[name] for name in before}
 
     def told(self) -> tuple[list[str], list[str]]:
-        """Environments where it gains and where it loses, most first: 95% t intervals without 0.
-
-        An environment and its opposite count as one, since what is gained in one alone by acting
-        blindly is lost in the other. None are told of fewer than 5 seeds.
-        """
-        differences = self.by_environment()
-        n = self.seeds
-        if n < FEWEST:
+        """Environments where it gains and where it loses, most first: 95% t intervals without 0."""
+        # An environment and its opposite count as one, since what is gained in one alone by acting
+        # blindly is lost in the other.
+        if self.seeds < FEWEST:
             return [], []
-        width = reach([1.0], [n]) / math.sqrt(n)
+        width = reach([1.0], [self.seeds]) / math.sqrt(self.seeds)
         clear = {
             name: float(values.mean())
-            for name, values in differences.items()
+            for name, values in self.by_environment.items()
             # What is left of a difference in rounding is none.
             if abs(values.mean()) > max(width * values.std(ddof=1), 1e-12)
         }
         order = sorted(clear, key=lambda name: (-abs(clear[name]), name))
-        gains = [name for name in order if clear[name] > 0]
-        return gains, [name for name in order if clear[name] < 0]
+        return [x for x in order if clear[x] > 0], [x for x in order if clear[x] < 0]
 
 
 def verdict(interval: tuple[float, float]) -> str:
@@ -208,47 +212,29 @@ def verdict(interval: tuple[float, float]) -> str:
 
 
 def pairs(results: Sequence[Reflection]) -> tuple[list[Pair], list[str]]:
-    """Return agents with their reality checks, and sentences on those that cannot be compared.
-
-    They are compared where both were measured in the same environments for the same steps and
-    seeds, by the same readings, and played something to the end.
-    """
-    named = labels(results)
+    """Return agents with their reality checks, and sentences on those that are not compared."""
+    named = list(zip(results, labels(results), strict=True))
     out, notes = [], []
-    for checked, checked_label in zip(results, named, strict=True):
-        inner = inner_name(checked.agent)
+    for checked, checked_label in named:
+        match = re.fullmatch(r"\s*rc\((.+)\)\s*", checked.agent, re.DOTALL)
         compared, reasons = [], []
-        for result, label in zip(results, named, strict=True):
-            if result.agent.strip() != inner:
+        for inner, label in named:
+            if match is None or inner.agent.strip() != match[1].strip():
                 continue
-            reason, comparison = _compared(result, checked, label, checked_label)
-            if comparison is None:
-                reasons.append(f"{label} and {checked_label} are not compared: {reason}.")
+            both = {label: inner, checked_label: checked}
+            unfinished = [name for name, result in both.items() if all_early(result)]
+            reason = "they differ in environments, steps, seeds or readings"
+            if unfinished:
+                reason = f"every trial of {unfinished[0]} ended early"
             else:
-                compared.append(Pair(result, checked, label, checked_label, comparison))
+                with suppress(InvalidParameterError):
+                    compared.append(Pair(inner, checked, label, compare(inner, checked)))
+                    continue
+            reasons.append(f"{label} and {checked_label} are not compared: {reason}.")
         # Of an agent that was measured in many ways, one is enough.
         out += compared
         notes += [] if compared else reasons
     return out, notes
-
-
-def _compared(
-    inner: Reflection, checked: Reflection, label: str, checked_label: str
-) -> tuple[str, Comparison | None]:
-    """The comparison, or why there is none."""
-    for result, name in ((inner, label), (checked, checked_label)):
-        if all_early(result):
-            return f"every trial of {name} ended early", None
-    try:
-        return "", compare(inner, checked)
-    except InvalidParameterError:
-        return "they differ in environments, steps, seeds or readings", None
-
-
-def inner_name(agent: str) -> str | None:
-    """Return X of "rc(X)"; None for an agent that is no reality check."""
-    match = re.fullmatch(r"\s*rc\((.+)\)\s*", agent, re.DOTALL)
-    return match[1].strip() if match else None
 
 
 def _by_seed(result: Reflection) -> dict[str, FloatArray]:
@@ -264,127 +250,81 @@ def _by_seed(result: Reflection) -> dict[str, FloatArray]:
 
 
 # --- Tables ---------------------------------------------------------------------------------------
-say = Texts("reflection")
-_FEW = f"With fewer than {FEWEST} seeds there is no interval, and nothing is concluded."
+def table(group: AgentGroup, name: str) -> Table:
+    """Return a table of a group: "agents", "pairs", "gains" or "environments"."""
+    results, anchor, before, notes = group.results, "", [], []
+    played = _played(results[0])
+    both = all((environment, not way) in played for environment, way in played)
+    if name in ("agents", "pairs"):
+        anchor = group.anchor(name)
+        compared = [pair.inner for pair in group.pairs] if name == "pairs" else results
+        if any(len(result.by_seed) < FEWEST for result in compared):
+            few = f"With fewer than {FEWEST} seeds there is no interval, and nothing is concluded."
+            notes.append(few)
+    if name == "agents":
+        before = [f"Not as published: {group.readings}."] * bool(group.readings)
+        notes.append("A trial that ended early counts with the reward that it had.")
+        if any(map(all_early, results)):
+            notes.append("Where every trial ended early, the measure says nothing.")
+    levels = {result.confidence for result in results}
+    opposites = "all environments and their opposites"
+    texts = {
+        "title": group.suffix,
+        "interval": f"{percent(levels.pop(), 0)} interval" if len(levels) == 1 else "interval",
+        "played": opposites if both else "all that was played, opposites of some only",
+        "blind": " An agent that acts blindly gets about 0." * both,
+    }
+    rows = _ROWS[name](group)
+    return say.table(name, rows, anchor=anchor, before=before, notes=notes, **texts)
 
 
-def in_brackets(title: str) -> str:
-    """Return the title of a group as a suffix; "" for none."""
-    return f" ({title})" if title else ""
-
-
-def agents_table(group: AgentGroup, anchor: str = "") -> Table:
-    """Return the table of the measure of each agent, with errors and early ends."""
-    results = group.results
-    notes = [_FEW] if _few(results) else []
-    notes.append("A trial that ended early counts with the reward that it had.")
-    if any(map(all_early, results)):
-        notes.append("Where every trial ended early, the measure says nothing.")
-    both = group.both_ways
-    return say.table(
-        "agents",
-        [
-            (label, result, len(result.by_seed), len(result.trials), early(result))
-            for label, result in zip(labels(results), results, strict=True)
-        ],
-        anchor=anchor,
-        before=[f"Not as published: {group.readings}."] if group.readings else (),
-        notes=notes,
-        title=in_brackets(group.title),
-        interval=_interval_head(result.confidence for result in results),
-        played="all environments and their opposites"
-        if both
-        else "all that was played, opposites of some only",
-        blind=" An agent that acts blindly gets about 0." if both else "",
-    )
-
-
-def pairs_table(pairs: Sequence[Pair], group: AgentGroup, anchor: str = "") -> Table:
-    """Return the table of the effect of the reality check on each agent."""
-    return say.table(
-        "pairs",
-        pairs,
-        anchor=anchor,
-        notes=[_FEW] if _few([pair.inner for pair in pairs]) else (),
-        title=in_brackets(group.title),
-        interval=_interval_head(pair.comparison.confidence for pair in pairs),
-    )
-
-
-def gains_table(pairs: Sequence[Pair], group: AgentGroup) -> Table:
-    """Return the table of environments where each reality check gains and loses."""
-    rows = []
-    for pair in pairs:
-        differences = pair.by_environment()
+def _gains(group: AgentGroup) -> Iterator[list[str | None]]:
+    """The environments where each reality check gains and loses."""
+    for pair in group.pairs:
+        changes = pair.by_environment
         row: list[str | None] = [pair.label]
         for names in pair.told():
-            row.append(f"{len(names)} of {len(differences)}" if pair.seeds >= FEWEST else None)
-            most = [f"{name} {plus(float(differences[name].mean()), 2)}" for name in names[:3]]
+            row.append(f"{len(names)} of {len(changes)}" if pair.seeds >= FEWEST else None)
+            most = [f"{name} {plus(float(changes[name].mean()), 2)}" for name in names[:3]]
             row.append(", ".join(most) or None)
-        rows.append(row)
-    return say.table("gains", rows, title=in_brackets(group.title))
+        yield row
 
 
-def environments_table(group: AgentGroup) -> Table:
-    """Return the table of reward per step by environment and agent."""
-    results = group.results
-    averages = [result.by_environment() for result in results]
-    ended = [Counter((t.environment, t.opposite) for t in result.failures) for result in results]
-
-    def reward(i: int, key: tuple[str, bool]) -> str:
-        failed = f" ({ended[i][key]} of {len(results[i].by_seed)} ended early)"
-        return plus(averages[i][key], 3) + failed * (key in ended[i])
-
-    rows = [
-        (
-            opposite(key[0]) if key[1] else key[0],
-            {label: reward(i, key) for i, label in enumerate(labels(results))},
-        )
-        for key in sorted(averages[0], key=lambda key: key[1])
-    ]
-    return say.table("environments", rows, title=in_brackets(group.title))
+def _by_way(group: AgentGroup) -> list[tuple[str, dict[str, str]]]:
+    """Each environment, then each opposite, with the reward of each agent."""
+    rows: dict[tuple[str, bool], dict[str, str]] = {}
+    for label, result in group.named:
+        ended = Counter((t.environment, t.opposite) for t in result.failures)
+        for key, value in result.by_environment().items():
+            early = f" ({ended[key]} of {len(result.by_seed)} ended early)" * (key in ended)
+            rows.setdefault(key, {})[label] = plus(value, 3) + early
+    order = sorted(rows, key=lambda key: key[1])
+    return [(opposite(name) if way else name, rows[name, way]) for name, way in order]
 
 
-def early(result: Reflection) -> str:
-    """Return how many trials ended early, and how."""
-    if not result.failures:
-        return "0"
-    how = ", ".join(f"{n} {outcome}" for outcome, n in result.outcomes.items() if outcome != OK)
-    return f"{len(result.failures)} ({how})"
-
-
-def _interval_head(confidences: Iterable[float]) -> str:
-    different = set(confidences)
-    return f"{percent(different.pop(), 0)} interval" if len(different) == 1 else "interval"
-
-
-def _few(results: Iterable[Reflection]) -> bool:
-    return any(len(result.by_seed) < FEWEST for result in results)
+_ROWS: dict[str, Callable[[AgentGroup], Iterable[Any]]] = {
+    "agents": lambda group: group.named,
+    "pairs": lambda group: group.pairs,
+    "gains": _gains,
+    "environments": _by_way,
+}
 
 
 # --- One agent, as `goalmeter reflect` shows it ---------------------------------------------------
 def rewards_table(result: Reflection, less: Reflection | None = None) -> Table:
-    """Return the table of reward per step and its spread over seeds.
-
-    Args:
-        result: of the agent.
-        less: of the agent it is compared with.
-    """
+    """Return the table of reward per step and its spread over seeds, beside another agent's."""
     averages, spreads = result.by_environment(), result.spread()
-    compared = less.by_environment() if less is not None else None
+    compared = {} if less is None else less.by_environment()
     ended = Counter(trial.environment for trial in result.failures)
-
-    def numbers(key: tuple[str, bool]) -> dict[str, float] | None:
-        # An environment may have been played in one way only; the cells of the other are dashes.
-        if key not in averages:
-            return None
-        above = {} if compared is None else {"less": averages[key] - compared[key]}
-        return {"mean": averages[key], "sd": spreads[key]} | above
-
-    rows = [
-        (name, numbers((name, False)), numbers((name, True)), ended[name] if ended else None)
-        for name in dict.fromkeys(name for name, _ in averages)
-    ]
+    # An environment may have been played in one way only; the cells of the other are dashes.
+    numbers = {
+        key: {"mean": mean, "sd": spreads[key], "less": less and mean - compared[key]}
+        for key, mean in averages.items()
+    }
+    rows = []
+    for name in dict.fromkeys(name for name, _ in averages):
+        early = ended[name] if ended else None
+        rows.append((name, numbers.get((name, False)), numbers.get((name, True)), early))
     against = f"; “less” says by how much it is above {less.agent}" if less is not None else ""
     seeds = seeds_in_words(result)
     return say.table("rewards", rows, result=result, seeds=seeds, against=against)
@@ -404,7 +344,7 @@ def measure_table(
     texts = say("measure", agent=result.agent)
     notes = [*texts.pop("notes")]
     if math.isnan(result.interval[0]):
-        notes.append(f"No interval: {result_TOO_FEW}.")
+        notes.append(f"No interval: {NO_INTERVAL}.")
     if result.readings:
         notes.append(f"Not as published: {readings_in_words(result)}.")
     if baselines and len(first := next(iter(baselines.values())).seeds) < len(result.seeds):

@@ -5,47 +5,62 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from goalmeter._errors import IncompleteRunError
-from goalmeter.meg.simulator import SimulatorResult
 from goalmeter.meg.simulator.measure import KEY, KIND, Measurement
 from goalmeter.meg.simulator.result import NO_MAXIMUM
-from goalmeter.pages.meg import say
+from goalmeter.pages import Texts
 from goalmeter.pages.part import Part
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import BLUE, VERMILION
-from goalmeter.report.charts import Curve, RangeBar, range_bars
-from goalmeter.report.numbers import general, nats, percent
+from goalmeter.report.charts import Curve
+from goalmeter.report.numbers import general, nats
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import another_kind, read_run
+from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import Verdict
 
+say = Texts(
+    "meg",
+    {
+        "ends": lambda result: result.ends_in_words(nats),
+        "estimate": lambda result: nats(result.value) if result.estimated else "none",
+        # What stands in the place of a maximum.
+        "scale": lambda result: NO_MAXIMUM if result.maximum is None else "",
+        "reference": lambda result: result.reference if result.maximum is None else "",
+        "avoids": lambda result: ", by avoiding it (negative rationality)" * (result.signed < 0),
+        "ends_of": lambda interval: " to ".join(map(nats, interval)),
+    },
+)
 # Charts of one measurement: more would be a wall that nobody reads.
 MOST_CHARTS = 4
+_NO_UPPER_END = " An interval without an upper end goes on to the right."
 
 
 # --- Pictures -------------------------------------------------------------------------------------
 def intervals(measurement: Measurement, name: str) -> Figure:
-    """Draw a bar for each utility, from 0 to the maximum."""
-    results, first = list(measurement.results.values()), measurement.first
-    # Without a maximum the pale bar has no length.
-    bars = [RangeBar(r.utility, r.value, *r.interval, r.maximum or 0.0) for r in results]
-    values = " ".join(
-        f"Towards {r.utility}: {r.ends_in_words(nats)}, "
-        f"{f'estimate {nats(r.value)}' if r.estimated else 'no estimate'}, "
-        f"{NO_MAXIMUM if r.maximum is None else f'of at most {nats(r.maximum)}'}."
-        for r in results
-    )
-    scale = ", on a scale that ends with a fully predictable agent"
-    scale = f" ({NO_MAXIMUM})" if first.maximum is None else scale
-    caption = (
-        f"MEG of {measurement.agent}: the interval that holds it at "
-        f"{percent(first.level, 0)}{scale}."
-    )
-    if not all(math.isfinite(result.upper_bound) for result in results):
-        caption += " An interval without an upper end goes on to the right."
-    texts = {"caption": caption, "values": values}
-    return say.draw("simulator_intervals", range_bars, name, bars, None, **texts)
+    """Draw each utility with its interval, joined to the maximum."""
+    results = list(measurement.results.values())
+    # An end at infinity, where nothing bounds it, is drawn at the end of the picture.
+    known = [end for r in results for end in (r.value, r.upper_bound, r.maximum or 0.0)]
+    most = max(filter(math.isfinite, known))
+    rows, values = [], []
+    for r in results:
+        estimate = Estimate(r.value, (r.lower, min(r.upper_bound, most)), 0, 0)
+        top = None if r.maximum is None else Estimate(r.maximum, None, 0, 0)
+        rows.append({"estimate": estimate, "maximum": top})
+        kind = "estimated" if r.estimated else "not_estimated"
+        scale = "no_maximum" if r.maximum is None else "maximum"
+        values.append("".join(say.sentence("simulator_each", each, of=r) for each in (kind, scale)))
+    texts = {
+        "agent": measurement.agent,
+        "level": results[0].level,
+        "scale": say.sentence("simulator_each", "scale_" + scale),
+        "open": "" if all(math.isfinite(r.upper_bound) for r in results) else _NO_UPPER_END,
+        "values": " ".join(values),
+    }
+    return say.dots("simulator_intervals", name, [r.utility for r in results], rows, **texts)
 
 
 def tightening(measurement: Measurement, name: str) -> list[Figure]:
@@ -53,8 +68,6 @@ def tightening(measurement: Measurement, name: str) -> list[Figure]:
     out: list[Figure] = []
     for number, result in enumerate(measurement.results.values()):
         told = [each for each in measurement.tightening if each.utility == result.utility]
-        if not told or len(out) == MOST_CHARTS:
-            continue
         # The last point is what was proven from all steps, with episodes that chose nothing.
         points = [(float(each.steps), each.value, max(each.lower, 0.0)) for each in told]
         points.append((float(sum(result.steps.values())), result.value, result.lower))
@@ -65,12 +78,9 @@ def tightening(measurement: Measurement, name: str) -> list[Figure]:
         )
         top = result.upper_bound
         levels = {"levels": [(top, "upper end")] if math.isfinite(top) else ()}
-        listed = "; ".join(
-            f"{general(step)} steps: {nats(value)}, at least about {nats(low)}"
-            for step, value, low in points
-        )
-        texts = {"utility": result.utility, "values": listed}
-        out.append(say.curves("tightening", f"{name}-{number}", curves, levels, **texts))
+        if told and len(out) < MOST_CHARTS:
+            texts = {"utility": result.utility, "rows": points}
+            out.append(say.curves("tightening", f"{name}-{number}", curves, levels, **texts))
     return out
 
 
@@ -88,66 +98,54 @@ def load(run: str | Path) -> Measurement:
 def part_of(measurements: Sequence[Measurement], tell: Tell | None = None) -> Part:
     """Return the page part of measurements."""
     numbered = list(enumerate(measurements, start=1))
+    tables = [[_results_table(each, n), *short_tables(each)] for n, each in numbered]
     return Part(
         **say("simulator_part"),
         sections=[section for n, each in numbered for section in _sections(each, n)],
         findings=[line for n, each in numbered for line in _findings(each, n)],
         glossary=say("simulator_glossary"),
-        tables=tuple(
-            table
-            for n, each in numbered
-            for table in (_results_table(each, n), *short_tables(each))
-        ),
+        tables=tuple(table for of_one in tables for table in of_one),
         runs=[each.to_json() for each in measurements],
     )
 
 
 def short_tables(measurement: Measurement) -> tuple[Table, ...]:
     """Return the table of differences between utilities, if there are any."""
-    rows = [(each, " to ".join(map(nats, each.interval))) for each in measurement.differences]
+    rows = measurement.differences
     return (say.table("simulator_differences", rows),) if rows else ()
 
 
 def _sections(measurement: Measurement, number: int) -> list[Section]:
-    name = f"simulator-{number}"
-    suffix = f" ({number})" if number > 1 else ""
+    name, suffix = f"simulator-{number}", f" ({number})" if number > 1 else ""
     about: dict[str, list[str]] = {}  # note -> the utilities that it is about
     for utility, result in measurement.results.items():
         for note in result.notes:
             about.setdefault(note, []).append(utility)
-    out = [
-        say.section(
-            "simulator_section",
-            intervals(measurement, name),
-            _results_table(measurement, number),
-            short_tables(measurement),
-            suffix=suffix,
-            points=[f"{', '.join(utilities)}: {note}." for note, utilities in about.items()],
-            agent=measurement.agent,
-            world=measurement.first.world,
-        )
-    ]
+    first = say.section(
+        "simulator_section",
+        intervals(measurement, name),
+        _results_table(measurement, number),
+        short_tables(measurement),
+        suffix=suffix,
+        points=[f"{', '.join(utilities)}: {note}." for note, utilities in about.items()],
+        agent=measurement.agent,
+        world=measurement.first.world,
+    )
+    steps = say.section("steps_section", _steps_table(measurement), suffix=suffix)
     if figures := tightening(measurement, f"{name}-steps"):
-        out.append(say.section("tightening_section", figures, suffix=suffix))
-    return [*out, say.section("steps_section", _steps_table(measurement), suffix=suffix)]
+        return [first, say.section("tightening_section", figures, suffix=suffix), steps]
+    return [first, steps]
 
 
 def _findings(measurement: Measurement, number: int) -> list[Finding]:
     """The measurement in a few sentences."""
-    texts = [
-        say(
-            "simulator_found",
-            agent=measurement.agent,
-            utility=result.utility,
-            world=result.world,
-            ends=result.ends_in_words(nats),
-            level=percent(result.level, 0),
-            estimate=_estimate(result),
-            avoids=", by avoiding it (negative rationality)" if result.signed < 0 else "",
-            assumes=result.assumes,
-        )["text"]
-        for result in measurement.results.values()
-    ]
+    texts = []
+    for result in measurement.results.values():
+        kind = "relative" if result.fraction is None else "share"
+        kind = kind if result.estimated else "none"
+        estimate = say.sentence("simulator_estimate", kind, of=result)
+        names = {"agent": measurement.agent, "estimate": estimate}
+        texts.append(say.sentence("simulator_found", of=result, **names))
     hows = {Verdict.ABOVE: "more", Verdict.BELOW: "less"}
     texts += [
         f"It is {hows[each.verdict]} directed towards {each.towards} than {each.than}."
@@ -158,45 +156,15 @@ def _findings(measurement: Measurement, number: int) -> list[Finding]:
     return [Finding(text=text, links=(link,)) for text in texts]
 
 
-def _estimate(result: SimulatorResult) -> str:
-    if not result.estimated:
-        return "no estimate"
-    if result.fraction is None:
-        share = f"relative to the {result.reference} ({NO_MAXIMUM})"
-    else:
-        share = f"{percent(result.fraction)} of the maximum"
-    return f"the estimate is {nats(result.value)}, {share}"
-
-
 def _results_table(measurement: Measurement, number: int) -> Table:
-    first = measurement.first
-
-    def row(result: SimulatorResult) -> dict[str, object]:
-        scale: dict[str, object]
-        if first.maximum is None:
-            scale = {"no_maximum": NO_MAXIMUM, "relative_to": result.reference}
-        else:
-            scale = {"share": result.fraction or 0.0, "maximum": result.maximum or 0.0}
-        estimate = nats(result.value) if result.estimated else "none"
-        words = {"ends": result.ends_in_words(nats), "estimate": estimate}
-        return vars(result) | {"assumes": result.assumes, "maximum": None} | words | scale
-
-    weights = [
-        f"{name}: "
-        + ", ".join(f"{general(w, 3)} × {utility}" for utility, w in result.weights.items())
-        + "."
-        for name, result in measurement.results.items()
-        if result.weights is not None
-    ]
-    return say.table(
-        "simulator_results",
-        map(row, measurement.results.values()),
-        anchor=f"simulator-{number}-results",
-        notes=weights,
-        agent=measurement.agent,
-        world=first.world,
-        level=percent(first.level, 0),
-    )
+    notes = []
+    for name, result in measurement.results.items():
+        if result.weights is not None:
+            sums = [f"{general(weight, 3)} × {x}" for x, weight in result.weights.items()]
+            notes.append(f"{name}: {', '.join(sums)}.")
+    rows, anchor = measurement.results.values(), f"simulator-{number}-results"
+    names: dict[str, Any] = {"agent": measurement.agent, "first": measurement.first}
+    return say.table("simulator_results", rows, anchor=anchor, notes=notes, **names)
 
 
 def _steps_table(measurement: Measurement) -> Table:

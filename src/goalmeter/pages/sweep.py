@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from goalmeter.meg.sweeps.plan import POLICY, WORDS
 from goalmeter.meg.sweeps.sweep import load as load
@@ -12,7 +12,8 @@ from goalmeter.meg.sweeps.worlds import SEED, is_number
 from goalmeter.pages import Content, Texts
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
-from goalmeter.report.charts import STROKES, Curve
+from goalmeter.report.canvas import STROKES
+from goalmeter.report.charts import Curve
 from goalmeter.report.numbers import general, nats
 from goalmeter.runs.progress import Tell
 
@@ -21,49 +22,32 @@ say = Texts("sweep")
 MOST_SENTENCES, MOST_CHARTS = 20, 8
 
 
-# --- Tables ---------------------------------------------------------------------------------------
-def summary_table(sweep: Sweep, anchor: str = "") -> Table:
-    """Return the table of means by policy and utility."""
-    return say.table("summary", sweep.summary, anchor=anchor, heading=sweep.heading)
-
-
-def failures_table(sweep: Sweep, anchor: str = "") -> Table | None:
-    """Return the table of messages of failed and uncertified rows; None for none."""
-    rows: list[tuple[str, int, str]] = []
-    left = 0
-    for status, name in ((FAILED, "failed"), (OPEN, "not certified")):
-        said = [(name, times, text) for text, times in sweep.sentences(status).items()]
-        rows += said[:MOST_SENTENCES]
-        left += len(said[MOST_SENTENCES:])
-    notes = [f"{left} sentences that fewer rows say are left out."] if left else []
-    return say.table("failures", rows, anchor=anchor, notes=notes) if rows else None
-
-
 # --- Pictures -------------------------------------------------------------------------------------
-def curves(sweep: Sweep, prefix: str) -> tuple[Figure, ...]:
+_Points = list[tuple[str, float, SweepGroup]]  # the line, the place and the mean of each point
+
+
+def curves(sweep: Sweep, prefix: str) -> list[Figure]:
     """Draw a chart for each numeric argument and utility, up to `MOST_CHARTS`."""
-    return (*_over_policies(sweep, prefix), *_over_worlds(sweep, prefix))[:MOST_CHARTS]
+    drawn = [
+        figure
+        for name, argument, caption, points in (*_over_policies(sweep), *_over_worlds(sweep))
+        if (figure := _chart(f"{prefix}-{name}", argument, caption, points)) is not None
+    ]
+    return drawn[:MOST_CHARTS]
 
 
-def _over_policies(sweep: Sweep, prefix: str) -> Iterable[Figure]:
+def _over_policies(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
     for word, arguments in WORDS[POLICY].items():
         for argument in arguments:
-            groups = [
-                (float(group.policy_arguments[argument]), group)
+            points = [
+                (group.utility, float(group.policy_arguments[argument]), group)
                 for group in sweep.summary
                 if argument in group.policy_arguments and group.policy.startswith(f"{word}(")
             ]
-            by_utility = _lines((group.utility, x, group) for x, group in groups)
-            if drawn := _chart(
-                f"{prefix}-{word}",
-                by_utility,
-                x_label=argument,
-                caption=f"MEG of {word} policies over {argument}, by utility.",
-            ):
-                yield drawn
+            yield word, argument, f"MEG of {word} policies over {argument}, by utility.", points
 
 
-def _over_worlds(sweep: Sweep, prefix: str) -> Iterable[Figure]:
+def _over_worlds(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
     for entry in sweep.columns:
         values = sweep.argument_values(entry) if entry.startswith("world.") else []
         name = entry.partition(".")[2]
@@ -71,59 +55,33 @@ def _over_worlds(sweep: Sweep, prefix: str) -> Iterable[Figure]:
             continue
         groups = sweep.by_argument(name)
         for number, utility in enumerate(sweep.plan.utilities):
-            lines = _lines(
+            points = [
                 (group.policy, float(group.at[1]), group)
                 for group in groups
                 if group.utility == utility.label and group.at is not None
-            )
-            if drawn := _chart(
-                f"{prefix}-world-{name}-{number}",
-                lines,
-                x_label=name,
-                caption=f"MEG towards {utility.label} over the worlds' {name}, by policy.",
-            ):
-                yield drawn
+            ]
+            caption = f"MEG towards {utility.label} over the worlds' {name}, by policy."
+            yield f"world-{name}-{number}", name, caption, points
 
 
-_Line = list[tuple[float, SweepGroup]]
-
-
-def _lines(points: Iterable[tuple[str, float, SweepGroup]]) -> dict[str, _Line]:
-    """The points of each line, from left to right; those without a place or a value left out."""
-    out: dict[str, _Line] = {}
+def _chart(name: str, argument: str, caption: str, points: _Points) -> Figure | None:
+    """A chart of a few lines, or None where none has two points."""
+    lines: dict[str, list[tuple[float, SweepGroup]]] = {}
     for label, x, group in points:
         if math.isfinite(x) and math.isfinite(group.value.value):
-            out.setdefault(label, []).append((x, group))
-    return {label: sorted(line, key=lambda point: point[0]) for label, line in out.items()}
-
-
-def _chart(name: str, lines: dict[str, _Line], *, x_label: str, caption: str) -> Figure | None:
-    """A chart of a few lines, or None where none has two points."""
+            lines.setdefault(label, []).append((x, group))
     several = [(label, line) for label, line in lines.items() if len(line) > 1]
-    if not several:
-        return None
-    shown = several[: len(STROKES)]
-    left = len(several) - len(shown)
-    curves = [
-        Curve.of(
-            label,
-            [x for x, _ in line],
-            [group.value for _, group in line],
-            colour=colour,
-            stroke=stroke,
-            marker="o",
-        )
-        for (label, line), (colour, stroke) in zip(shown, STROKES, strict=False)
-    ]
-    values = " ".join(
-        f"{label}: "
-        + ", ".join(f"{nats(group.value.value)} at {general(x, 3)}" for x, group in line)
-        + "."
-        for label, line in shown
-    )
+    drawn, values = [], []
+    for (label, line), (colour, stroke) in zip(several, STROKES, strict=False):
+        line.sort(key=lambda point: point[0])
+        xs, means = [x for x, _ in line], [group.value for _, group in line]
+        drawn.append(Curve.of(label, xs, means, colour=colour, stroke=stroke, marker="o"))
+        listed = ", ".join(f"{nats(group.value.value)} at {general(x, 3)}" for x, group in line)
+        values.append(f"{label}: {listed}.")
+    left = len(several) - len(drawn)
     more = f" {left} more are in the table alone." if left else ""
-    texts = {"caption": caption, "values": values, "left": more}
-    return say.curves("curves", name, curves, {"x_label": x_label}, **texts)
+    texts = {"caption": caption, "values": " ".join(values), "left": more}
+    return say.curves("curves", name, drawn, {"x_label": argument}, **texts) if drawn else None
 
 
 # --- Page -----------------------------------------------------------------------------------------
@@ -139,10 +97,19 @@ def part_of(sweeps: Sequence[Sweep], tell: Tell | None = None) -> Part:
     )
 
 
-def short_tables(sweep: Sweep) -> tuple[Table, ...]:
-    """Return the tables for a terminal: means and failures."""
-    failures = failures_table(sweep)
-    return (summary_table(sweep), *(() if failures is None else (failures,)))
+def short_tables(sweep: Sweep, prefix: str = "") -> tuple[Table, ...]:
+    """Return the tables of means by policy and utility and, if there are any, of failures."""
+    rows: list[tuple[str, int, str]] = []
+    left = 0
+    for status, name in ((FAILED, "failed"), (OPEN, "not certified")):
+        said = [(name, times, text) for text, times in sweep.sentences(status).items()]
+        rows += said[:MOST_SENTENCES]
+        left += len(said[MOST_SENTENCES:])
+    notes = [f"{left} sentences that fewer rows say are left out."] if left else []
+    anchors = [prefix and f"{prefix}-{name}" for name in ("summary", "failures")]
+    summary = say.table("summary", sweep.summary, anchor=anchors[0], heading=sweep.heading)
+    failures = say.table("failures", rows, anchor=anchors[1], notes=notes)
+    return (summary, failures) if rows else (summary,)
 
 
 def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
@@ -155,11 +122,7 @@ def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
             out.append(Finding(text=text))
     for number, sweep in enumerate(sweeps, start=1):
         for utility in sweep.plan.utilities:
-            groups = [
-                group
-                for group in sweep.summary
-                if group.utility == utility.label and group.measured
-            ]
+            groups = [g for g in sweep.summary if g.utility == utility.label and g.measured]
             if not groups:
                 continue
             ranked = sorted(groups, key=lambda group: -group.value.value)
@@ -168,22 +131,17 @@ def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
             # tell: the sentence says what was measured.
             text = f"Towards {utility.label}, mean MEG in nats: {said[0]}"
             text += f" (the highest), {said[1]} (the lowest)." if len(ranked) > 1 else "."
-            out.append(Finding(text=text, links=(Link("all means", _anchor("summary", number)),)))
+            out.append(Finding(text=text, links=(Link("all means", f"sweep-{number}-summary"),)))
     return out
 
 
-def _of(sweep: Sweep, number: int) -> list[Section]:
-    suffix = f" ({number})" if number > 1 else ""
+def _of(sweep: Sweep, number: int) -> Iterable[Section]:
+    summary, *failures = short_tables(sweep, f"sweep-{number}")
     content: dict[str, Sequence[Content]] = {
-        "summary_section": [summary_table(sweep, _anchor("summary", number))],
+        "summary_section": [summary],
         "curves_section": curves(sweep, f"sweep-{number}"),
-        "failures_section": [failures_table(sweep, _anchor("failures", number))],
+        "failures_section": failures,
     }
-    return [
-        say.section(name, parts, suffix=suffix) for name, parts in content.items() if any(parts)
-    ]
-
-
-def _anchor(name: str, number: int) -> str:
-    """The id of a table of the sweep of that number."""
-    return f"sweep-{number}-{name}"
+    for name, parts in content.items():
+        if parts:
+            yield say.section(name, parts, suffix=f" ({number})" if number > 1 else "")

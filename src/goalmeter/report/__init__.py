@@ -26,7 +26,7 @@ from goalmeter.report.page import (
     require_report_extra,
     write_report,
 )
-from goalmeter.report.tables import ColumnOf, column, grouped, table_of, words
+from goalmeter.report.tables import ColumnOf, column, table_of, words
 
 __all__ = [
     "Cell",
@@ -49,7 +49,6 @@ __all__ = [
     "dot_chart",
     "gap",
     "grid_map",
-    "grouped",
     "heat_map",
     "hundredths",
     "in_markdown",

@@ -30,13 +30,10 @@ if TYPE_CHECKING:
 INK, MUTED, RULE, PAPER = "#1f2933", "#52606d", "#cbd2d9", "#ffffff"
 # Those of Okabe and Ito, which stay apart for colour-blind readers.
 BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
+# Curves in one chart differ in their strokes too, since colours may not be seen; in this order.
+STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
 # Of text, grounds and rules the dark page has colours of its own, which pictures share.
-_OF_THE_PAGE = {
-    INK: "var(--ink)",
-    MUTED: "var(--muted)",
-    RULE: "var(--rule)",
-    PAPER: "var(--paper)",
-}
+_OF_THE_PAGE = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper"}
 DARK = {
     **{INK: "#e4e8ec", MUTED: "#a9b4bf", RULE: "#3d4853", PAPER: "#14181d"},
     # Lines on the paper: brighter, where a mirror would make them dull.
@@ -64,6 +61,7 @@ _TO_LAB = np.array(
     ]
 )
 _FROM_LMS, _FROM_LAB = np.linalg.inv(_TO_LMS), np.linalg.inv(_TO_LAB)
+_TO_LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 
 def as_variables(svg: str) -> str:
@@ -75,28 +73,28 @@ def styles(pictures: Iterable[str]) -> tuple[str, str]:
     """What the colours of some pictures are on a light page and on a dark one: declarations."""
     # Sorted, so that a page has the same bytes each time.
     used = sorted({colour.lower() for svg in pictures for _, colour in _COLOUR.findall(svg)})
+    dark = {
+        colour: f"var(--{_OF_THE_PAGE[colour]})" if colour in _OF_THE_PAGE else in_the_dark(colour)
+        for colour in used
+    }
     light = " ".join(f"--c{colour[1:]}: {colour};" for colour in used)
-    dark = " ".join(
-        f"--c{colour[1:]}: {_OF_THE_PAGE.get(colour) or in_the_dark(colour)};" for colour in used
-    )
-    return light, dark
+    return light, " ".join(f"--c{colour[1:]}: {shown};" for colour, shown in dark.items())
 
 
 @cache
 def in_the_dark(colour: str) -> str:
-    """The colour of the same hue and mirrored lightness; that of the page for its own colours.
-
-    Args:
-        colour: "#rrggbb".
-    """
+    """The colour "#rrggbb" with mirrored lightness; that of the page for its own colours."""
     if colour in DARK:
         return DARK[colour]
-    lightness, *chroma = _lab(colour)
+    lightness, *chroma = _TO_LAB @ np.cbrt(_TO_LMS @ _linear(colour))
     step = (_BRIGHTEST - _DARKEST) / (1.0 - _BLACK)
     mirrored = _DARKEST + step * (1.0 - max(float(lightness), _BLACK))
-    # Less colourful until a screen can show it.
+    # Less colourful until a screen can show it, by numbers within 0 and 1.
     for keep in np.linspace(1.0, 0.0, 21):
-        rgb = _rgb(np.array([mirrored, *(keep * part for part in chroma)]))
+        lab = np.array([mirrored, *(keep * part for part in chroma)])
+        light = _FROM_LMS @ (_FROM_LAB @ lab) ** 3
+        bright = 1.055 * np.maximum(light, 0.0) ** (1 / 2.4) - 0.055
+        rgb = np.where(light <= 0.0031308, 12.92 * light, bright)
         if rgb.min() > -1e-3 and rgb.max() < 1 + 1e-3:
             break
     return "#" + "".join(f"{round(255 * part):02x}" for part in rgb.clip(0.0, 1.0).tolist())
@@ -104,22 +102,19 @@ def in_the_dark(colour: str) -> str:
 
 def text_on(colour: str) -> str:
     """INK or PAPER, whichever is easier to read on a colour in its worse scheme."""
-
-    def worst(text: str) -> float:
-        return min(contrast(text, colour), contrast(in_the_dark(text), in_the_dark(colour)))
-
-    return max((INK, PAPER), key=worst)
+    dark = in_the_dark(colour)
+    return max(
+        (INK, PAPER),
+        key=lambda text: min(contrast(text, colour), contrast(in_the_dark(text), dark)),
+    )
 
 
 def contrast(first: str, second: str) -> float:
     """The contrast of two colours, 1 to 21, as the Web Content Accessibility Guidelines have it."""
     # Contrast has no direction: text may be the lighter one.
-    high, low = sorted((_luminance(first), _luminance(second)), reverse=True)
+    both = (float(_TO_LUMINANCE @ _linear(colour)) for colour in (first, second))
+    low, high = sorted(both)
     return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    return float(np.array([0.2126, 0.7152, 0.0722]) @ _linear(colour))
 
 
 def _linear(colour: str) -> FloatArray:
@@ -128,32 +123,11 @@ def _linear(colour: str) -> FloatArray:
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
 
 
-def _lab(colour: str) -> FloatArray:
-    return np.asarray(_TO_LAB @ np.cbrt(_TO_LMS @ _linear(colour)))
-
-
-def _rgb(lab: FloatArray) -> FloatArray:
-    """As numbers that a screen can show if they are within 0 and 1."""
-    light = _FROM_LMS @ (_FROM_LAB @ lab) ** 3
-    small = 12.92 * light
-    return np.where(light <= 0.0031308, small, 1.055 * np.maximum(light, 0.0) ** (1 / 2.4) - 0.055)
-
-
 # --- Canvas ---------------------------------------------------------------------------------------
 # Text in the pictures stays text, lengths are relative to the page's width, and ids carry the
 # picture's name, so that many pictures can share a page. No picture relies on colour alone.
 LEAST_TEXT = 9.0  # pixels: no text in a picture is shown smaller, a small window scrolls instead
 SMALLEST = 7.0  # points: what is written that small is just above those pixels at full width
-
-
-@cache
-def _style() -> dict[str, Any]:
-    """The house style of pictures."""
-    import matplotlib
-
-    path = files("goalmeter.report").joinpath("pictures.mplstyle")
-    style: Any = matplotlib.rc_params_from_file(str(path), use_default_template=False)
-    return dict(style)
 
 
 @contextmanager
@@ -164,18 +138,18 @@ def canvas(width: float, height: float) -> Iterator[Canvas]:
     """
     matplotlib = require("matplotlib", extra="report", feature="Drawing a figure")
     figures = require("matplotlib.figure", extra="report", feature="Drawing a figure")
-    with matplotlib.rc_context(_style()):
+    house = files("goalmeter.report").joinpath("pictures.mplstyle")
+    with matplotlib.rc_context(fname=str(house)):
         yield figures.Figure(figsize=(width, height), layout="constrained")
 
 
 def to_svg(figure: Canvas, name: str) -> str:
     """The picture as an <svg> element to be put into a page.
 
-    Args:
-        figure: drawn inside `canvas`.
-        name: unique on the page; letters, digits and hyphens.
+    `name` is unique on the page: letters, digits and hyphens.
     """
     import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
@@ -186,51 +160,29 @@ def to_svg(figure: Canvas, name: str) -> str:
     out = io.StringIO()
     # Ids are made by hashing: with the salt they are the same in every process. A picture that was
     # laid out stays as it is, whatever a user has set.
-    with matplotlib.rc_context(
-        {
-            "svg.hashsalt": name,
-            "figure.autolayout": False,
-            "figure.constrained_layout.use": False,
-        }
-    ):
-        _lay_out(figure)
-        figure.savefig(
-            out, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
-        )
+    options: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
+    with matplotlib.rc_context(options | {"svg.hashsalt": name}):
+        FigureCanvasSVG(figure)  # becomes the one whose measures of text count
+        figure.set_dpi(72)  # as SVG is written
+        # Everything is put into its place; else matplotlib draws the picture twice, once for that.
+        if (layout := figure.get_layout_engine()) is not None:
+            layout.execute(figure)
+            figure.set_layout_engine(None)
+        metadata = {"Date": None, "Creator": None}
+        figure.savefig(out, format="svg", transparent=True, metadata=metadata)
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # The page decides the width, within limits; the viewBox keeps the proportions.
-    size = f'style="{_widths(svg, figure.get_figwidth())}"'
     box = re.search(r'viewBox="[^"]*"', svg)
     assert box is not None, "matplotlib writes a viewBox"
+    # The page decides the width, within limits; the viewBox keeps the proportions. Lengths in the
+    # picture are points: 72 an inch, of which a page gives 96 pixels at most. At most it is as wide
+    # as it was drawn, or its text would be larger than the page's; at least, all of it can be read.
+    sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", svg)]
+    most = math.ceil(figure.get_figwidth() * 96)
+    least = math.ceil(figure.get_figwidth() * 72 * LEAST_TEXT / min(sizes)) if sizes else 0
+    size = f'style="min-width: {min(least, most)}px; max-width: {most}px"'
     head = f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {box.group()} {size}'
     svg = head + ' xmlns="http://www.w3.org/2000/svg">' + svg.partition(">")[2]
     # matplotlib counts from 1 in each picture, and a page has many.
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
-    svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
-    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
-    return svg.strip()
-
-
-def _lay_out(figure: Canvas) -> None:
-    """Put everything into its place; else matplotlib draws the picture twice, once for that."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    FigureCanvasSVG(figure)  # becomes the one whose measures of text count
-    figure.set_dpi(72)  # as SVG is written
-    if (layout := figure.get_layout_engine()) is not None:
-        layout.execute(figure)
-        figure.set_layout_engine(None)
-
-
-def _widths(svg: str, inches: float) -> str:
-    """The least width at which all text can be read, and the greatest, as a style.
-
-    Lengths in the picture are points: 72 an inch, of which a page gives 96 pixels at most.
-    """
-    sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", svg)]
-    # At most as wide as it was drawn, or its text would be larger than the page's.
-    most = math.ceil(inches * 96)
-    least = math.ceil(inches * 72 * LEAST_TEXT / min(sizes)) if sizes else 0
-    return f"min-width: {min(least, most)}px; max-width: {most}px"
+    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg).strip()

@@ -1,4 +1,4 @@
-"""Charts: curves, heat maps, dot charts and range bars.
+"""Charts: curves, heat maps and dot charts.
 
 The argument `name` of each chart is unique on the page; labels of axes contain the unit.
 """
@@ -6,31 +6,21 @@ The argument `name` of each chart is unique on the page; labels of axes contain 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.report.canvas import (
-    BLUE,
-    GREEN,
-    INK,
-    MUTED,
-    PAPER,
-    RULE,
-    SMALLEST,
-    VERMILION,
-    canvas,
-    to_svg,
-)
-from goalmeter.report.maps import PALETTES, colour_map, ink_on
-from goalmeter.report.numbers import HasInterval, general, number
+from goalmeter.report.canvas import BLUE, MUTED, PAPER, RULE, SMALLEST, canvas, to_svg
+from goalmeter.report.maps import PALETTES, box, colour_bar, colour_map, ink_on
+from goalmeter.report.numbers import EstimateLike, general, number
 from goalmeter.report.tables import printable
 
 _DASHED = (0, (4, 3))
+_LETTER = 0.075  # inches
 
 
 def short(name: str, longest: int = 30) -> str:
@@ -42,7 +32,7 @@ def short(name: str, longest: int = 30) -> str:
 
 
 def _with_ends(
-    estimates: Iterable[HasInterval | None], scale: float = 1.0
+    estimates: Iterable[EstimateLike | None], scale: float = 1.0
 ) -> tuple[list[float], list[tuple[float, float]]]:
     """Values and intervals of estimates, times a scale; NaN for what is not known."""
     values, ends = [], []
@@ -53,20 +43,12 @@ def _with_ends(
     return values, ends
 
 
-def _line_axes(axes: Any, names: Sequence[str] | None, n: int) -> None:
-    """An axis whose lines run downwards from 0, with their names."""
-    if names is not None:
-        axes.set_yticks(range(n), names, fontsize=8.5)
-        _no_formulas(axes.get_yticklabels())
-        axes.set_ylim(n - 0.4, -0.6)
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
-
-
-def _no_formulas(ticks: Iterable[Any]) -> None:
-    for tick in ticks:
-        tick.set_parse_math(False)
+def _points(axes: Any, x: Any, y: Any, look: Dots | Curve, **style: Any) -> None:
+    """Points with their error bars."""
+    face = PAPER if look.hollow else look.colour
+    edge = {"markerfacecolor": face, "markeredgewidth": 1.3, "capsize": 2.5}
+    label = look.label or "_nolegend_"
+    axes.errorbar(x, y, label=label, color=look.colour, marker=look.marker, **edge, **style)
 
 
 # --- Heat map -------------------------------------------------------------------------------------
@@ -79,38 +61,33 @@ _GAP = 0.35  # between the cells and the column of means, in cells
 class Panel:
     """One panel.
 
-    Attributes:
-        title: above it.
-        values: [rows, columns]; NaN where there is no number.
-        hatched: (row, column) of cells to hatch.
+    `values` [rows, columns] are NaN where there is no number; `hatched` are (row, column) of cells.
     """
 
     title: str
     values: ArrayLike
     hatched: frozenset[tuple[int, int]] = frozenset()
 
-    @classmethod
-    def of(
-        cls,
-        title: str,
-        values: Mapping[tuple[Any, Any], float],
-        rows: Sequence[Hashable],
-        columns: Sequence[Hashable],
-        hatched: Iterable[tuple[Any, Any]] = (),
-    ) -> Self:
-        """The panel of values, and of hatched cells, by their row and column."""
-        places = [[(row, column) for column in columns] for row in rows]
-        marked = {(rows.index(row), columns.index(column)) for row, column in hatched}
-        return cls(
-            title=title,
-            values=np.array([[values.get(place, math.nan) for place in line] for line in places]),
-            hatched=frozenset(marked),
-        )
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no number in it."""
-        return bool(np.isnan(np.asarray(self.values)).all())
+def panels_of(
+    cells: Iterable[tuple[str, str, str, float]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    hatched: Collection[tuple[str, str, str]] = (),
+) -> list[Panel]:
+    """Panels of (title, row, column, value) with some number; the mean where there are several."""
+    by_title: dict[str, dict[tuple[str, str], list[float]]] = {}
+    for title, row, column, value in cells:
+        if not math.isnan(value):
+            by_title.setdefault(title, {}).setdefault((row, column), []).append(value)
+    panels = []
+    for title, known in by_title.items():
+        values = np.full((len(rows), len(columns)), np.nan)
+        for (row, column), numbers in known.items():
+            values[rows.index(row), columns.index(column)] = np.mean(numbers)
+        marked = [(rows.index(r), columns.index(c)) for t, r, c in hatched if t == title]
+        panels.append(Panel(title=title, values=values, hatched=frozenset(marked)))
+    return panels
 
 
 def heat_map(
@@ -136,11 +113,14 @@ def heat_map(
                 f"panel {panel.title!r} has shape {array.shape}, expected "
                 f"({len(rows)}, {len(columns)}): a value for each row and column"
             )
-    names = max(map(len, map(short, rows)), default=0) * 0.075
-    least_width = _LEAST if means else _NARROW
-    width = min(_WIDTH, max(least_width, names + 1.0 + _CELL * (len(columns) + 2 * means)))
+    names, labels = list(map(short, rows)), list(map(short, columns))
+    places = list(np.arange(len(columns)) + 0.5)
+    if means:
+        places.append(len(columns) + _GAP + 0.65)
+        labels.append("mean of the row")
+    wide = max(map(len, names), default=0) * _LETTER + 1.0 + _CELL * (len(columns) + 2 * means)
     height = 2.3 + len(panels) * (0.3 + _HEIGHT * len(rows))
-    with canvas(width, height) as figure:
+    with canvas(min(_WIDTH, max(_LEAST if means else _NARROW, wide)), height) as figure:
         grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         for axes, panel, array in zip(grid, panels, arrays, strict=True):
             mesh = _cells(axes, array, scale, panel.hatched, means=means)
@@ -150,24 +130,15 @@ def heat_map(
             axes.annotate(panel.title, (0, 1), xytext=(-4, 4), **place, **style)
             axes.spines[:].set_visible(False)
             axes.tick_params(length=0)
-            axes.set_yticks(np.arange(len(rows)) + 0.5, [*map(short, rows)], fontsize=8)
+            axes.set_yticks(np.arange(len(rows)) + 0.5, names, fontsize=8, parse_math=False)
             axes.set_xticks([])
-            _no_formulas(axes.get_yticklabels())
         # Above the first panel, where a reader begins: those below have the same columns.
-        top = grid[0]
-        places, labels = list(np.arange(len(columns)) + 0.5), list(map(short, columns))
-        if means:
-            places.append(len(columns) + _GAP + 0.65)
-            labels.append("mean of the row")
-        top.xaxis.tick_top()
+        grid[0].xaxis.tick_top()
         rotated: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
-        top.set_xticks(places, labels, fontsize=8, **rotated)
-        top.tick_params(axis="x", length=2, color=RULE)
-        _no_formulas(top.get_xticklabels())
-        shape: dict[str, Any] = {"aspect": 45, "shrink": 0.5, "pad": 0.02}
-        bar = figure.colorbar(mesh, ax=list(grid), orientation="horizontal", **shape)
-        bar.set_label(label)
-        bar.outline.set_linewidth(0.5)
+        grid[0].set_xticks(places, labels, fontsize=8, parse_math=False, **rotated)
+        grid[0].tick_params(axis="x", length=2, color=RULE)
+        shape: dict[str, Any] = {"ax": list(grid), "aspect": 45, "shrink": 0.5, "pad": 0.02}
+        bar = colour_bar(figure, mesh, label, **shape)
         bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
         return to_svg(figure, name)
 
@@ -181,56 +152,39 @@ def _cells(
     means: bool,
 ) -> Any:
     """Draw the cells and the column of means; returns what the colour bar is of."""
-    from matplotlib.patches import Rectangle
-
     n_rows, n_columns = array.shape
     palette = PALETTES["signed" if limits[0] < 0 else "visits"]
     style = {"cmap": colour_map(palette), "vmin": limits[0], "vmax": limits[1]}
-    edges = {"edgecolor": PAPER, "linewidth": 0.6}
+    style |= {"edgecolor": PAPER, "linewidth": 0.6}
     heights = np.arange(n_rows + 1)
-    mesh = axes.pcolormesh(np.arange(n_columns + 1), heights, array, **style, **edges)
+    mesh = axes.pcolormesh(np.arange(n_columns + 1), heights, array, **style)
     placed = [(column + 0.5, array[:, column]) for column in range(n_columns)]
     at = n_columns + _GAP
     if means:
-        of_rows = _row_means(array)
-        axes.pcolormesh([at, at + 1.3], heights, of_rows[:, None], **style, **edges)
+        # Not nanmean, which warns of rows that have no number.
+        counts = (~np.isnan(array)).sum(axis=1)
+        of_rows = np.where(counts > 0, np.nansum(array, axis=1) / np.maximum(counts, 1), np.nan)
+        axes.pcolormesh([at, at + 1.3], heights, of_rows[:, None], **style)
         placed.append((at + 0.65, of_rows))
     for x, values in placed:
         for row, value in enumerate(values):
-            if np.isnan(value):
-                continue
-            font = {"size": SMALLEST, "color": ink_on(mesh, value), "ha": "center", "va": "center"}
-            text = axes.text(x, row + 0.53, _number(value), **font)
-            text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
+            if not np.isnan(value):
+                # Without what can be left out: .97, −.5, 0, 1.
+                whole = round(value, 2) == round(value)
+                shown = number(value, 0) if whole else number(value, 2).replace("0.", ".", 1)
+                font = {"size": SMALLEST, "color": ink_on(mesh, value)}
+                text = axes.text(x, row + 0.53, shown, ha="center", va="center", **font)
+                text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
     for row, column in sorted(hatched):
-        axes.add_patch(
-            Rectangle((column, row), 1, 1, fill=False, hatch="///", edgecolor=MUTED, linewidth=0)
-        )
+        style = {"fill": False, "hatch": "///", "edgecolor": MUTED, "linewidth": 0}
+        box(axes, row + 0.5, column + 0.5, **style)
     axes.set_xlim(0, at + 1.3 if means else n_columns)
     axes.set_ylim(n_rows, 0)
     return mesh
 
 
-def _row_means(array: FloatArray) -> FloatArray:
-    """The mean of the numbers that each row has; NaN for none."""
-    # Not nanmean, which warns of rows that have no number.
-    there = ~np.isnan(array)
-    count = there.sum(axis=1)
-    sums = np.where(there, array, 0.0).sum(axis=1)
-    means = np.full(len(sums), np.nan)
-    np.divide(sums, count, out=means, where=count > 0)
-    return means
-
-
-def _number(value: float) -> str:
-    """Two decimals without what can be left out: .97, −.5, 0, 1."""
-    if round(value, 2) == round(value):
-        return number(value, 0)
-    return number(value, 2).replace("0.", ".", 1)
-
-
 # --- Dots -----------------------------------------------------------------------------------------
-_LINE, _LETTER = 0.3, 0.075  # inches
+_LINE = 0.3  # inches
 _NAMES, _LONGEST = 1.6, 60  # inches, and characters of a line's name that are shown
 
 
@@ -238,11 +192,7 @@ _NAMES, _LONGEST = 1.6, 60  # inches, and characters of a line's name that are s
 class Dots:
     """One estimate a line, with an interval; NaN where there is none.
 
-    Attributes:
-        label: in the legend.
-        values: [lines].
-        intervals: (low, high), [lines].
-        hollow: numbers of others beside ours.
+    `values` [lines] and their `intervals` (low, high); `hollow` dots are numbers of others.
     """
 
     label: str
@@ -256,7 +206,7 @@ class Dots:
     def of(
         cls,
         label: str,
-        estimates: Sequence[HasInterval | None],
+        estimates: Sequence[EstimateLike | None],
         *,
         scale: float = 1.0,
         **style: Any,
@@ -270,13 +220,8 @@ class Dots:
 class DotPanel:
     """A panel of a dot chart.
 
-    Attributes:
-        x_label: what is shown, with its unit.
-        series: on the same line if `joined`, by a stroke from the first to the last; else below
-            each other.
-        title: above it.
-        joined: see `series`.
-        band: shaded from the first to the second, such as a margin.
+    Its series are on the same line if `joined`, by a stroke from the first to the last, else below
+    each other. A `band`, such as a margin, is shaded from the first to the second.
     """
 
     x_label: str
@@ -297,12 +242,15 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
     height = 1.35 + (_LINE + 0.08 * (most - 1)) * len(lines)
     with canvas(width, height) as figure:
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-        for axes, panel in zip(grid, panels, strict=True):
-            _draw(axes, panel, len(lines))
-            _line_axes(axes, names if axes is grid[0] else None, len(lines))
+        grid[0].set_yticks(range(len(lines)), names, fontsize=8.5, parse_math=False)
+        grid[0].set_ylim(len(lines) - 0.4, -0.6)
         # Panels share series, and the legend should have each once.
         entries: dict[str, Any] = {}
-        for axes in grid:
+        for axes, panel in zip(grid, panels, strict=True):
+            _draw(axes, panel, len(lines))
+            axes.spines["left"].set_visible(False)
+            axes.tick_params(axis="y", length=0)
+            axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 entries.setdefault(label, handle)
         columns = min(len(entries), 4)
@@ -324,84 +272,25 @@ def _draw(axes: Any, panel: DotPanel, n: int) -> None:
         values = np.asarray(dots.values, dtype=np.float64)
         low, high = np.asarray(dots.intervals, dtype=np.float64).T
         shift = 0.0 if panel.joined else 0.26 * (index - (count - 1) / 2)
-        axes.errorbar(
-            values,
-            np.arange(n) + shift,
-            xerr=np.array([values - low, high - values]).clip(min=0),
-            label=dots.label,
-            color=dots.colour,
-            marker=dots.marker,
-            markersize=5.5,
-            linestyle="none",
-            markerfacecolor=PAPER if dots.hollow else dots.colour,
-            markeredgewidth=1.3,
-            elinewidth=1.2,
-            capsize=2.5,
-            zorder=3,  # above the lines of the rows
-        )
+        # Above the lines of the rows.
+        style = {"linestyle": "none", "markersize": 5.5, "elinewidth": 1.2, "zorder": 3}
+        style["xerr"] = np.array([values - low, high - values]).clip(min=0)
+        _points(axes, values, np.arange(n) + shift, dots, **style)
     axes.set_xlabel(panel.x_label)
     if panel.title:
         axes.set_title(panel.title, fontweight="bold", fontsize=9)
 
 
-# --- Range bars -----------------------------------------------------------------------------------
-class RangeBar(NamedTuple):
-    """An estimate with the ends of its interval, on a bar from 0 to a maximum."""
-
-    label: str
-    value: float
-    low: float
-    high: float
-    maximum: float
-
-
-def range_bars(name: str, bars: Sequence[RangeBar], *, x_label: str) -> str:
-    """A bar a line as SVG: pale up to the maximum, dark within the interval, a dot the estimate."""
-    names = [short(bar.label, 40) for bar in bars]
-    width = 4.6 + _LETTER * max(map(len, names), default=0)
-    # An end at infinity, where nothing bounds it, is drawn at the end of the picture.
-    known = [end for bar in bars for end in (bar.value, bar.high, bar.maximum)]
-    most = max(filter(math.isfinite, known), default=1.0) or 1.0
-    with canvas(width, 1.3 + 0.42 * len(bars)) as figure:
-        axes: Any = figure.subplots()
-        labels = ("to the maximum", "interval", "estimate")
-        for line, bar in enumerate(bars):
-            pale, dark, dot = ({"label": label} if line == 0 else {} for label in labels)
-            axes.barh(line, bar.maximum, height=0.5, color=RULE, **pale)
-            # A thin edge keeps an interval without any width in sight.
-            style: dict[str, Any] = {"color": BLUE, "edgecolor": BLUE, "linewidth": 1.0} | dark
-            axes.barh(line, min(bar.high, most) - bar.low, left=bar.low, height=0.5, **style)
-            style = {"color": PAPER, "markeredgecolor": MUTED, "zorder": 3} | dot
-            # Unclipped, so that a dot at 0 is whole.
-            axes.plot([bar.value], [line], marker="o", linestyle="none", clip_on=False, **style)
-        _line_axes(axes, names, len(bars))
-        axes.set_xlim(0, 1.02 * most)
-        axes.set_xlabel(x_label)
-        figure.legend(loc="outside lower center", ncols=3)
-        return to_svg(figure, name)
-
-
 # --- Curves ---------------------------------------------------------------------------------------
-# Curves in one chart differ in their strokes too, since colours may not be seen; in this order.
-STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
     """A curve through (x, y).
 
-    Attributes:
-        label: in the legend; "" for none.
-        x: places.
-        y: values.
-        low: lower edge of a band around the curve, drawn if `high` is there too.
-        high: upper edge of the band.
-        error: half-widths of error bars.
-        colour: of the line and, paler, of the band.
-        stroke: as matplotlib spells it: "-", "--", "-.", ":" or, for points alone, "none".
-        marker: of each point, as matplotlib spells it; "" for none.
-        hollow: whether markers are outlines: numbers of others beside ours.
-        thin: one of many.
+    There is a band from `low` to `high` if both are given, and error bars of the half-widths
+    `error`. `stroke` and `marker` are matplotlib's ("none" and "" for none); `hollow` markers are
+    numbers of others; a `thin` curve is one of many.
     """
 
     label: str
@@ -418,7 +307,7 @@ class Curve:
 
     @classmethod
     def of(
-        cls, label: str, x: Sequence[float], estimates: Sequence[HasInterval | None], **style: Any
+        cls, label: str, x: Sequence[float], estimates: Sequence[EstimateLike | None], **style: Any
     ) -> Self:
         """The curve of some estimates with their intervals as a band; gaps where unknown."""
         values, ends = _with_ends(estimates)
@@ -430,15 +319,9 @@ class Curve:
 class CurveAxes:
     """The axes of a chart of curves.
 
-    Attributes:
-        x_label: name and unit of the x axis.
-        y_label: name and unit of the y axis.
-        levels: dashed horizontal lines, each with its name.
-        limits: of the y axis; None, for both or for one end, for those of what is drawn.
-        log: whether the y axis is logarithmic.
-        ticks: places on the x axis.
-        tick_names: what is shown at them; default their numbers.
-        size: of the chart, inches.
+    `levels` are dashed horizontal lines with their names; `limits` are of y, None for an end (or
+    both) that follows from what is drawn; `log` is of y, `ticks` and `tick_names` of x; `size` is
+    in inches.
     """
 
     x_label: str
@@ -460,30 +343,19 @@ def curve_chart(name: str, curves: Sequence[Curve], axes: CurveAxes) -> str:
         for height, label in axes.levels:
             plot.axhline(height, color=MUTED, linewidth=0.9, linestyle=_DASHED)
             place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-            style = {"ha": "right", "fontsize": 8, "color": MUTED}
-            plot.annotate(label, (1.0, height), xytext=(0, 2.5), **place, **style)
+            font = {"ha": "right", "fontsize": 8, "color": MUTED}
+            plot.annotate(label, (1.0, height), xytext=(0, 2.5), **place, **font)
+        style: dict[str, Any]
         for curve in curves:
             if curve.low is not None and curve.high is not None:
                 band = {"color": curve.colour, "alpha": 0.15, "linewidth": 0}
                 plot.fill_between(curve.x, curve.low, curve.high, **band)
-            # One call for lines with and without bars: without bars it draws the plain line.
-            plot.errorbar(
-                curve.x,
-                curve.y,
-                yerr=None if curve.error is None else np.asarray(curve.error),
-                label=curve.label or "_nolegend_",
-                color=curve.colour,
-                linestyle=curve.stroke,
-                linewidth=0.7 if curve.thin else 1.6,
-                alpha=0.7 if curve.thin else 1.0,
-                marker=curve.marker,
-                markerfacecolor=PAPER if curve.hollow else curve.colour,
-                markeredgewidth=1.3,
-                elinewidth=1.0,
-                capsize=2.5,
-            )
-        plot.set_xlabel(axes.x_label)
-        plot.set_ylabel(axes.y_label)
+            # Without bars it draws the plain line.
+            style = {"yerr": None if curve.error is None else np.asarray(curve.error)}
+            style |= {"linestyle": curve.stroke, "linewidth": 0.7 if curve.thin else 1.6}
+            style |= {"alpha": 0.7 if curve.thin else 1.0, "elinewidth": 1.0}
+            _points(plot, curve.x, curve.y, curve, **style)
+        plot.set(xlabel=axes.x_label, ylabel=axes.y_label)
         if axes.log:
             plot.set_yscale("log")
             # Plain numbers: the exponents of powers are too small to read in a small window.

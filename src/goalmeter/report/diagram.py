@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from graphlib import TopologicalSorter
 from html import escape
 from itertools import pairwise
@@ -31,19 +31,19 @@ Edge = tuple[str, str]
 Piece = tuple[Point, Point, Point, Point]  # a cubic Bézier curve
 # A variable, or the bend of an arrow in a layer that it crosses.
 Node = str | tuple[str, str, int]
-Links = Mapping[Node, Sequence[Node]]
 
-_INK, _BLUE, _VERMILION, _GREY = "#1f2933", "#0072b2", "#b34a00", "#dde2e7"
-_STROKE: dict[Kind, str] = {"chance": _INK, "decision": _BLUE, "utility": _VERMILION}
-_FILL: dict[Kind, str] = {"chance": "#ffffff", "decision": "#e3f0f8", "utility": "#fdeee2"}
-_MARKS: dict[Kind, str] = {"chance": "({})", "decision": "[{}]", "utility": "<{}>"}
-_FONT = 13.0
+_INK, _GREY = "#1f2933", "#dde2e7"
+# Border and fill of a kind of node, its mark in a text, and its shape for Graphviz.
+_LOOKS: dict[Kind, tuple[str, str, str, str]] = {
+    "chance": (_INK, "#ffffff", "({})", "ellipse"),
+    "decision": ("#0072b2", "#e3f0f8", "[{}]", "box"),
+    "utility": ("#b34a00", "#fdeee2", "<{}>", "diamond"),
+}
+_FONT, _MARGIN = 13.0, 6.0
 _LEAST_TEXT = 9.0  # pixels; in a narrower place the picture scrolls instead of shrinking further
-_MARGIN = 6.0
 # Longer names are cut in the picture; the tooltip shows the whole name.
 _LONGEST = 32
 _HEAD, _HEAD_HALF = 8.5, 3.4
-_DOT_SHAPES: dict[Kind, str] = {"chance": "ellipse", "decision": "box", "utility": "diamond"}
 _INCH = 72.0
 # Pixels: between neighbours, between layers, the width of a bend, and around other shapes.
 _BETWEEN, _GAP, _BEND, _CLEAR = 20.0, 46.0, 12.0, 5.0
@@ -51,41 +51,72 @@ _ASPECT = 1.7  # the preferred ratio of width to height
 _SWEEPS, _RELAXATIONS = 16, 40
 
 
+# --- Text -----------------------------------------------------------------------------------------
+def text_form(
+    nodes: Sequence[tuple[str, Kind]],
+    edges: Sequence[Edge],
+    domains: Mapping[str, Sequence[object]],
+) -> str:
+    """Write a line for each node: [decision], <utility> or (chance), states and parents."""
+    kinds = dict(nodes)
+    parents = {x: [a for a, b in edges if b == x] for x in kinds}
+    rows = []
+    for x in TopologicalSorter(parents).static_order():
+        states = f"{{{listed(domains[x])}}}" if x in domains else ""
+        causes = f"← {', '.join(parents[x])}" if parents[x] else ""
+        rows.append((_LOOKS[kinds[x]][2].format(x), states, causes))
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(2)]
+    return "\n".join(
+        f"{mark:<{widths[0]}}  {states:<{widths[1]}}  {causes}".rstrip()
+        for mark, states, causes in rows
+    )
+
+
+def _description(kinds: Mapping[str, Kind], edges: Sequence[Edge]) -> str:
+    words = {"decision": "decisions", "utility": "utilities", "chance": "chance variables"}
+    parts = {word: [x for x in kinds if kinds[x] == kind] for kind, word in words.items()}
+    parts["arrows"] = [f"{a} to {b}" for a, b in edges]
+    texts = [f"{word} {listed(names)}" for word, names in parts.items() if names]
+    return "Diagram: " + "; ".join(texts + ["no arrows"] * (not edges))
+
+
+# --- Picture --------------------------------------------------------------------------------------
 def svg_text(
     nodes: Sequence[tuple[str, Kind]],
-    edges: Sequence[tuple[str, str]],
+    edges: Sequence[Edge],
     *,
     observed: Collection[str] = (),
     targets: Collection[str] = (),
     title: str = "",
     name: str = "diagram",
 ) -> str:
-    """Draw a diagram as an <svg> element for a page or a notebook.
-
-    Args:
-        nodes: (name, "chance", "decision" or "utility"), each once.
-        edges: (from, to), each once, without cycles.
-        observed: nodes with a grey background, for variables that are observed or set.
-        targets: nodes with a double border.
-        title: accessible description; generated from the nodes if empty.
-        name: prefix of all ids, unique on the page; letters, digits and hyphens.
-    """
+    """Draw a diagram as an <svg> element; observed nodes are grey, targets have a double border."""
+    # `name` is the prefix of all ids, unique on the page.
     if not re.fullmatch(r"[A-Za-z0-9-]+", name):
         raise InvalidParameterError(
             f"the name of the picture is {name!r}, expected letters, digits and hyphens"
         )
     kinds = dict(nodes)
     labels = {x: x if len(x) <= _LONGEST else x[: _LONGEST - 1] + "…" for x in kinds}
+    # The inner line of a double border takes room on both sides.
     sizes = {
-        # The inner line of a double border takes room on both sides.
-        x: _size(kind, _text_width(labels[x]) + (6.0 if x in targets else 0.0))
+        x: _size(kind, sum(map(_em, labels[x])) * _FONT + 6.0 * (x in targets))
         for x, kind in kinds.items()
     }
     picture = arranged(kinds, sizes, edges)
     body = [_arrow(curve, kinds[b]) for (_, b), curve in picture.curves.items()]
     for x, shape in picture.shapes.items():
-        fill = _GREY if x in observed else _FILL[shape.kind]
-        body.append(_node(x, labels[x], shape, fill, double=x in targets))
+        border, ground, *_ = _LOOKS[shape.kind]
+        stroke, fill = f'stroke="{border}"', _GREY if x in observed else ground
+        outlines = _outline(shape, 0.0, f'fill="{fill}" {stroke}')
+        if x in targets:
+            outlines += _outline(shape, 3.0, f'{stroke} stroke-width="1"')
+        cx, cy = shape.centre
+        body.append(
+            f"<g><title>{_escaped(x)} ({shape.kind})</title>{outlines}"
+            f'<text x="{_n(cx)}" y="{_n(cy + 0.35 * _FONT)}" text-anchor="middle" '
+            f'fill="{_INK}">{_escaped(labels[x])}</text></g>'
+        )
     width, height = picture.width + 2 * _MARGIN, picture.height + 2 * _MARGIN
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{name}-title" '
@@ -99,64 +130,17 @@ def svg_text(
     )
 
 
-def text_form(
-    nodes: Sequence[tuple[str, Kind]],
-    edges: Sequence[tuple[str, str]],
-    domains: Mapping[str, Sequence[object]],
-) -> str:
-    """Write a diagram as text: a line for each node with its states and parents, causes first.
-
-    Brackets show the kind of a node: [decision], <utility>, (chance). Nodes without an entry in
-    `domains` show no states.
-
-    Example:
-        >>> nodes = [("S", "chance"), ("D", "decision"), ("U", "utility")]
-        >>> side = ["left", "right"]
-        >>> print(text_form(nodes, [("S", "D"), ("S", "U"), ("D", "U")], {"S": side, "D": side}))
-        (S)  {left, right}
-        [D]  {left, right}  ← S
-        <U>                 ← S, D
-    """
-    kinds = dict(nodes)
-    parents = {x: [a for a, b in edges if b == x] for x in kinds}
-    rows = []
-    for x in TopologicalSorter(parents).static_order():
-        states = f"{{{listed(domains[x])}}}" if x in domains else ""
-        causes = f"← {', '.join(parents[x])}" if parents[x] else ""
-        rows.append((_MARKS[kinds[x]].format(x), states, causes))
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(2)]
-    return "\n".join(
-        f"{mark:<{widths[0]}}  {states:<{widths[1]}}  {causes}".rstrip()
-        for mark, states, causes in rows
-    )
-
-
-def _description(kinds: Mapping[str, Kind], edges: Iterable[tuple[str, str]]) -> str:
-    words = {"decision": "decisions", "utility": "utilities", "chance": "chance variables"}
-    groups = [
-        f"{word} {listed(x for x, kind in kinds.items() if kind == wanted)}"
-        for wanted, word in words.items()
-        if wanted in kinds.values()
-    ]
-    arrows = listed(f"{a} to {b}" for a, b in edges)
-    return "Diagram: " + "; ".join([*groups, f"arrows {arrows}" if arrows else "no arrows"])
-
-
-def _text_width(text: str) -> float:
-    """Upper bound in pixels: the widths of DejaVu Sans, which is wider than other fonts."""
-
-    def em(c: str) -> float:
-        if combining(c):
-            return 0.0
-        if east_asian_width(c) in "WF":
-            return 1.05
-        if c in "iIjl.,:;'|!()[] ":
-            return 0.4
-        if c in "mwMW@%—…":
-            return 1.0
-        return 0.78 if c.isupper() or c in "<>=+~_&#" else 0.65
-
-    return sum(map(em, text)) * _FONT
+def _em(c: str) -> float:
+    """Upper bound of a character's width: that of DejaVu Sans, which is wider than other fonts."""
+    if combining(c):
+        return 0.0
+    if east_asian_width(c) in "WF":
+        return 1.05
+    if c in "iIjl.,:;'|!()[] ":
+        return 0.4
+    if c in "mwMW@%—…":
+        return 1.0
+    return 0.78 if c.isupper() or c in "<>=+~_&#" else 0.65
 
 
 def _size(kind: Kind, text: float) -> Point:
@@ -169,17 +153,22 @@ def _size(kind: Kind, text: float) -> Point:
     return max(40.0, (text + 8.0) / sqrt(1 - (_FONT / 40.0) ** 2)), 40.0
 
 
-def _node(x: str, label: str, shape: Shape, fill: str, *, double: bool) -> str:
-    stroke = f'stroke="{_STROKE[shape.kind]}"'
-    outlines = _outline(shape, 0.0, f'fill="{fill}" {stroke}')
-    if double:
-        outlines += _outline(shape, 3.0, f'{stroke} stroke-width="1"')
-    cx, cy = shape.centre
-    return (
-        f"<g><title>{_escaped(x)} ({shape.kind})</title>{outlines}"
-        f'<text x="{_n(cx)}" y="{_n(cy + 0.35 * _FONT)}" text-anchor="middle" '
-        f'fill="{_INK}">{_escaped(label)}</text></g>'
-    )
+class Shape(NamedTuple):
+    """The outline of a node: an ellipse (chance), a rectangle (decision), a diamond (utility)."""
+
+    kind: Kind
+    centre: Point
+    half: Point
+
+    def reach(self, point: Point, clearance: float = 0.0) -> float:
+        """The distance of a point from the centre, in multiples of that of the border."""
+        u = abs(point[0] - self.centre[0]) / (self.half[0] + clearance)
+        v = abs(point[1] - self.centre[1]) / (self.half[1] + clearance)
+        return {"chance": hypot(u, v), "decision": max(u, v), "utility": u + v}[self.kind]
+
+    def border(self, towards: Point) -> Point:
+        """The point where the ray from the centre towards another point leaves the shape."""
+        return _between(self.centre, towards, 1 / (self.reach(towards) or 1.0))
 
 
 def _outline(shape: Shape, inset: float, style: str) -> str:
@@ -202,16 +191,15 @@ def _arrow(curve: Sequence[Piece], into: Kind) -> str:
     *pieces, (p, q, r, tip) = curve
     length = dist(r, tip) or 1.0
     dx, dy = (tip[0] - r[0]) / length, (tip[1] - r[1]) / length
-
-    def from_tip(back: float, aside: float = 0.0) -> Point:
-        return tip[0] - back * dx - aside * dy, tip[1] - back * dy + aside * dx
-
     # The line ends inside the head; otherwise its end would blunt the tip.
+    end = tip[0] - 0.7 * _HEAD * dx, tip[1] - 0.7 * _HEAD * dy
+    back = tip[0] - _HEAD * dx, tip[1] - _HEAD * dy
+    left = back[0] - _HEAD_HALF * dy, back[1] + _HEAD_HALF * dx
+    right = back[0] + _HEAD_HALF * dy, back[1] - _HEAD_HALF * dx
     path = f"M{_p(curve[0][0])}" + "".join(
-        f"C{_p(b)} {_p(c)} {_p(d)}" for _, b, c, d in [*pieces, (p, q, r, from_tip(0.7 * _HEAD))]
+        f"C{_p(b)} {_p(c)} {_p(d)}" for _, b, c, d in [*pieces, (p, q, r, end)]
     )
     dashed = ' stroke-dasharray="5 4"' if into == "decision" else ""
-    left, right = from_tip(_HEAD, _HEAD_HALF), from_tip(_HEAD, -_HEAD_HALF)
     return (
         f'<path d="{path}" stroke="{_INK}"{dashed}/>'
         f'<path d="M{_p(tip)}L{_p(left)}L{_p(right)}Z" fill="{_INK}"/>'
@@ -233,24 +221,6 @@ def _n(x: float) -> str:
 
 
 # --- Layout ---------------------------------------------------------------------------------------
-class Shape(NamedTuple):
-    """The outline of a node: an ellipse (chance), a rectangle (decision), a diamond (utility)."""
-
-    kind: Kind
-    centre: Point
-    half: Point
-
-    def reach(self, point: Point, clearance: float = 0.0) -> float:
-        """The distance of a point from the centre, in multiples of that of the border."""
-        u = abs(point[0] - self.centre[0]) / (self.half[0] + clearance)
-        v = abs(point[1] - self.centre[1]) / (self.half[1] + clearance)
-        return {"chance": hypot(u, v), "decision": max(u, v), "utility": u + v}[self.kind]
-
-    def border(self, towards: Point) -> Point:
-        """The point where the ray from the centre towards another point leaves the shape."""
-        return _between(self.centre, towards, 1 / (self.reach(towards) or 1.0))
-
-
 class Picture(NamedTuple):
     """Shapes and arrows, border to border, in pixels from the upper left corner."""
 
@@ -281,13 +251,12 @@ def _by_dot(
     if program is None:
         return None
     names = list(kinds)
-    number = {x: f"n{i}" for i, x in enumerate(names)}
     lines = [
-        f'{number[x]} [label="" fixedsize=true shape={_DOT_SHAPES[kind]} '
+        f'n{i} [label="" fixedsize=true shape={_LOOKS[kinds[x]][3]} '
         f"width={sizes[x][0] / _INCH} height={sizes[x][1] / _INCH}]"
-        for x, kind in kinds.items()
+        for i, x in enumerate(names)
     ]
-    lines += [f"{number[a]} -> {number[b]} [arrowhead=none]" for a, b in edges]
+    lines += [f"n{names.index(a)} -> n{names.index(b)} [arrowhead=none]" for a, b in edges]
     text = "digraph {\n" + "\n".join(lines) + "\n}\n"
     try:
         done = subprocess.run(
@@ -297,26 +266,24 @@ def _by_dot(
         return None
     shapes: dict[str, Shape] = {}
     curves: dict[Edge, list[Piece]] = {}
-    lines_of_words = [line.split() for line in done.stdout.splitlines()]
-    width, height = (float(word) for word in lines_of_words[0][2:4])
+    (_, _, *ends), *rows = (line.split() for line in done.stdout.splitlines())
+    width, height = (_INCH * float(end) for end in ends)
 
     def points(words: Sequence[str]) -> list[Point]:
-        flat = list(map(float, words))
-        return [
-            (_INCH * x, _INCH * (height - y)) for x, y in zip(flat[::2], flat[1::2], strict=True)
-        ]
+        flat = [_INCH * float(word) for word in words]
+        return [(x, height - y) for x, y in zip(flat[::2], flat[1::2], strict=True)]
 
-    for kind, *words in lines_of_words[1:]:
+    for kind, *words in rows:
         if kind == "node":
             x = names[int(words[0][1:])]
-            (centre,) = points(words[1:3])
-            shapes[x] = Shape(kinds[x], centre, (sizes[x][0] / 2, sizes[x][1] / 2))
+            half = sizes[x][0] / 2, sizes[x][1] / 2
+            shapes[x] = Shape(kinds[x], points(words[1:3])[0], half)
         elif kind == "edge":
             a, b = (names[int(word[1:])] for word in words[:2])
             on = points(words[3 : 3 + 2 * int(words[2])])
             starts = range(0, len(on) - 1, 3)
             curves[a, b] = [(on[k], on[k + 1], on[k + 2], on[k + 3]) for k in starts]
-    return Picture(shapes, curves, _INCH * width, _INCH * height)
+    return Picture(shapes, curves, width, height)
 
 
 def _in_layers(
@@ -326,23 +293,19 @@ def _in_layers(
     layer: dict[Node, int] = dict(_layers(list(kinds), edges).items())
     breadth: dict[Node, float] = {x: size[0 if down else 1] for x, size in sizes.items()}
     chains: dict[Edge, list[Node]] = {}
-    before: dict[Node, list[Node]] = {}
-    after: dict[Node, list[Node]] = {}
     for a, b in edges:
         bends: dict[Node, int] = {(a, b, k): k for k in range(layer[a] + 1, layer[b])}
         layer |= bends
         breadth |= dict.fromkeys(bends, _BEND)
         chains[a, b] = [a, *bends, b]
-        for x, y in pairwise(chains[a, b]):
-            after.setdefault(x, []).append(y)
-            before.setdefault(y, []).append(x)
-    rows: list[list[Node]] = [[] for _ in range(1 + max(layer.values()))]
-    for x, k in layer.items():
-        rows[k].append(x)
-    links = {x: before.get(x, []) for x in layer}, {x: after.get(x, []) for x in layer}
-    across = _spaced(_ordered(rows, *links), *links, breadth)
-    lowest = min(across[x] - breadth[x] / 2 for x in across)
-    across = {x: at - lowest for x, at in across.items()}
+    before: dict[Node, list[Node]] = {x: [] for x in layer}
+    after: dict[Node, list[Node]] = {x: [] for x in layer}
+    for x, y in (pair for chain in chains.values() for pair in pairwise(chain)):
+        after[x].append(y)
+        before[y].append(x)
+    rows = [[x for x in layer if layer[x] == k] for k in range(1 + max(layer.values()))]
+    _sort(rows, before, after)
+    across = _spaced(rows, before, after, breadth)
 
     # Where each layer begins and ends along the arrows; steep arrows get a wider gap.
     bands: list[Point] = []
@@ -350,7 +313,7 @@ def _in_layers(
     for row in rows:
         depth = max((sizes[x][1 if down else 0] for x in row if isinstance(x, str)), default=0.0)
         bands.append((start, start + depth))
-        steepest = max((abs(across[x] - across[y]) for x in row for y in links[1][x]), default=0.0)
+        steepest = max((abs(across[x] - across[y]) for x in row for y in after[x]), default=0.0)
         start += depth + _GAP + min(0.22 * steepest, 70.0)
 
     def point(along: float, at: float) -> Point:
@@ -399,39 +362,38 @@ def _layers(names: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]:
     return layer | {x: i % count for i, x in enumerate(isolated)}
 
 
-def _ordered(rows: list[list[Node]], before: Links, after: Links) -> list[list[Node]]:
-    """The layers in an order with few crossings: each node near the mean of its neighbours."""
-    now = [list(row) for row in rows]
+_Links = Mapping[Node, Sequence[Node]]
+
+
+def _sort(rows: list[list[Node]], before: _Links, after: _Links) -> None:
+    """Sort the layers so that few arrows cross: each node near the mean of its neighbours."""
     for sweep in range(_SWEEPS):
-        forwards = sweep % 2 == 0
-        links = before if forwards else after
-        for k in range(1, len(now)) if forwards else reversed(range(len(now) - 1)):
-            place = {x: p for p, x in enumerate(now[k - 1 if forwards else k + 1])}
-            scale = len(place) / len(now[k])
+        links, step = (before, 1) if sweep % 2 == 0 else (after, -1)
+        for k in range(len(rows))[::step][1:]:
+            place = {x: p for p, x in enumerate(rows[k - step])}
+            scale = len(place) / len(rows[k])
             mean = {
                 x: fmean(place[y] for y in links[x]) if links[x] else p * scale
-                for p, x in enumerate(now[k])
+                for p, x in enumerate(rows[k])
             }
-            now[k].sort(key=mean.__getitem__)
-    return now
+            rows[k].sort(key=mean.__getitem__)
 
 
 def _spaced(
-    rows: Sequence[Sequence[Node]], before: Links, after: Links, breadth: Mapping[Node, float]
+    rows: Sequence[Sequence[Node]], before: _Links, after: _Links, breadth: Mapping[Node, float]
 ) -> dict[Node, float]:
     """Positions across that keep the order and draw linked nodes together."""
     at = dict.fromkeys((x for row in rows for x in row), 0.0)
-
-    def pull(x: Node, y: Node) -> float:
-        # Long arrows should be straight; short ones may be slanted.
-        return (1.0, 3.0, 8.0)[(not isinstance(x, str)) + (not isinstance(y, str))]
-
     for turn in range(_RELAXATIONS):
         for row in rows if turn % 2 == 0 else reversed(rows):
             wanted = []
             for x in row:
-                links = [(pull(x, y), at[y]) for y in (*before[x], *after[x])] or [(1.0, at[x])]
-                wanted.append(sum(w * place for w, place in links) / sum(w for w, _ in links))
+                # Long arrows should be straight; short ones may be slanted.
+                linked = [*before[x], *after[x]]
+                bends = [isinstance(x, tuple) + isinstance(y, tuple) for y in linked]
+                pulls = [(1.0, 3.0, 8.0)[count] for count in bends]
+                middle = sum(pull * at[y] for pull, y in zip(pulls, linked, strict=True))
+                wanted.append(middle / sum(pulls) if linked else at[x])
             # From the left, none nearer to the one before than it may be; then all of them back by
             # what they were pushed to the right on average.
             placed: list[float] = []
@@ -440,14 +402,14 @@ def _spaced(
                 placed.append(max(place, placed[-1] + gap) if placed else place)
             back = fmean(placed) - fmean(wanted)
             at.update((x, place - back) for x, place in zip(row, placed, strict=True))
-    return at
+    lowest = min(at[x] - breadth[x] / 2 for x in at)
+    return {x: place - lowest for x, place in at.items()}
 
 
 def _is_clear(line: Piece, others: Sequence[Shape]) -> bool:
     """Whether a straight line passes no other shape too closely."""
-    start, end = line[0], line[3]
-    n = 2 + int(dist(start, end) / 6)
-    samples = [_between(start, end, k / n) for k in range(n + 1)]
+    n = 2 + int(dist(line[0], line[3]) / 6)
+    samples = [_between(line[0], line[3], k / n) for k in range(n + 1)]
     return all(shape.reach(point, _CLEAR) >= 1 for shape in others for point in samples)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,25 +38,49 @@ _WALL = "#8794a1"
 Place = tuple[int, int]
 
 
-def _box(axes: Any, row: float, column: float, side: float = 1.0, **style: Any) -> None:
-    """Draw a square around a place."""
+# --- Primitives -----------------------------------------------------------------------------------
+def box(
+    axes: Any, row: float, column: float, high: float = 1.0, wide: float = 1.0, **style: Any
+) -> None:
+    """Draw a box around a place."""
     from matplotlib.patches import Rectangle
 
-    axes.add_patch(Rectangle((column - side / 2, row - side / 2), side, side, **style))
+    axes.add_patch(Rectangle((column - wide / 2, row - high / 2), wide, high, **style))
+
+
+def _write(axes: Any, row: float, column: float, text: str, **style: Any) -> None:
+    """Write a text into the middle of a place."""
+    axes.text(column, row, text, ha="center", va=style.pop("va", "center"), **style)
 
 
 def _limits(axes: Any, rows: int, columns: float) -> None:
     """Row 0 is on top; no ticks."""
-    axes.set_xlim(-0.5, columns - 0.5)
-    axes.set_ylim(rows - 0.5, -0.5)
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), xticks=[], yticks=[])
 
 
-def _edges(shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Borders of columns and of rows."""
+def _mesh(axes: Any, values: Any, **style: Any) -> Any:
+    """Squares of the colours of values [R, C]."""
     # Squares, not an image: the page gives them other colours in the dark.
-    return np.arange(shape[1] + 1) - 0.5, np.arange(shape[0] + 1) - 0.5
+    rows, columns = values.shape
+    return axes.pcolormesh(np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, values, **style)
+
+
+def colour_bar(figure: Any, mesh: Any, label: str, **place: Any) -> Any:
+    """Draw the scale of a mesh's colours."""
+    bar = figure.colorbar(mesh, orientation="horizontal", **place)
+    bar.set_label(label)
+    bar.outline.set_linewidth(0.5)
+    return bar
+
+
+def colour_map(palette: str) -> Any:
+    """The colours of a palette of matplotlib's, in `LEVELS` steps."""
+    import matplotlib
+    from matplotlib.colors import ListedColormap
+
+    # Greys would end in black, which an SVG leaves out as the default, so no page could change it.
+    end = 0.9 if palette == "Greys" else 1.0
+    return ListedColormap(matplotlib.colormaps[palette](np.linspace(0.0, end, LEVELS)))
 
 
 def ink_on(mesh: Any, value: float) -> str:
@@ -73,9 +97,7 @@ def _short(value: float) -> str:
     # "0.00" would say that there is nothing.
     if abs(value) < 0.005:
         return "~0"
-    if abs(value) < 1:
-        return number(value, 2).replace("0.", ".", 1)
-    return number(value, 1)
+    return number(value, 2).replace("0.", ".", 1) if abs(value) < 1 else number(value, 1)
 
 
 # --- Grid map -------------------------------------------------------------------------------------
@@ -88,17 +110,13 @@ _TICKS = (-100, -10, -1, -0.1, 0, 0.1, 0.3, 1, 3, 10, 30, 100)
 class Marks:
     """What stands in which square; a state is row * C + column.
 
-    Attributes:
-        letters: a letter for the corner of a square, such as S or G, which also gets a frame.
-        hatched: squares to hatch (a cliff, a hole).
-        faint: squares whose number is put in brackets: it rests on next to nothing.
-        walls: squares that are filled and have no number.
-        beside: the name and value of one more square, right of the map and on its scale.
+    A letter, such as S or G, stands in the corner of a square and frames it. Squares may be hatched
+    (a cliff, a hole) or be walls without a number. `beside` is the name and value of one more
+    square, right of the map and on its scale.
     """
 
     letters: Mapping[int, str] = field(default_factory=dict)
     hatched: frozenset[int] = frozenset()
-    faint: frozenset[int] = frozenset()
     walls: frozenset[int] = frozenset()
     beside: tuple[str, float] | None = None
 
@@ -120,30 +138,32 @@ def grid_map(
     values show as well. The scale ends at `limit`, so that several maps can share one, else at the
     largest value; what is below the scale has the colour of its beginning.
     """
-    array = np.asarray(values, dtype=np.float64)
+    array, marks = np.asarray(values, dtype=np.float64), marks or Marks()
     rows, columns = array.shape
-    marks = marks or Marks()
     wide = columns + (_BESIDE if marks.beside is not None else 0)
+    shown = _scaled(array) if log else array
+    # A map of zeros has a scale too; of numbers without negative ones the upper half is enough.
+    most = limit or float(np.abs(shown).max()) or 1.0
+    is_signed = palette == "signed" and shown.min() < 0
+    colours = "Oranges" if palette == "signed" and not is_signed else PALETTES[palette]
+    style = {"cmap": colour_map(colours), "vmin": -most if is_signed else 0.0, "vmax": most}
     with canvas(max(_CELL * wide, 2.6), _CELL * rows + 0.75) as figure:
         axes: Any = figure.subplots()
-        shown = _scaled(array) if log else array
-        image = axes.pcolormesh(*_edges(array.shape), shown, **_colours(shown, palette, limit))
+        mesh = _mesh(axes, shown, **style)
         axes.set_aspect("equal")
-        _squares(axes, image, array, marks)
+        _squares(axes, mesh, array, shown, marks)
         if marks.beside is not None:
-            _one_more(axes, image, *marks.beside, place=((rows - 1) / 2, columns + _BESIDE - 1.5))
+            _one_more(axes, mesh, *marks.beside, place=((rows - 1) / 2, columns + _BESIDE - 1.5))
             # Not around the square beside: the map's own border.
-            axes.add_patch(_border(rows, columns))
+            middle = (rows - 1) / 2, (columns - 1) / 2
+            box(axes, *middle, rows, columns, fill=False, edgecolor=MUTED)
         _limits(axes, rows, wide)
         axes.spines[:].set_visible(marks.beside is None)
-        bar = figure.colorbar(image, ax=axes, orientation="horizontal", aspect=40, pad=0.03)
-        bar.set_label(label)
-        bar.outline.set_linewidth(0.5)
+        bar = colour_bar(figure, mesh, label, ax=axes, aspect=40, pad=0.03)
         if log:
-            low, high = image.get_clim()
-            ticks = [t for t in _TICKS if low <= _scaled(t) <= high]
-            labels = [general(t) for t in ticks]
-            bar.set_ticks([float(_scaled(t)) for t in ticks], labels=labels)
+            low, high = mesh.get_clim()
+            ticks = {t: float(_scaled(t)) for t in _TICKS if low <= _scaled(t) <= high}
+            bar.set_ticks(list(ticks.values()), labels=list(map(general, ticks)))
         return to_svg(figure, name)
 
 
@@ -152,65 +172,35 @@ def _scaled(values: ArrayLike) -> FloatArray:
     return np.asarray(np.sign(array) * np.log1p(10 * np.abs(array)))
 
 
-def colour_map(palette: str) -> Any:
-    """The colours of a palette of matplotlib's, in `LEVELS` steps."""
-    import matplotlib
-    from matplotlib.colors import ListedColormap
-
-    # Greys would end in black, which an SVG leaves out as the default, so no page could change it.
-    end = 0.9 if palette == "Greys" else 1.0
-    return ListedColormap(matplotlib.colormaps[palette](np.linspace(0.0, end, LEVELS)))
-
-
-def _colours(shown: FloatArray, palette: str, limit: float | None) -> dict[str, Any]:
-    """The colour scale and its ends; zero stays pale."""
-    # A map of zeros has a scale too.
-    most = limit or float(np.abs(shown).max()) or 1.0
-    if palette != "signed":
-        return {"cmap": colour_map(PALETTES[palette]), "vmin": 0.0, "vmax": most}
-    if shown.min() >= 0:
-        return {"cmap": colour_map("Oranges"), "vmin": 0.0, "vmax": most}
-    return {"cmap": colour_map(PALETTES[palette]), "vmin": -most, "vmax": most}
-
-
-def _squares(axes: Any, image: Any, array: FloatArray, marks: Marks) -> None:
+def _squares(axes: Any, mesh: Any, array: FloatArray, shown: FloatArray, marks: Marks) -> None:
     """What stands in each square."""
     whole = bool((array == np.rint(array)).all())
     for state, value in enumerate(array.ravel().tolist()):
         row, column = divmod(state, array.shape[1])
         if state in marks.walls:
-            _box(axes, row, column, fill=True, color=_WALL)
+            box(axes, row, column, fill=True, color=_WALL)
             continue
-        ink = ink_on(image, image.get_array()[row, column])
+        ink = ink_on(mesh, shown[row, column])
         if state in marks.hatched:
             style: dict[str, Any] = {"hatch": "///", "linewidth": 0.0, "alpha": 0.55}
-            _box(axes, row, column, fill=False, edgecolor=ink, **style)
+            box(axes, row, column, fill=False, edgecolor=ink, **style)
         if state in marks.letters:
-            _box(axes, row, column, fill=False, edgecolor=INK, linewidth=1.6)
+            box(axes, row, column, fill=False, edgecolor=INK, linewidth=1.6)
             style = {"fontsize": SMALLEST, "fontweight": "bold", "color": ink}
             axes.text(column - 0.44, row - 0.24, marks.letters[state], **style)
         text = number(value, 0) if whole else _short(value)
         lower = 0.14 if state in marks.letters else 0.0
-        style = {"fontsize": 7.5, "color": ink, "ha": "center", "va": "center"}
-        axes.text(column, row + lower, f"({text})" if state in marks.faint else text, **style)
+        _write(axes, row + lower, column, text, fontsize=7.5, color=ink)
 
 
-def _one_more(
-    axes: Any, image: Any, name: str, value: float, *, place: tuple[float, float]
-) -> None:
+def _one_more(axes: Any, mesh: Any, name: str, value: float, *, place: tuple[float, float]) -> None:
     """A square of its own with its name above it."""
     row, column = place
     at_least = max(value, 0.0)
-    _box(axes, row, column, facecolor=image.to_rgba(at_least), edgecolor=MUTED)
-    centred: dict[str, Any] = {"ha": "center", "fontsize": 7.5}
-    axes.text(column, row, _short(value), color=ink_on(image, at_least), va="center", **centred)
-    axes.text(column, row - 0.65, name, color=INK, va="bottom", parse_math=False, **centred)
-
-
-def _border(rows: int, columns: int) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((-0.5, -0.5), columns, rows, fill=False, edgecolor=MUTED)
+    box(axes, row, column, facecolor=mesh.to_rgba(at_least), edgecolor=MUTED)
+    _write(axes, row, column, _short(value), color=ink_on(mesh, at_least), fontsize=7.5)
+    style = {"color": INK, "va": "bottom", "parse_math": False, "fontsize": 7.5}
+    _write(axes, row - 0.65, column, name, **style)
 
 
 # --- Walk map -------------------------------------------------------------------------------------
@@ -219,16 +209,8 @@ _ASIDE = 0.12  # of a cell
 _LONGEST = 4  # characters of step numbers that fit into a cell
 
 
-@dataclass(frozen=True)
-class Move:
-    """One step.
-
-    Attributes:
-        start: row and column where it was made.
-        end: where it led; the same place for a bump or an answer that was no action.
-        good: whether it was an optimal one.
-        made: False for an answer that was no action.
-    """
+class Move(NamedTuple):
+    """One step: from where, to where (a bump stays), whether it was optimal, and an action."""
 
     start: Place
     end: Place
@@ -239,35 +221,32 @@ class Move:
 def walk_map(
     name: str, walls: BoolArray, letters: Mapping[Place, str], moves: Sequence[Move]
 ) -> str:
-    """A picture of a walk as SVG: walls [rows, columns], letters of places, and moves in order.
-
-    Optimal moves are solid and blue, others dashed and vermilion; a move that led nowhere is a
-    ring, an answer that was no action a cross. Each cell has the numbers of the steps that were
-    made there, the first ones where there are more.
-    """
+    """A picture of a walk as SVG: walls [rows, columns], letters of places, and moves in order."""
+    # A move that led nowhere is a ring, an answer that was no action a cross. Each cell has the
+    # numbers of the steps that were made there, the first ones where there are more.
     rows, columns = walls.shape
-    width, height = (max(_WALK_CELL * cells, _LEAST) for cells in (columns, rows))
-    with canvas(width, height) as figure:
+    with canvas(max(_WALK_CELL * columns, _LEAST), max(_WALK_CELL * rows, _LEAST)) as figure:
         axes: Any = figure.subplots()
         axes.set_aspect("equal")
         for row, column in np.argwhere(walls).tolist():
-            _box(axes, row, column, color=_WALL, linewidth=0)
+            box(axes, row, column, color=_WALL, linewidth=0)
         for edge in range(max(rows, columns) + 1):
             axes.axhline(edge - 0.5, color=RULE, linewidth=0.4)
             axes.axvline(edge - 0.5, color=RULE, linewidth=0.4)
         for (row, column), letter in letters.items():
             style = {"fontsize": 8, "fontweight": "bold", "color": INK, "parse_math": False}
             axes.text(column - 0.42, row - 0.2, printable(letter), **style)
-        for move in moves:
+        steps: dict[Place, list[str]] = {}
+        for index, move in enumerate(moves, start=1):
             _draw(axes, move)
-        for (row, column), numbers in _visits(moves).items():
+            steps.setdefault(move.start, []).append(str(index))
+        for (row, column), numbers in steps.items():
             # On a patch of paper, so that arrows do not strike it out.
             patch = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
             style = {"fontsize": SMALLEST, "ha": "right", "color": INK, "bbox": patch}
-            axes.text(column + 0.46, row + 0.42, numbers, **style)
+            axes.text(column + 0.46, row + 0.42, _first_numbers(numbers), **style)
         _limits(axes, rows, columns)
-        axes.set_xticks(range(columns))
-        axes.set_yticks(range(rows))
+        axes.set(xticks=range(columns), yticks=range(rows))
         axes.tick_params(length=0, labelsize=SMALLEST)
         axes.spines[:].set_visible(False)
         return to_svg(figure, name)
@@ -289,21 +268,13 @@ def _draw(axes: Any, move: Move) -> None:
         axes.annotate("", *ends, arrowprops=style)
 
 
-def _visits(moves: Sequence[Move]) -> dict[Place, str]:
-    """The numbers of the steps that were decided in each cell, as many of the first as fit."""
-    steps: dict[Place, list[str]] = {}
-    for index, move in enumerate(moves, start=1):
-        steps.setdefault(move.start, []).append(str(index))
-    out = {}
-    for place, numbers in steps.items():
-        shown = 1
-        # One character is kept for the mark that there are more.
-        while shown < len(numbers) and len(",".join(numbers[: shown + 1])) <= _LONGEST - (
-            shown + 1 < len(numbers)
-        ):
-            shown += 1
-        out[place] = ",".join(numbers[:shown]) + "…" * (shown < len(numbers))
-    return out
+def _first_numbers(numbers: Sequence[str]) -> str:
+    """As many of the first numbers as fit into a cell, with a mark that there are more."""
+    for count in range(len(numbers), 1, -1):
+        text = ",".join(numbers[:count]) + "…" * (count < len(numbers))
+        if len(text) <= _LONGEST:
+            return text
+    return numbers[0] + "…" * (len(numbers) > 1)
 
 
 # --- Belief map -----------------------------------------------------------------------------------
@@ -317,118 +288,81 @@ _SURE = (0.05, 0.95)
 
 @dataclass(frozen=True, kw_only=True)
 class Marked:
-    """What is drawn on top of the cells; places are (row, column).
-
-    Attributes:
-        letters: a letter for each place that has one.
-        start: from where moves are drawn; None for no moves.
-        moves: (rows down, columns right) of each move that would be right: small triangles.
-        taken: the move that was made, an arrow; None for none.
-        framed: places with a thick frame.
-        dotted: places with a dotted frame.
-        crossed: places with a cross in their corner.
-    """
+    """What is drawn on top of the cells; places are (row, column)."""
 
     letters: Mapping[Place, str] = field(default_factory=dict)
-    start: Place | None = None
-    moves: Sequence[Place] = ()
-    taken: Place | None = None
-    framed: frozenset[Place] = frozenset()
-    dotted: frozenset[Place] = frozenset()
-    crossed: frozenset[Place] = frozenset()
+    start: Place | None = None  # from where moves are drawn; None for no moves
+    moves: Sequence[Place] = ()  # (rows down, columns right) of moves that would be right
+    taken: Place | None = None  # the move that was made; None for none
+    framed: frozenset[Place] = frozenset()  # with a thick frame
+    dotted: frozenset[Place] = frozenset()  # with a dotted frame
+    crossed: frozenset[Place] = frozenset()  # with a cross in the corner
 
 
 def belief_map(name: str, cells: ArrayLike, marked: Marked, *, label: str = "") -> str:
-    """A map of the probability of a wall in each cell as SVG; NaN, for unknown, is hatched.
+    """A map of the probability of a wall in each cell as SVG; NaN, for unknown, is hatched."""
+    # Without a `label` there is no colour scale, and cells are walls or not.
+    from matplotlib.colors import ListedColormap
 
-    The arrow is blue if the move is among the right ones, else vermilion with a broken shaft.
-    Without a `label` there is no colour scale, and cells are walls or not.
-    """
     shares = np.asarray(cells, dtype=np.float64)
     rows, columns = shares.shape
     cell = max(min(_BELIEF_MAP_CELL, _MAP / columns), _SMALLEST_CELL)
-    width, below = max(cell * columns, _BELIEF_MAP_LEAST), _SCALE if label else 0.0
-    height = cell * rows + 2 * _MARGIN + below
-    with canvas(width + 2 * _MARGIN, height) as figure:
+    inner, below = max(cell * columns, _BELIEF_MAP_LEAST), _SCALE if label else 0.0
+    width, height = inner + 2 * _MARGIN, cell * rows + 2 * _MARGIN + below
+    with canvas(width, height) as figure:
         # Placed by hand, so that maps with a scale have cells as large as those without.
         figure.set_layout_engine("none")
-        left = (width + 2 * _MARGIN - cell * columns) / 2
-        box = (left, below + _MARGIN, cell * columns, cell * rows)
-        axes: Any = figure.add_axes(_inches(figure, box))
+
+        def placed(left: float, bottom: float, wide: float, high: float) -> Any:
+            return figure.add_axes((left / width, bottom / height, wide / width, high / height))
+
+        axes = placed((width - cell * columns) / 2, below + _MARGIN, cell * columns, cell * rows)
         _limits(axes, rows, columns)
         axes.spines[:].set_visible(True)
-        mesh = _ground(axes, shares, shaded=bool(label))
+        # Greys in as many steps as a page can name; two of them where there are walls, no shades.
+        colours = colour_map(PALETTES["faint"]) if label else ListedColormap([PAPER, _WALL])
+        style = {"cmap": colours, "vmin": 0.0, "vmax": 1.0, "edgecolor": RULE, "linewidth": 0.4}
+        mesh = _mesh(axes, np.ma.masked_invalid(shares), **style)
+        for row, column in np.argwhere(np.isnan(shares)).tolist():
+            box(axes, row, column, linewidth=0, fill=False, hatch="///", edgecolor=MUTED)
         if label:
-            scale = (_MARGIN + 0.15, below - 0.17, width - 0.3, 0.1)
-            bar = figure.colorbar(
-                mesh, cax=figure.add_axes(_inches(figure, scale)), orientation="horizontal"
-            )
+            cax = placed(_MARGIN + 0.15, below - 0.17, inner - 0.3, 0.1)
+            bar = colour_bar(figure, mesh, "", cax=cax)
             bar.set_label(label, labelpad=1)
-            bar.outline.set_linewidth(0.5)
             bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
             bar.ax.tick_params(pad=1.5)
-            _belief_map_numbers(axes, mesh, shares, marked)
+            # Where it is neither near 0 nor near 1, a shade hardly tells the probability.
+            for (row, column), share in np.ndenumerate(shares):
+                if _SURE[0] <= share <= _SURE[1] and (row, column) not in marked.letters:
+                    ink = ink_on(mesh, float(share))
+                    _write(axes, row + 0.04, column, _short(share), fontsize=SMALLEST, color=ink)
         _frames(axes, marked)
         for (row, column), letter in marked.letters.items():
-            style = {"fontsize": 9, "fontweight": "bold", "ha": "center", "va": "center"}
-            share = float(shares[row, column])
-            colour = ink_on(mesh, share) if label and not np.isnan(share) else INK
-            axes.text(column, row + 0.03, letter, color=colour, **style)
-        _moves(axes, marked)
+            is_shaded = label and not np.isnan(shares[row, column])
+            colour = ink_on(mesh, shares[row, column]) if is_shaded else INK
+            style = {"fontsize": 9, "fontweight": "bold", "color": colour}
+            _write(axes, row + 0.03, column, letter, **style)
+        if marked.start is not None:
+            _moves(axes, marked, *marked.start)
         return to_svg(figure, name)
 
 
-def _inches(
-    figure: Any, box: tuple[float, float, float, float]
-) -> tuple[float, float, float, float]:
-    """Left, bottom, width and height as shares of the figure."""
-    width, height = figure.get_size_inches()
-    return box[0] / width, box[1] / height, box[2] / width, box[3] / height
-
-
-def _ground(axes: Any, shares: FloatArray, *, shaded: bool) -> Any:
-    """The cells; returns what a colour scale is of."""
-    from matplotlib.colors import ListedColormap
-
-    # Greys in as many steps as a page can name; two of them where there are walls and no shades.
-    colours = colour_map(PALETTES["faint"]) if shaded else ListedColormap([PAPER, _WALL])
-    style = {"cmap": colours, "vmin": 0.0, "vmax": 1.0, "edgecolor": RULE, "linewidth": 0.4}
-    mesh = axes.pcolormesh(*_edges(shares.shape), np.ma.masked_invalid(shares), **style)
-    for row, column in np.argwhere(np.isnan(shares)).tolist():
-        _box(axes, row, column, linewidth=0, fill=False, hatch="///", edgecolor=MUTED)
-    return mesh
-
-
-def _belief_map_numbers(axes: Any, mesh: Any, shares: FloatArray, marked: Marked) -> None:
-    """The probability where it is neither near 0 nor near 1, which a shade hardly tells."""
-    for (row, column), share in np.ndenumerate(shares):
-        if _SURE[0] <= share <= _SURE[1] and (row, column) not in marked.letters:
-            style = {"fontsize": SMALLEST, "ha": "center", "va": "center"}
-            text = number(float(share), 2).replace("0.", ".", 1)
-            axes.text(column, row + 0.04, text, color=ink_on(mesh, float(share)), **style)
-
-
 def _frames(axes: Any, marked: Marked) -> None:
-    for places, colour, line, stroke in (
-        (marked.framed, GREEN, 2.2, "-"),
-        (marked.dotted, MUTED, 1.1, (0, (1.2, 1.4))),
-    ):
+    looks = (marked.framed, GREEN, 2.2, "-"), (marked.dotted, MUTED, 1.1, (0, (1.2, 1.4)))
+    for places, colour, line, stroke in looks:
         for row, column in sorted(places):
             # Paper below the line, so that it is seen on every shade.
             for edge, width, dashes in ((PAPER, line + 1.6, "-"), (colour, line, stroke)):
                 style: dict[str, Any] = {"linewidth": width, "linestyle": dashes, "fill": False}
-                _box(axes, row, column, 0.84, edgecolor=edge, **style)
+                box(axes, row, column, 0.84, 0.84, edgecolor=edge, **style)
     for row, column in sorted(marked.crossed):
         for colour, width in ((PAPER, 3.0), (VERMILION, 1.5)):
             style = {"color": colour, "markeredgewidth": width, "markersize": 4.5}
             axes.plot(column + 0.3, row - 0.3, marker="x", **style)
 
 
-def _moves(axes: Any, marked: Marked) -> None:
+def _moves(axes: Any, marked: Marked, row: int, column: int) -> None:
     """The move that was made, and those that would be right, from where the agent stands."""
-    if marked.start is None:
-        return
-    row, column = marked.start
     for down, right in marked.moves:
         shape = {(0, -1): "<", (0, 1): ">", (-1, 0): "^", (1, 0): "v"}[down, right]
         style = {"color": BLUE, "markersize": 5.0, "markeredgewidth": 0.0, "clip_on": False}
@@ -436,11 +370,8 @@ def _moves(axes: Any, marked: Marked) -> None:
     if marked.taken is None:
         return
     down, right = marked.taken
+    ends = [(column + by * right, row + by * down) for by in (1.32, 0.6)]
     good = marked.taken in marked.moves
-    ends = (
-        (column + 1.32 * right, row + 1.32 * down),
-        (column + 0.6 * right, row + 0.6 * down),
-    )
     colour, shaft = (BLUE, "-") if good else (VERMILION, (0, (1.2, 2.2)))
     for edge, width, stroke in ((PAPER, 4.0, "-"), (colour, 1.9, shaft)):
         style = {"arrowstyle": "-|>", "color": edge, "linewidth": width, "mutation_scale": 9}

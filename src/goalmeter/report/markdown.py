@@ -25,23 +25,25 @@ _MARKED = re.compile(r"<!-- table: (.+?) -->\n(.*?)<!-- end of table -->", re.DO
 
 def in_markdown(tables: Iterable[Table], lists: Mapping[str, Iterable[str]] | None = None) -> str:
     """Tables between their marks, each as Markdown has it, and lists of sentences by a caption."""
-    blocks = [_marked(table.caption, _rows(table)) for table in tables]
-    for caption, lines in (lists or {}).items():
-        blocks.append(_marked(caption, "\n".join(f"- {line}" for line in lines)))
+    blocks = []
+    for table in tables:
+        heads = [head.full for head in table.heads]
+        lines = [heads, ["---"] * len(heads), *([cell.text for cell in row] for row in table.cells)]
+        rows = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        blocks.append(_marked(table.caption, rows))
+    for caption, sentences in (lists or {}).items():
+        blocks.append(_marked(caption, "\n".join(f"- {line}" for line in sentences)))
     return "\n\n".join(blocks) + "\n"
 
 
-def filled(document: str, tables: str, label: str = "") -> str:
-    """A document with its marked tables replaced by those of the same caption.
+def _marked(caption: str, rows: str) -> str:
+    return f"<!-- table: {caption} -->\n{rows}\n<!-- end of table -->"
 
-    Args:
-        document: with marks.
-        tables: as `in_markdown` writes them. Those that are not marked in the document are left
-            out, and marks whose table is not among them keep what they hold.
-        label: of the run; its tables are those marked "CAPTION, LABEL".
-    """
-    ending = f", {label}" if label else ""
+
+def filled(document: str, tables: str, label: str = "") -> str:
+    """A document with its marked tables replaced by those of the same caption (and label)."""
     # With a label it is another caption, so that runs do not overwrite each other's tables.
+    ending = f", {label}" if label else ""
     known = {f"{caption}{ending}": rows for caption, rows in _MARKED.findall(tables)}
     if not any(caption in known for caption, _ in _MARKED.findall(document)):
         raise InvalidFileError(
@@ -53,29 +55,11 @@ def filled(document: str, tables: str, label: str = "") -> str:
     )
 
 
-def _marked(caption: str, rows: str) -> str:
-    return f"<!-- table: {caption} -->\n{rows}\n<!-- end of table -->"
-
-
-def _rows(table: Table) -> str:
-    heads = [head.full for head in table.heads]
-    lines = [heads, ["---"] * len(heads), *([cell.text for cell in row] for row in table.cells)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def main(tables: str, document: str, label: str = "") -> None:
-    """Fill a document's marked tables.
-
-    Args:
-        tables: path of a run's tables.md.
-        document: path of the document, which is rewritten.
-        label: of the run, if the document has tables of several.
-    """
+    """Fill the marked tables of a document from a run's tables.md."""
     page = Path(document)
-    page.write_text(
-        filled(page.read_text(encoding="utf-8"), Path(tables).read_text(encoding="utf-8"), label),
-        encoding="utf-8",
-    )
+    new = filled(page.read_text("utf-8"), Path(tables).read_text("utf-8"), label)
+    page.write_text(new, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -26,20 +26,16 @@ _MOST_DIGITS = 6
 _ROUNDING = 1e-9
 
 
-class HasInterval(Protocol):
-    """A number, NaN where it is not known, and its interval, None where unknown."""
+class EstimateLike(Protocol):
+    """What an estimate has to say: a number, its interval, and why it has none."""
 
     @property
     def value(self) -> float:
-        """The number."""
+        """The number, NaN where it is not known."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Its lower and its upper end."""
-
-
-class EstimateLike(HasInterval, Protocol):
-    """What an estimate has to say: a number, its interval, and why it has none."""
+        """Its lower and its upper end, None where unknown."""
 
     @property
     def reason(self) -> str | None:
@@ -47,11 +43,7 @@ class EstimateLike(HasInterval, Protocol):
 
 
 def percent(value: float | EstimateLike, digits: int = 1) -> str:
-    """A share of 1 in percent; only 1 itself is 100%, and only 0 is 0%.
-
-    >>> print(percent(0.9999), percent(1.0), percent(0.0001), percent(0.9999, 0))
-    >99.9% 100.0% <0.1% >99%
-    """
+    """A share of 1 in percent; only 1 itself is 100%, and only 0 is 0%."""
     if isinstance(value, SupportsFloat):
         return DASH if math.isnan(value) else f"{_share(float(value), digits)}%"
     return _with_interval(value, digits, _share, "%")
@@ -65,26 +57,18 @@ def points(value: float | EstimateLike, digits: int = 1) -> str:
 
 
 def number(value: float | EstimateLike, digits: int) -> str:
-    """A number to so many decimals.
-
-    >>> print(number(-0.25, 1), number(-0.001, 1), number(float("nan"), 1))
-    −0.2 0.0 –
-    """
+    """A number to so many decimals."""
     if not isinstance(value, SupportsFloat):
         return _with_interval(value, digits, number)
     if math.isnan(value):
         return DASH
     text = f"{value:.{digits}f}"
     # "-0.0" is what rounding leaves of a small negative number; its sign says nothing.
-    return text.removeprefix("-") if float(text) == 0 else true_minus(text)
+    return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
 
 
 def hundredths(value: float | EstimateLike) -> str:
-    """A number to two decimals, as a column of areas under a curve shows it.
-
-    >>> print(hundredths(0.876), hundredths(-0.001))
-    0.88 0.00
-    """
+    """A number to two decimals, as a column of areas under a curve shows it."""
     return number(value, 2)
 
 
@@ -111,11 +95,7 @@ def between(ends: tuple[float, float], digits: int, *, sign: bool = False) -> st
 
 
 def storage(size: int) -> str:
-    """Bytes to three digits, in a unit in which they are below 1000.
-
-    >>> print(storage(0), storage(999), storage(699_600), storage(999_600), storage(3_732_480_000))
-    0 B 999 B 700 kB 1 MB 3.73 GB
-    """
+    """Bytes to three digits, in a unit in which they are below 1000."""
     number, units = float(size), ["B", "kB", "MB", "GB", "TB"]
     # To three digits 999.5 is 1000.
     while number >= 999.5 and len(units) > 1:
@@ -125,11 +105,7 @@ def storage(size: int) -> str:
 
 
 def nats(value: float) -> str:
-    """Nats to four decimals; what is small but not nothing does not read 0.0000.
-
-    >>> print(nats(0.25), nats(0.00002), nats(0.0), nats(-0.25), nats(float("-inf")))
-    0.2500 2e-05 0 −0.2500 −∞
-    """
+    """Nats to four decimals; what is small but not nothing does not read 0.0000."""
     if math.isnan(value) or math.isinf(value):
         return general(value)
     if abs(value) < _NO_SHARE:
@@ -162,11 +138,6 @@ def utility(value: float) -> str:
 def p_value(value: float) -> str:
     """A p-value; what is small does not read 0."""
     return "<0.001" if value < 0.001 else number(value, 3)
-
-
-def true_minus(text: str) -> str:
-    """A number that was made into text elsewhere, with a true minus."""
-    return text.replace("-", "−")
 
 
 def _share(value: float, digits: int) -> str:

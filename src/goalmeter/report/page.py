@@ -8,6 +8,7 @@ markup.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -56,21 +57,15 @@ class Cell:
 class Table:
     """A table; the first cell of each row is the row's name.
 
-    Attributes:
-        caption: what the table holds, in a few words.
-        columns: heads, as `Column` or just the title of a numeric column.
-        rows: one cell for each column, as `Cell` or just its text.
-        meaning: one sentence that says what the numbers mean.
-        notes: what a reader of the numbers needs besides.
-        anchor: the table's id on the page, from which its rows have theirs; "" for none.
+    A column may be just the title of a numeric one, a cell just its text.
     """
 
     caption: str
     columns: tuple[Column | str, ...]
     rows: tuple[tuple[Cell | str, ...], ...]
-    meaning: str
+    meaning: str  # one sentence that says what the numbers mean
     notes: tuple[str, ...] = ()
-    anchor: str = ""
+    anchor: str = ""  # the table's id on the page, from which its rows have theirs; "" for none
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows):
@@ -88,8 +83,7 @@ class Table:
     @property
     def dense(self) -> bool:
         """Whether there is so much in a row that it is set close."""
-        longest = max((len(row[0].text) for row in self.cells if row), default=0)
-        return len(self.columns) > _MANY or longest > _LONG
+        return len(self.columns) > _MANY or any(len(row[0].text) > _LONG for row in self.cells)
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
@@ -133,30 +127,20 @@ class Figure:
     def name(self) -> str:
         """The name the picture was drawn under, which all ids in its SVG begin with."""
         match = re.search(r'id="([\w-]+?)-figure_1"', self.svg)
-        return match.group(1) if match else "figure"
+        return match[1] if match else "figure"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of a report, which a reader can fold.
-
-    Attributes:
-        title: its heading.
-        text: paragraphs.
-        tables: shown after the text.
-        figures: shown after the tables.
-        points: a list of remarks at the end.
-        figures_first: show them before the tables.
-        anchor: its id on the page; made from the title if it is "".
-    """
+    """A part of a report, which a reader can fold."""
 
     title: str
-    text: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()  # paragraphs
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
-    points: tuple[str, ...] = ()
-    figures_first: bool = False
-    anchor: str = ""
+    points: tuple[str, ...] = ()  # a list of remarks at the end
+    figures_first: bool = False  # before the tables
+    anchor: str = ""  # its id on the page; made from the title if it is ""
 
 
 @dataclass(frozen=True)
@@ -171,10 +155,7 @@ class Link:
 class Finding:
     """What a report comes to, in a sentence, with the places where its numbers stand.
 
-    Attributes:
-        text: the sentence.
-        lead: the same in a few words, before it.
-        links: to the numbers behind it.
+    The `lead` says the same in a few words, before it.
     """
 
     text: str
@@ -203,11 +184,7 @@ _FEATURE = "Writing a report"
 
 
 def require_report_extra() -> None:
-    """Check that a report can be written, before the work that it is to show.
-
-    Raises:
-        MissingExtraError: jinja2 or matplotlib is not installed.
-    """
+    """Check that a report can be written, before the work that it is to show."""
     require("jinja2", extra="report", feature=_FEATURE)
     require("matplotlib", extra="report", feature=_FEATURE)
 
@@ -224,19 +201,8 @@ def write_report(
 ) -> Path:
     """Write a report in a single step; what was there before stays if anything fails.
 
-    Args:
-        path: the .html file; missing folders are made.
-        title: the page's heading.
-        sections: its body, in order.
-        lede: a paragraph below the title.
-        findings: the page in a few sentences, which may lead to the numbers behind them.
-        glossary: term -> what it means, in a sentence.
-        provenance: how the page was made, for its foot.
-
-    Raises:
-        InvalidFileError: the file cannot be written there.
-        InvalidParameterError: two places have one id, or a finding leads to none.
-        MissingExtraError: jinja2 is not installed.
+    The `lede` is a paragraph below the title, `glossary` says what terms mean, and `provenance`, in
+    the foot, how the page was made. Findings may lead to the numbers behind them.
     """
     texts = {"lede": lede, "findings": findings, "glossary": glossary, "provenance": provenance}
     return write_text(path, render(title, sections, **texts))  # type: ignore[arg-type]
@@ -268,43 +234,32 @@ def render(
     _check(placed, sentences)
     # Declared once a page: pictures share most of their colours.
     light, dark = styles(figure.svg for section in sections for figure in section.figures)
-    text: str = template.render(
-        title=title,
-        sections=placed,
-        lede=lede,
-        findings=sentences,
-        glossary=glossary or {},
-        provenance=provenance,
-        style=room.joinpath("style.css").read_text(encoding="utf-8"),
-        light=light,
-        dark=dark,
-    )
-    return text
+    look = {"style": room.joinpath("style.css").read_text("utf-8"), "light": light, "dark": dark}
+    texts = {"title": title, "lede": lede, "glossary": glossary or {}, "provenance": provenance}
+    return str(template.render(sections=placed, findings=sentences, **texts, **look))
 
 
 def _spelled_out(value: Any) -> Any:
     """A value as the template shows it; what is markup already stays as it is."""
     # The engine makes markup harmless, but lets through marks that turn a line around, characters
     # without width, and codes of a terminal.
-    is_markup = hasattr(value, "__html__")
-    return visible(value, lines=True) if isinstance(value, str) and not is_markup else value
+    is_plain = isinstance(value, str) and not hasattr(value, "__html__")
+    return visible(value, lines=True) if is_plain else value
 
 
 def _check(sections: Sequence[tuple[str, Section]], findings: Sequence[Finding]) -> None:
     """Refuse ids that are there twice and links to nowhere, which nobody would notice."""
-    places = [anchor for anchor, _ in sections]
-    for _, section in sections:
-        for table in section.tables:
-            places += [name for name in (table.anchor, *table.row_anchors) if name]
-    if twice := {name for name in places if places.count(name) > 1}:
+    tables = [table for _, section in sections for table in section.tables if table.anchor]
+    places = Counter(anchor for anchor, _ in sections)
+    places.update(name for table in tables for name in (table.anchor, *table.row_anchors))
+    if twice := sorted(name for name, count in places.items() if count > 1):
         raise InvalidParameterError(
-            f"{min(twice)!r} is the id of {places.count(min(twice))} places on the page, expected "
-            "one: give the sections and tables other anchors"
+            f"{twice[0]!r} is the id of {places[twice[0]]} places on the page, expected one: give "
+            "the sections and tables other anchors"
         )
-    for finding in findings:
-        for link in finding.links:
-            if link.to not in places:
-                raise InvalidParameterError(
-                    f"the link {link.text!r} leads to {link.to!r}, expected the id of a section, a "
-                    f"table or a row on the page: one of {', '.join(places)}"
-                )
+    for link in (link for finding in findings for link in finding.links):
+        if link.to not in places:
+            raise InvalidParameterError(
+                f"the link {link.text!r} leads to {link.to!r}, expected the id of a section, a "
+                f"table or a row on the page: one of {', '.join(places)}"
+            )

@@ -5,67 +5,51 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from html import escape
-from typing import IO, Any, Generic, SupportsFloat, TypeVar
+from typing import IO, Any, Literal, NamedTuple, SupportsFloat
 
 from goalmeter._errors import MissingExtraError, visible
 from goalmeter.report.numbers import DASH, EstimateLike, percent
 from goalmeter.report.page import Cell, Column, Table
 
+
 # --- Table of -------------------------------------------------------------------------------------
-Row = TypeVar("Row")
-
-
-@dataclass(frozen=True)
-class ColumnOf(Generic[Row]):
-    """A column: its head, the value that it takes from a row, and how that value reads."""
-
-    head: Column
-    value: Callable[[Row], Any]
-    shown: Callable[[Any], Cell | str]
-
-    def cell(self, row: Row) -> Cell | str:
-        """The cell of a row; a dash where there is no value."""
-        value = self.value(row)
-        # Not by its truth: 0 is a value.
-        return DASH if value is None else self.shown(value)
-
-
 def _as_text(value: Any) -> Cell | str:
     """A value as its text, or as the cell that it is already."""
     return value if isinstance(value, Cell) else str(value)
 
 
+class ColumnOf(NamedTuple):
+    """A column: its head, the value that it takes from a row, and how that value reads."""
+
+    head: Column
+    value: Callable[[Any], Any]
+    shown: Callable[[Any], Cell | str] = _as_text
+
+
 def column(
     title: str,
-    value: Callable[[Row], Any],
+    value: Callable[[Any], Any],
     shown: Callable[[Any], Cell | str] = _as_text,
     *,
     answer: bool = False,
-) -> ColumnOf[Row]:
+) -> ColumnOf:
     """A column of numbers.
 
-    `value` is taken from a row, None for nothing to show, and `shown` says how it reads; `answer`
-    marks the column that answers the table's question, see `Column`.
+    `value` is taken from a row, None for nothing to show, and `shown` says how it reads.
     """
     return ColumnOf(Column(title, answer=answer), value, shown)
 
 
 def words(
     title: str,
-    value: Callable[[Row], Any],
+    value: Callable[[Any], Any],
     shown: Callable[[Any], Cell | str] = _as_text,
     *,
     answer: bool = False,
-) -> ColumnOf[Row]:
+) -> ColumnOf:
     """A column of words, as `column` has one of numbers."""
     return ColumnOf(Column(title, numeric=False, answer=answer), value, shown)
-
-
-def grouped(group: str, *columns: ColumnOf[Row]) -> tuple[ColumnOf[Row], ...]:
-    """Neighbouring columns below one head."""
-    return tuple(replace(c, head=replace(c.head, group=group)) for c in columns)
 
 
 def share_bar(share: float | EstimateLike) -> Cell:
@@ -75,8 +59,8 @@ def share_bar(share: float | EstimateLike) -> Cell:
 
 
 def table_of(
-    rows: Iterable[Row],
-    columns: Sequence[ColumnOf[Row]],
+    rows: Iterable[Any],
+    columns: Sequence[ColumnOf],
     *,
     caption: str,
     meaning: str,
@@ -84,10 +68,15 @@ def table_of(
     anchor: str = "",
 ) -> Table:
     """A table with one row for each of some things; see `Table` for its texts."""
+    lines = []
+    for row in rows:
+        # No value has a dash; 0 is a value.
+        values = [(column.value(row), column.shown) for column in columns]
+        lines.append(tuple(DASH if value is None else shown(value) for value, shown in values))
     return Table(
         caption=caption,
-        columns=tuple(c.head for c in columns),
-        rows=tuple(tuple(c.cell(row) for c in columns) for row in rows),
+        columns=tuple(column.head for column in columns),
+        rows=tuple(lines),
         meaning=meaning,
         notes=tuple(notes),
         anchor=anchor,
@@ -109,27 +98,21 @@ def summary_table(
 
 # --- Terminal -------------------------------------------------------------------------------------
 def print_tables(tables: Iterable[Table], *, file: IO[str] | None = None) -> None:
-    """Print tables, each with its meaning and its notes; default to standard output.
-
-    Where the output is not a terminal, lines are not cut to a width.
-    """
+    """Print tables, each with its meaning and its notes; default to standard output."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.table import Table as Grid
     from rich.text import Text
 
-    out = file if file is not None else sys.stdout
+    out = file or sys.stdout
     # In a file or a pipe there is no width to ask for; so tables do not depend on who reads them.
     width = None if out.isatty() else 140
     console = Console(file=out, width=width, highlight=False, markup=False)
     for table in tables:
         grid = Grid(title=Text(printable(table.caption)), title_justify="left", title_style="bold")
         for head in table.heads:
-            grid.add_column(
-                Text(printable(head.full)),
-                justify="right" if head.numeric else "left",
-                overflow="fold",
-            )
+            side: Literal["right", "left"] = "right" if head.numeric else "left"
+            grid.add_column(Text(printable(head.full)), justify=side, overflow="fold")
         for row in table.cells:
             # Text, not a string: a user's "[red]" is then no markup.
             grid.add_row(*(Text(printable(cell.text)) for cell in row))
@@ -156,18 +139,14 @@ _NUMBER = re.compile(r"^[+−<>≤≥±[(]*\s?(\d|∞|\.\d|–$)")
 def html_table(
     caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
 ) -> str:
-    """A table as self-contained HTML, for `_repr_html_`.
-
-    Args:
-        caption: what the table holds; plain text, as all the rest: it is escaped.
-        columns: the heads; empty texts for a table of names and values.
-        rows: one text for each column; the first is the row's name. Columns that hold nothing but
-            numbers are set to the right.
-        notes: sentences below the table.
-    """
+    """A table of plain texts as self-contained HTML, for `_repr_html_`; heads may all be empty."""
     # Refuses rows of another length than the heads.
     Table(caption=caption, columns=tuple(columns), rows=tuple(map(tuple, rows)), meaning="")
-    sides = ["left", *(_side([row[i] for row in rows]) for i in range(1, len(columns)))]
+    # Columns that hold nothing but numbers are set to the right.
+    sides = ["left"]
+    for i in range(1, len(columns)):
+        is_numeric = rows and all(_NUMBER.match(row[i]) for row in rows)
+        sides.append("right" if is_numeric else "left")
 
     def line(tag: str, cells: Sequence[str]) -> str:
         return "".join(
@@ -188,18 +167,7 @@ def html_table(
 
 
 def text_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
-    """A table as aligned text, for `__str__`: every column as wide as its longest cell.
-
-    Args:
-        caption: the line above it.
-        rows: the heads and then the rows, each with one text a column.
-
-    >>> print(text_table("Policies", [("policy", "MEG"), ("greedy", "1.5"), ("random", "0")]))
-    Policies
-    policy  MEG
-    greedy  1.5
-    random  0
-    """
+    """Heads and rows as aligned text, for `__str__`: every column as wide as its longest cell."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -224,19 +192,11 @@ def data_frame(records: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def one_row(values: Mapping[str, Any]) -> Any:
-    """Return the single values of a result's JSON form as a data frame of one row.
-
-    An interval becomes the columns `interval_low` and `interval_high`; other lists are left out.
-    """
+    """Return the single values of a result's JSON form, and its interval, as a frame of one row."""
     record = dict(values)
     if interval := record.get("interval"):
         record["interval_low"], record["interval_high"] = interval
     return data_frame([{k: v for k, v in record.items() if not isinstance(v, list | dict)}])
-
-
-def _side(texts: Sequence[str]) -> str:
-    """Numbers are set to the right, words to the left."""
-    return "right" if texts and all(_NUMBER.match(text) for text in texts) else "left"
 
 
 def _safe(text: str) -> str:

@@ -6,120 +6,31 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from goalmeter.pages import Texts
-from goalmeter.pages.navigation_tables import INTERVALS
-from goalmeter.report.numbers import number
+from goalmeter.report.numbers import DASH, number
 from goalmeter.representation.activations import EMBEDDINGS, RANDOM_WEIGHTS
 from goalmeter.representation.beliefs.believed import unbelieved
 from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
 from goalmeter.representation.probes.protocol import Majority, PositionOnly
 from goalmeter.representation.replay import AFTER, BEFORE
 from goalmeter.representation.result import Representation
-from goalmeter.representation.result_rows import (
-    DecidedRow,
-    MapRow,
-    MovedRow,
-    PlaceRow,
-    PlanRow,
-    SubspaceRow,
-    UsedRow,
-)
+from goalmeter.representation.result_rows import DecidedRow, MapRow, PlanRow, SubspaceRow, UsedRow
 from goalmeter.representation.use.causal_use import MARGIN, NOT_USED, UNKNOWN, USED
 from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.statistics.clusters import Estimate
 
 POSITION, MAJORITY = PositionOnly.name, Majority.name
 # Controls in the order in which they are shown; others come after them.
-CONTROLS = (POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
-# Positions on the same scale as shares of the reasoning.
+_CONTROLS = (None, POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
+# Positions on the same scale as shares of the reasoning: the end of the prompt is a little before
+# 0, and the token before the answer a little after 1.
 _TIMES = {f"{BEFORE}/end": -0.2, f"{AFTER}/end": 1.0, f"{AFTER}/answer": 1.2}
-say = Texts("representation", INTERVALS=INTERVALS)
-SPANS, _MOVED = say("span_names"), say("moved_names")
 
 
-@dataclass(frozen=True)
-class ShownModel:
-    """A result on the page, with a unique name and the prefix of its ids."""
-
-    result: Representation
-    name: str
-    prefix: str
-
-    @property
-    def chosen(self) -> tuple[Any, Any, Any]:
-        """Layer, position and probe whose maps were decoded; those of the first row by default."""
-        entries = self.result.chosen
-        if all(key in entries for key in ("layer", "position", "probe")):
-            return entries["layer"], entries["position"], entries["probe"]
-        first = next(iter(self.result.maps), None)
-        return (None, None, None) if first is None else map_place(first)
-
-    @property
-    def probe(self) -> MapRow | None:
-        """How the probe reads walls of uncertain cells at that place."""
-        return next((row for row in self._at_chosen if row.control is None), None)
-
-    @property
-    def controls(self) -> list[MapRow]:
-        """How controls read them there."""
-        return in_order([row for row in self._at_chosen if row.control is not None])
-
-    @property
-    def rivals(self) -> list[MapRow]:
-        """The controls on the same grids; the control task can only be memorised."""
-        return [row for row in self.controls if row.control != CONTROL_TASK]
-
-    @property
-    def best_rival(self) -> tuple[str, Estimate] | None:
-        """The control with the highest AUROC, with its name."""
-        return best({str(row.control): row.auroc for row in self.rivals})
-
-    @property
-    def _at_chosen(self) -> list[MapRow]:
-        return [row for row in self.result.maps_of() if map_place(row) == self.chosen]
-
-    @property
-    def unbelieved(self) -> str:
-        """Why nothing is said about a believed world; "" where something is."""
-        gain = None if self.probe is None else self.probe.gain_bits
-        return unbelieved(gain, self.result.believed.get("places"))
-
-
-def shown_models(results: Sequence[Representation]) -> list[ShownModel]:
-    """Give each result a unique name."""
-    models = Counter(result.model for result in results)
-    names = [
-        result.model if models[result.model] == 1 else f"{result.model}, {result.run}"
-        for result in results
-    ]
-    # Two directories of one name may hold runs of one model.
-    twice = Counter(names)
-    return [
-        ShownModel(
-            result, f"{name} ({number})" if twice[name] > 1 else name, f"representation-{number}"
-        )
-        for number, (result, name) in enumerate(zip(results, names, strict=True), start=1)
-    ]
-
-
-def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
-    """Sort rows by their controls, those of the probe itself first."""
-    ranks = {None: -1} | {name: rank for rank, name in enumerate(CONTROLS)}
-    return sorted(rows, key=lambda row: ranks.get(row.control, len(CONTROLS)))
-
-
-def map_place(row: MapRow | PlaceRow) -> tuple[Any, Any, Any]:
-    """Layer, position and probe."""
-    return row.layer, row.position, row.probe
-
-
-def place_in_words(layer: object, position: str) -> str:
-    """Describe a place of the network: "layer 2, pre/end"."""
-    return f"{layers_in_words(layer)}, {position}"
-
-
+# --- Names ----------------------------------------------------------------------------------------
 def layers_in_words(layer: object) -> str:
     """Describe layers: "layer 2", "layers 0-1" or "all layers"."""
     if layer == "all":
@@ -128,25 +39,38 @@ def layers_in_words(layer: object) -> str:
 
 
 def row_place(row: Any) -> str:
-    """Describe the place of a row."""
-    return place_in_words(row.layer, row.position)
+    """Describe the place of a row: "layer 2, pre/end"."""
+    if getattr(row, "is_ceiling", False):
+        return "the other question (ceiling)"
+    return f"{layers_in_words(row.layer)}, {row.position}"
 
 
-def with_dose(row: UsedRow) -> str:
-    """Describe an intervention, with its dose if it is a write."""
-    return row.intervention + ("" if row.dose is None else f", dose {row.dose:g}")
-
-
-def what_moved(row: MovedRow | SubspaceRow) -> str:
-    """Describe what differs in the other question."""
-    return str(_MOVED.get(row.moved, row.moved))
-
-
-def chance(row: SubspaceRow) -> str | None:
+def _chance(row: SubspaceRow) -> str:
     """Where the angle of random directions lies in 95 of 100 draws, in degrees."""
     if len(row.chance) != 3:
-        return None
+        return DASH
     return f"{number(row.chance[0], 0)} to {number(row.chance[2], 0)}"
+
+
+say: Texts = Texts(
+    "representation",
+    {
+        "place": row_place,
+        # An intervention, with its dose if it is a write.
+        "dose": lambda row: row.intervention + ("" if row.dose is None else f", dose {row.dose:g}"),
+        "role": lambda row: " (null)" if row.is_null else " (chosen)" if row.chosen else "",
+        "layers": layers_in_words,
+        "panel": lambda row: row.control or "the probe",
+        "null": lambda row: " (null)" * row.is_null,
+        "reading": lambda row: row.control or f"the probe: {row.probe}",
+        "rival": lambda best: f"{number(best[1], 2)}, {best[0]}" if best else DASH,
+        "beside": lambda verdict: say("beside_names")[verdict],
+        "span": lambda row: say("span_names").get(row.span, row.span),
+        "moved": lambda row: say("moved_names").get(row.moved, row.moved),
+        "chance": _chance,
+        "from": lambda share: "nowhere" if share is None else f"{share:g}",
+    },
+)
 
 
 def position_rank(position: str) -> tuple[int, float, str]:
@@ -156,18 +80,95 @@ def position_rank(position: str) -> tuple[int, float, str]:
 
 
 def time_of(position: str) -> float | None:
-    """Return the share of the reasoning at a position, from 0 to 1; None if it is unknown.
-
-    The end of the prompt is a little before 0, and the token before the answer a little after 1.
-    """
-    if position in _TIMES:
-        return _TIMES[position]
+    """Return the share of the reasoning at a position, from 0 to 1; None if it is unknown."""
     side, _, place = position.partition("/")
+    if position in _TIMES or side != AFTER:
+        return _TIMES.get(position)
     try:
-        share = float(place) if side == AFTER else math.nan
+        share = float(place)
     except ValueError:
         return None
     return share if 0.0 <= share <= 1.0 else None
+
+
+# --- Models ---------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ShownModel:
+    """A result on the page, and what it comes to."""
+
+    result: Representation
+    name: str  # unique
+    prefix: str  # of its ids
+    chosen: tuple[Any, Any, Any]  # layer, position and probe whose maps were decoded
+    # How the probe and then its controls read walls of uncertain cells at that place, and the probe
+    # alone; AUROC of its controls on the same grids, and the best of them.
+    readings: Sequence[MapRow]
+    probe: MapRow | None
+    rivals: Mapping[str, Estimate | None]
+    best_rival: tuple[str, Estimate] | None
+    read: str  # how the probe reads these walls, beside every control
+    confirmed: UsedRow | None  # the intervention chosen on one half, as it did on the other
+    use: str  # whether cells are used, as far as both the verdict and the intervals say so
+    unbelieved: str  # why nothing is said about a believed world; "" where something is
+
+
+def shown_models(results: Sequence[Representation]) -> list[ShownModel]:
+    """Return what each result comes to, by a unique name."""
+    models = Counter(result.model for result in results)
+    names = [r.model if models[r.model] == 1 else f"{r.model}, {r.run}" for r in results]
+    # Two directories of one name may hold runs of one model.
+    twice = Counter(names)
+    return [
+        _shown(result, name + f" ({n})" * (twice[name] > 1), f"representation-{n}")
+        for n, (result, name) in enumerate(zip(results, names, strict=True), start=1)
+    ]
+
+
+def _shown(result: Representation, name: str, prefix: str) -> ShownModel:
+    place = [result.chosen.get(key) for key in ("layer", "position", "probe")]
+    first = next(map(map_place, result.maps), (None, None, None))
+    chosen = first if None in place else (place[0], place[1], place[2])
+    readings = in_order(row for row in result.maps_of() if map_place(row) == chosen)
+    probe = next((row for row in readings if row.control is None), None)
+    # The control task can only be memorised.
+    rivals = [row for row in readings if row.control not in (None, CONTROL_TASK)]
+    aurocs = {str(row.control): row.auroc for row in rivals}
+    gain = None if probe is None else probe.gain_bits
+    confirmed = next((row for row in result.use if row.chosen and row.half == CONFIRM), None)
+    use = UNKNOWN
+    if confirmed is not None:
+        nulls = [each for each in (confirmed.unneeded_flips, confirmed.null_flips) if each]
+        if result.verdict == USED and compare(confirmed.flips, nulls) == ABOVE:
+            use = USED
+        elif result.verdict == NOT_USED and is_low(confirmed.flips):
+            use = NOT_USED
+    return ShownModel(
+        result,
+        name,
+        prefix,
+        chosen,
+        readings,
+        probe,
+        aurocs,
+        best_rival=best(aurocs),
+        read=OPEN if probe is None else compare(probe.auroc, aurocs.values()),
+        confirmed=confirmed,
+        use=use,
+        unbelieved=unbelieved(gain, result.believed.get("places")),
+    )
+
+
+map_place = attrgetter("layer", "position", "probe")
+
+
+def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
+    """Sort rows by their controls, those of the probe itself first."""
+    ranks = {name: rank for rank, name in enumerate(_CONTROLS)}
+    return sorted(rows, key=lambda row: ranks.get(row.control, len(_CONTROLS)))
+
+
+# --- Verdicts of intervals ------------------------------------------------------------------------
+ABOVE, BELOW, OPEN = "above", "below", "cannot be told"
 
 
 def estimate_of(value: Mapping[str, Any] | None) -> Estimate | None:
@@ -176,179 +177,86 @@ def estimate_of(value: Mapping[str, Any] | None) -> Estimate | None:
 
 
 def estimates_of(values: Mapping[str, Any] | None) -> dict[str, Estimate]:
-    """Read estimates by name from their JSON values."""
+    """Read estimates by name."""
     return {name: Estimate.from_json(value) for name, value in (values or {}).items()}
 
 
-ABOVE, BELOW, OPEN = "above", "below", "cannot be told"
-
-
-def ends(estimate: Estimate | None) -> tuple[float, float] | None:
-    """Return the interval of an estimate; None where there is none, or no number."""
+def ends(estimate: Estimate | None) -> tuple[float, float]:
+    """Return the interval of an estimate; NaN, which is nowhere, without one or a number."""
     if estimate is None or estimate.interval is None or math.isnan(estimate.value):
-        return None
-    return None if any(map(math.isnan, estimate.interval)) else estimate.interval
+        return math.nan, math.nan
+    return estimate.interval
 
 
 def compare(ours: Estimate | None, others: Iterable[Estimate | None]) -> str:
     """Return `ABOVE` if the interval lies above each other one, `BELOW` if below one of them."""
-    interval, controls = ends(ours), [ends(each) for each in others]
-    if interval is None or not controls:
-        return OPEN
-    low, high = interval
-    if any(control is not None and high < control[0] for control in controls):
+    (low, high), controls = ends(ours), list(map(ends, others))
+    if any(high < control[0] for control in controls):
         return BELOW
     # Nothing is known to be above a control without an interval.
-    above = all(control is not None and control[1] < low for control in controls)
-    return ABOVE if above else OPEN
+    return ABOVE if controls and all(control[1] < low for control in controls) else OPEN
 
 
 def sign(difference: Estimate | None) -> str:
     """Return the side of 0 on which the interval of a difference lies."""
-    interval = ends(difference)
-    if interval is None or interval[0] <= 0 <= interval[1]:
-        return OPEN
-    return ABOVE if interval[0] > 0 else BELOW
+    return compare(difference, [Estimate(0.0, (0.0, 0.0), 0, 0)])
 
 
-def signs(differences: Mapping[str, Estimate]) -> str:
+def signs(differences: Iterable[Estimate]) -> str:
     """Return `ABOVE` if every difference is, `BELOW` if one is."""
-    all_signs = {sign(each) for each in differences.values()}
-    if BELOW in all_signs:
-        return BELOW
-    return ABOVE if all_signs == {ABOVE} else OPEN
+    found = set(map(sign, differences))
+    return BELOW if BELOW in found else ABOVE if found == {ABOVE} else OPEN
 
 
 def best(named: Mapping[str, Estimate | None]) -> tuple[str, Estimate] | None:
     """Return the largest known number with its name."""
-    known = {k: e for k, e in named.items() if e is not None and not math.isnan(e.value)}
-    return max(known.items(), key=lambda entry: entry[1].value) if known else None
+    known = [(k, e) for k, e in named.items() if e is not None and not math.isnan(e.value)]
+    return max(known, key=lambda entry: entry[1].value, default=None)
 
 
-def read_above(shown: ShownModel) -> str:
-    """Compare how the probe reads walls of uncertain cells with every control on the same grids."""
-    if shown.probe is None:
-        return OPEN
-    return compare(shown.probe.auroc, [row.auroc for row in shown.rivals])
+def is_low(flips: Estimate) -> bool:
+    """Whether so few moves flip that nothing is used."""
+    return ends(flips)[1] < MARGIN
 
 
-def confirmed(result: Representation) -> UsedRow | None:
-    """Return the intervention that was chosen on one half, as it did on the other."""
-    return next((row for row in result.use if row.chosen and row.half == CONFIRM), None)
-
-
-def use_of(result: Representation) -> str:
-    """Return whether cells are used, as far as both the verdict and the intervals say so."""
-    row = confirmed(result)
-    if row is None:
-        return UNKNOWN
-    controls = [each for each in (row.unneeded_flips, row.null_flips) if each is not None]
-    if result.verdict == USED and compare(row.flips, controls) == ABOVE:
-        return USED
-    flips = ends(row.flips)
-    if result.verdict == NOT_USED and flips is not None and flips[1] < MARGIN:
-        return NOT_USED
-    return UNKNOWN
-
-
-# What explained errors and so on are called.
-MEASURES = {
-    "explained_errors": "explained errors",
-    "map_corrects": "map corrects",
-    "on_map": "actions on the map",
-    "agreement": "agreement",
-}
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A share of the decoded map, that of each control, and the differences."""
-
-    name: str
-    value: Estimate
-    controls: Mapping[str, Estimate]
-    beyond: Mapping[str, Estimate]
-
-
-def measures(explained: Mapping[str, Any]) -> list[Measure]:
-    """Return every share in all states, and then in detour states."""
+# --- Decoded maps and believed worlds -------------------------------------------------------------
+def measures(explained: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the JSON values of every share, in all states and then in detour states."""
     return [
-        Measure(
-            f"{name}{where}",
-            Estimate.from_json(states[key]),
-            estimates_of(states[key].get("controls")),
-            estimates_of(states[key].get("beyond")),
-        )
+        (f"{name}{where}", states[key])
         for where, states in (("", explained), (", detour states", explained.get("detour") or {}))
-        for key, name in MEASURES.items()
+        for key, name in say("measure_names").items()
         if states.get(key) is not None
     ]
 
 
-WORLDS = {
-    "meg_true": "the true world",
-    "meg_decoded": "the decoded map",
-    "meg_believed": "the believed world",
-}
-
-
-@dataclass(frozen=True)
-class World:
-    """Goal-directedness in one world: nats a walk, alone, minus the true world, and so on."""
-
-    name: str
-    is_control: bool
-    nats: Estimate
-    share: Estimate
-    rationality: float | None
-    less_true: Estimate | None
-    believed_less: Estimate | None
-
-
-def worlds(believed: Mapping[str, Any]) -> list[World]:
-    """Return the worlds in which the same walks were judged."""
-    beyond = estimates_of(believed.get("beyond"))
+def worlds(believed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return JSON values of the worlds in which the same walks were judged, controls last."""
     differences = {"meg_decoded": "decoded_difference", "meg_believed": "difference"}
-    fits = [(key, name, believed[key]) for key, name in WORLDS.items() if believed.get(key)]
-    fits += [("", name, fit) for name, fit in (believed.get("controls") or {}).items()]
-    return [
-        World(
-            name,
-            not key,
-            Estimate.from_json(fit["nats"]),
-            Estimate.from_json(fit["share"]),
-            fit.get("rationality"),
-            estimate_of(believed.get(differences.get(key, ""))),
-            None if key else beyond.get(name),
-        )
-        for key, name, fit in fits
-    ]
+    out = {
+        key: believed[key] | {"name": name, "less_true": believed.get(differences.get(key, ""))}
+        for key, name in say("world_names").items()
+        if believed.get(key)
+    }
+    beyond = believed.get("beyond") or {}
+    for name, fit in (believed.get("controls") or {}).items():
+        out[name] = fit | {"name": f"{name} (control)", "believed_less": beyond.get(name)}
+    return out
 
 
+# --- Plans ----------------------------------------------------------------------------------------
 PREFIX, CONDITIONAL = "prefix", "conditional"
 # Baselines that know more than a decoder has to. Of the first action, repeating what was read first
 # is reading it.
 _INFORMED, _REPEAT = ("optimal plan", "stated plan", "asked again"), "repeat the first"
 
 
-@dataclass(frozen=True)
-class Reader:
+class Reader(NamedTuple):
     """A decoder of plans at one place, with its rows by the number of actions."""
 
-    layer: int
     position: str
-    decoder: str
-    rows: tuple[PlanRow, ...]
-
-    @property
-    def place(self) -> str:
-        """The decoder and its place."""
-        return f"{self.decoder}, {place_in_words(self.layer, self.position)}"
-
-    @property
-    def merit(self) -> float:
-        """How often the first action is read."""
-        return _mean([self.rows[0].prefix])
+    place: str  # the decoder and its place, in words
+    rows: list[PlanRow]
 
     @property
     def horizon(self) -> int:
@@ -363,14 +271,14 @@ class Reader:
 
 def best_readers(shown: ShownModel) -> list[Reader]:
     """Return, for each position, the layer and decoder that read most of the first action."""
-    by_place: dict[tuple[int, str, str], list[PlanRow]] = {}
-    for row in shown.result.plan:
-        by_place.setdefault((row.layer, row.position, row.decoder), []).append(row)
+    by_place: dict[tuple[str, str], list[PlanRow]] = {}
+    for row in sorted(shown.result.plan, key=lambda row: row.n):
+        place = row.position, f"{row.decoder}, {row_place(row)}"
+        by_place.setdefault(place, []).append(row)
+    readers = [Reader(*place, rows) for place, rows in by_place.items()]
     found: dict[str, Reader] = {}
-    for place, rows in by_place.items():
-        reader = Reader(*place, tuple(sorted(rows, key=lambda row: row.n)))
-        if reader.position not in found or reader.merit > found[reader.position].merit:
-            found[reader.position] = reader
+    for reader in sorted(readers, key=lambda reader: -_mean([reader.rows[0].prefix])):
+        found.setdefault(reader.position, reader)
     return [found[position] for position in sorted(found, key=position_rank)]
 
 
@@ -385,11 +293,10 @@ def simple_baselines(row: PlanRow) -> dict[str, Mapping[str, Estimate]]:
 
 def above_simple(row: PlanRow) -> str:
     """Compare the prefix with every simple baseline, by paired differences if they are known."""
-    baselines = simple_baselines(row)
-    beyond = {name: values["beyond"] for name, values in baselines.items() if "beyond" in values}
-    if len(beyond) == len(baselines):
-        return signs(beyond)
-    return compare(row.prefix, [values.get(PREFIX) for values in baselines.values()])
+    baselines = simple_baselines(row).values()
+    if all("beyond" in values for values in baselines):
+        return signs(values["beyond"] for values in baselines)
+    return compare(row.prefix, [values.get(PREFIX) for values in baselines])
 
 
 def along_reasoning(shown: ShownModel, step: int) -> list[DecidedRow]:
@@ -398,10 +305,8 @@ def along_reasoning(shown: ShownModel, step: int) -> list[DecidedRow]:
     for row in shown.result.decided:
         if row.step == step and time_of(row.position) is not None:
             by_layer.setdefault(row.layer, []).append(row)
-    if not by_layer:
-        return []
-    layer = max(by_layer, key=lambda layer: _mean([row.accuracy for row in by_layer[layer]]))
-    return sorted(by_layer[layer], key=lambda row: position_rank(row.position))
+    rows = max(by_layer.values(), key=lambda rows: _mean([r.accuracy for r in rows]), default=[])
+    return sorted(rows, key=lambda row: position_rank(row.position))
 
 
 def _mean(values: Sequence[Estimate]) -> float:

@@ -1,279 +1,394 @@
-"""Report part about representation: sections with tables and figures, and its findings."""
+"""Report part about representation: tables, sections with figures, and findings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, in_a_line
+from goalmeter.gridworld.world import ACTIONS, MOVES
 from goalmeter.navigation.rollouts import load
 from goalmeter.pages import Content
 from goalmeter.pages.part import Part
-from goalmeter.pages.representation import claims, figures
-from goalmeter.pages.representation.claims import (
-    ShownModel,
-    estimate_of,
-    in_order,
-    position_rank,
-    row_place,
-    say,
-    shown_models,
-    with_dose,
-)
-from goalmeter.pages.representation.findings import MISSING, findings, missing
-from goalmeter.report import Section, Table
-from goalmeter.report.numbers import number, percent
-from goalmeter.representation.replay import run_digest
+from goalmeter.pages.representation import claims
+from goalmeter.pages.representation.claims import ABOVE, BELOW, ShownModel, compare, is_low, say
+from goalmeter.report import Figure, Finding, Link, Section, Table
+from goalmeter.report.charts import short
+from goalmeter.report.maps import Marked, Place, belief_map
+from goalmeter.report.numbers import percent
+from goalmeter.representation.probes.comparison import SHUFFLED
+from goalmeter.representation.replay import BEFORE, run_digest
 from goalmeter.representation.result import RESULT, Representation, has_result
+from goalmeter.representation.result_rows import StatePicture
 from goalmeter.representation.use.causal_use import MARGIN
-from goalmeter.representation.use.trials import CONFIRM
+from goalmeter.representation.use.look_ups import ANSWERING, PROMPT
+from goalmeter.representation.use.subspace import CARRIES
+from goalmeter.representation.use.trials import CONFIRM, SCREEN
 from goalmeter.runs.progress import Tell
+from goalmeter.statistics.clusters import Estimate
 
 # --- Tables ---------------------------------------------------------------------------------------
-_VERDICTS = {
-    claims.ABOVE: "above every control",
-    claims.BELOW: "below a control",
-    claims.OPEN: "cannot be told",
-}
+MISSING = "representation-missing"  # id of the section on what a result lacks
 _UNBELIEVED = "the true world without walls at unused places (not known to be believed)"
 
 
 def read_table(models: Sequence[ShownModel]) -> Table | None:
     """Every model at the place whose maps are decoded; None where no uncertain cell was scored."""
-
-    def row(shown: ShownModel, highest: tuple[str, Any] | None) -> dict[str, Any]:
-        assert shown.probe is not None
-        return {
-            "name": shown.name,
-            "probe": shown.probe,
-            "read_in_words": _VERDICTS[claims.read_above(shown)],
-            "best_control": highest and f"{number(highest[1], 2)}, {highest[0]}",
-            "probe_and_place": f"{shown.probe.probe}, {row_place(shown.probe)}",
-            "decisions_in_grids": f"{shown.result.decisions} in {shown.result.grids}",
-        }
-
-    rows = [row(shown, shown.best_rival) for shown in models if shown.probe is not None]
+    rows = [shown for shown in models if shown.probe is not None]
     return say.table("summary", rows, anchor="representation-read") if rows else None
 
 
 def used_table(models: Sequence[ShownModel]) -> Table | None:
     """Every model's chosen intervention on the second half; None where there is none."""
-    chosen = [(shown, claims.confirmed(shown.result)) for shown in models]
-    rows = [
-        (shown, row, claims.use_of(shown.result), with_dose(row), row_place(row))
-        for shown, row in chosen
-        if row is not None
-    ]
+    rows = [shown for shown in models if shown.confirmed is not None]
     margin = percent(MARGIN, 0)
     return say.table("used", rows, anchor="representation-used", margin=margin) if rows else None
 
 
-def _sizes(shown: ShownModel) -> list[Any]:
+def _sizes(shown: ShownModel) -> Iterator[Any]:
     """The probes of several sizes at the chosen place, with the gains of their controls."""
-    place = shown.chosen[:2]
-    rows = [row for row in shown.result.maps_of() if (row.layer, row.position) == place]
+    maps = claims.in_order(shown.result.maps_of())
+    rows = [row for row in maps if (row.layer, row.position) == shown.chosen[:2]]
     probes = [row for row in rows if row.control is None]
     if len({row.probe for row in probes}) < 2:
-        return []
+        return
     # Gains are over position alone, and a majority has no size.
     without = (None, claims.POSITION, claims.MAJORITY)
-    names = dict.fromkeys(row.control for row in in_order(rows) if row.control not in without)
+    names = dict.fromkeys(row.control for row in rows if row.control not in without)
     gains = {(row.probe, row.control): row.gain_bits for row in rows}
-    return [
-        (row, {name: gains.get((row.probe, name)) for name in names})
-        for row in sorted(probes, key=lambda row: row.parameters)
-    ]
+    for row in sorted(probes, key=lambda row: row.parameters):
+        yield row, {name: gains.get((row.probe, name)) for name in names}
 
 
-def _places(shown: ShownModel) -> list[Any]:
+def _places(shown: ShownModel) -> Iterable[Any]:
     """Agent and goal at the place whose maps are decoded, by control."""
-    by_control: dict[str, dict[str, Any]] = {}
+    by_control: dict[Any, dict[str, Any]] = {}
     for row in shown.result.places:
         if claims.map_place(row) == shown.chosen:
-            name = row.control or f"the probe: {row.probe}"
-            by_control.setdefault(name, {})[row.label] = row
-    return list(by_control.items())
+            by_control.setdefault(say.shown(row, "reading"), {})[row.label] = row
+    return by_control.items()
 
 
-def _use_name(row: Any) -> str:
-    kind = " (null)" if row.is_null else " (chosen)" if row.chosen else ""
-    return f"{with_dose(row)}, {row_place(row)}{kind}"
-
-
-def _moved_name(row: Any) -> str:
-    is_ceiling = getattr(row, "is_ceiling", False)
-    place = "the other question (ceiling)" if is_ceiling else row_place(row)
-    return f"{claims.what_moved(row)}: {place}"
-
-
-def _positions(shown: ShownModel) -> list[Any]:
+def _positions(shown: ShownModel) -> Iterator[Any]:
     """What the maps of each position explain, the chosen one first; none for one position."""
-    explained = shown.result.explained
-    others = explained.get("other_positions") or {}
-    ours = [(str(shown.chosen[1]), explained)] if others else []
-    rows = []
-    for name, states in [
-        *ours,
-        *((name, others[name]) for name in sorted(others, key=position_rank)),
-    ]:
-        shares = {name: estimate_of(states.get(key)) for key, name in claims.MEASURES.items()}
+    others = shown.result.explained.get("other_positions") or {}
+    positions = {name: others[name] for name in sorted(others, key=claims.position_rank)}
+    if others:
+        positions = {str(shown.chosen[1]): shown.result.explained} | positions
+    for position, states in positions.items():
+        shares = {name: states.get(key) for key, name in say("measure_names").items()}
         errors = states.get("explained_errors") or {}
         highest = claims.best(claims.estimates_of(errors.get("controls")))
-        rows.append((name, shares, highest and highest[1], estimate_of(states.get("invalid"))))
-    return rows
+        yield position, shares, highest and highest[1], states.get("invalid")
 
 
-def _believed(shown: ShownModel) -> list[Any]:
-    def name(world: claims.World) -> str:
-        # Tables in Markdown have no notes, so the row itself claims no belief.
-        if shown.unbelieved and world.name == claims.WORLDS["meg_believed"]:
-            return _UNBELIEVED
-        return world.name + " (control)" * world.is_control
-
-    return [(name(world), world) for world in claims.worlds(shown.result.believed)]
-
-
-def _share(share: float | None) -> str:
-    return "nowhere" if share is None else f"{share:g}"
+def _worlds(shown: ShownModel) -> Iterable[Any]:
+    worlds = claims.worlds(shown.result.believed)
+    # Tables in Markdown have no notes, so the row itself claims no belief.
+    if shown.unbelieved and "meg_believed" in worlds:
+        worlds["meg_believed"]["name"] = _UNBELIEVED
+    return worlds.values()
 
 
 # Table -> the rows of a model.
-_ROWS: dict[str, Callable[[ShownModel], Sequence[Any]]] = {
-    "controls": lambda shown: [
-        (row.control or f"the probe: {row.probe}", row)
-        for row in ([shown.probe, *shown.controls] if shown.probe is not None else [])
-    ],
+_ROWS: dict[str, Callable[[ShownModel], Iterable[Any]]] = {
+    "controls": lambda shown: shown.readings if shown.probe is not None else (),
     "sizes": _sizes,
     "places": _places,
-    "interventions": lambda shown: [
-        (_use_name(row), row) for row in shown.result.use if row.half == CONFIRM
-    ],
-    "spans": lambda shown: [
-        (claims.SPANS.get(row.span, row.span), row) for row in shown.result.spans
-    ],
-    "moved": lambda shown: [
-        (_moved_name(row), row) for row in shown.result.moved if row.half == CONFIRM
-    ],
-    "subspaces": lambda shown: [
-        (_moved_name(row), row, claims.chance(row)) for row in shown.result.subspaces
-    ],
+    "interventions": lambda shown: [row for row in shown.result.use if row.half == CONFIRM],
+    "spans": lambda shown: shown.result.spans,
+    "moved": lambda shown: [row for row in shown.result.moved if row.half == CONFIRM],
+    "subspaces": lambda shown: shown.result.subspaces,
     "explained": lambda shown: claims.measures(shown.result.explained),
     "beyond": lambda shown: [
-        *(row for row in claims.measures(shown.result.explained) if row.controls)
+        row for row in claims.measures(shown.result.explained) if row[1].get("controls")
     ],
     "positions": _positions,
-    "believed": _believed,
-    "plan": lambda shown: [
-        (f"{row.n}, {row.decoder}, {row_place(row)}", row)
-        for row in sorted(
-            shown.result.plan, key=lambda r: (position_rank(r.position), r.layer, r.decoder, r.n)
-        )
-    ],
-    "settled": lambda shown: [
-        (f"{row.step}, layer {row.layer}", _share(row.share), _share(row.added))
-        for row in sorted(shown.result.settled, key=lambda row: (row.step, row.layer))
-    ],
-    "decided": lambda shown: [
-        (f"{row.step}, {row_place(row)}", row)
-        for row in sorted(
-            shown.result.decided, key=lambda r: (r.step, position_rank(r.position), r.layer)
-        )
-    ],
+    "believed": _worlds,
+    "plan": lambda shown: sorted(
+        shown.result.plan, key=lambda r: (claims.position_rank(r.position), r.layer, r.decoder, r.n)
+    ),
+    "settled": lambda shown: sorted(shown.result.settled, key=lambda row: (row.step, row.layer)),
+    "decided": lambda shown: sorted(
+        shown.result.decided,
+        key=lambda r: (r.step, claims.position_rank(r.position), r.layer),
+    ),
 }
 
 
 def table(shown: ShownModel, name: str) -> Table | None:
     """Return the table of a model; None where its result has no such rows."""
-    rows = _ROWS[name](shown)
+    rows = list(_ROWS[name](shown))
     if not rows:
         return None
-    layer, position, _ = shown.chosen
-    before, after = _notes(shown, name)
-    return say.table(
-        name,
-        rows,
-        anchor=f"{shown.prefix}-{name}",
-        before=before,
-        notes=after,
-        model=shown.name,
-        place=claims.place_in_words(layer, position),
-    )
-
-
-def _notes(shown: ShownModel, name: str) -> tuple[list[str], list[str]]:
-    """Notes from the numbers, before and after those of the texts."""
     explained, believed = shown.result.explained, shown.result.believed
     before, after = [], []
-    if name == "explained":
-        before.append(_counts(explained, "all states"))
-        if detour := explained.get("detour"):
-            before.append(_counts(detour, "detour states"))
+    states = {"all states": explained, "detour states": explained.get("detour")}
+    for where, found in states.items() if name == "explained" else ():
+        if found:
+            counts = {"steps": 0, "errors": 0, "unreadable": 0, **found}
+            kind = "invalid" if counts.get("invalid") else "all_valid"
+            before.append(say.sentence("explained_counts", kind, name=where, of=counts))
     if name == "believed":
         if reason := shown.unbelieved:
             before.append(f"Nothing is said of a world that it believes in: {reason}.")
-        if (maximum := believed.get("maximum")) is not None:
-            after.append(f"The most there is to explain is {number(maximum, 1)} nats a walk.")
-        if (count := believed.get("missing")) is not None:
-            after.append(
-                f"Decisions without a believed world, which count as not explained: {count}."
-            )
-    return before, after
+        for field in ("maximum", "missing"):
+            if (value := believed.get(field)) is not None:
+                after.append(say.sentence("believed_notes", field, value=value))
+    layer, position, _ = shown.chosen
+    texts = {"model": shown.name, "place": f"{claims.layers_in_words(layer)}, {position}"}
+    anchor = f"{shown.prefix}-{name}"
+    return say.table(name, rows, anchor=anchor, before=before, notes=after, **texts)
 
 
-def _counts(states: Mapping[str, Any], name: str) -> str:
-    """What the shares rest on: decisions, errors, invalid answers, states without a map."""
-    text = (
-        f"In {name}: {states.get('steps', 0)} decisions, {states.get('errors', 0)} of them errors; "
-        f"{states.get('unreadable', 0)} answers could not be read."
+# --- Heat maps ------------------------------------------------------------------------------------
+_Named = tuple[Any, str]  # a row with a suffix of its name
+
+
+def _by_layer(named: _Named) -> tuple[bool, int]:
+    # Single layers first, in order; then windows of several.
+    is_window = isinstance(named[0].layer, str)
+    return is_window, 0 if is_window else named[0].layer
+
+
+def _probe_map(shown: ShownModel, *, name: str, without: str) -> Figure | None:
+    """The probe and each control but one, whose numbers are known, by layer and position."""
+    rows = claims.in_order(row for row in shown.result.maps_of() if row.probe == shown.chosen[2])
+    named = [(row, "") for row in rows if row.control not in (claims.MAJORITY, without)]
+    return _heat(shown, name, named, _by_layer, lambda each: claims.position_rank(each[0].position))
+
+
+def flips_map(shown: ShownModel) -> Figure | None:
+    """Flips of the screened interventions by layer, nulls last."""
+    rows = sorted((r for r in shown.result.use if r.half == SCREEN), key=lambda row: row.is_null)
+    places = Counter(each for each, _ in {(row.intervention, row.position) for row in rows})
+    named = [(row, f", {row.position}" * (places[row.intervention] > 1)) for row in rows]
+    return _heat(shown, "flips_map", named, lambda named: 0, _by_layer)
+
+
+def moved_map(shown: ShownModel) -> Figure | None:
+    """Moves that follow at every place of the first half."""
+    named = [(row, "") for row in shown.result.moved if row.half == SCREEN]
+    return _heat(shown, "moved_map", named, lambda named: 0, _by_layer)
+
+
+def _heat(
+    shown: ShownModel,
+    name: str,
+    rows: Sequence[_Named],
+    down: Callable[[_Named], Any],
+    across: Callable[[_Named], Any],
+) -> Figure | None:
+    """The declared panels of rows, in the order of two keys; chosen ones are hatched."""
+    entry = say.declared(name)
+    places = [say.filled(entry["place"], {"row": row}) for row in rows]
+    cells = []
+    for title, field in entry["panels"]:
+        for row, place in zip(rows, places, strict=True):
+            estimate = getattr(row[0], field)
+            value = nan if estimate is None else estimate.value
+            cells.append((say.filled(title, {"row": row}), *place, value))
+    known = [cell for cell in cells if not isnan(cell[3])]
+    texts: dict[str, Any] = {"model": shown.name, "probe": shown.chosen[2]}
+    texts["highest"] = max((cell[3] for cell in known if cell[0] == known[0][0]), default=0.0)
+    most = max((abs(cell[3]) for cell in known), default=0.0) or 1.0
+    scale = {} if "scale" in entry["chart"] else {"scale": (-most, most)}
+    lines, columns = (
+        list(dict.fromkeys(say.filled(text, {"row": row}) for row in sorted(rows, key=order)))
+        for text, order in zip(entry["place"], (down, across), strict=True)
     )
-    if (invalid := estimate_of(states.get("invalid"))) is not None:
-        share = percent(invalid)
-        text += f" No valid map was decoded in {share} of them; these count, and explain nothing."
-    return text
+    # In the first panel alone.
+    chosen = [cells[n][:3] for n, (row, _) in enumerate(rows) if getattr(row, "chosen", False)]
+    picture = f"{shown.prefix}-{name}".replace("_", "-")
+    return say.heat(name, picture, known, lines, columns, chosen, scale, **texts)
+
+
+# --- Curves and dots ------------------------------------------------------------------------------
+def dose_figures(shown: ShownModel) -> list[Figure | None]:
+    """Flips by the dose of a write, with random directions and invalid answers."""
+    by_write: dict[tuple[str, str], list[Any]] = {}
+    for row in shown.result.doses:
+        by_write.setdefault((row.intervention, claims.row_place(row)), []).append(row)
+    out = []
+    for count, rows in enumerate(by_write.values(), start=1):
+        rows.sort(key=lambda row: row.dose)
+        texts = {"model": shown.name, "first": rows[0]}
+        picture = f"{shown.prefix}-dose-{count}"
+        out.append(say.series("doses", picture, [row.dose for row in rows], rows, **texts))
+    return out
+
+
+def plan_figures(shown: ShownModel) -> list[Figure | None]:
+    """Accuracy of the first n actions and of action n alone, two charts for each position."""
+    out = []
+    for count, reader in enumerate(claims.best_readers(shown), start=1):
+        ns = [float(row.n) for row in reader.rows]
+        texts: dict[str, Any] = {"model": shown.name, "place": reader.place}
+        for kind in (claims.PREFIX, claims.CONDITIONAL):
+            picture = f"{shown.prefix}-plan-{count}-{kind}"
+            more = {"ticks": ns}
+            out.append(say.series(kind, picture, ns, reader.rows, more, **texts))
+    return out
+
+
+def decided_figures(shown: ShownModel) -> list[Figure | None]:
+    """Accuracy along the reasoning, a chart for each of the first four actions."""
+    out = []
+    for step in sorted({row.step for row in shown.result.decided})[:4]:
+        rows = claims.along_reasoning(shown, step)
+        times = [claims.time_of(row.position) or 0.0 for row in rows]
+        texts: dict[str, Any] = {"model": shown.name, "first": rows[0] if rows else None}
+        picture = f"{shown.prefix}-decided-{step}"
+        out.append(say.series("decided_figure", picture, times, rows, **texts))
+    return out
+
+
+def spans_figure(shown: ShownModel) -> Figure | None:
+    """Flips by span, with the cell hidden and with another one."""
+    rows = [row for row in shown.result.spans if not isnan(row.flips.value)]
+    if not rows:
+        return None
+    lines = [str(say.shown(row, "span")) for row in rows]
+    return say.dots("spans_figure", f"{shown.prefix}-spans-figure", lines, rows, model=shown.name)
+
+
+def believed_figure(models: Sequence[ShownModel]) -> Figure | None:
+    """MEG of every model that has a believed world, on one scale."""
+    lines, rows = [], []
+    for shown in models:
+        worlds = {} if shown.unbelieved else claims.worlds(shown.result.believed)
+        for key, world in worlds.items():
+            nats = Estimate.from_json(world["nats"])
+            lines.append(f"{shown.name}: {world['name'].removesuffix(' (control)')}")
+            rows.append({"ours" if key.startswith("meg_") else "control": nats, "nats": nats})
+    return say.dots("believed_figure", "representation-believed", lines, rows) if rows else None
+
+
+# --- States ---------------------------------------------------------------------------------------
+def state_figures(shown: ShownModel) -> list[Figure]:
+    """Two pictures of each chosen state: as it is, and as it is read."""
+    out = []
+    for index, state in enumerate(shown.result.states, start=1):
+        name = f"{shown.prefix}-state-{index}"
+        walls = [[float(cell == "#") for cell in line] for line in state.truth]
+        true = say.figure(
+            "true_state",
+            belief_map(f"{name}-true", walls, _marked(state.truth, state.action, state.optimal)),
+            **_in_words(state.action, state.optimal),
+            model=shown.name,
+            walk=short(state.walk, 60),
+            step=state.step,
+        )
+        out += [true, _read_figure(state, f"{name}-read")]
+    return out
+
+
+def _read_figure(state: StatePicture, name: str) -> Figure:
+    tried = {
+        (row, column): share
+        for row, line in enumerate(state.used)
+        for column, share in enumerate(line)
+        if share is not None and not isnan(share)
+    }
+    # Cells where more than half of the moves flip are outlined as used.
+    used = frozenset(place for place, share in tried.items() if share > 0.5)
+    wrong = frozenset(
+        (row, column)
+        for row, lines in enumerate(zip(state.truth, state.decoded, strict=False))
+        for column, (true, read) in enumerate(zip(*lines, strict=False))
+        if (true == "#") != (read == "#")
+    )
+    # The probability of a wall in each cell of the true grid; NaN where none is there.
+    cells = [[nan] * len(line) for line in state.truth]
+    for row, line in enumerate(state.wall[: len(cells)]):
+        for column, share in enumerate(line[: len(cells[row])]):
+            cells[row][column] = nan if share is None else float(share)
+    places = {"framed": used, "dotted": frozenset(tried) - used, "crossed": wrong}
+    marked = _marked(state.decoded, state.action, state.optimal_decoded, **places)
+    figure = say.figure(
+        "read_state" if state.decoded else "unread_state",
+        belief_map(name, cells, marked, label="probability of a wall, as read"),
+        **_in_words(state.action, state.optimal_decoded),
+        wrong=len(wrong),
+    )
+    use = say.sentence("tried" if tried else "not_tried", used=len(used), tried=len(tried))
+    return replace(figure, alt=f"{figure.alt} {use}", caption=f"{figure.caption} {use}")
+
+
+def _marked(
+    grid: Sequence[str], action: int | None, optimal: Sequence[int], **places: frozenset[Place]
+) -> Marked:
+    letters = {
+        (row, column): cell
+        for row, line in enumerate(grid)
+        for column, cell in enumerate(line)
+        if cell.isalpha()
+    }
+    return Marked(
+        letters=letters,
+        start=next((place for place, letter in letters.items() if letter == "A"), None),
+        moves=[MOVES[each] for each in optimal],
+        taken=None if action is None else MOVES[action],
+        **places,
+    )
+
+
+def _in_words(action: int | None, optimal: Sequence[int]) -> dict[str, str]:
+    """What the agent did, and what is optimal on a map."""
+    taken = "its answer could not be read" if action is None else f"it goes {ACTIONS[action]}"
+    if action is not None and optimal:
+        taken += f", which is {'' if action in optimal else 'not '}optimal"
+    listed = " or ".join(ACTIONS[each] for each in optimal)
+    return {"taken": taken, "optimal": listed or "nothing: no way leads to the goal"}
 
 
 # --- Sections -------------------------------------------------------------------------------------
-# Section, in the order of the page -> its figures; its tables and its anchor are with its texts.
+# Section, in the order of the page -> its figures of a model; its tables are with its texts.
 _SECTIONS: dict[str, tuple[Callable[[ShownModel], Content | Sequence[Content]], ...]] = {
-    "reading": (figures.auroc_map, figures.gain_map),
-    "states": (figures.state_figures,),
-    "using": (figures.flips_map, figures.dose_figures),
-    "looking": (figures.spans_figure,),
-    "following": (figures.moved_map,),
+    "reading": (
+        # Colours begin at one half, which is no information, and at position alone.
+        partial(_probe_map, name="auroc_map", without=claims.MAJORITY),
+        partial(_probe_map, name="gain_map", without=claims.POSITION),
+    ),
+    "states": (state_figures,),
+    "using": (flips_map, dose_figures),
+    "looking": (spans_figure,),
+    "following": (moved_map,),
     "explaining": (),
     "believing": (),
-    "planning": (figures.plan_figures,),
-    "deciding": (figures.decided_figures,),
+    "planning": (plan_figures,),
+    "deciding": (decided_figures,),
 }
 # Section -> the table or figure of all models together.
 _JOINT: dict[str, Callable[[Sequence[ShownModel]], Content]] = {
     "reading": read_table,
     "using": used_table,
-    "believing": figures.believed_figure,
+    "believing": believed_figure,
 }
 
 
 def sections(models: Sequence[ShownModel]) -> list[Section]:
     """The body: what is read, what is used, what it explains, and what none of it shows."""
-    made = [_section(name, models) for name in _SECTIONS]
-    limits = say("limits")
+    out = [section for name in _SECTIONS if (section := _section(name, models)) is not None]
+    title, *limits = say("limits").items()
+    # By the field of a result whose numbers a paragraph is about.
+    text = [text for field, text in limits if _has(models, [field])]
+    out.append(Section(anchor="representation-limits", title=title[1], text=tuple(text)))
     points = [
         f"{shown.name}: {name}: {reason or 'it was not asked for.'}"
         for shown in models
         for name, reason in missing(shown)
     ]
-    # By the field of a result whose numbers a paragraph is about.
-    paragraphs = [
-        text
-        for field, text in limits.items()
-        if field != "title" and any(getattr(shown.result, field) for shown in models)
-    ]
-    anchor = "representation-limits"
-    made.append(Section(anchor=anchor, title=limits["title"], text=tuple(paragraphs)))
-    made.append(say.section("missing", anchor=MISSING, points=points) if points else None)
-    return [section for section in made if section is not None]
+    return out + ([say.section("missing", anchor=MISSING, points=points)] if points else [])
+
+
+def _has(models: Sequence[ShownModel], fields: Sequence[str]) -> bool:
+    return any(getattr(shown.result, field) for shown in models for field in fields)
 
 
 def _section(name: str, models: Sequence[ShownModel]) -> Section | None:
@@ -283,29 +398,203 @@ def _section(name: str, models: Sequence[ShownModel]) -> Section | None:
     joint = _JOINT[name](models) if name in _JOINT else None
     tables = [table(shown, each) for shown in models for each in names]
     drawn = [figure(shown) for shown in models for figure in _SECTIONS[name]]
-    if fields := content.get("fields"):
-        if not any(getattr(shown.result, field) for shown in models for field in fields):
-            return None
-    elif not (any(tables) or isinstance(joint, Table) or (any(drawn) and not names)):
-        return None
-    return say.section(name, joint, tables, *drawn, anchor=f"representation-{content['anchor']}")
+    if "fields" in content:
+        is_shown = _has(models, content["fields"])
+    else:
+        is_shown = any(tables) or isinstance(joint, Table) or (any(drawn) and not names)
+    anchor = f"representation-{content['anchor']}"
+    return say.section(name, joint, tables, *drawn, anchor=anchor) if is_shown else None
+
+
+# --- Findings -------------------------------------------------------------------------------------
+# Sentences derived from the numbers and their intervals. They are templates of
+# `representation.toml`, in the entries "found_…"; those of a verdict have its name.
+
+
+def missing(shown: ShownModel) -> list[tuple[str, str]]:
+    """Return the name of each missing result, with the reason that the run gives."""
+    reasons = dict(shown.result.left_out)
+    out: list[tuple[str, str]] = []
+    used: set[str] = set()
+    # Field of the result: in words, and the parts of a probe whose reason is that of the field.
+    for field, (in_words, *parts) in say("missing_names").items():
+        if not getattr(shown.result, field):
+            known = next((name for name in (field, *parts) if name in reasons), "")
+            used.add(known)
+            out.append((in_words, reasons.get(known, "")))
+    # A position that no decision has, a control that could not be made.
+    return out + [(name, reason) for name, reason in reasons.items() if name not in used]
+
+
+# Each is a lead, which may be empty, and a text.
+_Lines = Iterator[tuple[str, str]]
+
+
+def _best_in_words(named: Mapping[str, Estimate | None], form: str) -> str:
+    """The largest number and its name, put into a text; "" where none is known."""
+    highest = claims.best(named)
+    return "" if highest is None else form.format(highest[0], percent(highest[1]))
+
+
+def _read(shown: ShownModel) -> _Lines:
+    if shown.probe is None:
+        return
+    highest = shown.best_rival
+    kind = "rivals" if highest else "alone"
+    rivals = say.sentence("found_read", kind, n=len(shown.rivals), highest=highest)
+    if SHUFFLED in shown.result.left_out:
+        rivals += f", and {SHUFFLED} could not be made"
+    lead = say.sentence("found_read", shown.read)
+    yield lead, say.sentence("found_read", row=shown.probe, rivals=rivals)
+
+
+def _used(shown: ShownModel) -> _Lines:
+    if (row := shown.confirmed) is None:
+        return
+    null = "" if row.null_flips is None else f"; the highest null flips {percent(row.null_flips)}"
+    texts = say("found_used", row=row, cells="cell" + "s" * (row.cells != 1), null=null)
+    yield texts[shown.use], texts["text" if row.cells else "no_cells"]
+
+
+def _believed(shown: ShownModel) -> _Lines:
+    worlds = claims.worlds(shown.result.believed)
+    true, inner = worlds.get("meg_true"), worlds.get("meg_believed")
+    if true is None or inner is None:
+        return
+    if reason := shown.unbelieved:
+        yield "", f"nothing is said of a world that it believes in: {reason}."
+        return
+    less = claims.estimate_of(inner["less_true"])
+    text = say.sentence("found_believed", inner=inner, true=true)
+    if less is not None:
+        kind = "difference" if less.interval is not None else "difference_alone"
+        text += say.sentence("found_believed", kind, less=less)
+    text += "."
+    beyond = claims.estimates_of(shown.result.believed.get("beyond")).values()
+    # An agent that knows the true map, or follows a compass, is above controls too, so this is said
+    # together with the difference only.
+    if beyond and less is not None:
+        text += " " + say.sentence("found_believed", f"controls_{claims.signs(beyond)}")
+    yield say.sentence("found_believed", claims.sign(less)), text
+
+
+def _looked_up(shown: ShownModel) -> _Lines:
+    rows = [row for row in shown.result.spans if row.span != ANSWERING]
+    texts = [
+        say.sentence("found_looked_up", row=row)
+        for row in rows
+        if compare(row.flips, [row.other_flips]) == ABOVE
+    ]
+    reading = next((row for row in rows if row.span == PROMPT), None)
+    if texts and reading is not None and is_low(reading.flips):
+        texts.append(say.sentence("found_looked_up", "reading", row=reading))
+    if texts:
+        yield "", f"{'; '.join(texts)}."
+
+
+def _followed(shown: ShownModel) -> _Lines:
+    rows = shown.result.moved
+    for row in (row for row in rows if row.chosen and row.half == CONFIRM):
+        ceiling = next((r.flips for r in rows if r.is_ceiling and r.moved == row.moved), None)
+        follows = compare(row.flips, [row.null_flips]) == ABOVE
+        if follows or (is_low(row.flips) and compare(ceiling, [row.flips]) == ABOVE):
+            kind = "follow" if follows else "follow_question"
+            yield "", say.sentence("found_moved", kind, row=row, ceiling=ceiling)
+
+
+def _carried(shown: ShownModel) -> _Lines:
+    for row in (row for row in shown.result.subspaces if row.verdict == CARRIES):
+        text = say.sentence("found_carried", row=row)
+        if row.degrees is not None and len(row.chance) == 3:
+            low, _, high = row.chance
+            where = "no nearer to" if row.degrees <= high else "farther from"
+            where = "nearer to" if row.degrees < low else where
+            text += " " + say.sentence("found_carried", "angle", row=row, where=where)
+        yield "", text
+
+
+def _explained(shown: ShownModel) -> _Lines:
+    errors = say("measure_names")["explained_errors"]
+    for name, states in claims.measures(shown.result.explained):
+        share = Estimate.from_json(states)
+        if not name.startswith(errors) or isnan(share.value):
+            continue
+        controls = claims.estimates_of(states.get("controls"))
+        where = name.removeprefix(errors).replace(", ", " in ")
+        control = _best_in_words(controls, " ({}: {})")
+        texts = say("found_explained", where=where, share=share, control=control)
+        beyond = claims.estimates_of(states.get("beyond")).values()
+        yield "", f"{texts['text']} {texts[claims.signs(beyond)]}"
+
+
+def _planned(shown: ShownModel) -> _Lines:
+    for reader in claims.best_readers(shown):
+        first = reader.rows[0]
+        if first.n != 1 or isnan(first.prefix.value):
+            continue
+        baselines = claims.simple_baselines(first)
+        highest = {name: values.get(claims.PREFIX) for name, values in baselines.items()}
+        when = "before" if reader.position.startswith(f"{BEFORE}/") else "after"
+        control = _best_in_words(highest, ", {} in {}")
+        texts = say("found_planned", when=when, first=first, reader=reader, control=control)
+        kind = ("open", "one")[reader.horizon] if reader.horizon < 2 else "several"
+        below = claims.above_simple(first) == BELOW
+        yield "", f"{texts['text']} {texts['below' if below else kind]}"
+
+
+def _decided(shown: ShownModel) -> _Lines:
+    rows = claims.along_reasoning(shown, 1)
+    first = None
+    for row in reversed(rows):
+        if claims.sign(row.beyond) != ABOVE:
+            break
+        first = row
+    if rows:
+        yield "", say.sentence("found_decided", "text" if first else "nowhere", first=first)
+
+
+# Table that a finding leads to -> its leads and texts.
+_KINDS = {
+    "read": _read,
+    "used": _used,
+    "believed": _believed,
+    "spans": _looked_up,
+    "moved": _followed,
+    "subspaces": _carried,
+    "explained": _explained,
+    "plan": _planned,
+    "decided": _decided,
+}
+
+
+def findings(shown: ShownModel, summaries: Mapping[str, Table | None]) -> list[Finding]:
+    """Return all that there is to say about a model; `summaries` are tables of all models."""
+    out = []
+    for kind, sentences in _KINDS.items():
+        summary = summaries.get(kind)
+        anchor = f"{shown.prefix}-{kind}" if summary is None else summary.row_anchor(shown.name)
+        for lead, text in sentences(shown):
+            lead, text = (f"{shown.name}: {lead}", text) if lead else ("", f"{shown.name}: {text}")
+            out.append(Finding(lead=lead, text=text, links=(Link("numbers", anchor),)))
+    if lines := missing(shown):
+        names = ", ".join(name for name, _ in lines)
+        text = f"{shown.name}: {names} {'is' if len(lines) == 1 else 'are'} not in these results."
+        out.append(Finding(text=text, links=(Link("why", MISSING),)))
+    return out
 
 
 # --- Part -----------------------------------------------------------------------------------------
-def in_short(shown: ShownModel) -> dict[str, Any]:
-    """The numbers of one model as JSON values, without pictures and with verdicts.
-
-    "unbelieved" is why nothing is said of a believed world, and empty where something is.
-    """
+def _in_short(shown: ShownModel) -> dict[str, Any]:
+    """The numbers of one model as JSON values, without pictures and with verdicts."""
     plain = shown.result.to_json()
     del plain["states"]
-    verdicts = {"read": claims.read_above(shown), "used": claims.use_of(shown.result)}
+    verdicts = {"read": shown.read, "used": shown.use}
     return plain | verdicts | {"unbelieved": shown.unbelieved}
 
 
 def part_of_results(results: Sequence[Representation], tell: Tell) -> Part:
     """Return the part of a page about the results of probes, in the order given."""
-    models = shown_models(results)
+    models = claims.shown_models(results)
     for shown in models:
         tell(f"drawing what was read of {shown.name}")
     summaries = {"read": read_table(models), "used": used_table(models)}
@@ -318,20 +607,16 @@ def part_of_results(results: Sequence[Representation], tell: Tell) -> Part:
         findings=lines,
         glossary=say("glossary"),
         tables=tuple(each for each in summaries.values() if each is not None),
-        runs=[in_short(shown) for shown in models],
+        runs=list(map(_in_short, models)),
     )
 
 
 def part_of_runs(runs: Sequence[str | Path], tell: Tell) -> Part | None:
-    """Return the part about the probes of navigation runs; None if there are none.
-
-    The entries of `runs` are {"representation": ...}, and empty for a run without a probe.
-    """
+    """Return the part about the probes of navigation runs; None if there are none."""
     probed = [run for run in runs if has_result(run)]
     if not probed:
         return None
-    digests = [run_digest(load(run).trajectories) for run in probed]
-    results = [Representation.load(run, of) for run, of in zip(probed, digests, strict=True)]
+    results = [Representation.load(run, run_digest(load(run).trajectories)) for run in probed]
     try:
         part = part_of_results(results, tell)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as cause:
