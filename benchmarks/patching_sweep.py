@@ -70,18 +70,17 @@ def measure(quick: bool) -> dict[str, Any]:
             for number, (located, cell) in enumerate(trials)
             if (change := option.make(located, cell)) is not None
         }
-        numbers, made = list(changes), list(changes.values())
-        asked = [samples[number] for number in numbers]
+        made, asked = list(changes.values()), [samples[number] for number in changes]
         plain, theirs = timed(lambda a=asked, m=made: answer_all(network, a, m, tokens=longest))
-        ours, mine = timed(lambda n=numbers, m=made: sweep.answers(n, m, tokens=longest))
-        pairs = list(zip(theirs, mine, strict=True))
+        ours, mine = timed(lambda c=changes: sweep.answers(c, tokens=longest))
+        pairs = list(zip(theirs, mine.values(), strict=True))
         rows.append(
             {
                 "what": option.label,
                 "answers": len(pairs),
                 "plain_s": plain,
                 "ours_s": ours,
-                "differ": sum(sweep.bases[n] != a for n, a in zip(numbers, theirs, strict=True)),
+                "differ": sum(sweep.bases[n] != a for n, a in zip(changes, theirs, strict=True)),
                 "same_words": sum(a.tokens == b.tokens for a, b in pairs),
                 "same_moves": sum(a.action == b.action for a, b in pairs),
             }

@@ -15,7 +15,6 @@ from goalmeter.gridworld.world import Cell
 from goalmeter.representation.replay import Located
 from goalmeter.representation.use.directions import (
     Direction,
-    DirectionEdit,
     TargetCell,
     TrainingDecision,
     ridge_directions,
@@ -47,9 +46,7 @@ def test_a_write_and_an_ablation_by_hand(networks: dict[str, Any]) -> None:
     network = networks["llama"]
     located = learnt(network)[0].located
     unit = np.eye(32)[5]
-    writing = DirectionKind(
-        "own", "pre/cell", {1: lambda _, __: [DirectionEdit(3, 1, Direction(unit, 2.5))]}
-    )
+    writing = DirectionKind("own", "pre/cell", {1: lambda _, __: [(3, Direction(unit, 2.5))]})
     made = {
         c.key: c
         for c in candidates(network, layers=[1], seed=0, directions=[writing], dose=2.0)

@@ -90,12 +90,12 @@ def test_exchanging_every_dimension_is_a_patch(mouse: Any) -> None:
     """And none is none; between them the components of either, by hand."""
     (pair, *_) = pairs(mouse, decisions(mouse, 1)[0], "goal", seed=0)
     asked, place = PairAnswers(mouse, "goal", [pair], 0), StreamPlace("pre/goal", (2,), 2)
-    (token,) = asked.tokens(0, place)
+    (token,) = asked.tokens(place, 0)
     own = mouse.streams(pair.located.sample.prompt, [2])[2][token]
     other = mouse.streams(pair.donor.sample.prompt, [2])[2][token]
     basis = np.linalg.qr(np.random.default_rng(0).normal(size=(mouse.width, mouse.width)))[0]
     for rank in (0, 3, mouse.width):
-        change = _exchange(asked, 0, place, basis[:, :rank])
+        change = _exchange(asked, place, basis[:, :rank], 0)
         assert change is not None
         onto = torch.from_numpy(basis[:, :rank] @ basis[:, :rank].T).float()
         by_hand = own - onto @ own + onto @ other

@@ -24,7 +24,7 @@ def test_answers_are_those_from_the_start(networks: dict[str, Any], name: str) -
     taken = [sample(network, ROOM), sample(network, CORRIDOR)]
     last = len(taken[1].prompt) - 1
     vector = 30 * torch.randn(network.width, generator=torch.Generator().manual_seed(1))
-    numbers = [0, 1, 1, 0, 1, 0, 1]
+    asked = [taken[n] for n in (0, 1, 1, 0, 1, 0, 1)]
     changes = [
         knock_out([40, 300], layers),
         knock_out([last - 1], layers[:1], TokenSpan(True, Steps(2))),
@@ -34,9 +34,10 @@ def test_answers_are_those_from_the_start(networks: dict[str, Any], name: str) -
         write(vector, [0], [0]),
         knock_out([200], layers, TokenSpan(False, Steps(3))),
     ]
-    sweep = AnswerSweep(network, taken, tokens=7)
-    assert sweep.bases == answer_all(network, taken, tokens=7)
+    sweep = AnswerSweep(network, asked, tokens=7)
+    assert sweep.bases == answer_all(network, asked, tokens=7)
     for tokens in (7, 4, 9):
-        plain = answer_all(network, [taken[n] for n in numbers], changes, tokens=tokens)
-        assert sweep.answers(numbers, changes, tokens=tokens) == plain
+        plain = answer_all(network, asked, changes, tokens=tokens)
+        ours = sweep.answers(dict(enumerate(changes)), tokens=tokens)
+        assert list(ours.values()) == plain
     assert len({answer.tokens for answer in plain}) > 3

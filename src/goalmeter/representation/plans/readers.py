@@ -46,18 +46,6 @@ _STEPS = 100
 _PATIENCE = 2
 
 
-class Head(NamedTuple):
-    """Scores of classes: rows · weights + shift."""
-
-    classes: IntArray  # [C]
-    weights: FloatArray  # [D, C]
-    shift: FloatArray  # [C]
-
-    def called(self, rows: FloatArray) -> IntArray:
-        """Return the most probable class of each row, [n]."""
-        return np.asarray(self.classes[(rows @ self.weights + self.shift).argmax(axis=1)])
-
-
 @dataclass(frozen=True)
 class LinearSteps:
     """Multinomial logistic regression for each step."""
@@ -69,25 +57,22 @@ class LinearSteps:
 
     def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> Predictor:
         """Fit deterministically."""
-        scaled = Scaled.of(train.activations)
-        rows, held_out = (scaled(part.activations) for part in (train, validation))
+        scaled, queries = Scaled.of(train.activations), train.actions.shape[1]
+        parts = [(scaled(part.activations), part.actions) for part in (train, validation)]
         heads = []
-        for step in range(train.actions.shape[1]):
-            fitted, of_validation = (part.actions[:, step] >= 0 for part in (train, validation))
-            # After the longest sequence there is nothing to learn.
-            if not fitted.any():
-                break
-            heads.append(
-                head_of(
-                    (rows[fitted], train.actions[fitted, step]),
-                    (held_out[of_validation], validation.actions[of_validation, step]),
-                    self.penalties,
-                )
+        for step in range(queries):
+            known, held_out = (
+                (rows[actions[:, step] >= 0], actions[actions[:, step] >= 0, step])
+                for rows, actions in parts
             )
+            # After the longest sequence there is nothing to learn.
+            if not len(known[1]):
+                break
+            heads.append(head_of(known, held_out, self.penalties))
 
         def predicted(activations: Activations) -> IntArray:
             rows = scaled(activations)
-            out = np.full((len(rows), train.actions.shape[1]), NOTHING)
+            out = np.full((len(rows), queries), NOTHING)
             for step, head in enumerate(heads):
                 out[:, step : None if self.repeats else step + 1] = head.called(rows)[:, None]
             return out
@@ -95,8 +80,7 @@ class LinearSteps:
         return predicted
 
 
-@dataclass(frozen=True, eq=False)
-class Scaled:
+class Scaled(NamedTuple):
     """Scaled activations with all tokens concatenated, in the span of the training rows."""
 
     standard: Standard
@@ -109,14 +93,13 @@ class Scaled:
         standard = Standard.of(flat)
         # A length of about 1 whatever the width, so that a penalty means the same everywhere.
         standard = Standard(standard.mean, standard.weight / flat.shape[1] ** 0.5)
-        basis = None
-        if flat.shape[1] > len(flat):
-            # The solution of a fit with squared weights is a combination of its rows.
-            rows = standard(flat)
-            spectrum, vectors = np.linalg.eigh(rows @ rows.T)
-            there = spectrum > 1e-9 * spectrum.max(initial=1e-30)
-            basis = rows.T @ (vectors[:, there] / np.sqrt(spectrum[there]))
-        return cls(standard, basis)
+        if flat.shape[1] <= len(flat):
+            return cls(standard, None)
+        # The solution of a fit with squared weights is a combination of its rows.
+        rows = standard(flat)
+        spectrum, vectors = np.linalg.eigh(rows @ rows.T)
+        there = spectrum > 1e-9 * spectrum.max(initial=1e-30)
+        return cls(standard, rows.T @ (vectors[:, there] / np.sqrt(spectrum[there])))
 
     def __call__(self, activations: Activations) -> FloatArray:
         """Return rows of decisions, [n, m]."""
@@ -124,35 +107,41 @@ class Scaled:
         return rows if self.basis is None else np.asarray(rows @ self.basis)
 
 
+class Head(NamedTuple):
+    """Scores of classes: rows · weights + shift."""
+
+    classes: IntArray  # [C]
+    weights: FloatArray  # [D, C]
+    shift: FloatArray  # [C]
+
+    def called(self, rows: FloatArray) -> IntArray:
+        """Return the most probable class of each row, [n]."""
+        return np.asarray(self.classes[(rows @ self.weights + self.shift).argmax(axis=1)])
+
+
 def head_of(
     train: tuple[FloatArray, IntArray],
     validation: tuple[FloatArray, IntArray],
     penalties: tuple[float, ...],
 ) -> Head:
-    """Fit the head whose penalty is best on validation rows.
-
-    Both parts are rows [n, D] and labels [n]; without validation rows nothing is read. Penalties
-    decrease.
-    """
+    """Fit the head whose penalty is best on validation rows [n, D] with labels [n]."""
     rows, labels = train
     classes, which, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    best = Head(classes, np.zeros((rows.shape[1], len(classes))), np.log(counts / len(labels)))
+    weights, shift = np.zeros((rows.shape[1], len(classes))), np.log(counts / len(labels))
+    best = Head(classes, weights, shift)
     # A class that training does not have cannot be predicted by any head.
     seen = np.isin(validation[1], classes)
     held_out, named = validation[0][seen], np.searchsorted(classes, validation[1][seen])
     if len(classes) == 1 or not len(held_out):
         return best
-    least = _nats(held_out @ best.weights + best.shift, named)[0]
-    weights, shift, waited = best.weights, best.shift, 0
+    least, waited = _nats(held_out @ weights + shift, named)[0], 0
     for penalty in penalties:
         weights, shift = _regression(rows, which, penalty, weights, shift)
-        nats = _nats(held_out @ weights + shift, named)[0]
+        nats, waited = _nats(held_out @ weights + shift, named)[0], waited + 1
         if nats < least:
             best, least, waited = Head(classes, weights, shift), nats, 0
-        else:
-            waited += 1
-            if waited >= _PATIENCE:
-                break
+        elif waited >= _PATIENCE:
+            break
     return best
 
 
@@ -162,19 +151,18 @@ def _regression(
     """Fit multinomial logistic regression with squared weights, from a given start."""
     from scipy.optimize import minimize
 
-    shape = (rows.shape[1] + 1, len(shift))
-
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         """The penalised nats per row with its gradient; the last row of weights is the shift."""
-        table = flat.reshape(shape)
+        table = flat.reshape(start.shape)
         nats, errors = _nats(rows @ table[:-1] + table[-1], labels)
         slope = np.vstack([rows.T @ errors / len(rows), errors.mean(axis=0)])
         slope[:-1] += penalty * table[:-1]
         return nats + 0.5 * penalty * float((table[:-1] ** 2).sum()), slope.ravel()
 
-    start = np.vstack([weights, shift]).ravel()
-    minimised = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
-    table = minimised.x.reshape(shape)
+    start = np.vstack([weights, shift])
+    options = {"maxiter": _STEPS}
+    found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    table = found.x.reshape(start.shape)
     return table[:-1], table[-1]
 
 
@@ -232,9 +220,23 @@ class PlanDecoder:
         """Train with early stopping."""
         require("torch", extra="lm", feature="a plan decoder")
         import torch
+        from torch.nn import functional
 
         standard = Standard.of(train.activations.reshape(len(train.actions), -1))
-        rows, held_out = (_inputs(standard, part.activations) for part in (train, validation))
+
+        def inputs(activations: Activations) -> torch.Tensor:
+            flat = standard.single(activations.reshape(len(activations), -1))
+            return torch.from_numpy(flat.reshape(activations.shape))
+
+        def nats(scores: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+            """Nats per known step, each weighing decay^step."""
+            costs = functional.cross_entropy(
+                scores.transpose(1, 2), actions, ignore_index=NOTHING, reduction="none"
+            )
+            weight = (actions != NOTHING) * self.decay ** torch.arange(actions.shape[1])
+            return (costs * weight).sum() / weight.sum().clamp_min(1e-9)
+
+        rows, held_out = (inputs(part.activations) for part in (train, validation))
         actions, later = (torch.from_numpy(part.actions) for part in (train, validation))
         rng = np.random.default_rng(seed)
 
@@ -242,82 +244,63 @@ class PlanDecoder:
             return torch.split(torch.from_numpy(rng.permutation(len(rows))), self.schedule.batch)
 
         def loss(batch: torch.Tensor) -> torch.Tensor:
-            return _loss(network(rows[batch]), actions[batch], self.decay)
+            return nats(network(rows[batch]), actions[batch])
 
         def validation_loss() -> float:
             scores = torch.cat([network(part) for part in torch.split(held_out, _CHUNK)])
-            return float(_loss(scores, later, self.decay))
+            return float(nats(scores, later))
 
         # Dropout draws from torch's own stream, which is restored.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            tokens, dimensions = train.activations.shape[1:]
-            network = _network(self, tokens, dimensions, train.actions.shape[1])
+            network = self._network(*train.activations.shape[1:], train.actions.shape[1])
             self.schedule.train(network, batches, loss, validation_loss, clip=_CLIP)
 
         def predicted(activations: Activations) -> IntArray:
             with torch.no_grad():
-                parts = torch.split(_inputs(standard, activations), _CHUNK)
+                parts = torch.split(inputs(activations), _CHUNK)
                 return torch.cat([network(part).argmax(dim=-1) for part in parts]).numpy()
 
         return predicted
 
+    def _network(self, tokens: int, dimensions: int, queries: int) -> nn.Module:
+        import torch
+        from torch import nn
+
+        sizes, width = self, self.width
+
+        class Network(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.memory = nn.Sequential(
+                    nn.Linear(dimensions, width),
+                    nn.LayerNorm(width),
+                    nn.GELU(),
+                    nn.Dropout(sizes.dropout),
+                )
+                self.places = nn.Parameter(0.02 * torch.randn(tokens, width))
+                self.queries = nn.Parameter(0.02 * torch.randn(queries, width))
+                self.positions = nn.Parameter(0.02 * torch.randn(queries, width))
+                block = nn.TransformerDecoderLayer(
+                    width,
+                    sizes.heads,
+                    4 * width,
+                    sizes.dropout,
+                    activation="gelu",
+                    batch_first=True,
+                    norm_first=True,
+                )
+                self.blocks = nn.TransformerDecoder(block, sizes.layers, nn.LayerNorm(width))
+                self.scores = nn.Linear(width, END + 1)
+
+            def forward(self, rows: torch.Tensor) -> torch.Tensor:
+                asked = (self.queries + self.positions).expand(len(rows), -1, -1)
+                seen = self.blocks(asked, self.memory(rows) + self.places)
+                scores: torch.Tensor = self.scores(seen)
+                return scores
+
+        return Network()
+
 
 # Models that predict all later actions of a walk from the activations of one decision.
 PlanReader = LinearSteps | PlanDecoder
-
-
-def _network(sizes: PlanDecoder, tokens: int, dimensions: int, queries: int) -> nn.Module:
-    import torch
-    from torch import nn
-
-    class Network(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            width = sizes.width
-            self.memory = nn.Sequential(
-                nn.Linear(dimensions, width),
-                nn.LayerNorm(width),
-                nn.GELU(),
-                nn.Dropout(sizes.dropout),
-            )
-            self.places = nn.Parameter(0.02 * torch.randn(tokens, width))
-            self.queries = nn.Parameter(0.02 * torch.randn(queries, width))
-            self.positions = nn.Parameter(0.02 * torch.randn(queries, width))
-            block = nn.TransformerDecoderLayer(
-                width,
-                sizes.heads,
-                4 * width,
-                sizes.dropout,
-                activation="gelu",
-                batch_first=True,
-                norm_first=True,
-            )
-            self.blocks = nn.TransformerDecoder(block, sizes.layers, nn.LayerNorm(width))
-            self.scores = nn.Linear(width, END + 1)
-
-        def forward(self, rows: torch.Tensor) -> torch.Tensor:
-            asked = (self.queries + self.positions).expand(len(rows), -1, -1)
-            out: torch.Tensor = self.scores(self.blocks(asked, self.memory(rows) + self.places))
-            return out
-
-    return Network()
-
-
-def _loss(scores: torch.Tensor, actions: torch.Tensor, decay: float) -> torch.Tensor:
-    """Nats per known step, each weighing decay^step."""
-    import torch
-    from torch.nn import functional
-
-    nats = functional.cross_entropy(
-        scores.transpose(1, 2), actions, ignore_index=NOTHING, reduction="none"
-    )
-    weight = (actions != NOTHING) * decay ** torch.arange(actions.shape[1])
-    return (nats * weight).sum() / weight.sum().clamp_min(1e-9)
-
-
-def _inputs(standard: Standard, activations: Activations) -> torch.Tensor:
-    import torch
-
-    flat = standard.single(activations.reshape(len(activations), -1))
-    return torch.from_numpy(flat.reshape(activations.shape))

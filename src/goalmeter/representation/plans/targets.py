@@ -74,13 +74,10 @@ class WalkPlans:
 
 def plans_of(samples: Sequence[Sample], *, queries: int = QUERIES) -> WalkPlans:
     """Return the plans of walks from all their decisions; `queries` steps each, end included."""
-    return plans_in(
-        scenes_of(samples),
-        [sample.walk for sample in samples],
-        [sample.step for sample in samples],
-        [sample.question for sample in samples],
-        queries=queries,
+    walks, steps, questions = (
+        [getattr(sample, name) for sample in samples] for name in ("walk", "step", "question")
     )
+    return plans_in(scenes_of(samples), walks, steps, questions, queries=queries)
 
 
 def plans_in(
@@ -118,15 +115,18 @@ def plans_in(
             "is not known; replay all decisions of the walks, not the first alone"
         )
     starts = sorted(rows)
-    asked = [""] * len(scenes) if questions is None else list(questions)
     return WalkPlans(
         np.array([_filled(rows[start], queries) for start in starts]),
         scenes.where(np.array(starts)),
         tuple(walks[start] for start in starts),
         np.array([steps[start] for start in starts]),
-        tuple(asked[start] for start in starts),
+        tuple("" if questions is None else questions[start] for start in starts),
         sum(action is None for action in scenes.actions),
     )
+
+
+def _filled(moves: Sequence[int], queries: int) -> list[int]:
+    return [*moves, *[NOTHING] * queries][:queries]
 
 
 # --- Baselines without activations ----------------------------------------------------------------
@@ -145,11 +145,11 @@ def plans_in(
 MAJORITY, POSITION, REPEAT = "majority", "position only", "repeat the first"
 OPTIMAL, STATED, AGAIN = "optimal plan", "stated plan", "asked again"
 SHUFFLED = "shuffled activations"
+# In the order of tables.
+BASELINES = (REPEAT, MAJORITY, POSITION, SHUFFLED, OPTIMAL, STATED, AGAIN)
 # Prediction for a sequence whose beginning no other walk shares.
 UNASKED = -2
 _ENOUGH_ASKED = 0.5
-# In the order of tables.
-BASELINES = (REPEAT, MAJORITY, POSITION, SHUFFLED, OPTIMAL, STATED, AGAIN)
 
 
 def majority(train: IntArray) -> IntArray:
@@ -162,11 +162,6 @@ def majority(train: IntArray) -> IntArray:
     return np.array(out)
 
 
-def repeated(predicted: IntArray) -> IntArray:
-    """Return the first step of each prediction at every step, [N, queries]."""
-    return np.repeat(predicted[:, :1], predicted.shape[1], axis=1)
-
-
 def position_features(scenes: Scenes) -> FloatArray:
     """Encode the cells of agent and goal, and nothing of the map, [N, 1, F].
 
@@ -177,14 +172,13 @@ def position_features(scenes: Scenes) -> FloatArray:
     agents = np.array([state.cell for state in scenes.states])
     goals = np.array([world.goal for world in scenes.worlds])
     away = goals - agents
-    layers = np.array([state.layer for state in scenes.states])
     parts = [
         *(np.eye(rows)[at[:, 0]] for at in (agents, goals)),
         *(np.eye(columns)[at[:, 1]] for at in (agents, goals)),
         np.eye(2 * rows)[away[:, 0] + rows],
         np.eye(2 * columns)[away[:, 1] + columns],
         np.sign(away).astype(float),
-        np.eye(LAYERS)[layers],
+        np.eye(LAYERS)[[state.layer for state in scenes.states]],
     ]
     return np.concatenate(parts, axis=1)[:, None]
 
@@ -192,12 +186,12 @@ def position_features(scenes: Scenes) -> FloatArray:
 def optimal_plans(plans: WalkPlans, *, seed: int) -> IntArray:
     """Draw a shortest path of the true map from each decision, [N, queries]."""
     out = np.full(plans.actions.shape, NOTHING)
-    for number, (world, state) in enumerate(
-        zip(plans.scenes.worlds, plans.scenes.states, strict=True)
-    ):
-        plan = planned(world)
-        draws = Draws("optimal plan", seed, str(plans.walks[number]), int(plans.steps[number]))
-        moves: list[int] = []
+    places = zip(
+        plans.scenes.worlds, plans.scenes.states, plans.walks, plans.steps.tolist(), strict=True
+    )
+    for number, (world, state, walk, step) in enumerate(places):
+        plan, moves = planned(world), list[int]()
+        draws = Draws("optimal plan", seed, str(walk), step)
         while actions := plan.optimal_actions(state):
             moves.append(draws.choice(actions))
             state = plan.step(state, moves[-1])
@@ -209,27 +203,26 @@ def optimal_plans(plans: WalkPlans, *, seed: int) -> IntArray:
 
 def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: WalkPlans) -> IntArray | None:
     """Return the plans that a model states before it answers, [N, queries]; None if none."""
-    by_place = {(sample.walk, sample.step): sample for sample in samples}
-    out = np.full(plans.actions.shape, NOTHING)
-    for number, (walk, step) in enumerate(zip(plans.walks, plans.steps.tolist(), strict=True)):
-        sample = by_place.get((str(walk), step))
-        moves = () if sample is None else Located(sample, tokenizer).stated_plan()
-        if moves:
-            out[number] = _filled([*moves, END], plans.queries)
+    places = list(zip(map(str, plans.walks), plans.steps.tolist(), strict=True))
+    wanted = set(places)
+    stated = {
+        place: Located(sample, tokenizer).stated_plan()
+        for sample in samples
+        if (place := (sample.walk, sample.step)) in wanted
+    }
+    moves = [stated.get(place) for place in places]
+    out = np.array([_filled([*each, END] if each else [], plans.queries) for each in moves])
     return out if (out != NOTHING).any() else None
 
 
 def other_walks(plans: WalkPlans, *, seed: int) -> IntArray | None:
     """Return what another walk did from the same state and question, [N, queries].
 
-    Of several walks one is drawn; rows of `UNASKED` have none. None unless at least half of the
-    sequences have one: otherwise they are grids that were drawn twice by chance, whose walks may
-    have drawn the same answers.
+    Of several walks one is drawn; rows of `UNASKED` have none.
     """
     groups: dict[Hashable, list[int]] = {}
-    for number, key in enumerate(
-        zip(plans.scenes.worlds, plans.scenes.states, plans.questions, strict=True)
-    ):
+    keys = zip(plans.scenes.worlds, plans.scenes.states, plans.questions, strict=True)
+    for number, key in enumerate(keys):
         groups.setdefault(key, []).append(number)
     out = np.full(plans.actions.shape, UNASKED)
     for numbers in groups.values():
@@ -239,16 +232,10 @@ def other_walks(plans: WalkPlans, *, seed: int) -> IntArray | None:
                 place = str(plans.walks[number]), int(plans.steps[number])
                 out[number] = plans.actions[Draws("asked again", seed, *place).choice(others)]
     asked = (out != UNASKED).any(axis=1)
+    # Fewer are grids that were drawn twice by chance, whose walks may have drawn the same answers.
     return out if len(out) and asked.mean() >= _ENOUGH_ASKED else None
 
 
-def _filled(moves: Sequence[int], queries: int) -> IntArray:
-    out = np.full(queries, NOTHING)
-    out[: len(moves)] = moves[:queries]
-    return out
-
-
-# --- Scores ---------------------------------------------------------------------------------------
 # prefix at n        of the sequences with at least n actions, those whose first n are right
 # conditional at n   of the sequences with at least n actions whose first n - 1 are right, those
 #                    whose n-th is right as well
@@ -258,32 +245,30 @@ def _filled(moves: Sequence[int], queries: int) -> IntArray:
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5, for prefix accuracy.
-
-
 def plan_score(
-    predicted: IntArray, actions: IntArray, grids: IntArray, n: int
+    predicted: IntArray,
+    actions: IntArray,
+    grids: IntArray,
+    n: int,
+    reader: IntArray | None = None,
 ) -> dict[str, Estimate]:
-    """Return the "prefix" and "conditional" accuracy of n actions of plans, [N, queries] each."""
-    among, right = _has_action(actions, n), _right_so_far(predicted, actions)
-    before = among & (right[:, n - 2] if n > 1 else True)
-    return {
-        "prefix": mean_over_grids(right[:, n - 1], grids, among),
-        "conditional": mean_over_grids(right[:, n - 1], grids, before),
+    """Return the "prefix" and "conditional" accuracy of n actions of plans, [N, queries] each.
+
+    With a reader's predictions there is "beyond" too: its prefix accuracy less that of these.
+    """
+    among = (actions[:, n - 1] >= 0) & (actions[:, n - 1] < END)
+
+    def right(predicted: IntArray) -> BoolArray:
+        """Whether all steps up to each are right, [N, queries]."""
+        return np.logical_and.accumulate((predicted == actions) & (actions >= 0), axis=1)
+
+    theirs = right(predicted)
+    before = among & theirs[:, n - 2] if n > 1 else among
+    scores = {
+        "prefix": mean_over_grids(theirs[:, n - 1], grids, among),
+        "conditional": mean_over_grids(theirs[:, n - 1], grids, before),
     }
-
-
-def prefix_beyond(
-    ours: IntArray, theirs: IntArray, actions: IntArray, grids: IntArray, n: int
-) -> Estimate:
-    """Return the difference of the prefix accuracies of two predictions of the same sequences."""
-    mine, others = (_right_so_far(each, actions)[:, n - 1].astype(float) for each in (ours, theirs))
-    return mean_over_grids(mine - others, grids, _has_action(actions, n), paired=True)
-
-
-def _right_so_far(predicted: IntArray, actions: IntArray) -> BoolArray:
-    """Whether all steps up to each are right, [N, queries]."""
-    return np.logical_and.accumulate((predicted == actions) & (actions >= 0), axis=1)
-
-
-def _has_action(actions: IntArray, n: int) -> BoolArray:
-    return np.asarray((actions[:, n - 1] >= 0) & (actions[:, n - 1] < END))
+    if reader is not None:
+        difference = right(reader)[:, n - 1].astype(float) - theirs[:, n - 1]
+        scores["beyond"] = mean_over_grids(difference, grids, among, paired=True)
+    return scores

@@ -18,7 +18,6 @@ from goalmeter.representation.probes.protocol import (
     PositionOnly,
     Probe,
     Reading,
-    check_reading,
     walls_outside,
 )
 from goalmeter.representation.probes.scores import (
@@ -32,7 +31,6 @@ from goalmeter.representation.scenes import (
     AGENT,
     GOAL,
     Scenes,
-    Shape,
     Split,
     cells_in,
     link_cells,
@@ -61,14 +59,6 @@ SHUFFLED, CONTROL_TASK = "shuffled activations", "control task"
 _TEST_GRIDS = "test grids"
 
 
-class ControlTask(NamedTuple):
-    """Labels that can only be memorised."""
-
-    scenes: Scenes  # all of them, each with the map assigned to its grid
-    split: Split  # of the scenes of training grids only
-    scored: str  # "other states of the same grids", or "the training states" where no grid has two
-
-
 def exchanged(scenes: Scenes, *, seed: int) -> IntArray:
     """Return for each scene the number of a scene in another grid of its shape: a permutation."""
     rng = np.random.default_rng(seed)
@@ -91,40 +81,46 @@ def exchanged(scenes: Scenes, *, seed: int) -> IntArray:
     return out
 
 
-def control_task(scenes: Scenes, split: Split, *, seed: int) -> ControlTask:
-    """Assign to every training grid the map of another, and choose scenes to score.
+class ControlTask(NamedTuple):
+    """Labels that can only be memorised."""
 
-    One scene of the assigned map replaces all scenes of the grid, agent included, so that what is
-    scored can be memorised in training. Test grids stay unseen.
-    """
+    scenes: Scenes  # all of them, each with the map assigned to its grid
+    split: Split  # of the scenes of training grids only
+    scored: str  # "other states of the same grids", or "the training states" where no grid has two
+
+
+def control_task(scenes: Scenes, split: Split, *, seed: int) -> ControlTask:
+    """Assign to every training grid the map of another, and choose scenes to score."""
     rng = np.random.default_rng(seed)
     train = scenes.where(split.train)
     donor = np.arange(len(scenes))
     donor[split.train] = split.train[exchanged(train, seed=seed)]
-    fit: list[IntArray] = []
-    others: list[IntArray] = []
+    fit: list[int] = []
+    others: list[int] = []
     for grid in np.unique(train.grids):
         rows = split.train[train.grids == grid]
         # One grid has several shapes only if it is also turned on its side.
         for shape in np.unique(scenes.shapes[rows], axis=0):
             same = rows[(scenes.shapes[rows] == shape).all(axis=1)]
+            # One scene of the assigned map replaces all scenes of the grid, agent included, so that
+            # what is scored can be memorised in training.
             donor[same] = donor[same[0]]
-            dealt = rng.permutation(same)
-            fit.append(dealt[: (len(dealt) + 1) // 2])
-            others.append(dealt[(len(dealt) + 1) // 2 :])
+            dealt, half = rng.permutation(same).tolist(), (len(same) + 1) // 2
+            fit += dealt[:half]
+            others += dealt[half:]
     assigned = scenes.where(donor)
     relabelled = Scenes(assigned.worlds, assigned.states, scenes.actions, scenes.grids)
-    fitted, scored = np.sort(np.concatenate(fit)), np.sort(np.concatenate(others))
     # A shape whose grids have one scene each is scored on its training scenes.
     shapes = [world.shape for world in relabelled.worlds]
-    known = {shapes[row] for row in scored}
-    alone = np.array([row for row in fitted if shapes[row] not in known], dtype=np.int64)
+    known = {shapes[row] for row in others}
+    alone = [row for row in fit if shapes[row] not in known]
     what = "other states of the same grids"
-    if len(alone) == len(fitted):
-        scored, what = fitted, "the training states"
-    elif len(alone):
-        scored, what = np.sort(np.concatenate([scored, alone])), f"{what}, or else training states"
-    return ControlTask(relabelled, Split(fitted, scored, scored), what)
+    if len(alone) == len(fit):
+        what = "the training states"
+    elif alone:
+        what += ", or else training states"
+    scored = np.array(sorted(others + alone), dtype=np.int64)
+    return ControlTask(relabelled, Split(np.sort(fit), scored, scored), what)
 
 
 @dataclass(frozen=True)
@@ -161,10 +157,8 @@ class Comparison:
 
     def selectivity(self, cells: str = ALL, label: str = ALL) -> float:
         """Return the gain of the probe less that of the control task, in bits per cell."""
-        ours, theirs = (
-            self.row(control).score(cells, label).gain_bits.value
-            for control in (None, CONTROL_TASK)
-        )
+        both = (self.row(each).score(cells, label) for each in (None, CONTROL_TASK))
+        ours, theirs = (score.gain_bits.value for score in both)
         return ours - theirs
 
 
@@ -188,11 +182,10 @@ def compare(
         InvalidParameterError: activations that do not belong to the scenes, or too few grids.
         MissingExtraError: the probe needs torch, which is not installed.
     """
-    check_reading(reading, "the reading")
-    scored = _Scored(reading.scenes, split)
-    _, position = _fitted(PositionOnly(), reading, split, seed)
+    reading.check("the reading")
+    scored = _Scored(reading, split, seed)
     ours, posterior = _fitted(probe, reading, split, seed)
-    rows = [scored.row(probe, None, ours, posterior, position)]
+    rows = [scored.row(probe, None, ours, posterior)]
     # A control is another probe on the same activations, or the same probe on others.
     others: dict[str, tuple[Probe, Reading]] = {
         each.name: (each, reading) for each in (PositionOnly(), Majority())
@@ -204,21 +197,19 @@ def compare(
         left_out[SHUFFLED] = str(cause)
     for name, activations in (alternatives or {}).items():
         others[name] = (probe, Reading(activations, reading.scenes))
-        check_reading(others[name][1], name)
+        others[name][1].check(name)
     for name, (kind, source) in others.items():
-        rows.append(scored.row(probe, name, *_fitted(kind, source, split, seed), position))
+        rows.append(scored.row(probe, name, *_fitted(kind, source, split, seed)))
     try:
         task = control_task(reading.scenes, split, seed=seed)
     except InvalidParameterError as cause:
         left_out[CONTROL_TASK] = f"in the training part, {cause}"
     else:
         relabelled = Reading(reading.activations, task.scenes)
-        fit, of_task = _fitted(probe, relabelled, task.split, seed)
-        # Position alone is fitted to the exchanged labels too.
-        _, base = _fitted(PositionOnly(), relabelled, task.split, seed)
-        known = _Scored(task.scenes, task.split, task.scored)
-        rows.append(known.row(probe, CONTROL_TASK, fit, of_task, base))
-    return Comparison(tuple(rows), ours, scored.scenes, posterior, position, left_out)
+        known = _Scored(relabelled, task.split, seed, task.scored)
+        fits = _fitted(probe, relabelled, task.split, seed)
+        rows.append(known.row(probe, CONTROL_TASK, *fits))
+    return Comparison(tuple(rows), ours, scored.scenes, posterior, scored.position, left_out)
 
 
 def by_size(
@@ -229,20 +220,16 @@ def by_size(
     If little is gained beyond a small size, few directions encode the map; if a large probe is
     needed, it may be doing the work.
     """
-    check_reading(reading, "the reading")
-    scored = _Scored(reading.scenes, split)
-    _, position = _fitted(PositionOnly(), reading, split, seed)
-    fits = [(probe, *_fitted(probe, reading, split, seed)) for probe in probes]
-    return tuple(
-        scored.row(probe, None, fit, posterior, position) for probe, fit, posterior in fits
-    )
+    reading.check("the reading")
+    scored = _Scored(reading, split, seed)
+    return tuple(scored.row(probe, None, *_fitted(probe, reading, split, seed)) for probe in probes)
 
 
 def cross_fitted(
     probe: Probe, reading: Reading, splits: Sequence[Split], *, seed: int = 0
 ) -> FloatArray:
     """Return posteriors of all scenes by fits to other grids (`folds`), [N, rows, columns, 7]."""
-    check_reading(reading, "the reading")
+    reading.check("the reading")
     out = walls_outside(reading.scenes.shapes)
     for part in splits:
         _, posterior = _fitted(probe, reading, part, seed)
@@ -261,26 +248,22 @@ def _fitted(
 
 
 class _Scored:
-    """The scenes that fits are scored on, and their sets of cells."""
+    """The scenes that fits are scored on, their sets of cells, and position alone there."""
 
-    def __init__(self, scenes: Scenes, split: Split, name: str = _TEST_GRIDS) -> None:
-        self.name, self.scenes = name, scenes.where(split.test)
-        self.cells = scored_cells(scenes.where(split.train), self.scenes)
+    def __init__(self, reading: Reading, split: Split, seed: int, name: str = _TEST_GRIDS) -> None:
+        self.name, self.scenes = name, reading.scenes.where(split.test)
+        self.cells = scored_cells(reading.scenes.where(split.train), self.scenes)
+        _, self.position = _fitted(PositionOnly(), reading, split, seed)
 
     def row(
-        self,
-        probe: Probe,
-        control: str | None,
-        fit: FittedProbe,
-        posterior: FloatArray,
-        position: FloatArray,
+        self, probe: Probe, control: str | None, fit: FittedProbe, posterior: FloatArray
     ) -> ProbeRow:
         places = (localisation(posterior, self.scenes, label) for label in (AGENT, GOAL))
         return ProbeRow(
             probe.name,
             control,
             fit.parameters,
-            tuple(scores(posterior, position, self.scenes, self.cells)),
+            tuple(scores(posterior, self.position, self.scenes, self.cells)),
             tuple(place for place in places if place is not None),
             self.name,
         )
@@ -288,20 +271,18 @@ class _Scored:
 
 def scored_cells(train: Scenes, scenes: Scenes) -> dict[str, BoolArray]:
     """Return sets of scored cells by name, [N, rows, columns]; training scenes decide on them."""
-    shapes: set[Shape] = {world.shape for world in scenes.worlds}
-    return {
-        UNCERTAIN: cells_in(scenes, uncertain_cells(train)),
-        LINKS: cells_in(scenes, {shape: link_cells(shape) for shape in shapes}),
-    }
+    links = {world.shape: link_cells(world.shape) for world in scenes.worlds}
+    by_name = {UNCERTAIN: uncertain_cells(train), LINKS: links}
+    return {name: cells_in(scenes, cells) for name, cells in by_name.items()}
 
 
 def _shuffled_within(reading: Reading, split: Split, seed: int) -> Reading:
     """Exchange activations between grids of the same part, so that no test row is trained on."""
     rows = np.array(reading.activations)
     for name, part in zip(("training", "validation", "test"), split, strict=True):
+        activations, scenes = reading.where(part)
         try:
-            of = reading.where(part)
-            rows[part] = of.activations[exchanged(of.scenes, seed=seed)]
+            rows[part] = activations[exchanged(scenes, seed=seed)]
         except InvalidParameterError as cause:
             raise InvalidParameterError(f"in the {name} part, {cause}") from cause
     return Reading(rows, reading.scenes)

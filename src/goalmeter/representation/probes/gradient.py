@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from goalmeter._errors import require, whole
+from goalmeter._errors import require
 from goalmeter._types import FloatArray
 from goalmeter.representation.probes.protocol import FittedHeads, Places, Reading, Standard, Targets
 
@@ -17,15 +17,11 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-
-# --- Training -------------------------------------------------------------------------------------
-# The scores that a network adds are zero before the first step, so the loss there is that of
-# position alone, and the best checkpoint may be that one. Classes count as often as they occur;
-# nothing is oversampled.
-
 Batch = TypeVar("Batch")
 # Root mean square length of scaled activations of any width: rates are tuned to it.
 LENGTH = 10.0
+# Scenes whose hidden units are computed at once: scenes x cells x hidden numbers.
+_CHUNK = 32
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class Schedule:
         *,
         clip: float = float("inf"),
     ) -> None:
-        """Train a network in place to the least validation loss, initial weights included.
+        """Train in place to the least validation loss, initial weights included.
 
         `batches` are those of an epoch, and `clip` is the largest norm of a gradient.
         """
@@ -69,110 +65,94 @@ class Schedule:
                 if np.isfinite(clip):
                     torch.nn.utils.clip_grad_norm_(network.parameters(), clip)
                 optimiser.step()
-            now = validated()
+            now, waited = validated(), waited + 1
             if now < least:
                 best, least, waited = deepcopy(network.state_dict()), now, 0
-            else:
-                waited += 1
-                if waited >= self.patience:
-                    break
+            elif waited >= self.patience:
+                break
         network.load_state_dict(best)
         network.eval()
 
 
-class _Training:
-    """The scaling of scenes, and the training of a network on them.
+# The scores that a network adds are zero before the first step, so the loss there is that of
+# position alone, and the best checkpoint may be that one. Classes count as often as they occur;
+# nothing is oversampled. The seed decides the network's random numbers and the order of scenes.
+def _trained(
+    train: Reading,
+    validation: Reading,
+    schedule: Schedule,
+    seed: int,
+    make: Callable[[Places, int], nn.Module],
+    slopes: Callable[[Any, int], Any] | None = None,
+) -> FittedHeads:
+    """Train a network on scaled activations [n, D] and the number of a shape."""
+    import torch
 
-    Activations are scaled to length `LENGTH`, so that a step of one rate moves scores as far
-    whatever their width.
-    """
+    width = train.activations.shape[1]
+    standard, places = Standard.of(train.activations), Places.of(train.scenes)
+    # To `LENGTH`, so that a step of one rate moves scores as far whatever the width.
+    standard = Standard(standard.mean, LENGTH / width**0.5 * standard.weight)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = make(places, width)
+    rng = np.random.default_rng(seed)
 
-    def __init__(self, train: Reading, validation: Reading, schedule: Schedule, seed: int) -> None:
-        require("torch", extra="lm", feature="a probe that is trained by gradient")
-        standard = Standard.of(train.activations)
-        scale = LENGTH / train.activations.shape[1] ** 0.5
-        self.places = Places.of(train.scenes)
-        self.standard = Standard(standard.mean, scale * standard.weight)
-        self._readings, self._schedule, self._seed = (train, validation), schedule, seed
-
-    def fitted(
-        self, kind: Callable[[], nn.Module], slopes: Callable[[Any, int], Any] | None = None
-    ) -> FittedHeads:
-        """Make a network whose random numbers come from the seed alone, and train it.
-
-        The network maps scaled activations [n, D] and the number of a shape to scores
-        [n, P + 1, 1 + objects], which are zero before training. The seed orders the scenes, too.
-        """
-        import torch
-
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self._seed)
-            network = kind()
-        train, held_out = map(self._tensors, self._readings)
-        rng = np.random.default_rng(self._seed)
-
-        def batches() -> Iterable[tuple[int, Any]]:
-            listed = []
-            for number, (rows, *_) in train.items():
-                order = torch.from_numpy(rng.permutation(len(rows)))
-                listed += [(number, part) for part in torch.split(order, self._schedule.batch)]
-            # Shapes alternate, so that what they share is not fitted to the last one.
-            return [listed[place] for place in rng.permutation(len(listed))]
-
-        def loss(batch: tuple[int, Any]) -> torch.Tensor:
-            number, rows = batch
-            return _nats(network, number, train[number], rows).mean()
-
-        def validation_loss() -> float:
-            """Nats per scene."""
-            total = 0.0
-            for number, tensors in held_out.items():
-                for part in torch.split(torch.arange(len(tensors[0])), 256):
-                    total += float(_nats(network, number, tensors, part).sum())
-            return total / sum(len(rows) for rows, *_ in held_out.values())
-
-        self._schedule.train(network, batches, loss, validation_loss)
-        network.double()
-
-        def scores(rows: FloatArray, number: int) -> FloatArray:
-            with torch.no_grad():
-                parts = torch.split(torch.from_numpy(rows), _CHUNK)
-                return np.concatenate([network(part, number).numpy() for part in parts])
-
-        def numbers(number: int) -> FloatArray:
-            assert slopes is not None
-            return np.asarray(slopes(network, number).detach().numpy())
-
-        parameters = sum(weights.numel() for weights in network.parameters())
-        of_shape = None if slopes is None else numbers
-        return FittedHeads(self.places, self.standard, scores, parameters, of_shape)
-
-    def _tensors(self, reading: Reading) -> dict[int, tuple[torch.Tensor, ...]]:
-        """Return activations, targets and position alone, by the number of the shape."""
-        import torch
-
+    def tensors(reading: Reading) -> dict[int, tuple[torch.Tensor, ...]]:
+        """Activations, targets and position alone, by the number of the shape."""
         out = {}
-        for number, where in self.places.groups(reading.scenes.shapes):
-            same_shape = reading.where(where)
-            targets = Targets.of(same_shape.scenes, self.places.objects)
-            arrays = (
-                self.standard.single(same_shape.activations),
-                targets.wall.astype(np.float32),
-                targets.free.astype(np.float32),
-                targets.place,
-                self.places.offsets[number].astype(np.float32),
-            )
-            out[number] = tuple(torch.from_numpy(array) for array in arrays)
+        for number, where in places.groups(reading.scenes.shapes):
+            rows, scenes = reading.where(where)
+            wall, free, place = Targets.of(scenes, places.objects)
+            floats = (each.astype(np.float32) for each in (wall, free, places.offsets[number]))
+            arrays = (standard.single(rows), place, *floats)
+            out[number] = tuple(map(torch.from_numpy, arrays))
         return out
+
+    known, held_out = map(tensors, (train, validation))
+
+    def batches() -> Iterable[tuple[int, Any]]:
+        listed = []
+        for number, (rows, *_) in known.items():
+            order = torch.from_numpy(rng.permutation(len(rows)))
+            listed += [(number, part) for part in torch.split(order, schedule.batch)]
+        # Shapes alternate, so that what they share is not fitted to the last one.
+        return [listed[place] for place in rng.permutation(len(listed))]
+
+    def loss(batch: tuple[int, Any]) -> torch.Tensor:
+        number, rows = batch
+        return _nats(network, number, known[number], rows).mean()
+
+    def validation_loss() -> float:
+        """Nats per scene."""
+        total = 0.0
+        for number, of_shape in held_out.items():
+            for part in torch.split(torch.arange(len(of_shape[0])), 256):
+                total += float(_nats(network, number, of_shape, part).sum())
+        return total / len(validation.scenes)
+
+    schedule.train(network, batches, loss, validation_loss)
+    network.double()
+
+    def scores(rows: FloatArray, number: int) -> FloatArray:
+        with torch.no_grad():
+            parts = torch.split(torch.from_numpy(rows), _CHUNK)
+            return np.concatenate([network(part, number).numpy() for part in parts])
+
+    def slopes_of(number: int) -> FloatArray:
+        assert slopes is not None
+        return np.asarray(slopes(network, number).detach().numpy())
+
+    parameters = sum(weights.numel() for weights in network.parameters())
+    return FittedHeads(places, standard, scores, parameters, slopes and slopes_of)
 
 
 def _nats(
     network: nn.Module, number: int, tensors: tuple[torch.Tensor, ...], rows: Any
 ) -> torch.Tensor:
-    """Return the loss of scenes of a shape, summed over cells, [n]."""
+    """The loss of scenes of a shape, summed over cells, [n]."""
     from torch.nn import functional
 
-    inputs, wall, free, place, offset = tensors
+    inputs, place, wall, free, offset = tensors
     scores = network(inputs[rows], number) + offset
     costs = functional.binary_cross_entropy_with_logits(
         scores[:, :-1, 0], wall[rows], reduction="none"
@@ -186,14 +166,9 @@ def _nats(
     return total
 
 
-# --- Linear ---------------------------------------------------------------------------------------
 # The scores of a cell are the activation times a matrix of that cell. Where every cell has its own
 # matrix this is logistic regression per cell; a bilinear form of low rank, activation × cell, is
 # the same with all matrices in the span of a few directions. The rank is the probe's size.
-
-MOST_RANK = 4096
-
-
 @dataclass(frozen=True)
 class Logistic:
     """Multinomial logistic regression per cell, all cells trained together."""
@@ -204,7 +179,7 @@ class Logistic:
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Train with early stopping."""
-        return _linear(_Training(train, validation, self.schedule, seed), None)
+        return _linear(train, validation, self.schedule, seed, None)
 
 
 @dataclass(frozen=True)
@@ -221,45 +196,43 @@ class Bilinear:
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Train with early stopping."""
-        rank = whole(self.rank, "rank", least=1, most=MOST_RANK)
-        return _linear(_Training(train, validation, self.schedule, seed), rank)
+        return _linear(train, validation, self.schedule, seed, self.rank)
 
 
-def _linear(training: _Training, rank: int | None) -> FittedHeads:
+def _linear(
+    train: Reading, validation: Reading, schedule: Schedule, seed: int, rank: int | None
+) -> FittedHeads:
+    """Train a bilinear form, or a matrix a cell without shared directions if there is no rank."""
+    require("torch", extra="lm", feature="a probe that is trained by gradient")
     import torch
     from torch import nn
 
-    shapes = [offset.shape for offset in training.places.offsets]
-    width = len(training.standard.mean)
-    # A matrix a cell is the same form without shared directions.
-    inner = width if rank is None else rank
-
     class Form(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self, places: Places, width: int) -> None:
             super().__init__()
+            self.shapes = [offset.shape for offset in places.offsets]
             if rank is not None:
                 # Directions are random and matrices zero, so that scores are zero and both move.
                 self.directions = nn.Parameter(torch.randn(width, rank) / LENGTH)
+            inner = width if rank is None else rank
             self.heads = nn.ParameterList(
-                nn.Parameter(torch.zeros(inner, places * columns)) for places, columns in shapes
+                nn.Parameter(torch.zeros(inner, cells * columns)) for cells, columns in self.shapes
             )
-            self.shifts = nn.ParameterList(nn.Parameter(torch.zeros(shape)) for shape in shapes)
+            self.shifts = nn.ParameterList(nn.Parameter(torch.zeros(s)) for s in self.shapes)
 
         def forward(self, rows: torch.Tensor, number: int) -> torch.Tensor:
             seen = rows if rank is None else rows @ self.directions
-            flat = seen @ self.heads[number]
-            scores: torch.Tensor = flat.reshape(len(rows), *shapes[number]) + self.shifts[number]
-            return scores
+            scores: torch.Tensor = (seen @ self.heads[number]).reshape(-1, *self.shapes[number])
+            return scores + self.shifts[number]
 
     def slopes(form: Form, number: int) -> torch.Tensor:
         head = form.heads[number]
         matrix: torch.Tensor = head if rank is None else form.directions @ head
-        return matrix.reshape(-1, *shapes[number])
+        return matrix.reshape(-1, *form.shapes[number])
 
-    return training.fitted(Form, slopes)
+    return _trained(train, validation, schedule, seed, Form, slopes)
 
 
-# --- Multilayer perceptron ------------------------------------------------------------------------
 # On the concatenation [activation; one-hot row; one-hot column] the first layer is a sum,
 #
 #     W [a; row; column] = W_a a + W_r[row] + W_c[column]
@@ -267,12 +240,6 @@ def _linear(training: _Training, rank: int | None) -> FittedHeads:
 # so W_a a is computed once per scene, the others once per cell, and the matrix of (scene, cell)
 # rows by dimensions is never made. With one-hot cells a hidden unit can select one cell, which is
 # hard with raw coordinates, as in the published probe.
-
-MOST_HIDDEN = 65_536
-# Scenes whose hidden units are computed at once: scenes x cells x hidden numbers.
-_CHUNK = 32
-
-
 @dataclass(frozen=True)
 class Mlp:
     """One hidden layer of rectified units over [activation; one-hot row; one-hot column]."""
@@ -288,21 +255,20 @@ class Mlp:
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Train with early stopping."""
-        hidden = whole(self.hidden, "hidden", least=1, most=MOST_HIDDEN)
-        training = _Training(train, validation, self.schedule, seed)
+        require("torch", extra="lm", feature="a probe that is trained by gradient")
         import torch
         from torch import nn
 
-        places, width = training.places, len(training.standard.mean)
-        # Rows and columns of each place; nowhere has its own, after the last.
-        cells_of = [
-            [np.append(axis.ravel(), -1) for axis in np.indices(shape)] for shape in places.shapes
-        ]
-        extent = np.max(places.shapes, axis=0) + 1
+        hidden = self.hidden
 
         class Hidden(nn.Module):
-            def __init__(self) -> None:
+            def __init__(self, places: Places, width: int) -> None:
                 super().__init__()
+                # Rows and columns of each place; nowhere has its own, after the last.
+                self.cells = [
+                    [np.append(axis.ravel(), -1) for axis in np.indices(s)] for s in places.shapes
+                ]
+                extent = np.max(places.shapes, axis=0) + 1
                 self.activation = nn.Parameter(torch.randn(width, hidden) / LENGTH)
                 self.row = nn.Parameter(torch.randn(extent[0], hidden))
                 self.column = nn.Parameter(torch.randn(extent[1], hidden))
@@ -313,9 +279,9 @@ class Mlp:
                 self.shift = nn.Parameter(torch.zeros(1 + len(places.objects)))
 
             def forward(self, rows: torch.Tensor, number: int) -> torch.Tensor:
-                row, column = cells_of[number]
+                row, column = self.cells[number]
                 cells = self.row[row] + self.column[column]
                 seen = (rows @ self.activation)[:, None] + cells + self.shape[number]
                 return torch.relu(seen) @ self.out + self.shift
 
-        return training.fitted(Hidden)
+        return _trained(train, validation, self.schedule, seed, Hidden)

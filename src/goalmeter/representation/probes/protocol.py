@@ -19,6 +19,8 @@ from goalmeter.representation.scenes import CLASSES, EMPTY, OUTSIDE, WALL, Scene
 
 # [N, D]: one layer and one position, tokens concatenated; any precision.
 Activations = npt.NDArray[np.floating[Any]]
+# Scenes that are scored at once, so that memory does not grow with their number.
+_CHUNK = 1024
 
 
 class Reading(NamedTuple):
@@ -30,6 +32,21 @@ class Reading(NamedTuple):
     def where(self, chosen: IntArray) -> Reading:
         """Return some of the scenes, by number."""
         return Reading(self.activations[chosen], self.scenes.where(chosen))
+
+    def check(self, name: str) -> None:
+        """Refuse activations that are not finite or not one row per scene."""
+        rows, scenes = self.activations, len(self.scenes)
+        if rows.ndim != 2 or len(rows) != scenes or not rows.shape[1]:
+            raise InvalidParameterError(
+                f"{name} has activations of shape {rows.shape} for {scenes} scenes, expected "
+                f"[{scenes}, dimensions]"
+            )
+        # Half precision overflows in some models, and one bad row would spoil every weight.
+        if not (finite := np.isfinite(rows).all(axis=1)).all():
+            raise InvalidParameterError(
+                f"{name} has activations that are not finite, first in row {int(finite.argmin())}; "
+                f"leave it out, or load the model in float32"
+            )
 
 
 class FittedProbe(Protocol):
@@ -55,26 +72,7 @@ class Probe(Protocol):
         """Name in tables."""
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedProbe:
-        """Fit to training scenes, and stop by validation scenes of other grids.
-
-        The shapes of validation scenes are among those of the training scenes.
-        """
-
-
-def check_reading(reading: Reading, name: str) -> None:
-    """Refuse activations that are not finite or not one row per scene."""
-    rows, scenes = reading.activations, len(reading.scenes)
-    if rows.ndim != 2 or len(rows) != scenes or not rows.shape[1]:
-        raise InvalidParameterError(
-            f"{name} has activations of shape {rows.shape} for {scenes} scenes, expected "
-            f"[{scenes}, dimensions]"
-        )
-    # Half precision overflows in some models, and one bad row would spoil every weight.
-    if not (finite := np.isfinite(rows).all(axis=1)).all():
-        raise InvalidParameterError(
-            f"{name} has activations that are not finite, first in row {int(finite.argmin())}; "
-            f"leave it out, or load the model in float32"
-        )
+        """Fit to training scenes, and stop by validation scenes of other grids, of known shapes."""
 
 
 def walls_outside(shapes: IntArray) -> FloatArray:
@@ -84,7 +82,6 @@ def walls_outside(shapes: IntArray) -> FloatArray:
     return out
 
 
-# --- Places ---------------------------------------------------------------------------------------
 # A probe of ours gives, for every cell, the log-odds of a wall, and for every object (agent, goal,
 # key, ...) a score in a softmax over places: an object is in one cell, so its cells compete, and a
 # class of its own at every cell would let several cells be the agent. An object that some scenes
@@ -106,15 +103,13 @@ _PRIOR = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The places of some shapes: P_s cells of each, row by row, and nowhere as the last.
-
-    Offsets are the prediction of position alone, for each shape [P_s + 1, 1 + objects]: the
-    log-odds of a wall where there is no object, and the logarithm of each object's share of scenes;
-    -inf for nowhere if an object is always somewhere.
-    """
+    """The places of some shapes: P_s cells of each, row by row, and nowhere as the last."""
 
     shapes: tuple[Shape, ...]
     objects: tuple[int, ...]  # classes in the order of their columns
+    # Prediction of position alone, for each shape [P_s + 1, 1 + objects]: the log-odds of a wall
+    # where there is no object, and the logarithm of each object's share of scenes; -inf for nowhere
+    # if an object is always somewhere.
     offsets: tuple[FloatArray, ...]
 
     @classmethod
@@ -143,13 +138,13 @@ class Places:
         objects = np.moveaxis(scores[..., 1:], -1, 0)  # [objects, n, P + 1]
         objects = np.exp(objects - objects.max(axis=-1, keepdims=True, initial=-1e300))
         objects /= objects.sum(axis=-1, keepdims=True)
-        # Exclusion between objects must not make one of them less present.
-        somewhere = 1.0 - objects[..., -1:]
         cells = objects[..., :-1]
         # The probability that no other object is there.
         alone = cells.copy()
         for k in range(len(cells)):
             alone[k] *= np.prod(1.0 - np.delete(cells, k, axis=0), axis=0)
+        # Exclusion between objects must not make one of them less present.
+        somewhere = 1.0 - objects[..., -1:]
         alone *= somewhere / np.maximum(alone.sum(axis=-1, keepdims=True), 1e-300)
         taken = alone.sum(axis=0)
         # Of three objects and more the parts can add up to more than the cell has.
@@ -159,13 +154,11 @@ class Places:
         wall = 1.0 / (1.0 + np.exp(-np.clip(scores[:, :-1, 0], -700, 700)))
         out = np.zeros((*wall.shape, len(CLASSES)))
         out[..., WALL], out[..., EMPTY] = free * wall, free * (1.0 - wall)
-        for label, shares in zip(self.objects, alone, strict=True):
-            out[..., label] = shares
+        out[..., list(self.objects)] = np.moveaxis(alone, 0, -1)
         return out.reshape(len(scores), *self.shapes[number], len(CLASSES))
 
 
-@dataclass(frozen=True, eq=False)
-class Targets:
+class Targets(NamedTuple):
     """Targets of n scenes of one shape."""
 
     wall: BoolArray  # whether each cell is a wall, [n, P]
@@ -200,23 +193,8 @@ def _log_shares(targets: Targets) -> FloatArray:
     return out
 
 
-# --- Heads ----------------------------------------------------------------------------------------
-# Probes differ in the function that gives the scores. None of them makes a matrix of (scene, cell)
-# rows by dimensions: activations are multiplied once per scene, cells once per shape.
-
-# Scenes that are scored at once, so that memory does not grow with their number.
-_CHUNK = 1024
-
-# From scaled activations [n, D] and the number of a shape to scores [n, P + 1, 1 + objects].
-Scores = Callable[[FloatArray, int], FloatArray]
-
-
-@dataclass(frozen=True, eq=False)
-class Standard:
-    """Scaling of activations by mean and spread of the training scenes, [D].
-
-    A dimension that does not vary there gets weight 0, as its spread is one of rounding.
-    """
+class Standard(NamedTuple):
+    """Scaling of activations by mean and spread of the training scenes, [D]."""
 
     mean: FloatArray
     weight: FloatArray
@@ -226,7 +204,8 @@ class Standard:
         """Compute the scaling of training scenes."""
         mean = activations.mean(axis=0, dtype=np.float64)
         spread = activations.std(axis=0, dtype=np.float64)
-        # Relative to the mean: a constant in single precision has a spread of rounding.
+        # A dimension that does not vary gets weight 0. Relative to the mean: a constant in single
+        # precision has a spread of rounding.
         flat = spread <= 1e-7 * np.maximum(np.abs(mean), 1e-30)
         return cls(mean, np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, spread)))
 
@@ -240,6 +219,13 @@ class Standard:
         for at in range(0, len(out), _CHUNK):
             out[at : at + _CHUNK] = self(activations[at : at + _CHUNK])
         return out
+
+
+# Probes of ours differ in the function that gives the scores. None of them makes a matrix of
+# (scene, cell) rows by dimensions: activations are multiplied once per scene, cells once per shape.
+
+# From scaled activations [n, D] and the number of a shape to scores [n, P + 1, 1 + objects].
+Scores = Callable[[FloatArray, int], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,10 +252,9 @@ class FittedHeads:
         return out
 
     def wall_directions(self, shape: Shape) -> FloatArray | None:
-        """Return the derivative of the wall log-odds of each cell by the activations.
+        """The derivative of the wall log-odds of each cell by the activations, [rows, columns, D].
 
-        Shape [rows, columns, D], in units of unscaled activations, so that adding a multiple of a
-        direction to them writes a wall. None for a probe that is not linear or an unknown shape.
+        None for a probe that is not linear or an unknown shape.
         """
         if self.slopes is None or shape not in self.places.shapes:
             return None
@@ -278,7 +263,6 @@ class FittedHeads:
         return np.asarray((slopes * self.standard.weight[:, None]).T.reshape(*shape, -1))
 
 
-# --- Baselines without activations ----------------------------------------------------------------
 @dataclass(frozen=True)
 class PositionOnly:
     """Share of training scenes with each class in each cell of a shape.

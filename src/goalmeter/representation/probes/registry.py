@@ -23,13 +23,13 @@ from goalmeter.representation.probes.protocol import (
     Targets,
     walls_outside,
 )
-from goalmeter.representation.scenes import CLASSES, OUTSIDE, Scenes
+from goalmeter.representation.scenes import CLASSES, OUTSIDE
 
 # --- Ridge ----------------------------------------------------------------------------------------
 # The heads of all cells share one decomposition of the activations, so a thousand of them cost
 # little more than one, and validation of the penalty is free. A regression on 0 and 1 gives no
-# odds. Where both classes are normal with one covariance, what it
-# gives is linear in them: with r the prediction less the share q of walls, R² what it explains,
+# odds. Where both classes are normal with one covariance, what it gives is linear in them: with r
+# the prediction less the share q of walls, R² what it explains,
 #
 #     log-odds = logit q + r / c + (q - 1/2) M
 #     c = q (1 - q) (1 - R²),    M = R² / ((1 - R²) q (1 - q))
@@ -69,8 +69,7 @@ class Ridge:
                     f"have; divide the scenes by split or folds, which give every part its share"
                 )
             parts = train.where(where), validation.where(known[number])
-            offset = places.offsets[number]
-            heads[number] = _head(*parts, standard, offset, places.objects, self.penalties)
+            heads[number] = self._head(*parts, standard, places, places.offsets[number])
 
         def scores(rows: FloatArray, number: int) -> FloatArray:
             head = heads[number]
@@ -78,6 +77,27 @@ class Ridge:
 
         parameters = sum(int(np.count_nonzero(head.weights)) for head in heads.values())
         return FittedHeads(places, standard, scores, parameters, lambda n: heads[n].weights)
+
+    def _head(
+        self,
+        train: Reading,
+        validation: Reading,
+        standard: Standard,
+        places: Places,
+        offset: FloatArray,
+    ) -> _Head:
+        """Fit the heads of one shape; `offset` is of position alone, [P + 1, 1 + objects]."""
+        centre = standard(train.activations.mean(axis=0, dtype=np.float64))
+        residuals = _residuals(Targets.of(train.scenes, places.objects))
+        basis, spectrum, loads = _decomposed(train.activations, standard, centre, residuals)
+        held_out = (standard(validation.activations) - centre) @ basis
+        targets = Targets.of(validation.scenes, places.objects)
+        predictions = ((held_out / (spectrum + penalty)) @ loads for penalty in self.penalties)
+        trials = [_calibrated(raised, targets, offset) for raised in predictions]
+        best = min(range(len(trials)), key=lambda number: trials[number][0])
+        _, scale, shift = trials[best]
+        weights = basis @ (loads / (spectrum + self.penalties[best])[:, None])
+        return _Head(centre, weights.reshape(-1, *offset.shape) * scale, shift)
 
 
 class _Head(NamedTuple):
@@ -88,33 +108,10 @@ class _Head(NamedTuple):
     shift: FloatArray  # [P + 1, 1 + objects]
 
 
-def _head(
-    train: Reading,
-    validation: Reading,
-    standard: Standard,
-    offset: FloatArray,
-    objects: tuple[int, ...],
-    penalties: tuple[float, ...],
-) -> _Head:
-    """Fit the heads of one shape; `offset` is of position alone, [P + 1, 1 + objects]."""
-    centre = standard(train.activations.mean(axis=0, dtype=np.float64))
-    residuals = _residuals(train.scenes, objects)
-    basis, spectrum, loads = _decomposed(train.activations, standard, centre, residuals)
-    held_out = (standard(validation.activations) - centre) @ basis
-    targets = Targets.of(validation.scenes, objects)
-    predictions = ((held_out / (spectrum + penalty)) @ loads for penalty in penalties)
-    trials = [_calibrated(raised, targets, offset) for raised in predictions]
-    best = min(range(len(trials)), key=lambda number: trials[number][0])
-    _, scale, shift = trials[best]
-    weights = basis @ (loads / (spectrum + penalties[best])[:, None])
-    return _Head(centre, weights.reshape(-1, *offset.shape) * scale, shift)
-
-
-def _residuals(scenes: Scenes, objects: tuple[int, ...]) -> FloatArray:
-    """Return the residuals of position alone, [n, (P + 1) (1 + objects)], columns with mean 0."""
-    targets = Targets.of(scenes, objects)
+def _residuals(targets: Targets) -> FloatArray:
+    """The residuals of position alone, [n, (P + 1) (1 + objects)], columns with mean 0."""
     n, cells = targets.wall.shape
-    out = np.zeros((n, cells + 1, 1 + len(objects)))
+    out = np.zeros((n, cells + 1, 1 + targets.place.shape[1]))
     # A cell with an object has no wall label: it is put at the mean of the others.
     free = np.maximum(targets.free.sum(axis=0), 1)
     share = (targets.wall & targets.free).sum(axis=0) / free
@@ -128,23 +125,23 @@ def _residuals(scenes: Scenes, objects: tuple[int, ...]) -> FloatArray:
 def _decomposed(
     activations: Activations, standard: Standard, centre: FloatArray, targets: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return basis [D, m], spectrum [m] and loads [m, T] of the smaller Gram matrix.
+    """Basis [D, m], spectrum [m] and loads [m, T] of the smaller Gram matrix.
 
     Weights are basis (loads / (spectrum + penalty)).
     """
     n, dimensions = activations.shape
-    if n >= dimensions:
-        gram, moments = np.zeros((dimensions, dimensions)), np.zeros((dimensions, targets.shape[1]))
-        # In parts: all rows in double precision would be the largest array by far.
-        for at in range(0, n, _CHUNK):
-            rows = standard(activations[at : at + _CHUNK]) - centre
-            gram += rows.T @ rows
-            moments += rows.T @ targets[at : at + _CHUNK]
-        spectrum, basis = np.linalg.eigh(gram)
-        return basis, np.maximum(spectrum, 0.0), basis.T @ moments
-    rows = standard(activations) - centre
-    spectrum, vectors = np.linalg.eigh(rows @ rows.T)
-    return rows.T @ vectors, np.maximum(spectrum, 0.0), vectors.T @ targets
+    if n < dimensions:
+        rows = standard(activations) - centre
+        spectrum, vectors = np.linalg.eigh(rows @ rows.T)
+        return rows.T @ vectors, np.maximum(spectrum, 0.0), vectors.T @ targets
+    gram, moments = np.zeros((dimensions, dimensions)), np.zeros((dimensions, targets.shape[1]))
+    # In parts: all rows in double precision would be the largest array by far.
+    for at in range(0, n, _CHUNK):
+        rows = standard(activations[at : at + _CHUNK]) - centre
+        gram += rows.T @ rows
+        moments += rows.T @ targets[at : at + _CHUNK]
+    spectrum, basis = np.linalg.eigh(gram)
+    return basis, np.maximum(spectrum, 0.0), basis.T @ moments
 
 
 def _calibrated(
@@ -173,24 +170,20 @@ def _calibrated(
         nats = np.logaddexp(0.0, np.where(wall, -odds, odds))
         return float(np.where(free, nats, 0.0).sum(axis=1).mean())
 
+    def place_loss(scores: FloatArray, places: IntArray) -> float:
+        top = scores.max(axis=1, keepdims=True)
+        total = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0]
+        return float((total - scores[np.arange(len(scores)), places]).mean())
+
     losses = [wall_loss(confidence) for confidence in _CONFIDENCES]
     loss, best = min(losses), _CONFIDENCES[int(np.argmin(losses))]
     scale[:-1, 0], shift[:-1, 0] = best * slope, best * lift
     for column, places in enumerate(targets.place.T, start=1):
-        costs = [
-            _choice_loss(offset[:, column] + size * predicted[..., column], places)
-            for size in _SCALES
-        ]
+        raises = predicted[..., column]
+        costs = [place_loss(offset[:, column] + size * raises, places) for size in _SCALES]
         scale[:, column] = _SCALES[int(np.argmin(costs))]
         loss += min(costs)
     return loss, scale, shift
-
-
-def _choice_loss(scores: FloatArray, places: IntArray) -> float:
-    """Return nats per scene of a softmax over places."""
-    top = scores.max(axis=1, keepdims=True)
-    total = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0]
-    return float((total - scores[np.arange(len(scores)), places]).mean())
 
 
 # --- Published probes -----------------------------------------------------------------------------
@@ -216,7 +209,7 @@ HIDDEN = 1024
 # An additional class, in training only.
 _PADDING = len(CLASSES)
 # States whose hidden units are computed at once.
-_PUBLISHED_CHUNK = 32
+_STATES = 32
 
 
 @dataclass(frozen=True)
@@ -234,11 +227,11 @@ class Published:
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedPublished:
         """Train without early stopping."""
         require("torch", extra="lm", feature="a published probe")
-        standard = Standard.of(train.activations)
         import torch
         from torch import nn
         from torch.nn import functional
 
+        standard = Standard.of(train.activations)
         labels = np.where(train.scenes.labels == OUTSIDE, _PADDING, train.scenes.labels)
         classes, flat = np.unique(labels, return_inverse=True)
         rng = np.random.default_rng(seed)
@@ -292,8 +285,8 @@ class FittedPublished:
         frame = out.shape[1:3]
         real = self.classes != _PADDING
         cells = _coordinates(frame) @ self.weights[0].T[-2:] + self.weights[1]
-        for at in range(0, len(activations), _PUBLISHED_CHUNK):
-            rows = self.standard(activations[at : at + _PUBLISHED_CHUNK])
+        for at in range(0, len(activations), _STATES):
+            rows = self.standard(activations[at : at + _STATES])
             scores = (rows @ self.weights[0].T[:-2])[:, None] + cells
             if len(self.weights) > 2:
                 scores = np.maximum(scores, 0.0) @ self.weights[2].T + self.weights[3]
@@ -307,24 +300,21 @@ class FittedPublished:
 
 
 def _coordinates(frame: tuple[int, ...]) -> FloatArray:
-    """Return the raw row and column of every cell, [P, 2]."""
-    return np.stack([axis.ravel() for axis in np.indices(frame)], axis=1).astype(float)
+    """The raw row and column of every cell, [P, 2]."""
+    return np.argwhere(np.ones(frame)).astype(float)
 
 
 def _drawn(target: IntArray, rng: np.random.Generator) -> IntArray:
     """Count each row after oversampling every class to the most common one, [N, P]."""
     flat = target.ravel()
     counts = np.bincount(flat)
-    out = np.zeros(len(flat), dtype=np.int64)
-    for number, count in enumerate(counts.tolist()):
-        times, missing = divmod(int(counts.max()), count)
-        members = np.flatnonzero(flat == number)
-        out[members] = times
-        out[rng.choice(members, missing, replace=False)] += 1
+    times, missing = np.divmod(counts.max(), counts)
+    out: IntArray = times[flat]
+    for number, more in enumerate(missing.tolist()):
+        out[rng.choice(np.flatnonzero(flat == number), more, replace=False)] += 1
     return out.reshape(target.shape)
 
 
-# --- Registry -------------------------------------------------------------------------------------
 # Dataclasses are their own settings: `Bilinear(rank=8)` is another probe.
 PROBES: dict[str, Probe] = {
     probe.name: probe

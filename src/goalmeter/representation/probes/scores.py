@@ -14,7 +14,6 @@ from goalmeter.representation.scenes import CLASSES, OUTSIDE, Scenes, mean_over_
 from goalmeter.statistics.clusters import Estimate, estimate_of_sums
 from goalmeter.statistics.discrimination import graded_area
 
-# --- Positions of objects -------------------------------------------------------------------------
 # The posterior of an object over cells is that of its class, divided by the sum over cells.
 # Distances are Manhattan. The published measure is included: the mean distance of all cells that
 # are classified as the object, which shows that a position is blurred where a class is
@@ -70,7 +69,6 @@ def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisat
     )
 
 
-# --- Classes of cells -----------------------------------------------------------------------------
 # Accuracy rewards knowing the generator: most cells of a maze are decided by their coordinates. So
 # there is the gain over position alone, in bits per cell, and both for the cells that are uncertain
 # given their position. Of a single class:
@@ -131,44 +129,35 @@ def _of_cells(
     name: str, posterior: FloatArray, position: FloatArray, labels: IntArray, cluster: IntArray
 ) -> list[CellScore]:
     """Score M cells: posteriors [M, 7], labels and clusters [M]."""
-    called, at = posterior.argmax(axis=1), np.arange(len(labels))
+    called, at, n = posterior.argmax(axis=1), np.arange(len(labels)), int(cluster.max()) + 1
     ours, theirs = ((1.0 - FLOOR * len(CLASSES)) * each + FLOOR for each in (posterior, position))
 
     def counts(among: BoolArray, right: BoolArray) -> FloatArray:
         """Count the cells of a kind in each cluster, and those that are right, [C, 2]."""
-        n = int(cluster.max()) + 1
         return np.stack([np.bincount(cluster, each, n) for each in (among, among & right)], axis=1)
+
+    def score(
+        label: str,
+        among: BoolArray,
+        tables: list[FloatArray],
+        auroc: Estimate | None,
+        odds: FloatArray,
+    ) -> CellScore:
+        right = mean_over_grids((called == labels)[among], cluster[among])
+        gain = mean_over_grids(np.log2(odds), cluster, bounds=None)
+        return CellScore(name, label, right, _mean_of_shares(tables, len(labels)), auroc, gain)
 
     # Of each class its cells, and those of them that are classified so.
     of_class = {k: counts(labels == k, called == k) for k in np.unique(labels).tolist()}
-    gain = np.log2(ours[at, labels] / theirs[at, labels])
-    out = [
-        CellScore(
-            name,
-            ALL,
-            mean_over_grids(called == labels, cluster),
-            _mean_of_shares(list(of_class.values()), len(labels)),
-            None,
-            mean_over_grids(gain, cluster, bounds=None),
-        )
-    ]
+    everything = np.ones(len(labels), dtype=bool)
+    odds = ours[at, labels] / theirs[at, labels]
+    out = [score(ALL, everything, list(of_class.values()), None, odds)]
     for k, table in of_class.items():
         is_it = labels == k
-        gain = np.where(
-            is_it,
-            np.log2(ours[:, k] / theirs[:, k]),
-            np.log2((1.0 - ours[:, k]) / (1.0 - theirs[:, k])),
-        )
-        out.append(
-            CellScore(
-                name,
-                CLASSES[k],
-                mean_over_grids(called[is_it] == k, cluster[is_it]),
-                _mean_of_shares([table, counts(~is_it, called != k)], len(labels)),
-                graded_area(posterior[:, k], is_it, cluster),
-                mean_over_grids(gain, cluster, bounds=None),
-            )
-        )
+        tables = [table, counts(~is_it, called != k)]
+        area = graded_area(posterior[:, k], is_it, cluster)
+        odds = np.where(is_it, ours[:, k] / theirs[:, k], (1.0 - ours[:, k]) / (1.0 - theirs[:, k]))
+        out.append(score(CLASSES[k], is_it, tables, area, odds))
     return out
 
 

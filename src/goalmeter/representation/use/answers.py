@@ -9,12 +9,13 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from math import comb, log
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import xlogy
 
 from goalmeter._errors import json_text
-from goalmeter._types import FloatArray, IntArray
+from goalmeter._types import IntArray
 from goalmeter.agents.local_models import Sampling
 from goalmeter.gridworld.world import ACTIONS, content
 from goalmeter.navigation.prompts import understood
@@ -37,11 +38,13 @@ from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.discrimination import jensen_shannon
 
 BATCH = 48
+# An answer under an intervention may be this many times as long as the longest without one; a
+# longer search does not end, which is an invalid answer.
+LONGER = 2
 UNCHANGED = Intervention()
 
 
-@dataclass(frozen=True)
-class ModelAnswer:
+class ModelAnswer(NamedTuple):
     """An answer: the action 0 to 3, or None with the reason why it is invalid, and its tokens."""
 
     action: int | None
@@ -69,47 +72,45 @@ def answer_all(
     The model reasons and answers anew, since one that searches settles its move during the search.
     An answer of at most `tokens` tokens depends on the seed and the sample's number only.
     """
-    changes = [UNCHANGED] * len(samples) if interventions is None else list(interventions)
+    local = network.local
 
     def answers(batch: Sequence[int]) -> list[ModelAnswer]:
         prompts = [
-            network.local.prompt(
-                samples[number].prompt, tokens, Sampling(seed + number, temperature=temperature)
-            )
-            for number in batch
+            local.prompt(samples[n].prompt, tokens, Sampling(seed + n, temperature=temperature))
+            for n in batch
         ]
-        lengths = [len(prompt.ids) for prompt in prompts]
-        with applied(network, [changes[number] for number in batch], lengths):
-            return [ModelAnswer.of(network, reply.ids) for reply in network.local.answers(prompts)]
+        changes = [interventions[n] if interventions else UNCHANGED for n in batch]
+        with applied(network, changes, [len(prompt.ids) for prompt in prompts]):
+            return [ModelAnswer.of(network, reply.ids) for reply in local.answers(prompts)]
 
     # Prompts of similar length share a batch, since padding costs as much as words.
-    return _in_batches(len(samples), lambda number: len(samples[number].prompt), answers)
+    answered = _in_batches(range(len(samples)), lambda n: len(samples[n].prompt), answers)
+    return list(answered.values())
 
 
 def _in_batches(
-    n: int, size: Callable[[int], int], answers: Callable[[Sequence[int]], list[ModelAnswer]]
-) -> list[ModelAnswer]:
-    """Return n answers that are made in batches of similar size."""
-    order = sorted(range(n), key=size)
+    numbers: Sequence[int],
+    size: Callable[[int], int],
+    answers: Callable[[Sequence[int]], list[ModelAnswer]],
+) -> dict[int, ModelAnswer]:
+    """Answers by number, made in batches of similar size."""
+    order = sorted(numbers, key=size)
     out: dict[int, ModelAnswer] = {}
-    for begin in range(0, n, BATCH):
+    for begin in range(0, len(order), BATCH):
         batch = order[begin : begin + BATCH]
         out |= dict(zip(batch, answers(batch), strict=True))
-    return [out[number] for number in range(n)]
+    return {number: out[number] for number in numbers}
 
 
+# Tokens before the first one that an intervention touches take their keys and values from one
+# unchanged pass. The unchanged answer is then read under the intervention in one pass, and written
+# anew only from the first token on that the model would have chosen otherwise. The answers are
+# those of `answer_all` except for ties: sums over many tokens at once differ in their last bits.
+#
+# Source: speculative decoding (Leviathan et al. 2023, arXiv 2211.17192) with the unchanged answer
+# as the draft.
 class AnswerSweep:
-    """Answers to the same prompts under one intervention after another, at temperature 0.
-
-    Tokens before the first one that an intervention touches take their keys and values from one
-    unchanged pass. The unchanged answer is then read under the intervention in one pass, and
-    written anew only from the first token on that the model would have chosen otherwise. The
-    answers are those of `answer_all` except for ties: sums over many tokens at once differ in their
-    last bits.
-
-    Source: speculative decoding (Leviathan et al. 2023, arXiv 2211.17192) with the unchanged answer
-    as the draft.
-    """
+    """Answers to the same prompts under one intervention after another, at temperature 0."""
 
     def __init__(
         self,
@@ -120,6 +121,7 @@ class AnswerSweep:
         bases: Sequence[ModelAnswer] | None = None,
     ) -> None:
         self.bases = answer_all(network, samples, tokens=tokens) if bases is None else list(bases)
+        self.limit = LONGER * max((len(base.tokens) for base in self.bases), default=1)
         self._network = network
         self._prompts = [sample.prompt for sample in samples]
         self._caches: SizedCache[Any] = SizedCache(
@@ -127,22 +129,22 @@ class AnswerSweep:
         )
 
     def answers(
-        self, numbers: Sequence[int], changes: Sequence[Intervention], *, tokens: int = 512
-    ) -> list[ModelAnswer]:
-        """Answer the prompts with these numbers, each under its own intervention."""
+        self, changes: Mapping[int, Intervention], *, tokens: int | None = None
+    ) -> dict[int, ModelAnswer]:
+        """Answer the prompts with some numbers, each under its own intervention."""
 
-        def to_read(row: int) -> int:
+        def to_read(number: int) -> int:
             """The number of tokens from the first changed one on."""
-            prompt = self._prompts[numbers[row]]
-            guess = len(self.bases[numbers[row]].tokens)
-            return len(prompt) + guess - changes[row].first_place(len(prompt))
+            length = len(self._prompts[number])
+            answer = len(self.bases[number].tokens)
+            return length + answer - changes[number].first_place(length)
 
         # The rows of a batch are read from a common column on.
         return _in_batches(
-            len(numbers),
+            list(changes),
             to_read,
-            lambda rows: self._batch(
-                [numbers[row] for row in rows], [changes[row] for row in rows], tokens
+            lambda numbers: self._batch(
+                numbers, [changes[n] for n in numbers], self.limit if tokens is None else tokens
             ),
         )
 
@@ -163,17 +165,16 @@ class AnswerSweep:
         ]
         if left:
             lengths, written = ([len(each[row]) for row in left] for each in (prompts, begun))
-            with applied(self._network, [changes[row] for row in left], lengths, written):
-                replies = local.answers(
-                    [
-                        local.prompt(
-                            prompts[row] + begun[row],
-                            tokens - len(begun[row]),
-                            Sampling(0, temperature=0.0),
-                        )
-                        for row in left
-                    ]
+            asked = [
+                local.prompt(
+                    prompts[row] + begun[row],
+                    tokens - len(begun[row]),
+                    Sampling(0, temperature=0.0),
                 )
+                for row in left
+            ]
+            with applied(self._network, [changes[row] for row in left], lengths, written):
+                replies = local.answers(asked)
             for row, reply in zip(left, replies, strict=True):
                 begun[row] += reply.ids
         return [ModelAnswer.of(self._network, ids) for ids in begun]
@@ -190,14 +191,14 @@ class AnswerSweep:
         model = self._network.local.model
         rows = [prompt + guess for prompt, guess in zip(prompts, guesses, strict=True)]
         inputs = padded(rows, model.device, left=True)
+        lengths, begun = [len(prompt) for prompt in prompts], [len(guess) for guess in guesses]
         gaps = [inputs["input_ids"].shape[1] - len(row) for row in rows]
         # The last token of a prompt writes the first of the answer, so it is always read again.
         first = min(
-            gap + min(change.first_place(len(prompt)), len(prompt) - 1)
-            for gap, change, prompt in zip(gaps, changes, prompts, strict=True)
+            gap + min(change.first_place(length), length - 1)
+            for gap, change, length in zip(gaps, changes, lengths, strict=True)
         )
         cache = self._joint_cache(prompts, gaps, first)
-        lengths, begun = [len(prompt) for prompt in prompts], [len(guess) for guess in guesses]
         with applied(self._network, changes, lengths, begun), torch.inference_mode():
             logits = model(
                 input_ids=inputs["input_ids"][:, first:],
@@ -230,7 +231,7 @@ class AnswerSweep:
                     if columns > gap:
                         out[row, :, gap:] = one[:, : columns - gap]
                 joined.append(out)
-            cache.update(joined[0], joined[1], layer)
+            cache.update(*joined, layer)
         return cache
 
     def _pass(self, ids: tuple[int, ...]) -> Any:
@@ -261,20 +262,11 @@ class AnswerSweep:
 
 
 def divergence(first: IntArray, second: IntArray) -> tuple[float, float]:
-    """Return the divergence of two samples of answers, and its mean over all relabellings, in nats.
-
-    Both are counts of outcomes, of as many answers.
-
-    Example: two answers each, without a common one. Of the six relabellings two are like this, and
-    four have both moves on either side.
-        >>> both, mean = divergence(np.array([2, 0]), np.array([0, 2]))
-        >>> round(both, 4), round(mean, 4)
-        (0.6931, 0.231)
-    """
+    """Return the divergence of equally many answers in nats, and its mean over all relabellings."""
     draws = int(first.sum())
     pooled = first + second
     observed = log(2) * float(jensen_shannon(first / draws, second / draws))
-    middle = sum(_x_log_x(count / (2 * draws)) for count in pooled.tolist())
+    middle = sum(float(xlogy(share, share)) for share in (pooled / (2 * draws)).tolist())
     mean = sum(_mean_x_log_x(count, draws) for count in pooled.tolist()) - middle
     return observed, mean
 
@@ -282,51 +274,33 @@ def divergence(first: IntArray, second: IntArray) -> tuple[float, float]:
 def effect_in_nats(
     changed: Sequence[IntArray], unchanged: Sequence[IntArray], grids: Sequence[str]
 ) -> Estimate:
-    """Estimate the mean divergence over decisions, corrected for bias, with an interval over grids.
-
-    Both are counts of as many answers, [5] of each decision. The correction is that of no effect,
-    so the largest value is a little below log 2.
-    """
+    """Estimate the mean divergence of counts of outcomes [5] over decisions, corrected for bias."""
     pairs = [divergence(*pair) for pair in zip(changed, unchanged, strict=True)]
     # No divergence is negative, so none minus its correction lies below the largest one.
     least = -max((mean for _, mean in pairs), default=0.0)
     return mean_over_grids([a - mean for a, mean in pairs], grids, bounds=(least, log(2)))
 
 
-def _x_log_x(share: float) -> float:
-    return share * log(share) if share > 0 else 0.0
-
-
 @lru_cache(maxsize=4096)
 def _mean_x_log_x(count: int, draws: int) -> float:
-    """Return the mean of x log x, x the share of `count` pooled answers that fall to one side."""
-    least, most = max(0, count - draws), min(count, draws)
-    ways: FloatArray = np.array(
-        [comb(count, k) * comb(2 * draws - count, draws - k) for k in range(least, most + 1)],
-        dtype=float,
-    )
-    values = [_x_log_x(k / draws) for k in range(least, most + 1)]
-    return float(ways @ np.array(values) / ways.sum())
+    """The mean of x log x, x the share of `count` pooled answers that fall to one side."""
+    sizes = np.arange(max(0, count - draws), min(count, draws) + 1)
+    ways = [comb(count, k) * comb(2 * draws - count, draws - k) for k in sizes.tolist()]
+    weights, shares = np.array(ways, dtype=float), sizes / draws
+    return float(weights @ xlogy(shares, shares) / weights.sum())
 
 
-# An answer under an intervention may be this many times as long as the longest without one; a
-# longer search does not end, which is an invalid answer.
-LONGER = 2
 _UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True, eq=False)
 class TrialAnswers:
-    """The answers to trials, half by half; those of a finished stage come from a store.
-
-    Trials of walls are under `walls_of`. From `draws` answers a decision the effect in nats is
-    estimated.
-    """
+    """The answers to trials, half by half; those of a finished stage come from a store."""
 
     network: Network
-    trials: Mapping[str, Sequence[Trial]]
+    trials: Mapping[str, Sequence[Trial]]  # by half; those of walls are under `walls_of`
     store: Stages | None = None
-    draws: int = 0
+    draws: int = 0  # answers a decision from which the effect in nats is estimated
     temperature: float = 0.7
     seed: int = 0
     _known: dict[str, list[ModelAnswer]] = field(default_factory=dict)
@@ -343,55 +317,57 @@ class TrialAnswers:
         by_prompt = dict(zip(different, answers, strict=True))
         return [by_prompt[sample.prompt] for sample in samples]
 
-    def bases(self, half: str) -> list[ModelAnswer]:
-        """The unchanged answer of each trial of a half."""
-        return self.unchanged(half, [located.sample for located, _ in self.trials[half]])
+    def sweep(self, half: str) -> AnswerSweep:
+        """The unchanged answer of each trial of a half, to be answered again."""
+        if half not in self._sweeps:
+            samples = [located.sample for located, _ in self.trials[half]]
+            bases = self.unchanged(half, samples)
+            self._sweeps[half] = AnswerSweep(self.network, samples, bases=bases)
+        return self._sweeps[half]
 
     def outcomes(self, candidate: CandidateIntervention, half: str) -> list[TrialOutcome]:
         """The outcomes of the trials to which an intervention can be applied."""
         half = walls_of(half) if candidate.family == OPEN else half
-        trials, bases = self.trials[half], self.bases(half)
-        changes = _changes(candidate, dict(enumerate(trials)))
-
-        def sweep() -> list[ModelAnswer]:
-            if half not in self._sweeps:
-                samples = [located.sample for located, _ in trials]
-                self._sweeps[half] = AnswerSweep(self.network, samples, bases=bases)
-            return self._sweeps[half].answers(
-                list(changes), list(changes.values()), tokens=_limit(bases)
-            )
-
-        answers = self._answers(f"{half}: {candidate.key}", sweep)
-        return [
-            TrialOutcome.of(trials[number], bases[number].action, answer.action)
-            for number, answer in zip(changes, answers, strict=True)
-        ]
+        sweep = self.sweep(half)
+        changes = self._changes(candidate, half, range(len(sweep.bases)))
+        key = f"{half}: {candidate.key}"
+        answers = self._answers(key, lambda: list(sweep.answers(changes).values()))
+        out = []
+        for number, answer in zip(changes, answers, strict=True):
+            located, target = self.trials[half][number]
+            grid, before = located.sample.world, sweep.bases[number].action
+            out.append(TrialOutcome(content(grid), grid.shape, target, before, answer.action))
+        return out
 
     def row(self, candidate: CandidateIntervention, half: str) -> UseRow:
         """The effects of an intervention on a half, in nats too if answers are drawn."""
         outcomes = self.outcomes(candidate, half)
-        return row_of(candidate, outcomes, self.effect(candidate, half) if self.draws else None)
+        return row_of(candidate, outcomes, self._effect(candidate, half) if self.draws else None)
 
-    def effect(self, candidate: CandidateIntervention, half: str) -> Estimate:
-        """How far the distribution of the next action moves at needed cells, in nats.
-
-        The decisions are those of the flips: right at temperature 0 without the change.
-        """
+    def _effect(self, candidate: CandidateIntervention, half: str) -> Estimate:
+        """How far the distribution of the next action moves at needed cells, in nats."""
         half = walls_of(half) if candidate.family == OPEN else half
-        counted = {
-            number: trial
-            for number, (trial, base) in enumerate(
-                zip(self.trials[half], self.bases(half), strict=True)
-            )
-            if trial[1].needed and base.action in trial[1].optimal
-        }
-        able = _changes(candidate, counted)
+        # The decisions of the flips: right at temperature 0 without the change.
+        counted = [
+            number
+            for number, base in enumerate(self.sweep(half).bases)
+            if (target := self.trials[half][number][1]).needed and base.action in target.optimal
+        ]
+        able = self._changes(candidate, half, counted)
         # Different draws with and without the change: labels are exchangeable only for independent
         # answers.
         plain = self._drawn(f"{half}: {_UNCHANGED}", half, dict.fromkeys(counted, UNCHANGED), 1)
         moved = self._drawn(f"{half}: {candidate.key}", half, able, 2)
-        grids = [content(counted[n][0].sample.world) for n in able]
+        grids = [content(self.trials[half][n][0].sample.world) for n in able]
         return effect_in_nats([moved[n] for n in able], [plain[n] for n in able], grids)
+
+    def _changes(
+        self, candidate: CandidateIntervention, half: str, numbers: Sequence[int]
+    ) -> dict[int, Intervention]:
+        """The changes of the trials to which an intervention can be applied."""
+        some = ((n, *self.trials[half][n]) for n in numbers)
+        made = {n: candidate.make(located, target.cell) for n, located, target in some}
+        return {number: change for number, change in made.items() if change is not None}
 
     def _drawn(
         self, key: str, half: str, changes: Mapping[int, Intervention], stream: int
@@ -404,7 +380,7 @@ class TrialAnswers:
                 self.network,
                 [self.trials[half][number][0].sample for number in repeated],
                 [changes[number] for number in repeated],
-                tokens=_limit(self.bases(half)),
+                tokens=self.sweep(half).limit,
                 temperature=self.temperature,
                 # Far apart, so that no two samples share a seed.
                 seed=(2 * self.seed + stream) * 10_000_019,
@@ -420,33 +396,19 @@ class TrialAnswers:
     def _answers(
         self, key: str, make: Callable[[], list[ModelAnswer]], *, tokens: bool = False
     ) -> list[ModelAnswer]:
-        """The stored answers of a stage, or else new ones; stored with their tokens if wanted."""
+        """The stored answers of a stage, or else new ones; with their tokens if wanted."""
+
+        def rows() -> list[list[Any]]:
+            return [[a.action, a.invalid, list(a.tokens) if tokens else []] for a in make()]
+
         if key not in self._known:
-            stored = (self.store.kept(key) or []) if self.store is not None else []
-            answers = [ModelAnswer(action, invalid, tuple(ids)) for action, invalid, ids in stored]
-            if not answers:
-                answers = make()
-                if self.store is not None:
-                    rows = [
-                        [a.action, a.invalid, list(a.tokens) if tokens else []] for a in answers
-                    ]
-                    self.store.keep(key, rows)
-            self._known[key] = answers
+            listed = rows() if self.store is None else self.store.value(key, rows)
+            self._known[key] = [ModelAnswer(*row[:2], tuple(row[2])) for row in listed]
         return self._known[key]
 
 
-def _changes(
-    candidate: CandidateIntervention, trials: Mapping[int, Trial]
-) -> dict[int, Intervention]:
-    """The changes of the trials to which an intervention can be applied."""
-    made = {n: candidate.make(located, target.cell) for n, (located, target) in trials.items()}
-    return {number: change for number, change in made.items() if change is not None}
-
-
-def _limit(bases: Sequence[ModelAnswer]) -> int:
-    return LONGER * max(len(base.tokens) for base in bases)
-
-
+# The description of a run names the grids of each half before any of them is asked about, and
+# everything that decides the answers.
 def answer_store(
     folder: str | Path | None,
     network: Network,
@@ -454,11 +416,7 @@ def answer_store(
     training: Sequence[Sample],
     options: Mapping[str, Any],
 ) -> AbstractContextManager[Stages | None]:
-    """Open the run directory in which answers are stored; None without a folder.
-
-    Its description names the grids of each half before any of them is asked about, and everything
-    that decides the answers.
-    """
+    """Open the run directory in which answers are stored; None without a folder."""
     if folder is None:
         return nullcontext()
     halves = {

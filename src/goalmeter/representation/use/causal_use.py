@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,6 @@ from goalmeter.representation.use.trials import (
     TRIED,
     WRITE,
     CandidateIntervention,
-    Trial,
     TrialOutcome,
     UseRow,
     Wanted,
@@ -88,10 +88,10 @@ class Use:
 
     @property
     def verdict(self) -> str:
-        """The conclusion from the second half.
+        """The conclusion from the interval of the flips at needed cells of the second half.
 
-        "used" if the interval of the flips at needed cells lies above those at unneeded cells and
-        of the nulls; "not used" if it lies below `MARGIN`; else "cannot be told".
+        "used" if it lies above those at unneeded cells and of the nulls; "not used" if it lies
+        below `MARGIN`; else "cannot be told".
         """
         flips = self.confirmed.needed.flips.interval
         controls = [self.confirmed.unneeded.flips, *(null.needed.flips for null in self.nulls)]
@@ -182,17 +182,10 @@ def causal_use(
     tokenizer, salt, seed = network.local.tokenizer, options.salt, options.seed
     every = range(len(network.blocks) + 1)
     layers = network.check_layers(every if options.layers is None else options.layers)
-    trials: dict[str, list[Trial]] = {}
-    for walls in (False, True) if OPEN in options.families else (False,):
-        trials |= trials_of(
-            samples,
-            tokenizer,
-            salt=salt,
-            seed=seed,
-            wanted=options.cells,
-            per_decision=options.per_decision,
-            walls=walls,
-        )
+    draw = partial(trials_of, samples, tokenizer, salt=salt, seed=seed, wanted=options.cells)
+    trials = draw(per_decision=options.per_decision)
+    if OPEN in options.families:
+        trials |= draw(per_decision=options.per_decision, walls=True)
     needed = {half for half, of_half in trials.items() if any(cell.needed for _, cell in of_half)}
     if empty := [half for half in HALVES if half not in needed]:
         raise no_needed_cell(empty[0])
@@ -235,6 +228,17 @@ def no_needed_cell(half: str) -> InvalidParameterError:
     )
 
 
+def _training(samples: Sequence[Sample], options: UseOptions) -> list[Sample]:
+    """The decisions from which directions are learnt; none in a grid of the second half."""
+    scored = {content(s.world) for s in samples if half_of(s.world, options.salt) == CONFIRM}
+    if bad := [sample.walk for sample in options.training if content(sample.world) in scored]:
+        raise InvalidParameterError(
+            f"training has {len(bad)} decisions in grids of the confirm half, first in "
+            f"{bad[0]!r}; leave them out"
+        )
+    return [*(s for s in samples if content(s.world) not in scored), *options.training]
+
+
 def _screened(
     answers: TrialAnswers,
     tried: Sequence[CandidateIntervention],
@@ -243,7 +247,7 @@ def _screened(
     tell: Tell,
 ) -> Use:
     tell(f"use: {len(tried)} interventions on {len(answers.trials[SCREEN])} cells")
-    screened = []
+    screened: list[tuple[CandidateIntervention, UseRow]] = []
     for number, candidate in enumerate(tried, start=1):
         if outcomes := answers.outcomes(candidate, SCREEN):
             row = row_of(candidate, outcomes)
@@ -276,49 +280,20 @@ def _screened(
     )
 
 
-def _dose_row(answers: TrialAnswers, write: CandidateIntervention, dose: float) -> DoseRow:
-    """A write at another dose; where a random direction flips as much, it is only the strength."""
-    assert write.dosed is not None
-    dosed = write.dosed(dose)
-    needed, random = (
-        row_of(each, answers.outcomes(each, CONFIRM)).needed for each in (dosed, dosed.nulls[0])
-    )
-    return DoseRow(
-        intervention=dosed.name,
-        layer=dosed.layer,
-        position=dosed.position,
-        dose=dose,
-        flips=needed.flips,
-        null_flips=random.flips,
-        unreadable=needed.unreadable,
-    )
-
-
-def _training(samples: Sequence[Sample], options: UseOptions) -> list[Sample]:
-    """The decisions from which directions are learnt; none in a grid of the second half."""
-    scored = {content(s.world) for s in samples if half_of(s.world, options.salt) == CONFIRM}
-    if bad := [sample.walk for sample in options.training if content(sample.world) in scored]:
-        raise InvalidParameterError(
-            f"training has {len(bad)} decisions in grids of the confirm half, first in "
-            f"{bad[0]!r}; leave them out"
-        )
-    return [*(s for s in samples if content(s.world) not in scored), *options.training]
-
-
-def _merit(row: UseRow) -> float:
-    """Moves as if the cell were changed, minus flips where the cell does not matter."""
-    worth = row.needed.as_if_changed.value - row.unneeded.flips.value
-    return worth if np.isfinite(worth) else -1.0
-
-
 def _best(
     answers: TrialAnswers, screened: Sequence[tuple[CandidateIntervention, UseRow]]
 ) -> CandidateIntervention:
     """The best candidate on the first half; directions count beyond random ones of equal norm."""
+
+    def merit(row: UseRow) -> float:
+        """Moves as if the cell were changed, minus flips where the cell does not matter."""
+        worth = row.needed.as_if_changed.value - row.unneeded.flips.value
+        return worth if np.isfinite(worth) else -1.0
+
     best, most = screened[0][0], -np.inf
     # In falling order, so that no null is tried that could not change the choice any more.
-    for candidate, row in sorted(screened, key=lambda entry: -_merit(entry[1])):
-        worth = _merit(row)
+    for candidate, row in sorted(screened, key=lambda entry: -merit(entry[1])):
+        worth = merit(row)
         if worth <= most:
             break
         if candidate.family in DIRECTED:
@@ -327,3 +302,15 @@ def _best(
         if worth > most:
             best, most = candidate, worth
     return best
+
+
+def _dose_row(answers: TrialAnswers, write: CandidateIntervention, dose: float) -> DoseRow:
+    """A write at another dose; where a random direction flips as much, it is only the strength."""
+    assert write.dosed is not None
+    dosed = write.dosed(dose)
+    ours, random = (
+        row_of(each, answers.outcomes(each, CONFIRM)).needed for each in (dosed, dosed.nulls[0])
+    )
+    return DoseRow(
+        dosed.name, dosed.layer, dosed.position, dose, ours.flips, random.flips, ours.unreadable
+    )

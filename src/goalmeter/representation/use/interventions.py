@@ -13,7 +13,7 @@ projecting a direction out as in amnesic probing (Elazar et al. 2021).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -32,8 +32,8 @@ _WINDOW = 8
 class WrittenText:
     """The tokens of an answer up to and including the one that is being read, and their text."""
 
-    def __init__(self, tokenizer: Any, ids: Iterable[int] = ()) -> None:
-        self.ids: list[int] = list(ids)
+    def __init__(self, tokenizer: Any) -> None:
+        self.ids: list[int] = []
         self._tokenizer = tokenizer
         self._text = ""
         self._ends: list[int] = []
@@ -89,12 +89,9 @@ def never(written: WrittenText) -> bool:
 
 @dataclass(frozen=True)
 class TokenSpan:
-    """The tokens for which the attention to a place is masked: the prompt's, and some written.
+    """The tokens for which the attention to a place is masked: the prompt's, and some written."""
 
-    The last token of the prompt writes the first of the answer, so it counts as the prompt's.
-    """
-
-    prompt: bool = True
+    prompt: bool = True  # its last token, which writes the first of the answer, included
     written: When = always
 
 
@@ -187,9 +184,9 @@ def applied(
     lengths: Sequence[int],
     begun: Sequence[int] | None = None,
 ) -> Iterator[None]:
-    """Change a network while it answers a batch of prompts that are padded on the left.
+    """Change a network while it answers prompts of some lengths, padded on the left.
 
-    Lengths are those of the prompts; `begun` tokens of each answer are read together with them.
+    `begun` tokens of each answer are read together with its prompt.
     """
     batch = _PromptBatch(network, interventions, lengths, begun or [0] * len(lengths))
     masked = sorted({k for each in interventions for out in each.knock_outs for k in out.layers})
@@ -210,13 +207,11 @@ def applied(
         yield
 
 
+# Generation reads the prompts in one pass and each token that it writes in one of its own; other
+# passes read a prompt and an answer together, or continue from a cache. Columns of the padded batch
+# are the same in all of them.
 class _PromptBatch:
-    """Prompts that are being answered, padded on the left.
-
-    Generation reads the prompts in one pass and each token that it writes in one of its own; other
-    passes read a prompt and an answer together, or continue from a cache. Columns of the padded
-    batch are the same in all of them.
-    """
+    """Prompts that are being answered, padded on the left."""
 
     def __init__(
         self,
@@ -227,12 +222,12 @@ class _PromptBatch:
     ) -> None:
         rows = [length + more for length, more in zip(lengths, begun, strict=True)]
         # The padding of each row, and the column after its prompt.
-        self.gaps = [max(rows) - row for row in rows]
-        self.ends = [gap + length for gap, length in zip(self.gaps, lengths, strict=True)]
+        self._gaps = [max(rows) - row for row in rows]
+        self._ends = [gap + length for gap, length in zip(self._gaps, lengths, strict=True)]
         # The first column of the current pass, and the number of its columns.
-        self.begin = self.columns = 0
+        self._begin = self._columns = 0
         # For each row, the columns of the current pass at which a condition holds.
-        self.met: list[dict[When, list[int]]] = [{} for _ in rows]
+        self._met: list[dict[When, list[int]]] = [{} for _ in rows]
         self._network, self._interventions = network, interventions
         self._conditions = [change.conditions for change in interventions]
         self._written = [WrittenText(network.local.tokenizer) for _ in rows]
@@ -242,42 +237,36 @@ class _PromptBatch:
         """Keep track of each pass of the network: a hook before it."""
         given = self._signature.bind(*args, **kwargs).arguments
         ids, cache = given["input_ids"], given.get("past_key_values")
-        self.begin = 0 if cache is None else int(cache.get_seq_length())
-        self.columns = ids.shape[1]
+        self._begin = 0 if cache is None else int(cache.get_seq_length())
+        self._columns = ids.shape[1]
         if not any(self._conditions):
             return
-        for row, (end, tokens) in enumerate(zip(self.ends, ids.tolist(), strict=True)):
+        for row, (end, tokens) in enumerate(zip(self._ends, ids.tolist(), strict=True)):
             written, conditions = self._written[row], self._conditions[row]
-            self.met[row] = {condition: [] for condition in conditions}
-            first = max(end, self.begin)
+            self._met[row] = {condition: [] for condition in conditions}
+            first = max(end, self._begin)
             written.cut(first - end)
-            for column in range(first - self.begin, len(tokens)):
+            for column in range(first - self._begin, len(tokens)):
                 written.append(tokens[column])
                 for condition in conditions:
                     if condition(written):
-                        self.met[row][condition].append(column)
-
-    def _tokens(self, row: int, where: int | When) -> Sequence[int]:
-        """The columns of the current pass at a place of the prompt or with a condition."""
-        if not isinstance(where, int):
-            return self.met[row].get(where, ())
-        column = self.gaps[row] + where - self.begin
-        return (column,) if 0 <= column < self.columns else ()
+                        self._met[row][condition].append(column)
 
     def edit(self, layer: int, stream: torch.Tensor) -> torch.Tensor | None:
         """Apply the edits of a layer to its stream."""
-        changes = [
-            (row, token, edit.change)
-            for row, intervention in enumerate(self._interventions)
-            for edit in intervention.edits
-            if edit.layer == layer
-            for token in self._tokens(row, edit.where)
-        ]
-        if not changes:
-            return None
-        changed = stream.clone()
-        for row, token, change in changes:
-            changed[row, token] = change(changed[row, token])
+        changed = None
+        for row, intervention in enumerate(self._interventions):
+            for where, at, change in intervention.edits:
+                if at != layer:
+                    continue
+                if isinstance(where, int):
+                    column = self._gaps[row] + where - self._begin
+                    columns = [column] if 0 <= column < self._columns else []
+                else:
+                    columns = self._met[row].get(where, [])
+                for token in columns:
+                    changed = stream.clone() if changed is None else changed
+                    changed[row, token] = change(changed[row, token])
         return changed
 
     def masking(self, layer: int) -> Callable[..., Any]:
@@ -285,39 +274,37 @@ class _PromptBatch:
         import torch
 
         signature = inspect.signature(self._network.blocks[layer - 1].forward)
-        closed = [
-            (row, self.gaps[row] + place, out.span)
+        listed = [
+            (row, self._gaps[row] + place, out.span)
             for row, change in enumerate(self._interventions)
             for out in change.knock_outs
             if layer in out.layers
             for place in out.places
         ]
-        pairs = [(row, key) for row, key, span in closed if span == EVERYWHERE]
+        pairs = [(row, key) for row, key, span in listed if span == EVERYWHERE]
         rows, keys = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
-        spans = [each for each in closed if each[2] != EVERYWHERE]
+        spans = [each for each in listed if each[2] != EVERYWHERE]
 
         def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             bound = signature.bind(*args, **kwargs)
             mask = bound.arguments["attention_mask"]
-            lowest = torch.finfo(mask.dtype).min if mask.dtype.is_floating_point else False
-            changed = mask.expand(len(self.gaps), *mask.shape[1:]).clone()
             # A cache of a sliding window has dropped the first keys.
-            dropped = self.begin + self.columns - mask.shape[-1]
-            kept = keys >= dropped
-            if self.begin >= max(self.ends) and self.columns == 1:
-                changed[rows[kept], :, 0, keys[kept] - dropped] = lowest
-            else:
-                # A token still attends to itself: a row that is closed everywhere has no softmax.
-                for row, key in zip(rows[kept].tolist(), keys[kept].tolist(), strict=True):
-                    changed[row, :, max(key + 1 - self.begin, 0) :, key - dropped] = lowest
+            dropped = self._begin + self._columns - mask.shape[-1]
+            closed = torch.zeros(len(self._gaps), self._columns, mask.shape[-1], dtype=torch.bool)
+            there = keys >= dropped
+            closed[rows[there], :, keys[there] - dropped] = True
             for row, key, span in spans:
-                tokens = list(self._tokens(row, span.written))
-                if span.prompt:
-                    last = min(self.ends[row] - self.begin, self.columns)
-                    tokens += range(max(key + 1 - self.begin, 0), last)
-                if key >= dropped and tokens:
-                    changed[row, :, tokens, key - dropped] = lowest
-            bound.arguments["attention_mask"] = changed
+                if key >= dropped:
+                    closed[row, self._met[row].get(span.written, []), key - dropped] = True
+                    last = max(self._ends[row] - self._begin, 0) if span.prompt else 0
+                    closed[row, :last, key - dropped] = True
+            # A token still attends to itself: a row that is closed everywhere has no softmax.
+            looking = torch.arange(self._columns)[:, None] + self._begin
+            closed &= torch.arange(mask.shape[-1]) + dropped < looking
+            lowest = torch.finfo(mask.dtype).min if mask.dtype.is_floating_point else False
+            bound.arguments["attention_mask"] = mask.masked_fill(
+                closed[:, None].to(mask.device), lowest
+            )
             return bound.args, bound.kwargs
 
         return hook

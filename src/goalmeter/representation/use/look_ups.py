@@ -15,22 +15,14 @@ from goalmeter.representation.replay import ENDS_OF_REASONING, Located, Sample
 from goalmeter.representation.result_rows import SpanRow
 from goalmeter.representation.use.answers import TrialAnswers, answer_store
 from goalmeter.representation.use.causal_use import no_needed_cell
-from goalmeter.representation.use.interventions import (
-    Intervention,
-    TokenSpan,
-    WrittenText,
-    knock_out,
-    never,
-)
+from goalmeter.representation.use.interventions import Intervention, TokenSpan, WrittenText, never
 from goalmeter.representation.use.trials import (
     ALL,
     CONFIRM,
     KNOCK_OUT,
     CandidateIntervention,
-    CellChoice,
     MoveEffect,
-    another_cell,
-    same_cell,
+    hidden_cell,
     trials_of,
 )
 from goalmeter.runs.progress import Tell
@@ -50,6 +42,7 @@ from goalmeter.runs.progress import Tell
 SPANS = ("prompt", "before", "neighbours", "own", "behind", "plan", "answer")
 PROMPT, BEFORE, NEIGHBOURS, OWN, BEHIND, PLAN, ANSWER = SPANS
 ANSWERING = "answering"  # all of them except the prompt
+_NAMES = (*SPANS, ANSWERING)
 _CELL = re.compile(r"(?<![\d,])\(?(\d+)\s*,\s*(\d+)(?!\d)")
 _TURN = r"(?<![\d,(])\(?\d+\s*,\s*\d+\)?\s*:"
 _STEP = re.compile(rf"(?<=[.!?])\s+|\n+\s*|(?={_TURN})")
@@ -95,23 +88,17 @@ def spans_of(ids: Sequence[int], tokenizer: Any, cell: Cell) -> frozenset[str]:
 
 def span_candidates(network: Network, seed: int = 0) -> list[CandidateIntervention]:
     """Return the knock-outs of a cell for each span; their nulls hide a random other cell."""
+
+    def span_of(name: str, cell: Cell) -> TokenSpan:
+        if name == PROMPT:
+            return TokenSpan(True, never)
+        return TokenSpan(False) if name == ANSWERING else TokenSpan(False, DuringSpan(cell, name))
+
     blocks = range(1, len(network.blocks) + 1)
-    other = another_cell(seed)
-
-    def hiding(name: str, choose: CellChoice, located: Located, cell: Cell) -> Intervention | None:
-        hidden = choose(located, cell)
-        tokens = located.cell(hidden) if hidden is not None else ()
-        span = {PROMPT: TokenSpan(True, never), ANSWERING: TokenSpan(False)}.get(name)
-        span = span or TokenSpan(False, DuringSpan(cell, name))
-        return knock_out(tokens, blocks, span) if tokens else None
-
-    def hidden_from(name: str) -> CandidateIntervention:
-        make, null = (partial(hiding, name, choose) for choose in (same_cell, other))
-        return CandidateIntervention.with_nulls(
-            f"{KNOCK_OUT}, {name}", ALL, "pre/cell", make, {"other": null}
-        )
-
-    return [hidden_from(name) for name in (*SPANS, ANSWERING)]
+    return [
+        hidden_cell(f"{KNOCK_OUT}, {name}", ALL, blocks, seed, partial(span_of, name))
+        for name in _NAMES
+    ]
 
 
 # All conditions of a row are evaluated on the same text.
@@ -155,13 +142,14 @@ def look_ups(
     trials = {CONFIRM: [trial for trial in listed if trial[1].needed]}
     if not trials[CONFIRM]:
         raise no_needed_cell(CONFIRM)
-    names = (*SPANS, ANSWERING)
-    what = {"salt": salt, "seed": seed, "spans": list(names)}
+    what = {"salt": salt, "seed": seed, "spans": list(_NAMES)}
     with answer_store(keep, network, trials, (), what) as store:
         answers = TrialAnswers(network, trials, store, seed=seed)
         spans = {
             (located.sample.digest, target.cell): spans_of(base.tokens, tokenizer, target.cell)
-            for (located, target), base in zip(trials[CONFIRM], answers.bases(CONFIRM), strict=True)
+            for (located, target), base in zip(
+                trials[CONFIRM], answers.sweep(CONFIRM).bases, strict=True
+            )
         }
 
         def in_span(candidate: CandidateIntervention, span: str) -> MoveEffect:
@@ -172,13 +160,14 @@ def look_ups(
             return answers.row(replace(candidate, make=make), CONFIRM).needed
 
         rows = []
-        for span, candidate in zip(names, span_candidates(network, seed), strict=True):
+        for span, candidate in zip(_NAMES, span_candidates(network, seed), strict=True):
             ours, other = (in_span(each, span) for each in (candidate, *candidate.nulls))
+            cells = ours.flips.n
             rows.append(
                 SpanRow(
                     half=CONFIRM,
                     span=span,
-                    cells=ours.flips.n,
+                    cells=cells,
                     flips=ours.flips,
                     as_if_wall=ours.as_if_changed,
                     unreadable=ours.unreadable,
@@ -186,5 +175,5 @@ def look_ups(
                 )
             )
             if progress is not None:
-                progress(f"use: hidden from {span}: {ours.flips.n} cells")
+                progress(f"use: hidden from {span}: {cells} cells")
     return tuple(rows)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +25,7 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.replay import BEFORE, Located, Sample, position
 from goalmeter.representation.result_rows import MovedRow
 from goalmeter.representation.scenes import mean_over_grids
-from goalmeter.representation.use.answers import LONGER, AnswerSweep
+from goalmeter.representation.use.answers import AnswerSweep
 from goalmeter.representation.use.interventions import Intervention
 from goalmeter.representation.use.trials import CONFIRM, HALVES, SCREEN, Donors, half_of, windows_of
 from goalmeter.runs.progress import Tell
@@ -39,8 +40,8 @@ KINDS = GOAL, AGENT, ISOMETRY = ("goal", "agent", "isometry")
 _RELATIONS = SAME, OVERLAPPING, DISJOINT = ("same", "overlapping", "disjoint")
 # All tokens of the prompt: at layer 0 that is the other question itself, the ceiling.
 EVERY_TOKEN = "pre/all"
-# Actions by the number of the pair; None for an invalid answer.
-Moves = Mapping[int, int | None]
+# Makes the change of a pair by its number; None where it is impossible.
+PairChange = Callable[[int], Intervention | None]
 
 
 class QuestionPair(NamedTuple):
@@ -49,6 +50,11 @@ class QuestionPair(NamedTuple):
     located: Located
     donor: Located
     relation: str
+
+    @property
+    def grid(self) -> str:
+        """The content of the grid."""
+        return content(self.located.sample.world)
 
 
 def pairs(network: Network, sample: Sample, kind: str, seed: int) -> list[QuestionPair]:
@@ -62,7 +68,9 @@ def pairs(network: Network, sample: Sample, kind: str, seed: int) -> list[Questi
     found: dict[str, QuestionPair] = {}
     for world, state in moved_states:
         moves = planned(world).optimal_actions(state)
-        relation = relation_of(sample.optimal, moves)
+        shared = set(sample.optimal) & set(moves)
+        alike = set(sample.optimal) == set(moves)
+        relation = SAME if alike else OVERLAPPING if shared else DISJOINT
         if relation in found:
             continue
         question = _question(sample, world, state)
@@ -74,18 +82,6 @@ def pairs(network: Network, sample: Sample, kind: str, seed: int) -> list[Questi
             located = Located(sample, tokenizer)
             found[relation] = QuestionPair(located, Located(donor, tokenizer), relation)
     return [found[relation] for relation in _RELATIONS if relation in found]
-
-
-def relation_of(first: tuple[int, ...], second: tuple[int, ...]) -> str:
-    """Return how two sets of moves relate.
-
-    Example: two moves are right in one question, one of them in the other.
-        >>> relation_of((0, 1), (1,)), relation_of((0, 1), (1, 0)), relation_of((0,), (3,))
-        ('overlapping', 'same', 'disjoint')
-    """
-    if set(first) == set(second):
-        return SAME
-    return OVERLAPPING if set(first) & set(second) else DISJOINT
 
 
 def _moved_states(sample: Sample, kind: str) -> Iterator[tuple[GridWorld, State]]:
@@ -124,86 +120,69 @@ class StreamPlace:
     layers: tuple[int, ...]
     label: int | str
 
-    @property
-    def tokens(self) -> Callable[[Located], tuple[int, ...]]:
-        """The function that finds the tokens in a prompt."""
+    def tokens(self, located: Located) -> tuple[int, ...]:
+        """Return the tokens of a prompt."""
         if self.position == EVERY_TOKEN:
-            return lambda located: tuple(range(len(located.sample.prompt)))
+            return tuple(range(len(located.sample.prompt)))
         found = position(self.position)
         if not self.position.startswith(f"{BEFORE}/"):
             raise InvalidParameterError(
                 f"streams are exchanged at {self.position!r}, expected tokens of the prompt such "
                 f"as {BEFORE}/goal: the answers of two questions differ"
             )
-        return found
+        return found(located)
 
 
 def stream_places(
     network: Network, positions: Sequence[str], layers: Sequence[int] | None = None
 ) -> list[StreamPlace]:
-    """Return the places at some positions: single layers (None for all), and windows of several.
-
-    The windows contain layer 0 only if it is requested: exchanging a word that differs before
-    anything has read it is asking the other question.
-    """
+    """Return the places at some positions: single layers (None for all), and windows of several."""
     every = range(len(network.blocks) + 1)
     single = network.check_layers(every if layers is None else layers)
     windows: list[tuple[int | str, tuple[int, ...]]] = [(layer, (layer,)) for layer in single]
+    # Exchanging a word that differs before anything has read it is asking the other question, so
+    # the windows contain layer 0 only if it is requested.
     windows += windows_of(every if 0 in single else every[1:])
     return [StreamPlace(name, window, label) for name in positions for label, window in windows]
 
 
 class PairAnswers:
-    """Answers to pairs of questions, unchanged and under patches.
-
-    Pairs whose unchanged answer was wrong are left out: there is nothing to be changed. Everything
-    refers to `pairs` by number.
-
-    Attributes:
-        apart: the pairs without a common right move, with a right unchanged answer.
-        same: the pairs with the same right moves, with a right unchanged answer.
-    """
+    """Answers to pairs of questions, by number, unchanged and under patches."""
 
     def __init__(
         self, network: Network, kind: str, listed: Sequence[QuestionPair], seed: int
     ) -> None:
         self.kind, self.pairs, self._seed = kind, list(listed), seed
-        self._sweep = AnswerSweep(network, [pair.located.sample for pair in listed])
-        bases = self._sweep.bases
-        self._limit = LONGER * max((len(base.tokens) for base in bases), default=1)
+        self.sweep = AnswerSweep(network, [pair.located.sample for pair in listed])
         self._donors = Donors(network, range(len(network.blocks) + 1))
-        self.apart, self.same = (
-            [
-                number
-                for number, (pair, base) in enumerate(zip(self.pairs, bases, strict=True))
-                if pair.relation == relation and base.action in pair.located.sample.optimal
-            ]
-            for relation in (DISJOINT, SAME)
-        )
+        # Pairs whose unchanged answer was wrong are left out: there is nothing to be changed.
+        right = [
+            (pair.relation, number)
+            for number, (pair, base) in enumerate(zip(listed, self.sweep.bases, strict=True))
+            if base.action in pair.located.sample.optimal
+        ]
+        self.apart = [number for relation, number in right if relation == DISJOINT]
+        self.same = [number for relation, number in right if relation == SAME]
 
-    def answer(self, number: int) -> tuple[int, ...]:
-        """The tokens of the unchanged answer."""
-        return self._sweep.bases[number].tokens
-
-    def tokens(self, number: int, place: StreamPlace) -> tuple[int, ...]:
+    def tokens(self, place: StreamPlace, number: int) -> tuple[int, ...]:
         """The tokens that are exchanged: those of the position in either question."""
         pair = self.pairs[number]
         return tuple(sorted({*place.tokens(pair.located), *place.tokens(pair.donor)}))
 
-    def donor_stream(self, number: int, place: StreamPlace) -> torch.Tensor:
+    def donor_stream(self, place: StreamPlace, number: int) -> torch.Tensor:
         """The stream of the pair's other question at the first layer of a place, [T, D]."""
         layer, *_ = place.layers
         return self._donors.streams(self.pairs[number].donor.sample.prompt, [layer])[layer]
 
-    def patched(self, number: int, place: StreamPlace) -> Intervention | None:
+    def patched(self, place: StreamPlace, number: int) -> Intervention | None:
         """The stream of the pair's other question; None where the position does not occur."""
-        tokens, donor = self.tokens(number, place), self.pairs[number].donor.sample.prompt
+        tokens, donor = self.tokens(place, number), self.pairs[number].donor.sample.prompt
         return self._donors.patch(donor, tokens, tokens, place.layers) if tokens else None
 
-    def patched_from_another(self, number: int, place: StreamPlace) -> Intervention | None:
+    def patched_from_another(self, place: StreamPlace, number: int) -> Intervention | None:
         """The stream of a question in another grid, drawn at random, at its own tokens."""
-        tokens, grid = self.tokens(number, place), _grid(self.pairs[number])
-        others = [other.located for other in self.pairs if _grid(other) != grid]
+        tokens, grid = self.tokens(place, number), self.pairs[number].grid
+        others = [other.located for other in self.pairs if other.grid != grid]
         Draws("another question", self._seed, number, self.kind).shuffle(others)
         for other in others:
             # The ends of two prompts are the same words.
@@ -212,25 +191,27 @@ class PairAnswers:
                 return self._donors.patch(other.sample.prompt, there, tokens, place.layers)
         return None
 
-    def moves(self, numbers: Sequence[int], change: Callable[[int], Intervention | None]) -> Moves:
-        """The moves of those pairs to which a change can be applied."""
+    def moves(self, numbers: Sequence[int], change: PairChange) -> dict[int, int | None]:
+        """The moves of those pairs to which a change can be applied; None for invalid answers."""
         changes = {n: made for n in numbers if (made := change(n)) is not None}
-        answers = self._sweep.answers(list(changes), list(changes.values()), tokens=self._limit)
-        return {n: answer.action for n, answer in zip(changes, answers, strict=True)}
+        return {n: answer.action for n, answer in self.sweep.answers(changes).items()}
 
-    def share(self, moves: Moves, hit: Callable[[int | None, tuple[int, ...]], bool]) -> Estimate:
+    def share(
+        self, moves: Mapping[int, int | None], hit: Callable[[int | None, tuple[int, ...]], bool]
+    ) -> Estimate:
         """The share of moves that meet a condition on the move and those right in the donor."""
         hits = [hit(move, self.pairs[n].donor.sample.optimal) for n, move in moves.items()]
-        return mean_over_grids(hits, [_grid(self.pairs[n]) for n in moves])
+        return mean_over_grids(hits, [self.pairs[n].grid for n in moves])
 
-    def followed(self, change: Callable[[int], Intervention | None]) -> Estimate:
+    def followed(self, change: PairChange) -> Estimate:
         """The share of moves under a change that are right in the other question."""
         return self.share(self.moves(self.apart, change), lambda move, right: move in right)
 
     def row(self, half: str, place: StreamPlace) -> MovedRow:
         """The effects of exchanging streams at a place."""
-        ours = self.moves(self.apart, lambda number: self.patched(number, place))
-        same = self.moves(self.same, lambda number: self.patched(number, place))
+        ours, same = (
+            self.moves(numbers, partial(self.patched, place)) for numbers in (self.apart, self.same)
+        )
         return MovedRow(
             half=half,
             moved=self.kind,
@@ -240,14 +221,10 @@ class PairAnswers:
             is_ceiling=False,
             pairs=len(ours),
             flips=self.share(ours, lambda move, right: move in right),
-            null_flips=self.followed(lambda number: self.patched_from_another(number, place)),
+            null_flips=self.followed(partial(self.patched_from_another, place)),
             same_flips=self.share(same, lambda move, r: move is not None and move not in r),
             unreadable=self.share(ours, lambda move, right: move is None),
         )
-
-
-def _grid(pair: QuestionPair) -> str:
-    return content(pair.located.sample.world)
 
 
 def answers_by_half(

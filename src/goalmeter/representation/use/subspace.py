@@ -12,6 +12,7 @@ Source: distributed interchange interventions as in Geiger et al. (2024, arXiv 2
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,7 +27,6 @@ from goalmeter.representation.use.directions import ridge_directions
 from goalmeter.representation.use.interventions import Edit, Intervention
 from goalmeter.representation.use.patching import GOAL, PairAnswers, StreamPlace
 from goalmeter.representation.use.trials import CONFIRM, SCREEN
-from goalmeter.statistics.clusters import Estimate
 
 if TYPE_CHECKING:
     import torch
@@ -44,11 +44,10 @@ def place_directions(
 ) -> FloatArray | None:
     """Return the directions of a ridge probe of the cell of the goal or the agent, [D, m].
 
-    The probe reads the tokens and the layer at which streams are exchanged: directions of another
-    place have coordinates with another meaning.
-    At most `most` orthonormal columns, those along which weights differ most first; the mean of
-    several tokens is read. None if the samples have one cell only.
+    At most `most` orthonormal columns, those along which weights differ most first; None if the
+    samples have one cell only.
     """
+    # Directions of another place than that of the exchange have coordinates of another meaning.
     (layer,) = place.layers
     rows, cells = [], []
     for sample in samples:
@@ -72,27 +71,20 @@ def place_directions(
 def angle(
     basis: FloatArray, directions: FloatArray, *, seed: int = 0
 ) -> tuple[float, tuple[float, ...]]:
-    """Return the smallest principal angle of directions [D] or [D, m] with a subspace.
+    """Return the smallest principal angle of directions [D] or [D, m] with a subspace, in degrees.
 
     With it come the 2.5th, 50th and 97.5th percentile for as many random directions, which in many
     dimensions are almost orthogonal to any small subspace.
     """
     columns = np.asarray(directions, float).reshape(len(directions), -1)
     rng = np.random.default_rng(seed)
-    chance = [_degrees(basis, rng.normal(size=columns.shape)) for _ in range(_CHANCE_DRAWS)]
-    return _degrees(basis, columns), tuple(np.percentile(chance, [2.5, 50, 97.5]).tolist())
 
+    def degrees(columns: FloatArray) -> float:
+        cosines = np.linalg.svd(basis.T @ np.linalg.qr(columns)[0], compute_uv=False)
+        return float(np.degrees(np.arccos(np.clip(cosines[0], 0.0, 1.0))))
 
-def verdict(flips: Estimate, random_flips: Estimate, whole_flips: Estimate) -> str:
-    """Return whether a subspace carries what moved.
-
-    "carries it" if the interval of its flips lies above that of random subspaces; "nothing here
-    carries it" if fewer than `LEAST` of the moves follow the whole stream.
-    """
-    ours, chance, whole = (each.interval for each in (flips, random_flips, whole_flips))
-    if whole is not None and whole[1] < LEAST:
-        return NOWHERE
-    return CARRIES if ours is not None and chance and ours[0] > chance[1] else UNKNOWN
+    chance = [degrees(rng.normal(size=columns.shape)) for _ in range(_CHANCE_DRAWS)]
+    return degrees(columns), tuple(np.percentile(chance, [2.5, 50, 97.5]).tolist())
 
 
 def subspace(
@@ -105,97 +97,85 @@ def subspace(
     seed: int = 0,
 ) -> tuple[SubspaceRow, FloatArray]:
     """Learn a basis [D, rank] of what carries what moved at a layer, and score it."""
-    examples = _Examples.of(network, halves[SCREEN], place)
+    examples = _examples(network, halves[SCREEN], place)
     basis, losses = _learn(network, examples, place.layers[0], rank, steps, seed)
     scored = halves[CONFIRM]
     rng = np.random.default_rng([seed, rank])
 
     def random_exchange(number: int) -> Intervention | None:
-        random = _orthonormal(rng.normal(size=(network.width, rank)))
-        return _exchange(scored, number, place, random)
+        random = np.linalg.qr(rng.normal(size=(network.width, rank)))[0]
+        return _exchange(scored, place, random, number)
 
-    flips = scored.followed(lambda number: _exchange(scored, number, place, basis))
+    flips = scored.followed(partial(_exchange, scored, place, basis))
     random_flips = scored.followed(random_exchange)
-    whole_flips = scored.followed(lambda number: scored.patched(number, place))
+    whole_flips = scored.followed(partial(scored.patched, place))
+    ours, chance, whole = (each.interval for each in (flips, random_flips, whole_flips))
+    verdict = CARRIES if ours is not None and chance and ours[0] > chance[1] else UNKNOWN
     row = SubspaceRow(
         half=CONFIRM,
         moved=scored.kind,
         layer=place.layers[0],
         position=place.position,
         rank=rank,
-        trained=len(examples.rows),
+        trained=len(examples),
         losses=losses,
         pairs=flips.n,
         flips=flips,
         random_flips=random_flips,
         whole_flips=whole_flips,
-        verdict=verdict(flips, random_flips, whole_flips),
+        verdict=NOWHERE if whole is not None and whole[1] < LEAST else verdict,
         degrees=None,
         chance=(),
     )
     return row, basis
 
 
-class _Examples(NamedTuple):
-    """Questions with the other one's answer up to where the two part, and their exchanges.
+class _Example(NamedTuple):
+    """A question with the other one's answer up to where the two part, and their exchange."""
 
-    `forced` tokens of a row are the answer's; at each place (row, token) a donor [D] is exchanged.
-    """
-
-    rows: list[tuple[int, ...]]
-    forced: list[int]
-    places: list[tuple[int, int]]
-    donors: torch.Tensor
-
-    @classmethod
-    def of(cls, network: Network, pairs: PairAnswers, place: StreamPlace) -> _Examples:
-        import torch
-
-        others = answer_all(network, [pairs.pairs[n].donor.sample for n in pairs.apart])
-        rows: list[tuple[int, ...]] = []
-        places: list[tuple[int, int]] = []
-        forced, donors = [], []
-        for number, other in zip(pairs.apart, others, strict=True):
-            pair, tokens = pairs.pairs[number], pairs.tokens(number, place)
-            target = _until_they_part(pairs.answer(number), other.tokens)
-            if not target or not tokens:
-                continue
-            places += [(len(rows), token) for token in tokens]
-            donors.append(pairs.donor_stream(number, place)[list(tokens)])
-            rows.append((*pair.located.sample.prompt, *target))
-            forced.append(len(target))
-        if not rows:
-            raise InvalidParameterError(
-                f"no question of the screen half has tokens at {place.position!r} and another "
-                f"answer with what moved; take more grids or another position"
-            )
-        # A copy, since tensors made in inference mode have no gradient.
-        return cls(rows, forced, places, torch.cat(donors).clone())
+    ids: tuple[int, ...]
+    forced: int  # number of tokens of the answer
+    tokens: tuple[int, ...]
+    donors: torch.Tensor  # [tokens, D]
 
 
-def _until_they_part(ours: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
-    """The other answer up to and including its first token that differs; empty if none does."""
-    for place, token in enumerate(other):
-        if place >= len(ours) or token != ours[place]:
-            return tuple(other[: place + 1])
-    return ()
+def _examples(network: Network, pairs: PairAnswers, place: StreamPlace) -> list[_Example]:
+    others = answer_all(network, [pairs.pairs[n].donor.sample for n in pairs.apart])
+    out = []
+    for number, other in zip(pairs.apart, others, strict=True):
+        tokens, ours = pairs.tokens(place, number), pairs.sweep.bases[number].tokens
+        # Up to and including the first token that differs; no example if none does.
+        differs = (n for n, token in enumerate(other.tokens) if ours[n : n + 1] != (token,))
+        forced = next(differs, -1) + 1
+        if forced and tokens:
+            ids = (*pairs.pairs[number].located.sample.prompt, *other.tokens[:forced])
+            donors = pairs.donor_stream(place, number)[list(tokens)]
+            out.append(_Example(ids, forced, tokens, donors))
+    if not out:
+        raise InvalidParameterError(
+            f"no question of the screen half has tokens at {place.position!r} and another "
+            f"answer with what moved; take more grids or another position"
+        )
+    return out
 
 
 def _learn(
-    network: Network, examples: _Examples, layer: int, rank: int, steps: int, seed: int
+    network: Network, examples: Sequence[_Example], layer: int, rank: int, steps: int, seed: int
 ) -> tuple[FloatArray, tuple[float, float]]:
     """An orthonormal basis [D, rank], and the first and the last loss."""
     import torch
 
     model = network.local.model
-    inputs = padded(examples.rows, model.device, left=True)
+    inputs = padded([each.ids for each in examples], model.device, left=True)
     longest = inputs["input_ids"].shape[1]
-    rows = torch.tensor([row for row, _ in examples.places])
-    columns = torch.tensor([longest - len(examples.rows[row]) + at for row, at in examples.places])
-    keep = max(examples.forced) + 1
+    rows = torch.tensor([row for row, each in enumerate(examples) for _ in each.tokens])
+    columns = torch.tensor([longest - len(e.ids) + token for e in examples for token in e.tokens])
+    # A copy, since tensors made in inference mode have no gradient.
+    donors = torch.cat([each.donors for each in examples]).clone()
+    keep = max(each.forced for each in examples) + 1
     target = inputs["input_ids"][:, -keep + 1 :]
     counted = torch.tensor(
-        [[place >= keep - 1 - n for place in range(keep - 1)] for n in examples.forced],
+        [[place >= keep - 1 - each.forced for place in range(keep - 1)] for each in examples],
         device=target.device,
     )
     start = torch.randn(network.width, rank, generator=torch.Generator().manual_seed(seed))
@@ -209,14 +189,13 @@ def _learn(
             before = stream[rows, columns]
             along = basis.to(stream)
             changed = stream.clone()
-            difference = examples.donors.to(stream) - before
-            changed[rows, columns] = before + difference @ along @ along.T
+            changed[rows, columns] = before + (donors.to(stream) - before) @ along @ along.T
             return changed
 
         with network.changed({layer: exchange}):
             logits = model(**inputs, use_cache=False, logits_to_keep=keep).logits[:, :-1].float()
         nats = -logits.log_softmax(dim=-1).gather(2, target[..., None])[..., 0]
-        loss = (nats * counted).sum() / len(examples.rows)
+        loss = (nats * counted).sum() / len(examples)
         losses.append(float(loss.detach()))
         if step < steps:
             # The gradient of the basis alone: the model stays unchanged.
@@ -227,13 +206,13 @@ def _learn(
 
 
 def _exchange(
-    pairs: PairAnswers, number: int, place: StreamPlace, basis: FloatArray
+    pairs: PairAnswers, place: StreamPlace, basis: FloatArray, number: int
 ) -> Intervention | None:
     """Replace the components within a subspace by those of the other question's stream."""
     import torch
 
     (layer,) = place.layers
-    tokens, stream = pairs.tokens(number, place), pairs.donor_stream(number, place)
+    tokens, stream = pairs.tokens(place, number), pairs.donor_stream(place, number)
     along = torch.from_numpy(basis)
 
     def edit(token: int) -> Edit:
@@ -244,12 +223,3 @@ def _exchange(
         return Edit(token, layer, toward)
 
     return Intervention(edits=tuple(map(edit, tokens))) if tokens else None
-
-
-def _orthonormal(columns: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.qr(columns)[0])
-
-
-def _degrees(basis: FloatArray, columns: FloatArray) -> float:
-    cosines = np.linalg.svd(basis.T @ _orthonormal(columns), compute_uv=False)
-    return float(np.degrees(np.arccos(np.clip(cosines[0], 0.0, 1.0))))

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import numpy as np
-
 from goalmeter._files import JsonFields
-from goalmeter._types import FloatArray
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld, content
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Located, Sample, digest_of, scenes_of
 from goalmeter.representation.scenes import Shape, mean_over_grids, uncertain_cells
 from goalmeter.representation.use.directions import (
-    CellEdits,
-    DirectionEdit,
     DirectionKind,
     TargetCell,
     closed_prompt,
-    for_another,
+    in_random_directions,
+    inner_walls,
     target_cells,
     target_walls,
-    with_random_directions,
 )
-from goalmeter.representation.use.interventions import Intervention, ablate, knock_out, patch, write
+from goalmeter.representation.use.interventions import (
+    EVERYWHERE,
+    Intervention,
+    TokenSpan,
+    ablate,
+    knock_out,
+    patch,
+    write,
+)
 from goalmeter.statistics.clusters import Estimate
 
 if TYPE_CHECKING:
@@ -64,31 +67,29 @@ def trials_of(
     per_decision: int = 1,
     walls: bool = False,
 ) -> dict[str, list[Trial]]:
-    """Return the decisions of both halves with the cells to be changed in them.
+    """Return the decisions of both halves with the cells, or `walls`, to be changed in them.
 
-    The samples of both halves determine which cells are uncertain given their place; up to
-    `per_decision` of these, needed and not, are drawn. With `walls`, walls are opened instead.
+    Up to `per_decision` uncertain cells of each kind, needed and not, are drawn.
     """
-    targets = target_walls if walls else target_cells
+    names = {half: walls_of(half) if walls else half for half in HALVES}
     uncertain = uncertain_cells(scenes_of(samples))
-    out: dict[str, list[Trial]] = {walls_of(half) if walls else half: [] for half in HALVES}
+    out: dict[str, list[Trial]] = {name: [] for name in names.values()}
     for sample in samples:
-        half = half_of(sample.world, salt)
         listed = [
             each
-            for each in targets(sample.world, sample.state)
+            for each in (target_walls if walls else target_cells)(sample.world, sample.state)
             if uncertain[sample.world.shape][each.cell]
             and (wanted is None or wanted(sample, each.cell))
         ]
-        # Located once, since every intervention needs the tokens of these prompts.
         if not listed:
             continue
+        # Located once, since every intervention needs the tokens of these prompts.
         located = Located(sample, tokenizer)
         for needed in (True, False):
             kind = [each for each in listed if each.needed == needed]
             Draws("target cells", seed, sample.walk, sample.step, int(needed)).shuffle(kind)
             taken = [(located, each) for each in kind[:per_decision]]
-            out[walls_of(half) if walls else half] += taken
+            out[names[half_of(sample.world, salt)]] += taken
     return out
 
 
@@ -109,11 +110,9 @@ _MOST_BYTES = 2 << 30
 class SizedCache(Generic[T]):
     """Values by name; the least recently used ones are dropped beyond a number of bytes."""
 
-    def __init__(self, size: Callable[[T], int], most: int = _MOST_BYTES) -> None:
-        self._size = size
-        self._most = most
+    def __init__(self, size: Callable[[T], int]) -> None:
+        self._size, self._bytes = size, 0
         self._values: OrderedDict[Hashable, T] = OrderedDict()
-        self._bytes = 0
 
     def get(self, name: Hashable, make: Callable[[], T]) -> T:
         """Return a value, made if it is not there."""
@@ -121,7 +120,7 @@ class SizedCache(Generic[T]):
             self._values[name] = make()
             self._bytes += self._size(self._values[name])
         self._values.move_to_end(name)
-        while self._bytes > self._most and len(self._values) > 1:
+        while self._bytes > _MOST_BYTES and len(self._values) > 1:
             self._bytes -= self._size(self._values.popitem(last=False)[1])
         return self._values[name]
 
@@ -129,13 +128,10 @@ class SizedCache(Generic[T]):
 class Donors:
     """Residual streams of token sequences, read once for all layers that will be requested."""
 
-    def __init__(
-        self, network: Network, layers: Sequence[int], most_bytes: int = _MOST_BYTES
-    ) -> None:
-        self._network = network
-        self._layers = network.check_layers(layers)
+    def __init__(self, network: Network, layers: Sequence[int]) -> None:
+        self._network, self._layers = network, layers
         self._cache: SizedCache[dict[int, torch.Tensor]] = SizedCache(
-            lambda streams: sum(stream.nbytes for stream in streams.values()), most_bytes
+            lambda streams: sum(stream.nbytes for stream in streams.values())
         )
 
     def streams(self, ids: Sequence[int], layers: Sequence[int]) -> dict[int, torch.Tensor]:
@@ -159,12 +155,7 @@ ALL = "all"
 
 
 def windows_of(layers: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
-    """Return the windows of at least two layers with their labels: both halves, and all.
-
-    Example:
-        >>> windows_of([0, 1, 2, 3, 4])
-        [('0-1', (0, 1)), ('2-4', (2, 3, 4)), ('all', (0, 1, 2, 3, 4))]
-    """
+    """Return the windows of at least two layers with their labels: both halves, and all."""
     half = len(layers) // 2
     parts = [tuple(part) for part in (layers[:half], layers[half:])]
     halves = [(f"{part[0]}-{part[-1]}", part) for part in parts if len(part) > 1]
@@ -193,8 +184,6 @@ DIRECTED = (WRITE, ABLATE, OPEN)
 # leave out what the difference of means has besides.
 DOSE = 2.0
 Make = Callable[[Located, Cell], Intervention | None]
-CellChoice = Callable[[Located, Cell], Cell | None]
-Tokens = Callable[[Located, Cell], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -208,24 +197,25 @@ class CandidateIntervention:
     make: Make
     dose: float | None = None
     nulls: tuple[CandidateIntervention, ...] = ()
-    dosed: Callable[[float], CandidateIntervention] | None = None
+    dosed: Callable[[float], CandidateIntervention] | None = None  # the same at another dose
 
     @classmethod
     def with_nulls(
-        cls, name: str, layer: int | str, position: str, make: Make, nulls: Mapping[str, Make]
+        cls,
+        name: str,
+        layer: int | str,
+        position: str,
+        make: Callable[[str, Located, Cell], Intervention | None],
+        nulls: Sequence[str],
+        dose: float | None = None,
+        dosed: Callable[[float], CandidateIntervention] | None = None,
     ) -> CandidateIntervention:
-        """An intervention with its nulls by the ending of their names."""
-        listed = (
-            cls(f"{name}, {ending}", layer, position, True, null) for ending, null in nulls.items()
+        """An intervention with its nulls; `make` receives the name of the null, or ""."""
+        listed = tuple(
+            cls(f"{name}, {null}", layer, position, True, partial(make, null), dose)
+            for null in nulls
         )
-        return cls(name, layer, position, False, make, nulls=tuple(listed))
-
-    def at_dose(
-        self, dose: float, dosed: Callable[[float], CandidateIntervention]
-    ) -> CandidateIntervention:
-        """The same with the dose at which it and its nulls are made."""
-        nulls = tuple(replace(null, dose=dose) for null in self.nulls)
-        return replace(self, dose=dose, nulls=nulls, dosed=dosed)
+        return cls(name, layer, position, False, partial(make, ""), dose, listed, dosed)
 
     @property
     def label(self) -> str:
@@ -253,121 +243,39 @@ def candidates(
     dose: float = DOSE,
 ) -> list[CandidateIntervention]:
     """Return the interventions of a screen; knock-outs are of blocks, so none is at layer 0."""
-    other = another_cell(seed)
     blocks = range(1, len(network.blocks) + 1)
     every = [0, *blocks]
     donors = Donors(network, every)
 
-    def knocked_out(layer: int | str, closed: Sequence[int]) -> CandidateIntervention:
-        def hiding(choose: CellChoice, located: Located, cell: Cell) -> Intervention | None:
-            chosen = choose(located, cell)
-            tokens = located.cell(chosen) if chosen is not None else ()
-            return knock_out(tokens, closed) if tokens else None
-
-        make, null = partial(hiding, same_cell), partial(hiding, other)
-        return CandidateIntervention.with_nulls(KNOCK_OUT, layer, "pre/cell", make, {"other": null})
-
     def patched(
-        family: str, layer: int | str, window: Sequence[int], tokens: Tokens
+        family: str, layer: int | str, window: Sequence[int], ending: str
     ) -> CandidateIntervention:
-        def patching(choose: CellChoice, located: Located, cell: Cell) -> Intervention | None:
-            chosen, places = choose(located, cell), tokens(located, cell)
-            donor = closed_prompt(network, located.sample, chosen) if chosen is not None else None
+        position, tokens = _PATCHED[ending]
+
+        def make(null: str, located: Located, cell: Cell) -> Intervention | None:
+            chosen, places = (
+                another_cell(seed, located, cell) if null else cell,
+                tokens(located, cell),
+            )
+            donor = closed_prompt(network, located.sample, chosen) if chosen else None
             return donors.patch(donor, places, places, window) if donor and places else None
 
-        ending, position = _PATCHED[tokens]
-        make, null = partial(patching, same_cell), partial(patching, other)
-        name = f"{family}{ending}"
-        return CandidateIntervention.with_nulls(name, layer, position, make, {"donor": null})
+        name = family + ending
+        return CandidateIntervention.with_nulls(name, layer, position, make, ["donor"])
 
-    in_all = knocked_out(ALL, blocks)
-    listed = [in_all, *(knocked_out(layer, [layer]) for layer in layers if layer > 0)]
+    in_all = hidden_cell(KNOCK_OUT, ALL, blocks, seed)
+    listed = [in_all, *(hidden_cell(KNOCK_OUT, k, [k], seed) for k in layers if k > 0)]
     listed += in_all.nulls
-    listed += [patched(PATCH, layer, [layer], tokens) for layer in layers for tokens in _PATCHED]
+    listed += [patched(PATCH, layer, [layer], ending) for layer in layers for ending in _PATCHED]
     for label, window in windows_of(every):
-        listed += [patched(WINDOWS, label, window, tokens) for tokens in _PATCHED]
-    listed.append(patched(PATCH, ALL, every, _end))
+        listed += [patched(WINDOWS, label, window, ending) for ending in _PATCHED]
+    listed.append(patched(PATCH, ALL, every, ", end"))
     for kind in directions:
-        able = [layer for layer in layers if layer in kind.at]
-        single: list[tuple[int | str, list[int]]] = [(layer, [layer]) for layer in able]
-        places = [*single, (ALL, able)] if len(able) > 1 else single
+        places: list[tuple[int | str, Sequence[int]]] = [(layer, [layer]) for layer in layers]
+        places += [(ALL, layers)] if len(layers) > 1 else []
         for family in DIRECTED:
-            listed += [_directed(family, kind, place, dose, seed) for place in places]
+            listed += [_directed(family, kind, *place, seed, dose) for place in places]
     return listed
-
-
-def _directed(
-    family: str, kind: DirectionKind, place: tuple[int | str, list[int]], dose: float, seed: int
-) -> CandidateIntervention:
-    """Write along directions of a kind, towards a wall or an open cell, or remove them."""
-    layer, layers = place
-    sign = -1.0 if family == OPEN else 1.0
-
-    def along(edits: CellEdits) -> Make:
-        if family == ABLATE:
-            return _along(edits, ablate, lambda edit: edit.direction.unit)
-        return _along(edits, write, lambda edit: edit.direction.vector(sign * dose))
-
-    edits = kind.edits(layers)
-    nulls = {"random": along(with_random_directions(edits, seed))}
-    if family != ABLATE:
-        # A wall that a prompt does not list has no tokens of its own to be written to.
-        choose = another_cell(seed, wall=family == OPEN)
-        nulls["other"] = along(for_another(edits, choose))
-    made = CandidateIntervention.with_nulls(
-        f"{family}, {kind.name}", layer, kind.position, along(edits), nulls
-    )
-    if family == ABLATE:
-        return made
-    return made.at_dose(dose, lambda dose: _directed(family, kind, place, dose, seed))
-
-
-def _along(
-    edits: CellEdits,
-    change: Callable[..., Intervention],
-    vector: Callable[[DirectionEdit], FloatArray],
-) -> Make:
-    def make(located: Located, cell: Cell) -> Intervention | None:
-        import torch
-
-        changes = [
-            change(
-                torch.tensor(vector(edit), dtype=torch.float32),
-                [edit.where] if isinstance(edit.where, int) else edit.where,
-                [edit.layer],
-            )
-            for edit in edits(located, cell)
-        ]
-        return reduce(Intervention.joined, changes) if changes else None
-
-    return make
-
-
-def same_cell(located: Located, cell: Cell) -> Cell:
-    """Choose the cell itself."""
-    return cell
-
-
-def another_cell(seed: int, *, wall: bool = False) -> CellChoice:
-    """Draw another open cell, or another inner wall, of the same world."""
-
-    def choose(located: Located, cell: Cell) -> Cell | None:
-        sample, world = located.sample, located.sample.world
-        if wall:
-            inner = np.argwhere(world.walls[1:-1, 1:-1]) + 1
-            cells = [Cell(*place) for place in inner.tolist() if tuple(place) != cell]
-        else:
-            taken = {cell, sample.state.cell, world.goal}
-            cells = [each for each in world.open_cells if each not in taken]
-        # By content, so that a draw is the same in any order and any process.
-        draws = Draws("another wall" if wall else "another cell", seed, sample.digest, *cell)
-        return cells[draws.below(len(cells))] if cells else None
-
-    return choose
-
-
-def _own(located: Located, cell: Cell) -> tuple[int, ...]:
-    return located.cell(cell)
 
 
 def _around(located: Located, cell: Cell) -> tuple[int, ...]:
@@ -375,16 +283,78 @@ def _around(located: Located, cell: Cell) -> tuple[int, ...]:
     return tuple(sorted({token for each in cells for token in located.cell(each)}))
 
 
-def _end(located: Located, cell: Cell) -> tuple[int, ...]:
-    return located.end_of_prompt
-
-
-# The ending of a patch's name and its position, by the tokens that are patched.
-_PATCHED: dict[Tokens, tuple[str, str]] = {
-    _own: ("", "pre/cell"),
-    _around: (", around", "pre/cell"),
-    _end: (", end", "pre/end"),
+# The position and the tokens that are patched, by the ending of the name.
+_PATCHED: dict[str, tuple[str, Callable[[Located, Cell], tuple[int, ...]]]] = {
+    "": ("pre/cell", Located.cell),
+    ", around": ("pre/cell", _around),
+    ", end": ("pre/end", lambda located, cell: located.end_of_prompt),
 }
+
+
+def hidden_cell(
+    name: str,
+    layer: int | str,
+    blocks: Sequence[int],
+    seed: int,
+    span_of: Callable[[Cell], TokenSpan] = lambda cell: EVERYWHERE,
+) -> CandidateIntervention:
+    """Mask the attention to a cell's own tokens in some blocks; the null hides another cell."""
+
+    def make(null: str, located: Located, cell: Cell) -> Intervention | None:
+        hidden = another_cell(seed, located, cell) if null else cell
+        tokens = located.cell(hidden) if hidden else ()
+        return knock_out(tokens, blocks, span_of(cell)) if tokens else None
+
+    return CandidateIntervention.with_nulls(name, layer, "pre/cell", make, ["other"])
+
+
+def _directed(
+    family: str,
+    kind: DirectionKind,
+    layer: int | str,
+    layers: Sequence[int],
+    seed: int,
+    dose: float,
+) -> CandidateIntervention:
+    """Write along directions of a kind, towards a wall or an open cell, or remove them."""
+
+    def make(null: str, located: Located, cell: Cell) -> Intervention | None:
+        import torch
+
+        # A wall that a prompt does not list has no tokens of its own to be written to.
+        walls = family == OPEN
+        chosen = another_cell(seed, located, cell, wall=walls) if null == "other" else cell
+        edits = kind.edits(layers, located, chosen) if chosen else []
+        if null == "random":
+            edits = in_random_directions(edits, seed, located, cell)
+        changes = []
+        for where, at, direction in edits:
+            places = [where] if isinstance(where, int) else where
+            vector = (
+                direction.unit if family == ABLATE else direction.vector(-dose if walls else dose)
+            )
+            change = ablate if family == ABLATE else write
+            changes.append(change(torch.tensor(vector, dtype=torch.float32), places, [at]))
+        return reduce(Intervention.joined, changes) if changes else None
+
+    name = f"{family}, {kind.name}"
+    if family == ABLATE:
+        return CandidateIntervention.with_nulls(name, layer, kind.position, make, ["random"])
+    dosed = partial(_directed, family, kind, layer, layers, seed)
+    nulls = ["random", "other"]
+    return CandidateIntervention.with_nulls(name, layer, kind.position, make, nulls, dose, dosed)
+
+
+def another_cell(seed: int, located: Located, cell: Cell, *, wall: bool = False) -> Cell | None:
+    """Draw another open cell, or another inner wall, of the same world."""
+    sample, world = located.sample, located.sample.world
+    taken = {cell} if wall else {cell, sample.state.cell, world.goal}
+    cells = [
+        each for each in (inner_walls(world) if wall else world.open_cells) if each not in taken
+    ]
+    # By content, so that a draw is the same in any order and any process.
+    draws = Draws("another wall" if wall else "another cell", seed, sample.digest, *cell)
+    return cells[draws.below(len(cells))] if cells else None
 
 
 @dataclass(frozen=True)
@@ -396,12 +366,6 @@ class TrialOutcome:
     cell: TargetCell
     before: int | None
     after: int | None
-
-    @classmethod
-    def of(cls, trial: Trial, before: int | None, after: int | None) -> TrialOutcome:
-        """The outcome of a trial with these two actions."""
-        world = trial[0].sample.world
-        return cls(content(world), world.shape, trial[1], before, after)
 
     @property
     def counts(self) -> bool:
