@@ -25,8 +25,8 @@ from goalmeter.navigation.prompts import template
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Located, Sample
 from goalmeter.representation.use.answers import AnswerSweep, answer_all
+from goalmeter.representation.use.causal_use import span_candidates
 from goalmeter.representation.use.directions import closed_prompt, target_cells
-from goalmeter.representation.use.look_ups import span_candidates
 from goalmeter.representation.use.trials import TRIED, Donors, candidates
 
 MOUSE = "goalmeter/mouse"
@@ -68,7 +68,7 @@ def measure(quick: bool) -> dict[str, Any]:
         changes = {
             number: change
             for number, (located, cell) in enumerate(trials)
-            if (change := option.make(located, cell)) is not None
+            if (change := option.change(located, cell)) is not None
         }
         made, asked = list(changes.values()), [samples[number] for number in changes]
         plain, theirs = timed(lambda a=asked, m=made: answer_all(network, a, m, tokens=longest))
@@ -99,10 +99,11 @@ def _donors(
         for _ in range(3):
             for layer in layers:
                 for ids in prompts:
-                    read(ids, [layer])
+                    read(ids, layer)
 
-    plain, _ = timed(lambda: every(network.streams))
-    kept, _ = timed(lambda: every(Donors(network, layers).streams))
+    donors = Donors(network)
+    plain, _ = timed(lambda: every(lambda ids, layer: network.streams(ids, [layer])))
+    kept, _ = timed(lambda: every(lambda ids, layer: donors.streams(ids)[layer]))
     return {"plain_s": plain, "kept_s": kept}
 
 

@@ -8,7 +8,7 @@ import pytest
 from representation.plan.plantings import planted_plans, walked
 
 from goalmeter.representation.plans.comparison import Decided, along, decided
-from goalmeter.representation.plans.targets import POSITION
+from goalmeter.representation.plans.readers import POSITION
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 

@@ -9,7 +9,7 @@ from representation.plan.plantings import walked
 
 from goalmeter.gridworld import GridWorld, State
 from goalmeter.gridworld.planner import planned
-from goalmeter.representation.plans.targets import (
+from goalmeter.representation.plans.readers import (
     END,
     NOTHING,
     UNASKED,

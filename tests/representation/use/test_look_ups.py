@@ -14,8 +14,8 @@ from representation.use.test_causal_use import decisions
 
 from goalmeter.representation.network import Network
 from goalmeter.representation.result_rows import SpanRow
+from goalmeter.representation.use.causal_use import ANSWERING, SPANS, look_ups, span_at, spans_of
 from goalmeter.representation.use.interventions import WrittenText
-from goalmeter.representation.use.look_ups import ANSWERING, SPANS, look_ups, span_at, spans_of
 
 CELL = Cell(2, 3)
 

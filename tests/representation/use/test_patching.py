@@ -19,12 +19,14 @@ from goalmeter.representation.use.patching import (
     KINDS,
     PairAnswers,
     StreamPlace,
+    _exchange,
+    angle,
     answers_by_half,
     moved,
     pairs,
     stream_places,
+    subspace,
 )
-from goalmeter.representation.use.subspace import _exchange, angle, subspace
 
 LEFT, RIGHT, UP, DOWN = range(4)
 

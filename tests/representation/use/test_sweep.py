@@ -13,7 +13,7 @@ from representation.tiny import ARCHITECTURES, CORRIDOR, ROOM, sample
 from representation.use.test_interventions import Steps
 
 from goalmeter.representation.use.answers import AnswerSweep, answer_all
-from goalmeter.representation.use.interventions import Intervention, TokenSpan, knock_out, write
+from goalmeter.representation.use.interventions import Intervention, knock_out, write
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -27,12 +27,12 @@ def test_answers_are_those_from_the_start(networks: dict[str, Any], name: str) -
     asked = [taken[n] for n in (0, 1, 1, 0, 1, 0, 1)]
     changes = [
         knock_out([40, 300], layers),
-        knock_out([last - 1], layers[:1], TokenSpan(True, Steps(2))),
+        knock_out([last - 1], layers[:1], written=Steps(2)),
         write(vector, [last], [1]),
         write(vector, Steps(2, 3), [2]),
         Intervention(),
         write(vector, [0], [0]),
-        knock_out([200], layers, TokenSpan(False, Steps(3))),
+        knock_out([200], layers, prompt=False, written=Steps(3)),
     ]
     sweep = AnswerSweep(network, asked, tokens=7)
     assert sweep.bases == answer_all(network, asked, tokens=7)

@@ -23,9 +23,8 @@ from goalmeter.report import Finding, Link, Table
 from goalmeter.report.numbers import nats, number, percent
 from goalmeter.representation.probes.comparison import SHUFFLED
 from goalmeter.representation.replay import BEFORE
-from goalmeter.representation.use.causal_use import MARGIN
-from goalmeter.representation.use.look_ups import ANSWERING, PROMPT
-from goalmeter.representation.use.subspace import CARRIES
+from goalmeter.representation.use.causal_use import ANSWERING, MARGIN, PROMPT
+from goalmeter.representation.use.patching import CARRIES
 from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.statistics.clusters import Estimate
 

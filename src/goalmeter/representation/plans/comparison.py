@@ -12,14 +12,24 @@ from goalmeter._errors import InvalidParameterError, whole
 from goalmeter._files import JsonFields
 from goalmeter._types import BoolArray, IntArray
 from goalmeter.representation.activations import Activations
-from goalmeter.representation.plans import targets
-from goalmeter.representation.plans.readers import LinearSteps, PlanReader, PlanReading
-from goalmeter.representation.plans.targets import MAJORITY, NOTHING, POSITION, WalkPlans
+from goalmeter.representation.plans import readers as targets
+from goalmeter.representation.plans.readers import (
+    MAJORITY,
+    NOTHING,
+    POSITION,
+    SHUFFLED,
+    LinearSteps,
+    PlanReader,
+    PlanReading,
+    WalkPlans,
+    plan_score,
+)
 from goalmeter.representation.probes import protocol
 from goalmeter.representation.probes.comparison import exchanged
 from goalmeter.representation.replay import AFTER, BEFORE
 from goalmeter.representation.result_rows import DecidedRow, PlanRow, SettledRow
 from goalmeter.representation.scenes import Scenes, Split, folds, mean_over_grids, split
+from goalmeter.statistics.clusters import Estimate
 
 # A layer and the name of a position.
 Place = tuple[int, str]
@@ -83,7 +93,7 @@ def read_plans(
         others = exchanged(chosen.scenes, seed=seed)
     except InvalidParameterError as cause:
         # The scores of the readers stand without this baseline.
-        left_out[targets.SHUFFLED] = str(cause)
+        left_out[SHUFFLED] = str(cause)
     scored = np.sort(np.concatenate([part.test for part in splits]))
     rows: list[PlanRow] = []
     for layer, position in places:
@@ -92,21 +102,21 @@ def read_plans(
             ours = read(reader, activations)
             baselines = known | {
                 targets.REPEAT: np.repeat(ours[:, :1], ours.shape[1], axis=1),
-                targets.SHUFFLED: None if others is None else read(reader, activations[others]),
+                SHUFFLED: None if others is None else read(reader, activations[others]),
             }
             # A row for each number of actions that some sequence has.
             for n in range(1, int(chosen.lengths[scored].max()) + 1):
-                beside = {}
+                beside: dict[str, dict[str, Estimate] | None] = {}
                 for name in targets.BASELINES:
                     theirs = baselines[name]
                     missing = theirs is None or theirs[scored, 0] == targets.UNASKED
                     asked = scored[~np.broadcast_to(missing, scored.shape)]
                     beside[name] = None
                     if theirs is not None and len(asked):
-                        beside[name] = targets.plan_score(
+                        beside[name] = plan_score(
                             theirs[asked], actions[asked], grids[asked], n, ours[asked]
                         )
-                score = targets.plan_score(ours[scored], actions[scored], grids[scored], n)
+                score = plan_score(ours[scored], actions[scored], grids[scored], n)
                 rows.append(PlanRow(layer, position, reader.name, n, **score, baselines=beside))
     lacking = int((~complete).sum())
     return PlanTable(tuple(rows), len(scored), lacking, plans.unreadable, left_out)
@@ -233,15 +243,10 @@ def decided(
             right, joint, alone, most = (
                 (each[:, step] == actions[:, step]).astype(float) for each in predictions
             )
+            baselines = {POSITION: mean(alone), MAJORITY: mean(most)}
+            beyond, added = (mean(each - alone, paired=True) for each in (right, joint))
             rows[layer, step + 1, position] = DecidedRow(
-                layer=layer,
-                position=position,
-                step=step + 1,
-                accuracy=mean(right),
-                baselines={POSITION: mean(alone), MAJORITY: mean(most)},
-                beyond=mean(right - alone, paired=True),
-                joint=mean(joint),
-                added=mean(joint - alone, paired=True),
+                layer, position, step + 1, mean(right), baselines, beyond, mean(joint), added
             )
     settled = []
     for layer, step in dict.fromkeys(key[:2] for key in rows):

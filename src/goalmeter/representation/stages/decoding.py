@@ -27,12 +27,16 @@ from goalmeter.representation.capture import alternatives_of, capture, untrained
 from goalmeter.representation.network import Network
 from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.plans.comparison import along, decided, read_plans, rows_of
-from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder, PlanReader
-from goalmeter.representation.plans.targets import plans_of, stated_plans
+from goalmeter.representation.plans.readers import (
+    LinearSteps,
+    PlanDecoder,
+    PlanReader,
+    plans_of,
+    stated_plans,
+)
 from goalmeter.representation.probes import comparison as probing
 from goalmeter.representation.probes.protocol import PositionOnly, Reading
 from goalmeter.representation.probes.registry import probe
-from goalmeter.representation.probes.scores import scores
 from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.result_rows import (
     DecidedRow,
@@ -183,7 +187,7 @@ def _compared(
         fit.posterior(validation.activations, validation.scenes.shapes)
         for fit in (result.fitted, PositionOnly().fit(train, validation, seed=seed))
     )
-    rows = scores(
+    rows = probing.scores(
         ours,
         position_alone,
         validation.scenes,

@@ -32,11 +32,9 @@ from goalmeter.representation.result_rows import (
 from goalmeter.representation.scenes import Shape, uncertain_cells
 from goalmeter.representation.stages.decoding import Decoding, ProbeRun
 from goalmeter.representation.use import patching
-from goalmeter.representation.use.causal_use import Use, causal_use
+from goalmeter.representation.use.causal_use import Use, causal_use, look_ups
 from goalmeter.representation.use.directions import target_cells
-from goalmeter.representation.use.look_ups import look_ups
-from goalmeter.representation.use.patching import StreamPlace
-from goalmeter.representation.use.subspace import angle, place_directions, subspace
+from goalmeter.representation.use.patching import StreamPlace, angle, place_directions, subspace
 from goalmeter.representation.use.trials import (
     CONFIRM,
     KNOCK_OUT,

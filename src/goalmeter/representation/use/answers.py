@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache, partial
-from hashlib import sha256
 from math import comb, log
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import xlogy
 
-from goalmeter._errors import json_text
 from goalmeter._types import IntArray
 from goalmeter.agents.local_models import Sampling
-from goalmeter.gridworld.world import ACTIONS, content
 from goalmeter.navigation.prompts import understood
 from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.scenes import mean_over_grids
 from goalmeter.representation.use.interventions import Intervention, applied
-from goalmeter.representation.use.trials import (
-    OPEN,
-    CandidateIntervention,
-    SizedCache,
-    Trial,
-    TrialOutcome,
-    UseRow,
-    row_of,
-    walls_of,
-)
-from goalmeter.runs import Stages
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.discrimination import jensen_shannon
 
@@ -100,6 +84,28 @@ def _in_batches(
         batch = order[begin : begin + BATCH]
         out |= dict(zip(batch, answers(batch), strict=True))
     return {number: out[number] for number in numbers}
+
+
+T = TypeVar("T")
+_MOST_BYTES = 2 << 30
+
+
+class SizedCache(Generic[T]):
+    """Values by name; the least recently used ones are dropped beyond a number of bytes."""
+
+    def __init__(self, size: Callable[[T], int]) -> None:
+        self._size, self._bytes = size, 0
+        self._values: OrderedDict[Hashable, T] = OrderedDict()
+
+    def get(self, name: Hashable, make: Callable[[], T]) -> T:
+        """Return a value, made if it is not there."""
+        if name not in self._values:
+            self._values[name] = make()
+            self._bytes += self._size(self._values[name])
+        self._values.move_to_end(name)
+        while self._bytes > _MOST_BYTES and len(self._values) > 1:
+            self._bytes -= self._size(self._values.popitem(last=False)[1])
+        return self._values[name]
 
 
 # Tokens before the first one that an intervention touches take their keys and values from one
@@ -288,158 +294,3 @@ def _mean_x_log_x(count: int, draws: int) -> float:
     ways = [comb(count, k) * comb(2 * draws - count, draws - k) for k in sizes.tolist()]
     weights, shares = np.array(ways, dtype=float), sizes / draws
     return float(weights @ xlogy(shares, shares) / weights.sum())
-
-
-_UNCHANGED = "unchanged"
-
-
-@dataclass(frozen=True, eq=False)
-class TrialAnswers:
-    """The answers to trials, half by half; those of a finished stage come from a store."""
-
-    network: Network
-    trials: Mapping[str, Sequence[Trial]]  # by half; those of walls are under `walls_of`
-    store: Stages | None = None
-    draws: int = 0  # answers a decision from which the effect in nats is estimated
-    temperature: float = 0.7
-    seed: int = 0
-    _known: dict[str, list[ModelAnswer]] = field(default_factory=dict)
-    _sweeps: dict[str, AnswerSweep] = field(default_factory=dict)
-
-    def unchanged(self, name: str, samples: Sequence[Sample]) -> list[ModelAnswer]:
-        """Answer some prompts without a change, each prompt once."""
-        different = {sample.prompt: sample for sample in samples}
-        answers = self._answers(
-            f"{name}: {_UNCHANGED}",
-            lambda: answer_all(self.network, list(different.values())),
-            tokens=True,
-        )
-        by_prompt = dict(zip(different, answers, strict=True))
-        return [by_prompt[sample.prompt] for sample in samples]
-
-    def sweep(self, half: str) -> AnswerSweep:
-        """The unchanged answer of each trial of a half, to be answered again."""
-        if half not in self._sweeps:
-            samples = [located.sample for located, _ in self.trials[half]]
-            bases = self.unchanged(half, samples)
-            self._sweeps[half] = AnswerSweep(self.network, samples, bases=bases)
-        return self._sweeps[half]
-
-    def outcomes(self, candidate: CandidateIntervention, half: str) -> list[TrialOutcome]:
-        """The outcomes of the trials to which an intervention can be applied."""
-        half = walls_of(half) if candidate.family == OPEN else half
-        sweep = self.sweep(half)
-        changes = self._changes(candidate, half, range(len(sweep.bases)))
-        key = f"{half}: {candidate.key}"
-        answers = self._answers(key, lambda: list(sweep.answers(changes).values()))
-        out = []
-        for number, answer in zip(changes, answers, strict=True):
-            located, target = self.trials[half][number]
-            grid, before = located.sample.world, sweep.bases[number].action
-            out.append(TrialOutcome(content(grid), grid.shape, target, before, answer.action))
-        return out
-
-    def row(self, candidate: CandidateIntervention, half: str) -> UseRow:
-        """The effects of an intervention on a half, in nats too if answers are drawn."""
-        outcomes = self.outcomes(candidate, half)
-        return row_of(candidate, outcomes, self._effect(candidate, half) if self.draws else None)
-
-    def _effect(self, candidate: CandidateIntervention, half: str) -> Estimate:
-        """How far the distribution of the next action moves at needed cells, in nats."""
-        half = walls_of(half) if candidate.family == OPEN else half
-        # The decisions of the flips: right at temperature 0 without the change.
-        counted = [
-            number
-            for number, base in enumerate(self.sweep(half).bases)
-            if (target := self.trials[half][number][1]).needed and base.action in target.optimal
-        ]
-        able = self._changes(candidate, half, counted)
-        # Different draws with and without the change: labels are exchangeable only for independent
-        # answers.
-        plain = self._drawn(f"{half}: {_UNCHANGED}", half, dict.fromkeys(counted, UNCHANGED), 1)
-        moved = self._drawn(f"{half}: {candidate.key}", half, able, 2)
-        grids = [content(self.trials[half][n][0].sample.world) for n in able]
-        return effect_in_nats([moved[n] for n in able], [plain[n] for n in able], grids)
-
-    def _changes(
-        self, candidate: CandidateIntervention, half: str, numbers: Sequence[int]
-    ) -> dict[int, Intervention]:
-        """The changes of the trials to which an intervention can be applied."""
-        some = ((n, *self.trials[half][n]) for n in numbers)
-        made = {n: candidate.make(located, target.cell) for n, located, target in some}
-        return {number: change for number, change in made.items() if change is not None}
-
-    def _drawn(
-        self, key: str, half: str, changes: Mapping[int, Intervention], stream: int
-    ) -> dict[int, IntArray]:
-        """Counts of outcomes, [5], of sampled answers by the number of the trial."""
-        repeated = [number for number in changes for _ in range(self.draws)]
-        answers = self._answers(
-            f"{key}, {self.draws} draws at temperature {self.temperature:g}",
-            lambda: answer_all(
-                self.network,
-                [self.trials[half][number][0].sample for number in repeated],
-                [changes[number] for number in repeated],
-                tokens=self.sweep(half).limit,
-                temperature=self.temperature,
-                # Far apart, so that no two samples share a seed.
-                seed=(2 * self.seed + stream) * 10_000_019,
-            ),
-        )
-        # The last of the outcomes is an invalid answer.
-        count = len(ACTIONS) + 1
-        outcomes = [count - 1 if each.action is None else each.action for each in answers]
-        drawn = np.array(outcomes, dtype=np.int64).reshape(-1, self.draws)
-        rows = (np.bincount(row, minlength=count) for row in drawn)
-        return dict(zip(changes, rows, strict=True))
-
-    def _answers(
-        self, key: str, make: Callable[[], list[ModelAnswer]], *, tokens: bool = False
-    ) -> list[ModelAnswer]:
-        """The stored answers of a stage, or else new ones; with their tokens if wanted."""
-
-        def rows() -> list[list[Any]]:
-            return [[a.action, a.invalid, list(a.tokens) if tokens else []] for a in make()]
-
-        if key not in self._known:
-            listed = rows() if self.store is None else self.store.value(key, rows)
-            self._known[key] = [ModelAnswer(*row[:2], tuple(row[2])) for row in listed]
-        return self._known[key]
-
-
-# The description of a run names the grids of each half before any of them is asked about, and
-# everything that decides the answers.
-def answer_store(
-    folder: str | Path | None,
-    network: Network,
-    trials: Mapping[str, Sequence[Trial]],
-    training: Sequence[Sample],
-    options: Mapping[str, Any],
-) -> AbstractContextManager[Stages | None]:
-    """Open the run directory in which answers are stored; None without a folder."""
-    if folder is None:
-        return nullcontext()
-    halves = {
-        half: sorted({_hash(content(located.sample.world)) for located, _ in listed})
-        for half, listed in trials.items()
-    }
-    named = [
-        [half, located.sample.walk, located.sample.step, located.sample.prompt, target.cell]
-        for half, listed in trials.items()
-        for located, target in listed
-    ]
-    what = {
-        "kind": "causal use",
-        "model": network.name,
-        "weights": network.revision,
-        **options,
-        "halves": halves,
-        "split": _hash(json_text(halves)),
-        "decisions": _hash(json_text(named)),
-        "learnt from": _hash(json_text([[s.walk, s.step, s.prompt] for s in training])),
-    }
-    return Stages(folder, what)
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode()).hexdigest()

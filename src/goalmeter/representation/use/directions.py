@@ -13,7 +13,7 @@ import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.gridworld.planner import Plan, State, planned, plans
-from goalmeter.gridworld.world import ACTIONS, MOVES, WALL, Cell, GridWorld
+from goalmeter.gridworld.world import ACTIONS, WALL, Cell, GridWorld
 from goalmeter.representation.network import Network
 from goalmeter.representation.probes.protocol import Reading, Standard
 from goalmeter.representation.probes.registry import Ridge
@@ -264,40 +264,39 @@ def closed_question(sample: Sample, cell: Cell) -> str | None:
 # How the reasoning of our organisms comes to a cell, with {row} and {column}.
 TURN = "{row},{column}:"
 _LONGEST = 16  # characters of such a text
+# Sequences of tokens with places in them, and how directions follow from the streams there, [n, D].
+Learner = tuple[
+    list[tuple[tuple[int, ...], Sequence[int]]],
+    Callable[[FloatArray], Finder],
+]
 
 
 def learn_directions(
     network: Network, decisions: Sequence[TrainingDecision], layers: Sequence[int], turn: str
 ) -> list[DirectionKind]:
     """Learn the directions of walls at some layers, from decisions of grids that are not scored."""
-    kinds = [
-        DirectionKind("turn", "post/turn", _turn(network, decisions, layers, turn)),
-        DirectionKind("own", "pre/cell", _own(network, decisions, layers)),
-        DirectionKind("closed", "pre/cell", _closed(network, decisions, layers, ())),
-        DirectionKind("closed, around", "pre/around", _closed(network, decisions, layers, MOVES)),
-        DirectionKind("end", "pre/end", _end(network, decisions, layers)),
-    ]
-    return [kind for kind in kinds if kind.at]
+    learners = {
+        ("turn", "post/turn"): _turn(decisions, turn),
+        ("own", "pre/cell"): _own(decisions),
+        ("closed", "pre/cell"): _closed(network, decisions, 0),
+        ("closed, around", "pre/around"): _closed(network, decisions, len(ACTIONS)),
+        ("end", "pre/end"): _end(decisions),
+    }
+    kinds = []
+    for name, (sequences, learn) in learners.items():
+        rows: dict[int, list[FloatArray]] = {}
+        for ids, places in sequences:
+            streams = network.streams(ids, layers) if places else {}
+            for layer, stream in streams.items():
+                of_layer = rows.setdefault(layer, [])
+                of_layer.append(stream[list(places)].double().cpu().numpy())
+        if rows:
+            at = {layer: learn(np.concatenate(rows[layer])) for layer in layers}
+            kinds.append(DirectionKind(*name, at))
+    return kinds
 
 
-def _rows(
-    network: Network,
-    layers: Sequence[int],
-    sequences: Iterable[tuple[tuple[int, ...], Sequence[int]]],
-) -> dict[int, FloatArray]:
-    """The streams of sequences of tokens at some of their places, [places, D] by layer."""
-    parts: list[dict[int, FloatArray]] = []
-    for ids, places in sequences:
-        if places:
-            streams = network.streams(ids, layers)
-            read = {k: streams[k][list(places)].double().cpu().numpy() for k in layers}
-            parts.append(read)
-    return {k: np.concatenate([part[k] for part in parts]) for k in layers if parts}
-
-
-def _turn(
-    network: Network, decisions: Sequence[TrainingDecision], layers: Sequence[int], turn: str
-) -> dict[int, Finder]:
+def _turn(decisions: Sequence[TrainingDecision], turn: str) -> Learner:
     sequences, walls = [], []
     for each in decisions:
         sample, places = each.located.sample, []
@@ -308,7 +307,7 @@ def _turn(
                 walls.append([bool(sample.world.walls[cell.moved(move)]) for move in range(4)])
         sequences.append((sample.prompt + each.answer, places))
 
-    def finder(rows: FloatArray) -> Finder:
+    def learn(rows: FloatArray) -> Finder:
         directions = ridge_directions(rows, np.array(walls))
 
         def find(located: Located, cell: Cell) -> Iterator[tuple[When, Direction | None]]:
@@ -318,7 +317,7 @@ def _turn(
 
         return find
 
-    return {k: finder(rows) for k, rows in _rows(network, layers, sequences).items()}
+    return sequences, learn
 
 
 def _named_cells(each: TrainingDecision, turn: str) -> Iterator[tuple[int, Cell]]:
@@ -334,9 +333,7 @@ def _named_cells(each: TrainingDecision, turn: str) -> Iterator[tuple[int, Cell]
                 yield place, Cell(int(match["row"]), int(match["column"]))
 
 
-def _own(
-    network: Network, decisions: Sequence[TrainingDecision], layers: Sequence[int]
-) -> dict[int, Finder]:
+def _own(decisions: Sequence[TrainingDecision]) -> Learner:
     sequences = []
     cells: list[Cell] = []
     walls: list[bool] = []
@@ -353,7 +350,7 @@ def _own(
     unlisted = [[cell != name for name in names] for cell in cells]
     labels = np.array(walls)[:, None] if is_drawn else np.array(unlisted)
 
-    def finder(rows: FloatArray) -> Finder:
+    def learn(rows: FloatArray) -> Finder:
         directions = ridge_directions(rows, labels)
         known = {} if is_drawn else dict(zip(names, directions, strict=True))
 
@@ -363,69 +360,60 @@ def _own(
 
         return find
 
-    return {k: finder(rows) for k, rows in _rows(network, layers, sequences).items()}
+    return sequences, learn
 
 
-def _closed(
-    network: Network,
-    decisions: Sequence[TrainingDecision],
-    layers: Sequence[int],
-    moves: Sequence[tuple[int, int]],
-) -> dict[int, Finder]:
-    """Mean differences for the cell itself and its neighbours by these moves, token by token."""
+def _closed(network: Network, decisions: Sequence[TrainingDecision], moves: int) -> Learner:
+    """Mean differences for the cell itself and its neighbours by some moves, token by token."""
 
     def tokens_of(located: Located, cell: Cell) -> dict[tuple[int, int], int]:
-        around = [cell, *(cell.moved(move) for move in range(len(moves)))]
+        around = [cell, *(cell.moved(move) for move in range(moves))]
         return {
             (number, of_cell): token
             for number, each in enumerate(around)
             for of_cell, token in enumerate(located.cell(each))
         }
 
-    differences: dict[int, dict[tuple[int, int], list[FloatArray]]] = {}
+    sequences, keys = [], []
     for each in decisions:
         for target in each.targets:
             prompt = each.located.sample.prompt
             donor = closed_prompt(network, each.located.sample, target.cell)
-            if donor is None:
-                continue
-            tokens = tokens_of(each.located, target.cell)
-            before, after = (
-                _rows(network, layers, [(ids, tuple(tokens.values()))]) for ids in (prompt, donor)
-            )
-            for k in layers:
-                of_layer = differences.setdefault(k, {})
-                for key, difference in zip(tokens, after[k] - before[k], strict=True):
-                    of_layer.setdefault(key, []).append(difference)
+            if donor is not None:
+                tokens = tokens_of(each.located, target.cell)
+                sequences += [(ids, tuple(tokens.values())) for ids in (prompt, donor)]
+                keys.append(list(tokens))
 
-    def finder(of_layer: dict[tuple[int, int], list[FloatArray]]) -> Finder:
-        known = {key: Direction.between(np.mean(rows, axis=0)) for key, rows in of_layer.items()}
+    def learn(rows: FloatArray) -> Finder:
+        differences: dict[tuple[int, int], list[FloatArray]] = {}
+        at = 0
+        for listed in keys:
+            before, after = np.split(rows[at : at + 2 * len(listed)], 2)
+            at += 2 * len(listed)
+            for key, difference in zip(listed, after - before, strict=True):
+                differences.setdefault(key, []).append(difference)
+        known = {key: Direction.between(np.mean(d, axis=0)) for key, d in differences.items()}
         return lambda located, cell: [
             (token, known.get(key)) for key, token in tokens_of(located, cell).items()
         ]
 
-    return {k: finder(of_layer) for k, of_layer in differences.items()}
+    return sequences, learn
 
 
-def _end(
-    network: Network, decisions: Sequence[TrainingDecision], layers: Sequence[int]
-) -> dict[int, Finder]:
-    kept = [each.located for each in decisions if each.located.end_of_prompt]
-    shapes = [each.sample.world.shape for each in kept]
+def _end(decisions: Sequence[TrainingDecision]) -> Learner:
+    able = [each.located for each in decisions if each.located.end_of_prompt]
     # The penalty is chosen on every fourth decision of each shape.
+    shapes = [each.sample.world.shape for each in able]
     held_out = [shapes[:number].count(shape) % 4 == 3 for number, shape in enumerate(shapes)]
     usable = {shape for shape, out in zip(shapes, held_out, strict=True) if out}
-    validation = np.array([o for o, s in zip(held_out, shapes, strict=True) if s in usable])
-    kept = [each for each in kept if each.sample.world.shape in usable]
-    if not kept:
-        return {}
-    scenes = scenes_of([each.sample for each in kept])
+    kept = [number for number, shape in enumerate(shapes) if shape in usable]
+    samples = [able[number].sample for number in kept]
+    validation = np.array([held_out[number] for number in kept], dtype=bool)
 
-    def finder(rows: FloatArray) -> Finder:
-        rows = rows.reshape(len(kept), -1)
-        reading = Reading(rows, scenes)
-        training = reading.where(np.flatnonzero(~validation))
-        fitted = Ridge().fit(training, reading.where(np.flatnonzero(validation)), seed=0)
+    def learn(rows: FloatArray) -> Finder:
+        rows, scenes = rows.reshape(len(kept), -1), scenes_of(samples)
+        parts = (Reading(rows, scenes).where(np.flatnonzero(c)) for c in (~validation, validation))
+        fitted = Ridge().fit(*parts, seed=0)
 
         @cache
         def direction(shape: Shape, cell: Cell) -> Direction | None:
@@ -446,5 +434,4 @@ def _end(
 
         return find
 
-    sequences = [(each.sample.prompt, each.end_of_prompt) for each in kept]
-    return {k: finder(rows) for k, rows in _rows(network, layers, sequences).items()}
+    return [(able[number].sample.prompt, able[number].end_of_prompt) for number in kept], learn

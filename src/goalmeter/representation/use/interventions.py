@@ -87,23 +87,18 @@ def never(written: WrittenText) -> bool:
     return False
 
 
-@dataclass(frozen=True)
-class TokenSpan:
-    """The tokens for which the attention to a place is masked: the prompt's, and some written."""
-
-    prompt: bool = True  # its last token, which writes the first of the answer, included
-    written: When = always
-
-
-EVERYWHERE = TokenSpan()
-
-
 class KnockOut(NamedTuple):
-    """Places in the prompt that the tokens of a span cannot attend to, in some blocks from 1 on."""
+    """Places in the prompt that some tokens cannot attend to, in some blocks from 1 on."""
 
     places: tuple[int, ...]
     layers: tuple[int, ...]
-    span: TokenSpan = EVERYWHERE
+    prompt: bool  # all tokens of the prompt, the last one, which writes the first answer, included
+    written: When  # some tokens of the answer
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether no token can attend to the places."""
+        return self.prompt and self.written is always
 
 
 class Edit(NamedTuple):
@@ -127,23 +122,23 @@ class Intervention:
 
     def first_place(self, length: int) -> int:
         """Return the first token that may change; the prompt's length if only the answer does."""
-        places = [place for each in self.knock_outs if each.span.prompt for place in each.places]
+        places = [place for each in self.knock_outs if each.prompt for place in each.places]
         places += [edit.where for edit in self.edits if isinstance(edit.where, int)]
         return min([length, *places])
 
     @property
     def conditions(self) -> list[When]:
         """The conditions on the answer that have to be evaluated at each of its tokens."""
-        spans = [each.span.written for each in self.knock_outs if each.span != EVERYWHERE]
+        spans = [each.written for each in self.knock_outs if not each.is_everywhere]
         listed = [*spans, *(e.where for e in self.edits if not isinstance(e.where, int))]
         return list(dict.fromkeys(listed))
 
 
 def knock_out(
-    places: Sequence[int], layers: Sequence[int], span: TokenSpan = EVERYWHERE
+    places: Sequence[int], layers: Sequence[int], *, prompt: bool = True, written: When = always
 ) -> Intervention:
-    """Mask the attention to tokens of the prompt in some blocks, for the tokens of a span."""
-    return Intervention((KnockOut(tuple(places), tuple(layers), span),))
+    """Mask the attention to tokens of the prompt in some blocks, for all tokens or some."""
+    return Intervention((KnockOut(tuple(places), tuple(layers), prompt, written),))
 
 
 def patch(streams: Mapping[int, torch.Tensor], places: Sequence[int]) -> Intervention:
@@ -188,123 +183,105 @@ def applied(
 
     `begun` tokens of each answer are read together with its prompt.
     """
-    batch = _PromptBatch(network, interventions, lengths, begun or [0] * len(lengths))
+    import torch
+
+    model = network.local.model
+    # Generation reads the prompts in one pass and each token that it writes in one of its own;
+    # other passes read a prompt and an answer together, or continue from a cache. Columns of the
+    # padded batch are the same in all of them: each row has a gap, and a column after its prompt.
+    begun = begun or [0] * len(lengths)
+    rows = [length + more for length, more in zip(lengths, begun, strict=True)]
+    gaps = [max(rows) - row for row in rows]
+    ends = [gap + length for gap, length in zip(gaps, lengths, strict=True)]
+    # The first column of the current pass, the number of its columns, and those at which each
+    # condition of a row holds.
+    begin = columns = 0
+    met: list[dict[When, list[int]]] = [{} for _ in rows]
+    conditions = [change.conditions for change in interventions]
+    texts = [WrittenText(network.local.tokenizer) for _ in rows]
+    forward = inspect.signature(model.base_model.forward)
+
+    def follow(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Keep track of each pass of the network: a hook before it."""
+        nonlocal begin, columns
+        given = forward.bind(*args, **kwargs).arguments
+        ids, cache = given["input_ids"], given.get("past_key_values")
+        begin, columns = 0 if cache is None else int(cache.get_seq_length()), ids.shape[1]
+        if not any(conditions):
+            return
+        for row, tokens in enumerate(ids.tolist()):
+            met[row] = {condition: [] for condition in conditions[row]}
+            first = max(ends[row], begin)
+            texts[row].cut(first - ends[row])
+            for column in range(first - begin, columns):
+                texts[row].append(tokens[column])
+                for condition, places in met[row].items():
+                    if condition(texts[row]):
+                        places.append(column)
+
+    def edit(layer: int, stream: torch.Tensor) -> torch.Tensor | None:
+        """Apply the edits of a layer to its stream."""
+        changed = None
+        for row, intervention in enumerate(interventions):
+            for where, at, change in intervention.edits:
+                if at != layer:
+                    continue
+                places = met[row].get(where, []) if callable(where) else [gaps[row] + where - begin]
+                for column in places:
+                    if 0 <= column < columns:
+                        changed = stream.clone() if changed is None else changed
+                        changed[row, column] = change(changed[row, column])
+        return changed
+
+    def masking(layer: int) -> Callable[..., Any]:
+        """Return a hook before a block that closes places in its attention mask."""
+        forward = inspect.signature(network.blocks[layer - 1].forward)
+        listed = [
+            (row, gaps[row] + place, out)
+            for row, change in enumerate(interventions)
+            for out in change.knock_outs
+            if layer in out.layers
+            for place in out.places
+        ]
+        pairs = [(row, key) for row, key, out in listed if out.is_everywhere]
+        of_rows, keys = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
+        spans = [each for each in listed if not each[2].is_everywhere]
+
+        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            bound = forward.bind(*args, **kwargs)
+            mask = bound.arguments["attention_mask"]
+            # A cache of a sliding window has dropped the first keys.
+            dropped = begin + columns - mask.shape[-1]
+            closed = torch.zeros(len(gaps), columns, mask.shape[-1], dtype=torch.bool)
+            there = keys >= dropped
+            closed[of_rows[there], :, keys[there] - dropped] = True
+            for row, key, out in spans:
+                if key >= dropped:
+                    closed[row, met[row].get(out.written, []), key - dropped] = True
+                    last = max(ends[row] - begin, 0) if out.prompt else 0
+                    closed[row, :last, key - dropped] = True
+            # A token still attends to itself: a row that is closed everywhere has no softmax.
+            looking = torch.arange(columns)[:, None] + begin
+            closed &= torch.arange(mask.shape[-1]) + dropped < looking
+            lowest = torch.finfo(mask.dtype).min if mask.dtype.is_floating_point else False
+            closed = closed[:, None].to(mask.device)
+            bound.arguments["attention_mask"] = mask.masked_fill(closed, lowest)
+            return bound.args, bound.kwargs
+
+        return hook
+
     masked = sorted({k for each in interventions for out in each.knock_outs for k in out.layers})
     edited = sorted({edit.layer for each in interventions for edit in each.edits})
-    model, blocks = network.local.model, network.blocks
     with ExitStack() as stack:
-        handle = model.base_model.register_forward_pre_hook(batch.follow, with_kwargs=True)
+        handle = model.base_model.register_forward_pre_hook(follow, with_kwargs=True)
         stack.callback(handle.remove)
-        stack.enter_context(network.changed({k: partial(batch.edit, k) for k in edited}))
+        stack.enter_context(network.changed({k: partial(edit, k) for k in edited}))
         if masked:
             # Other kernels may not receive a mask at all where it is the plain causal one.
             stack.callback(model.set_attn_implementation, model.config._attn_implementation)
             model.set_attn_implementation("eager")
         for layer in masked:
-            hook = batch.masking(layer)
-            handle = blocks[layer - 1].register_forward_pre_hook(hook, with_kwargs=True)
+            block = network.blocks[layer - 1]
+            handle = block.register_forward_pre_hook(masking(layer), with_kwargs=True)
             stack.callback(handle.remove)
         yield
-
-
-# Generation reads the prompts in one pass and each token that it writes in one of its own; other
-# passes read a prompt and an answer together, or continue from a cache. Columns of the padded batch
-# are the same in all of them.
-class _PromptBatch:
-    """Prompts that are being answered, padded on the left."""
-
-    def __init__(
-        self,
-        network: Network,
-        interventions: Sequence[Intervention],
-        lengths: Sequence[int],
-        begun: Sequence[int],
-    ) -> None:
-        rows = [length + more for length, more in zip(lengths, begun, strict=True)]
-        # The padding of each row, and the column after its prompt.
-        self._gaps = [max(rows) - row for row in rows]
-        self._ends = [gap + length for gap, length in zip(self._gaps, lengths, strict=True)]
-        # The first column of the current pass, and the number of its columns.
-        self._begin = self._columns = 0
-        # For each row, the columns of the current pass at which a condition holds.
-        self._met: list[dict[When, list[int]]] = [{} for _ in rows]
-        self._network, self._interventions = network, interventions
-        self._conditions = [change.conditions for change in interventions]
-        self._written = [WrittenText(network.local.tokenizer) for _ in rows]
-        self._signature = inspect.signature(network.local.model.base_model.forward)
-
-    def follow(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Keep track of each pass of the network: a hook before it."""
-        given = self._signature.bind(*args, **kwargs).arguments
-        ids, cache = given["input_ids"], given.get("past_key_values")
-        self._begin = 0 if cache is None else int(cache.get_seq_length())
-        self._columns = ids.shape[1]
-        if not any(self._conditions):
-            return
-        for row, (end, tokens) in enumerate(zip(self._ends, ids.tolist(), strict=True)):
-            written, conditions = self._written[row], self._conditions[row]
-            self._met[row] = {condition: [] for condition in conditions}
-            first = max(end, self._begin)
-            written.cut(first - end)
-            for column in range(first - self._begin, len(tokens)):
-                written.append(tokens[column])
-                for condition in conditions:
-                    if condition(written):
-                        self._met[row][condition].append(column)
-
-    def edit(self, layer: int, stream: torch.Tensor) -> torch.Tensor | None:
-        """Apply the edits of a layer to its stream."""
-        changed = None
-        for row, intervention in enumerate(self._interventions):
-            for where, at, change in intervention.edits:
-                if at != layer:
-                    continue
-                if isinstance(where, int):
-                    column = self._gaps[row] + where - self._begin
-                    columns = [column] if 0 <= column < self._columns else []
-                else:
-                    columns = self._met[row].get(where, [])
-                for token in columns:
-                    changed = stream.clone() if changed is None else changed
-                    changed[row, token] = change(changed[row, token])
-        return changed
-
-    def masking(self, layer: int) -> Callable[..., Any]:
-        """Return a hook before a block that closes places in its attention mask."""
-        import torch
-
-        signature = inspect.signature(self._network.blocks[layer - 1].forward)
-        listed = [
-            (row, self._gaps[row] + place, out.span)
-            for row, change in enumerate(self._interventions)
-            for out in change.knock_outs
-            if layer in out.layers
-            for place in out.places
-        ]
-        pairs = [(row, key) for row, key, span in listed if span == EVERYWHERE]
-        rows, keys = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
-        spans = [each for each in listed if each[2] != EVERYWHERE]
-
-        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            bound = signature.bind(*args, **kwargs)
-            mask = bound.arguments["attention_mask"]
-            # A cache of a sliding window has dropped the first keys.
-            dropped = self._begin + self._columns - mask.shape[-1]
-            closed = torch.zeros(len(self._gaps), self._columns, mask.shape[-1], dtype=torch.bool)
-            there = keys >= dropped
-            closed[rows[there], :, keys[there] - dropped] = True
-            for row, key, span in spans:
-                if key >= dropped:
-                    closed[row, self._met[row].get(span.written, []), key - dropped] = True
-                    last = max(self._ends[row] - self._begin, 0) if span.prompt else 0
-                    closed[row, :last, key - dropped] = True
-            # A token still attends to itself: a row that is closed everywhere has no softmax.
-            looking = torch.arange(self._columns)[:, None] + self._begin
-            closed &= torch.arange(mask.shape[-1]) + dropped < looking
-            lowest = torch.finfo(mask.dtype).min if mask.dtype.is_floating_point else False
-            bound.arguments["attention_mask"] = mask.masked_fill(
-                closed[:, None].to(mask.device), lowest
-            )
-            return bound.args, bound.kwargs
-
-        return hook

@@ -15,18 +15,22 @@ from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray
 from goalmeter.gridworld.conversions import compact, rendered
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State, planned
 from goalmeter.gridworld.world import REFLECT, ROTATE, GridWorld, content
 from goalmeter.report.numbers import percent
-from goalmeter.representation.network import Network
+from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import BEFORE, Located, Sample, position
-from goalmeter.representation.result_rows import MovedRow
+from goalmeter.representation.result_rows import MovedRow, SubspaceRow
 from goalmeter.representation.scenes import mean_over_grids
-from goalmeter.representation.use.answers import AnswerSweep
-from goalmeter.representation.use.interventions import Intervention
+from goalmeter.representation.use.answers import AnswerSweep, answer_all
+from goalmeter.representation.use.directions import ridge_directions
+from goalmeter.representation.use.interventions import Edit, Intervention
 from goalmeter.representation.use.trials import CONFIRM, HALVES, SCREEN, Donors, half_of, windows_of
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
@@ -154,7 +158,7 @@ class PairAnswers:
     ) -> None:
         self.kind, self.pairs, self._seed = kind, list(listed), seed
         self.sweep = AnswerSweep(network, [pair.located.sample for pair in listed])
-        self._donors = Donors(network, range(len(network.blocks) + 1))
+        self._donors = Donors(network)
         # Pairs whose unchanged answer was wrong are left out: there is nothing to be changed.
         right = [
             (pair.relation, number)
@@ -172,7 +176,7 @@ class PairAnswers:
     def donor_stream(self, place: StreamPlace, number: int) -> torch.Tensor:
         """The stream of the pair's other question at the first layer of a place, [T, D]."""
         layer, *_ = place.layers
-        return self._donors.streams(self.pairs[number].donor.sample.prompt, [layer])[layer]
+        return self._donors.streams(self.pairs[number].donor.sample.prompt)[layer]
 
     def patched(self, place: StreamPlace, number: int) -> Intervention | None:
         """The stream of the pair's other question; None where the position does not occur."""
@@ -191,40 +195,28 @@ class PairAnswers:
                 return self._donors.patch(other.sample.prompt, there, tokens, place.layers)
         return None
 
-    def moves(self, numbers: Sequence[int], change: PairChange) -> dict[int, int | None]:
-        """The moves of those pairs to which a change can be applied; None for invalid answers."""
+    def shares(self, numbers: Sequence[int], change: PairChange) -> list[Estimate]:
+        """Shares of changed moves: right in the other question, wrong there, and invalid."""
         changes = {n: made for n in numbers if (made := change(n)) is not None}
-        return {n: answer.action for n, answer in self.sweep.answers(changes).items()}
-
-    def share(
-        self, moves: Mapping[int, int | None], hit: Callable[[int | None, tuple[int, ...]], bool]
-    ) -> Estimate:
-        """The share of moves that meet a condition on the move and those right in the donor."""
-        hits = [hit(move, self.pairs[n].donor.sample.optimal) for n, move in moves.items()]
-        return mean_over_grids(hits, [self.pairs[n].grid for n in moves])
-
-    def followed(self, change: PairChange) -> Estimate:
-        """The share of moves under a change that are right in the other question."""
-        return self.share(self.moves(self.apart, change), lambda move, right: move in right)
+        mean = partial(mean_over_grids, grids=[self.pairs[n].grid for n in changes])
+        moves = [
+            (answer.action, self.pairs[n].donor.sample.optimal)
+            for n, answer in self.sweep.answers(changes).items()
+        ]
+        wrong = [move is not None and move not in right for move, right in moves]
+        follow, invalid = (
+            [move in right for move, right in moves],
+            [move is None for move, _ in moves],
+        )
+        return [mean(each) for each in (follow, wrong, invalid)]
 
     def row(self, half: str, place: StreamPlace) -> MovedRow:
         """The effects of exchanging streams at a place."""
-        ours, same = (
-            self.moves(numbers, partial(self.patched, place)) for numbers in (self.apart, self.same)
-        )
-        return MovedRow(
-            half=half,
-            moved=self.kind,
-            layer=place.label,
-            position=place.position,
-            chosen=False,
-            is_ceiling=False,
-            pairs=len(ours),
-            flips=self.share(ours, lambda move, right: move in right),
-            null_flips=self.followed(partial(self.patched_from_another, place)),
-            same_flips=self.share(same, lambda move, r: move is not None and move not in r),
-            unreadable=self.share(ours, lambda move, right: move is None),
-        )
+        follow, _, invalid = self.shares(self.apart, partial(self.patched, place))
+        null, *_ = self.shares(self.apart, partial(self.patched_from_another, place))
+        _, lost, _ = self.shares(self.same, partial(self.patched, place))
+        where, chosen, is_ceiling = (half, self.kind, place.label, place.position), False, False
+        return MovedRow(*where, chosen, is_ceiling, follow.n, follow, null, lost, invalid)
 
 
 def answers_by_half(
@@ -246,8 +238,13 @@ def answers_by_half(
 
 def follows(row: MovedRow) -> bool:
     """Return whether the interval of moves that follow lies above that of the null."""
-    ours, null = row.flips.interval, row.null_flips.interval
-    return ours is not None and null is not None and ours[0] > null[1]
+    return exceeds(row.flips, row.null_flips)
+
+
+def exceeds(ours: Estimate, null: Estimate) -> bool:
+    """Return whether the interval of an estimate lies above that of another."""
+    both = ours.interval, null.interval
+    return both[0] is not None and both[1] is not None and both[0][0] > both[1][1]
 
 
 def best_layer(rows: Sequence[MovedRow]) -> MovedRow | None:
@@ -287,3 +284,195 @@ def _merit(row: MovedRow) -> float:
     # Not every grid has another cell from which the same moves are right.
     lost = 0.0 if isnan(row.same_flips.value) else row.same_flips.value
     return -1.0 if isnan(row.flips.value) else row.flips.value - lost
+
+
+# --- Subspaces ------------------------------------------------------------------------------------
+# Where exchanging the whole stream makes the answer follow, exchanging its components in a subspace
+# may do so too. An orthonormal basis is learnt by gradient on one half of the grids, so that the
+# model with the exchange gives the other question's answer up to where the two answers part. It is
+# scored on the other half by answers that the model writes itself, compared with random subspaces
+# of the same rank and with the whole stream.
+#
+# Source: distributed interchange interventions as in Geiger et al. (2024, arXiv 2303.02536).
+
+CARRIES, NOWHERE, UNKNOWN = "carries it", "nothing here carries it", "cannot be told"
+# If fewer moves follow the whole stream, by the end of the interval, there is no such subspace.
+LEAST = 0.5
+_CHANCE_DRAWS = 400
+# Directions with a smaller part than this are rounding.
+_LEAST_PART = 1e-6
+
+
+def place_directions(
+    samples: Sequence[Sample], network: Network, place: StreamPlace, kind: str, most: int
+) -> FloatArray | None:
+    """Return the directions of a ridge probe of the cell of the goal or the agent, [D, m].
+
+    At most `most` orthonormal columns, those along which weights differ most first; None if the
+    samples have one cell only.
+    """
+    # Directions of another place than that of the exchange have coordinates of another meaning.
+    (layer,) = place.layers
+    rows, cells = [], []
+    for sample in samples:
+        if tokens := place.tokens(Located(sample, network.local.tokenizer)):
+            stream = network.streams(sample.prompt, [layer])[layer][list(tokens)]
+            rows.append(stream.double().mean(dim=0).cpu().numpy())
+            cells.append(sample.world.goal if kind == GOAL else sample.state.cell)
+    names = sorted(set(cells))
+    if len(names) < 2:
+        return None
+    labels = np.array([[cell == name for name in names] for cell in cells])
+    found = [each for each in ridge_directions(np.array(rows), labels) if each is not None]
+    if not found:
+        return None
+    left, sizes, _ = np.linalg.svd(np.stack([e.vector(1.0) for e in found], axis=1))
+    # The weights of all cells sum to zero, so there are fewer directions than cells.
+    count = int((sizes > _LEAST_PART * sizes[0]).sum())
+    return np.asarray(left[:, : min(count, most)])
+
+
+def angle(
+    basis: FloatArray, directions: FloatArray, *, seed: int = 0
+) -> tuple[float, tuple[float, ...]]:
+    """Return the smallest principal angle of directions [D] or [D, m] with a subspace, in degrees.
+
+    With it come the 2.5th, 50th and 97.5th percentile for as many random directions, which in many
+    dimensions are almost orthogonal to any small subspace.
+    """
+    columns = np.asarray(directions, float).reshape(len(directions), -1)
+    rng = np.random.default_rng(seed)
+
+    def degrees(columns: FloatArray) -> float:
+        cosines = np.linalg.svd(basis.T @ np.linalg.qr(columns)[0], compute_uv=False)
+        return float(np.degrees(np.arccos(np.clip(cosines[0], 0.0, 1.0))))
+
+    chance = [degrees(rng.normal(size=columns.shape)) for _ in range(_CHANCE_DRAWS)]
+    return degrees(columns), tuple(np.percentile(chance, [2.5, 50, 97.5]).tolist())
+
+
+def subspace(
+    network: Network,
+    halves: Mapping[str, PairAnswers],
+    place: StreamPlace,
+    *,
+    rank: int = 4,
+    steps: int = 60,
+    seed: int = 0,
+) -> tuple[SubspaceRow, FloatArray]:
+    """Learn a basis [D, rank] of what carries what moved at a layer, and score it."""
+    examples = _examples(network, halves[SCREEN], place)
+    basis, losses = _learn(network, examples, place.layers[0], rank, steps, seed)
+    scored = halves[CONFIRM]
+    rng = np.random.default_rng([seed, rank])
+
+    def random_exchange(number: int) -> Intervention | None:
+        random = np.linalg.qr(rng.normal(size=(network.width, rank)))[0]
+        return _exchange(scored, place, random, number)
+
+    ours, whole = partial(_exchange, scored, place, basis), partial(scored.patched, place)
+    flips, random_flips, whole_flips = (
+        scored.shares(scored.apart, change)[0] for change in (ours, random_exchange, whole)
+    )
+    verdict = CARRIES if exceeds(flips, random_flips) else UNKNOWN
+    if whole_flips.interval is not None and whole_flips.interval[1] < LEAST:
+        verdict = NOWHERE
+    where = CONFIRM, scored.kind, place.layers[0], place.position
+    shares = flips.n, flips, random_flips, whole_flips
+    row = SubspaceRow(*where, rank, len(examples), losses, *shares, verdict, None, ())
+    return row, basis
+
+
+class _Example(NamedTuple):
+    """A question with the other one's answer up to where the two part, and their exchange."""
+
+    ids: tuple[int, ...]
+    forced: int  # number of tokens of the answer
+    tokens: tuple[int, ...]
+    donors: torch.Tensor  # [tokens, D]
+
+
+def _examples(network: Network, pairs: PairAnswers, place: StreamPlace) -> list[_Example]:
+    others = answer_all(network, [pairs.pairs[n].donor.sample for n in pairs.apart])
+    out = []
+    for number, other in zip(pairs.apart, others, strict=True):
+        tokens, ours = pairs.tokens(place, number), pairs.sweep.bases[number].tokens
+        # Up to and including the first token that differs; no example if none does.
+        differs = (n for n, token in enumerate(other.tokens) if ours[n : n + 1] != (token,))
+        forced = next(differs, -1) + 1
+        if forced and tokens:
+            ids = (*pairs.pairs[number].located.sample.prompt, *other.tokens[:forced])
+            donors = pairs.donor_stream(place, number)[list(tokens)]
+            out.append(_Example(ids, forced, tokens, donors))
+    if not out:
+        raise InvalidParameterError(
+            f"no question of the screen half has tokens at {place.position!r} and another "
+            f"answer with what moved; take more grids or another position"
+        )
+    return out
+
+
+def _learn(
+    network: Network, examples: Sequence[_Example], layer: int, rank: int, steps: int, seed: int
+) -> tuple[FloatArray, tuple[float, float]]:
+    """An orthonormal basis [D, rank], and the first and the last loss."""
+    import torch
+
+    model = network.local.model
+    inputs = padded([each.ids for each in examples], model.device, left=True)
+    longest = inputs["input_ids"].shape[1]
+    rows = torch.tensor([row for row, each in enumerate(examples) for _ in each.tokens])
+    columns = torch.tensor([longest - len(e.ids) + token for e in examples for token in e.tokens])
+    # A copy, since tensors made in inference mode have no gradient.
+    donors = torch.cat([each.donors for each in examples]).clone()
+    keep = max(each.forced for each in examples) + 1
+    target = inputs["input_ids"][:, -keep + 1 :]
+    counted = torch.tensor(
+        [[place >= keep - 1 - each.forced for place in range(keep - 1)] for each in examples],
+        device=target.device,
+    )
+    start = torch.randn(network.width, rank, generator=torch.Generator().manual_seed(seed))
+    free = torch.nn.Parameter(start.to(model.device))
+    optimizer = torch.optim.Adam([free], lr=0.03)
+    losses = []
+    for step in range(steps + 1):
+        basis = torch.linalg.qr(free)[0]
+
+        def exchange(stream: torch.Tensor, basis: torch.Tensor = basis) -> torch.Tensor:
+            before = stream[rows, columns]
+            along = basis.to(stream)
+            changed = stream.clone()
+            changed[rows, columns] = before + (donors.to(stream) - before) @ along @ along.T
+            return changed
+
+        with network.changed({layer: exchange}):
+            logits = model(**inputs, use_cache=False, logits_to_keep=keep).logits[:, :-1].float()
+        nats = -logits.log_softmax(dim=-1).gather(2, target[..., None])[..., 0]
+        loss = (nats * counted).sum() / len(examples)
+        losses.append(float(loss.detach()))
+        if step < steps:
+            # The gradient of the basis alone: the model stays unchanged.
+            (free.grad,) = torch.autograd.grad(loss, [free])
+            optimizer.step()
+    final = torch.linalg.qr(free.detach().double())[0]
+    return final.cpu().numpy(), (losses[0], losses[-1])
+
+
+def _exchange(
+    pairs: PairAnswers, place: StreamPlace, basis: FloatArray, number: int
+) -> Intervention | None:
+    """Replace the components within a subspace by those of the other question's stream."""
+    import torch
+
+    (layer,) = place.layers
+    tokens, stream = pairs.tokens(place, number), pairs.donor_stream(place, number)
+    along = torch.from_numpy(basis)
+
+    def edit(token: int) -> Edit:
+        def toward(own: torch.Tensor) -> torch.Tensor:
+            onto = along.to(own)
+            return own + onto @ (onto.T @ (stream[token].to(own) - own))
+
+        return Edit(token, layer, toward)
+
+    return Intervention(edits=tuple(map(edit, tokens))) if tokens else None

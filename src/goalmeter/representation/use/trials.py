@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from goalmeter._errors import json_text
 from goalmeter._files import JsonFields
+from goalmeter._types import IntArray
 from goalmeter.gridworld.generators import Draws
-from goalmeter.gridworld.world import MOVES, Cell, GridWorld, content
+from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld, content
 from goalmeter.representation.network import Network
-from goalmeter.representation.replay import Located, Sample, digest_of, scenes_of
+from goalmeter.representation.replay import Located, Sample, scenes_of
 from goalmeter.representation.scenes import Shape, mean_over_grids, uncertain_cells
-from goalmeter.representation.use.directions import (
-    DirectionKind,
-    TargetCell,
-    closed_prompt,
-    in_random_directions,
-    inner_walls,
-    target_cells,
-    target_walls,
+from goalmeter.representation.use import directions, interventions
+from goalmeter.representation.use.answers import (
+    UNCHANGED,
+    AnswerSweep,
+    ModelAnswer,
+    SizedCache,
+    answer_all,
+    effect_in_nats,
 )
-from goalmeter.representation.use.interventions import (
-    EVERYWHERE,
-    Intervention,
-    TokenSpan,
-    ablate,
-    knock_out,
-    patch,
-    write,
-)
+from goalmeter.representation.use.directions import DirectionKind, TargetCell
+from goalmeter.representation.use.interventions import Intervention
+from goalmeter.runs import Stages
 from goalmeter.statistics.clusters import Estimate
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 # What is chosen on one half of the grids is scored on the other only. The half is a hash of the
 # grid's content: nobody can draw another split, and mirror images lie in the same half.
 HALVES = SCREEN, CONFIRM = "screen", "confirm"
+WALLS = ", walls"  # added to the name of a half whose walls are changed
 # Whether a cell of a decision is of interest.
 Wanted = Callable[[Sample, Cell], bool]
 Trial = tuple[Located, TargetCell]
@@ -52,11 +52,6 @@ def half_of(world: GridWorld, salt: str) -> str:
     return HALVES[digest[0] % 2]
 
 
-def walls_of(half: str) -> str:
-    """The name of the trials of a half in which walls are changed."""
-    return f"{half}, walls"
-
-
 def trials_of(
     samples: Sequence[Sample],
     tokenizer: Any,
@@ -64,32 +59,27 @@ def trials_of(
     salt: str,
     seed: int,
     wanted: Wanted | None = None,
-    per_decision: int = 1,
     walls: bool = False,
 ) -> dict[str, list[Trial]]:
-    """Return the decisions of both halves with the cells, or `walls`, to be changed in them.
-
-    Up to `per_decision` uncertain cells of each kind, needed and not, are drawn.
-    """
-    names = {half: walls_of(half) if walls else half for half in HALVES}
-    uncertain = uncertain_cells(scenes_of(samples))
+    """Return decisions of both halves with an uncertain cell, or wall, of each kind if any."""
+    names = {half: half + WALLS if walls else half for half in HALVES}
     out: dict[str, list[Trial]] = {name: [] for name in names.values()}
+    uncertain = uncertain_cells(scenes_of(samples))
+    targets = directions.target_walls if walls else directions.target_cells
     for sample in samples:
         listed = [
             each
-            for each in (target_walls if walls else target_cells)(sample.world, sample.state)
+            for each in targets(sample.world, sample.state)
             if uncertain[sample.world.shape][each.cell]
             and (wanted is None or wanted(sample, each.cell))
         ]
-        if not listed:
-            continue
-        # Located once, since every intervention needs the tokens of these prompts.
-        located = Located(sample, tokenizer)
-        for needed in (True, False):
-            kind = [each for each in listed if each.needed == needed]
-            Draws("target cells", seed, sample.walk, sample.step, int(needed)).shuffle(kind)
-            taken = [(located, each) for each in kind[:per_decision]]
-            out[names[half_of(sample.world, salt)]] += taken
+        if listed:
+            # Located once, since every intervention needs the tokens of these prompts.
+            located, trials = Located(sample, tokenizer), out[names[half_of(sample.world, salt)]]
+            for needed in (True, False):
+                kind = [each for each in listed if each.needed == needed]
+                Draws("target cells", seed, sample.walk, sample.step, int(needed)).shuffle(kind)
+                trials += [(located, each) for each in kind[:1]]
     return out
 
 
@@ -103,52 +93,26 @@ def drawn(trials: Sequence[Trial], count: int, seed: int) -> list[Trial]:
     return [trial for place, trial in enumerate(trials) if place in kept]
 
 
-T = TypeVar("T")
-_MOST_BYTES = 2 << 30
-
-
-class SizedCache(Generic[T]):
-    """Values by name; the least recently used ones are dropped beyond a number of bytes."""
-
-    def __init__(self, size: Callable[[T], int]) -> None:
-        self._size, self._bytes = size, 0
-        self._values: OrderedDict[Hashable, T] = OrderedDict()
-
-    def get(self, name: Hashable, make: Callable[[], T]) -> T:
-        """Return a value, made if it is not there."""
-        if name not in self._values:
-            self._values[name] = make()
-            self._bytes += self._size(self._values[name])
-        self._values.move_to_end(name)
-        while self._bytes > _MOST_BYTES and len(self._values) > 1:
-            self._bytes -= self._size(self._values.popitem(last=False)[1])
-        return self._values[name]
-
-
 class Donors:
-    """Residual streams of token sequences, read once for all layers that will be requested."""
+    """Residual streams of token sequences at all layers, read once."""
 
-    def __init__(self, network: Network, layers: Sequence[int]) -> None:
-        self._network, self._layers = network, layers
+    def __init__(self, network: Network) -> None:
+        self._network = network
         self._cache: SizedCache[dict[int, torch.Tensor]] = SizedCache(
             lambda streams: sum(stream.nbytes for stream in streams.values())
         )
 
-    def streams(self, ids: Sequence[int], layers: Sequence[int]) -> dict[int, torch.Tensor]:
-        """Return the residual stream of a sequence at some of the layers, each [T, D]."""
-        read = self._cache.get(digest_of(ids), lambda: self._network.streams(ids, self._layers))
-        return {layer: read[layer] for layer in layers}
+    def streams(self, ids: tuple[int, ...]) -> dict[int, torch.Tensor]:
+        """Return the residual stream of a sequence at each layer, [T, D]."""
+        layers = range(len(self._network.blocks) + 1)
+        return self._cache.get(ids, lambda: self._network.streams(ids, layers))
 
     def patch(
-        self,
-        donor: Sequence[int],
-        there: Sequence[int],
-        places: Sequence[int],
-        layers: Sequence[int],
+        self, donor: tuple[int, ...], there: Sequence[int], places: Sequence[int], at: Sequence[int]
     ) -> Intervention:
         """Replace the stream at places of a prompt by that of other tokens of a donor."""
-        streams = self.streams(donor, layers)
-        return patch({k: stream[list(there)] for k, stream in streams.items()}, places)
+        streams = self.streams(donor)
+        return interventions.patch({k: streams[k][list(there)] for k in at}, places)
 
 
 ALL = "all"
@@ -176,6 +140,9 @@ def windows_of(layers: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
 # and "donor" patches from the question in which another cell is closed.
 FAMILIES = ("knock-out", "patch", "windows", "write", "ablate", "open")
 KNOCK_OUT, PATCH, WINDOWS, WRITE, ABLATE, OPEN = FAMILIES
+_OTHER, _RANDOM, _DONOR = "other", "random", "donor"
+_NULLS = {KNOCK_OUT: (_OTHER,), PATCH: (_DONOR,), WINDOWS: (_DONOR,), ABLATE: (_RANDOM,)}
+_NULLS |= dict.fromkeys((WRITE, OPEN), (_RANDOM, _OTHER))
 # The default: a patch at several layers does little that one at a single layer does not.
 TRIED = tuple(family for family in FAMILIES if family != WINDOWS)
 # The families that need learnt directions.
@@ -183,49 +150,37 @@ DIRECTED = (WRITE, ABLATE, OPEN)
 # Gaps between the means of walls and open cells along a direction. Two, since a probe's weights
 # leave out what the difference of means has besides.
 DOSE = 2.0
-Make = Callable[[Located, Cell], Intervention | None]
 
 
 @dataclass(frozen=True)
-class CandidateIntervention:
-    """One intervention at one place of the network; `make` is None where it is impossible."""
+class Candidate:
+    """One intervention at one place of the network, or a null of it."""
 
     name: str
     layer: int | str
     position: str
-    is_null: bool
-    make: Make
+    make: Callable[[Candidate, Located, Cell], Intervention | None]
     dose: float | None = None
-    nulls: tuple[CandidateIntervention, ...] = ()
-    dosed: Callable[[float], CandidateIntervention] | None = None  # the same at another dose
+    null: str = ""  # the name of the null that it is
 
-    @classmethod
-    def with_nulls(
-        cls,
-        name: str,
-        layer: int | str,
-        position: str,
-        make: Callable[[str, Located, Cell], Intervention | None],
-        nulls: Sequence[str],
-        dose: float | None = None,
-        dosed: Callable[[float], CandidateIntervention] | None = None,
-    ) -> CandidateIntervention:
-        """An intervention with its nulls; `make` receives the name of the null, or ""."""
-        listed = tuple(
-            cls(f"{name}, {null}", layer, position, True, partial(make, null), dose)
-            for null in nulls
-        )
-        return cls(name, layer, position, False, partial(make, ""), dose, listed, dosed)
+    def change(self, located: Located, cell: Cell) -> Intervention | None:
+        """The change of a cell of a prompt; None where it is impossible."""
+        return self.make(self, located, cell)
 
     @property
-    def label(self) -> str:
-        """The name with its place."""
-        return f"{self.name} at layer {self.layer}"
+    def nulls(self) -> list[Candidate]:
+        """The same at the same place without an expected effect."""
+        return [replace(self, name=f"{self.name}, {n}", null=n) for n in _NULLS[self.family]]
 
     @property
     def family(self) -> str:
         """One of `FAMILIES`."""
         return self.name.split(",")[0]
+
+    @property
+    def label(self) -> str:
+        """The name with its place."""
+        return f"{self.name} at layer {self.layer}"
 
     @property
     def key(self) -> str:
@@ -239,52 +194,51 @@ def candidates(
     *,
     layers: Sequence[int],
     seed: int,
-    directions: Sequence[DirectionKind] = (),
+    kinds: Sequence[DirectionKind] = (),
     dose: float = DOSE,
-) -> list[CandidateIntervention]:
+) -> list[Candidate]:
     """Return the interventions of a screen; knock-outs are of blocks, so none is at layer 0."""
     blocks = range(1, len(network.blocks) + 1)
-    every = [0, *blocks]
-    donors = Donors(network, every)
+    donors = Donors(network)
 
     def patched(
-        family: str, layer: int | str, window: Sequence[int], ending: str
-    ) -> CandidateIntervention:
-        position, tokens = _PATCHED[ending]
+        tokens: Tokens, window: Sequence[int], candidate: Candidate, located: Located, cell: Cell
+    ) -> Intervention | None:
+        chosen = another_cell(seed, located, cell) if candidate.null else cell
+        donor = directions.closed_prompt(network, located.sample, chosen) if chosen else None
+        places = tokens(located, cell)
+        return donors.patch(donor, places, places, window) if donor and places else None
 
-        def make(null: str, located: Located, cell: Cell) -> Intervention | None:
-            chosen, places = (
-                another_cell(seed, located, cell) if null else cell,
-                tokens(located, cell),
-            )
-            donor = closed_prompt(network, located.sample, chosen) if chosen else None
-            return donors.patch(donor, places, places, window) if donor and places else None
-
-        name = family + ending
-        return CandidateIntervention.with_nulls(name, layer, position, make, ["donor"])
-
-    in_all = hidden_cell(KNOCK_OUT, ALL, blocks, seed)
-    listed = [in_all, *(hidden_cell(KNOCK_OUT, k, [k], seed) for k in layers if k > 0)]
+    in_all = hidden_cell(KNOCK_OUT, blocks, seed)
+    listed = [in_all, *(hidden_cell(KNOCK_OUT, [k], seed, k) for k in layers if k > 0)]
     listed += in_all.nulls
-    listed += [patched(PATCH, layer, [layer], ending) for layer in layers for ending in _PATCHED]
-    for label, window in windows_of(every):
-        listed += [patched(WINDOWS, label, window, ending) for ending in _PATCHED]
-    listed.append(patched(PATCH, ALL, every, ", end"))
-    for kind in directions:
-        places: list[tuple[int | str, Sequence[int]]] = [(layer, [layer]) for layer in layers]
-        places += [(ALL, layers)] if len(layers) > 1 else []
+    patches: list[tuple[str, int | str, Sequence[int]]] = [(PATCH, k, [k]) for k in layers]
+    patches += [(WINDOWS, *window) for window in windows_of([0, *blocks])]
+    for family, label, window in patches:
+        for ending, (position, tokens) in _PATCHED.items():
+            made = partial(patched, tokens, window)
+            listed.append(Candidate(family + ending, label, position, made))
+    # The last one is at the end of the prompt, in all layers.
+    listed.append(replace(listed[-1], name=f"{PATCH}, end"))
+    windows: list[tuple[int | str, Sequence[int]]] = [(layer, [layer]) for layer in layers]
+    windows += [(ALL, layers)] if len(layers) > 1 else []
+    for kind in kinds:
         for family in DIRECTED:
-            listed += [_directed(family, kind, *place, seed, dose) for place in places]
+            name, strength = f"{family}, {kind.name}", None if family == ABLATE else dose
+            for label, window in windows:
+                made = partial(_directed, kind, window, seed)
+                listed.append(Candidate(name, label, kind.position, made, strength))
     return listed
 
 
 def _around(located: Located, cell: Cell) -> tuple[int, ...]:
-    cells = [cell, *(cell.moved(action) for action in range(len(MOVES)))]
+    cells = [cell, *(cell.moved(action) for action in range(len(ACTIONS)))]
     return tuple(sorted({token for each in cells for token in located.cell(each)}))
 
 
+Tokens = Callable[[Located, Cell], tuple[int, ...]]
 # The position and the tokens that are patched, by the ending of the name.
-_PATCHED: dict[str, tuple[str, Callable[[Located, Cell], tuple[int, ...]]]] = {
+_PATCHED: dict[str, tuple[str, Tokens]] = {
     "": ("pre/cell", Located.cell),
     ", around": ("pre/cell", _around),
     ", end": ("pre/end", lambda located, cell: located.end_of_prompt),
@@ -293,65 +247,56 @@ _PATCHED: dict[str, tuple[str, Callable[[Located, Cell], tuple[int, ...]]]] = {
 
 def hidden_cell(
     name: str,
-    layer: int | str,
     blocks: Sequence[int],
     seed: int,
-    span_of: Callable[[Cell], TokenSpan] = lambda cell: EVERYWHERE,
-) -> CandidateIntervention:
+    layer: int | str = ALL,
+    *,
+    prompt: bool = True,
+    written_of: Callable[[Cell], interventions.When] = lambda cell: interventions.always,
+) -> Candidate:
     """Mask the attention to a cell's own tokens in some blocks; the null hides another cell."""
 
-    def make(null: str, located: Located, cell: Cell) -> Intervention | None:
-        hidden = another_cell(seed, located, cell) if null else cell
-        tokens = located.cell(hidden) if hidden else ()
-        return knock_out(tokens, blocks, span_of(cell)) if tokens else None
+    def make(candidate: Candidate, located: Located, cell: Cell) -> Intervention | None:
+        hidden = another_cell(seed, located, cell) if candidate.null else cell
+        places, written = located.cell(hidden) if hidden else (), written_of(cell)
+        hiding = interventions.knock_out(places, blocks, prompt=prompt, written=written)
+        return hiding if places else None
 
-    return CandidateIntervention.with_nulls(name, layer, "pre/cell", make, ["other"])
+    return Candidate(name, layer, "pre/cell", make)
 
 
 def _directed(
-    family: str,
     kind: DirectionKind,
-    layer: int | str,
     layers: Sequence[int],
     seed: int,
-    dose: float,
-) -> CandidateIntervention:
+    candidate: Candidate,
+    located: Located,
+    cell: Cell,
+) -> Intervention | None:
     """Write along directions of a kind, towards a wall or an open cell, or remove them."""
+    import torch
 
-    def make(null: str, located: Located, cell: Cell) -> Intervention | None:
-        import torch
-
-        # A wall that a prompt does not list has no tokens of its own to be written to.
-        walls = family == OPEN
-        chosen = another_cell(seed, located, cell, wall=walls) if null == "other" else cell
-        edits = kind.edits(layers, located, chosen) if chosen else []
-        if null == "random":
-            edits = in_random_directions(edits, seed, located, cell)
-        changes = []
-        for where, at, direction in edits:
-            places = [where] if isinstance(where, int) else where
-            vector = (
-                direction.unit if family == ABLATE else direction.vector(-dose if walls else dose)
-            )
-            change = ablate if family == ABLATE else write
-            changes.append(change(torch.tensor(vector, dtype=torch.float32), places, [at]))
-        return reduce(Intervention.joined, changes) if changes else None
-
-    name = f"{family}, {kind.name}"
-    if family == ABLATE:
-        return CandidateIntervention.with_nulls(name, layer, kind.position, make, ["random"])
-    dosed = partial(_directed, family, kind, layer, layers, seed)
-    nulls = ["random", "other"]
-    return CandidateIntervention.with_nulls(name, layer, kind.position, make, nulls, dose, dosed)
+    # A wall that a prompt does not list has no tokens of its own to be written to.
+    opens, is_other = candidate.family == OPEN, candidate.null == _OTHER
+    chosen = another_cell(seed, located, cell, wall=opens) if is_other else cell
+    edits = kind.edits(layers, located, chosen) if chosen else []
+    if candidate.null == _RANDOM:
+        edits = directions.in_random_directions(edits, seed, located, cell)
+    dose, changes = candidate.dose, []
+    for where, layer, direction in edits:
+        vector = direction.unit if dose is None else direction.vector(-dose if opens else dose)
+        change = interventions.ablate if dose is None else interventions.write
+        places = [where] if isinstance(where, int) else where
+        changes.append(change(torch.tensor(vector, dtype=torch.float32), places, [layer]))
+    return reduce(Intervention.joined, changes) if changes else None
 
 
 def another_cell(seed: int, located: Located, cell: Cell, *, wall: bool = False) -> Cell | None:
     """Draw another open cell, or another inner wall, of the same world."""
     sample, world = located.sample, located.sample.world
     taken = {cell} if wall else {cell, sample.state.cell, world.goal}
-    cells = [
-        each for each in (inner_walls(world) if wall else world.open_cells) if each not in taken
-    ]
+    alike = directions.inner_walls(world) if wall else world.open_cells
+    cells = [each for each in alike if each not in taken]
     # By content, so that a draw is the same in any order and any process.
     draws = Draws("another wall" if wall else "another cell", seed, sample.digest, *cell)
     return cells[draws.below(len(cells))] if cells else None
@@ -392,17 +337,6 @@ class MoveEffect(JsonFields):
     as_if_changed: Estimate
     unreadable: Estimate  # with an invalid answer
 
-    @classmethod
-    def of(cls, outcomes: Sequence[TrialOutcome]) -> MoveEffect:
-        """The shares over some outcomes."""
-        # Many decisions in a grid are not many grids; how many are asked is set beforehand.
-        mean = partial(mean_over_grids, grids=[outcome.grid for outcome in outcomes])
-        return cls(
-            mean([outcome.flipped for outcome in outcomes]),
-            mean([outcome.as_if_changed for outcome in outcomes]),
-            mean([outcome.after is None for outcome in outcomes]),
-        )
-
 
 @dataclass(frozen=True)
 class UseRow(JsonFields):
@@ -429,18 +363,180 @@ class UseRow(JsonFields):
 
 
 def row_of(
-    candidate: CandidateIntervention,
-    outcomes: Sequence[TrialOutcome],
-    effect_nats: Estimate | None = None,
+    candidate: Candidate, outcomes: Sequence[TrialOutcome], effect_nats: Estimate | None = None
 ) -> UseRow:
     """Return the effects of an intervention on decisions that were right without it."""
-    return UseRow(
-        candidate.name,
-        candidate.layer,
-        candidate.position,
-        candidate.is_null,
-        MoveEffect.of([o for o in outcomes if o.counts and o.cell.needed]),
-        MoveEffect.of([o for o in outcomes if o.counts and not o.cell.needed]),
-        candidate.dose,
-        effect_nats,
-    )
+
+    def effect(needed: bool) -> MoveEffect:
+        listed = [each for each in outcomes if each.counts and each.cell.needed == needed]
+        # Many decisions in a grid are not many grids; how many are asked is set beforehand.
+        mean = partial(mean_over_grids, grids=[each.grid for each in listed])
+        return MoveEffect(
+            mean([each.flipped for each in listed]),
+            mean([each.as_if_changed for each in listed]),
+            mean([each.after is None for each in listed]),
+        )
+
+    place = candidate.name, candidate.layer, candidate.position, bool(candidate.null)
+    return UseRow(*place, effect(True), effect(False), candidate.dose, effect_nats)
+
+
+_UNCHANGED = "unchanged"
+_TEMPERATURE = 0.7  # of sampled answers
+
+
+@dataclass(frozen=True, eq=False)
+class TrialAnswers:
+    """The answers to trials, half by half; those of a finished stage come from a store."""
+
+    network: Network
+    trials: Mapping[str, Sequence[Trial]]  # by half; those of walls are under half + `WALLS`
+    stage: Callable[[str, Callable[[], Any]], Any]  # the stored value of a stage, or a new one
+    draws: int = 0  # answers a decision from which the effect in nats is estimated
+    seed: int = 0
+    _sweeps: dict[str, AnswerSweep] = field(default_factory=dict)
+
+    def unchanged(self, name: str, samples: Sequence[Sample]) -> list[ModelAnswer]:
+        """Answer some prompts without a change, each prompt once."""
+        different = {sample.prompt: sample for sample in samples}
+        answers = self._answers(
+            f"{name}: {_UNCHANGED}",
+            lambda: answer_all(self.network, list(different.values())),
+            tokens=True,
+        )
+        by_prompt = dict(zip(different, answers, strict=True))
+        return [by_prompt[sample.prompt] for sample in samples]
+
+    def sweep(self, half: str) -> AnswerSweep:
+        """The unchanged answer of each trial of a half, to be answered again."""
+        if half not in self._sweeps:
+            samples = [located.sample for located, _ in self.trials[half]]
+            bases = self.unchanged(half, samples)
+            self._sweeps[half] = AnswerSweep(self.network, samples, bases=bases)
+        return self._sweeps[half]
+
+    def outcomes(self, candidate: Candidate, half: str) -> list[TrialOutcome]:
+        """The outcomes of the trials to which an intervention can be applied."""
+        half += WALLS if candidate.family == OPEN else ""
+        sweep = self.sweep(half)
+        changes = self._changes(candidate, half, range(len(sweep.bases)))
+        key, out = f"{half}: {candidate.key}", []
+        answers = self._answers(key, lambda: list(sweep.answers(changes).values()))
+        for number, answer in zip(changes, answers, strict=True):
+            (located, target), before = self.trials[half][number], sweep.bases[number].action
+            world = located.sample.world
+            out.append(TrialOutcome(content(world), world.shape, target, before, answer.action))
+        return out
+
+    def row(self, candidate: Candidate, half: str) -> UseRow:
+        """The effects of an intervention on a half, in nats too if answers are drawn."""
+        outcomes = self.outcomes(candidate, half)
+        return row_of(candidate, outcomes, self._effect(candidate, half) if self.draws else None)
+
+    def _effect(self, candidate: Candidate, half: str) -> Estimate:
+        """How far the distribution of the next action moves at needed cells, in nats."""
+        half += WALLS if candidate.family == OPEN else ""
+        # The decisions of the flips: right at temperature 0 without the change.
+        trials = zip(self.trials[half], self.sweep(half).bases, strict=True)
+        counted = [
+            number
+            for number, ((_, target), base) in enumerate(trials)
+            if target.needed and base.action in target.optimal
+        ]
+        able = self._changes(candidate, half, counted)
+        # Different draws with and without the change: labels are exchangeable only for independent
+        # answers.
+        plain = self._drawn(_UNCHANGED, half, dict.fromkeys(counted, UNCHANGED), 1)
+        moved = self._drawn(candidate.key, half, able, 2)
+        grids = [content(self.trials[half][n][0].sample.world) for n in able]
+        return effect_in_nats([moved[n] for n in able], [plain[n] for n in able], grids)
+
+    def _changes(
+        self, candidate: Candidate, half: str, numbers: Sequence[int]
+    ) -> dict[int, Intervention]:
+        """The changes of the trials to which an intervention can be applied."""
+        some = ((n, *self.trials[half][n]) for n in numbers)
+        made = {n: candidate.change(located, target.cell) for n, located, target in some}
+        return {number: change for number, change in made.items() if change is not None}
+
+    def _drawn(
+        self, name: str, half: str, changes: Mapping[int, Intervention], stream: int
+    ) -> dict[int, IntArray]:
+        """Counts of outcomes, [5], of sampled answers by the number of the trial."""
+        repeated = [number for number in changes for _ in range(self.draws)]
+        answers = self._answers(
+            f"{half}: {name}, {self.draws} draws at temperature {_TEMPERATURE:g}",
+            lambda: answer_all(
+                self.network,
+                [self.trials[half][number][0].sample for number in repeated],
+                [changes[number] for number in repeated],
+                tokens=self.sweep(half).limit,
+                temperature=_TEMPERATURE,
+                # Far apart, so that no two samples share a seed.
+                seed=(2 * self.seed + stream) * 10_000_019,
+            ),
+        )
+        # The last of the outcomes is an invalid answer.
+        invalid = len(ACTIONS)
+        outcomes = [invalid if each.action is None else each.action for each in answers]
+        drawn = np.array(outcomes, dtype=np.int64).reshape(-1, self.draws)
+        counts = (np.bincount(row, minlength=invalid + 1) for row in drawn)
+        return dict(zip(changes, counts, strict=True))
+
+    def _answers(
+        self, key: str, make: Callable[[], list[ModelAnswer]], *, tokens: bool = False
+    ) -> list[ModelAnswer]:
+        """The answers of a stage; they are stored with their tokens if these are wanted."""
+
+        def rows() -> list[list[Any]]:
+            return [[a.action, a.invalid, list(a.tokens) if tokens else []] for a in make()]
+
+        return [ModelAnswer(action, why, tuple(ids)) for action, why, ids in self.stage(key, rows)]
+
+
+@contextmanager
+def answer_store(
+    folder: str | Path | None,
+    network: Network,
+    trials: Mapping[str, Sequence[Trial]],
+    training: Sequence[Sample],
+    options: Mapping[str, Any],
+) -> Iterator[Callable[[str, Callable[[], Any]], Any]]:
+    """Open the run directory in which stages are stored; in memory without a folder."""
+    if folder is None:
+        known: dict[str, Any] = {}
+
+        def stage(key: str, make: Callable[[], Any]) -> Any:
+            if key not in known:
+                known[key] = make()
+            return known[key]
+
+        yield stage
+        return
+
+    def digest(value: Any) -> str:
+        return sha256(json_text(value).encode()).hexdigest()
+
+    halves = {
+        half: sorted({sha256(content(t[0].sample.world).encode()).hexdigest() for t in listed})
+        for half, listed in trials.items()
+    }
+    named = [
+        [half, located.sample.walk, located.sample.step, located.sample.prompt, target.cell]
+        for half, listed in trials.items()
+        for located, target in listed
+    ]
+    # It names the grids of each half before any of them is asked about, and everything that decides
+    # the answers.
+    what = {
+        "kind": "causal use",
+        "model": network.name,
+        "weights": network.revision,
+        **options,
+        "halves": halves,
+        "split": digest(halves),
+        "decisions": digest(named),
+        "learnt from": digest([[s.walk, s.step, s.prompt] for s in training]),
+    }
+    with Stages(folder, what) as stages:
+        yield stages.value
