@@ -76,7 +76,7 @@ def test_effects_by_hand() -> None:
     outcomes += [TrialOutcome(f"grid {n}", (7, 7), unneeded, RIGHT, RIGHT) for n in range(5)]
     candidate = Candidate("knock-out", 1, "pre/cell", lambda *_: None)
     row = row_of(candidate, outcomes)
-    assert row.label == "knock-out at layer 1"
+    assert candidate.label == "knock-out at layer 1"
     shares = (row.needed.flips, row.needed.as_if_changed, row.needed.unreadable)
     assert [share.value for share in shares] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
     assert {share.n for share in shares} == {3}

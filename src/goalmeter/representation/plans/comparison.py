@@ -174,19 +174,15 @@ def _divided(scenes: Scenes, parts: int, seed: int) -> Sequence[Split]:
 
 # --- Along the reasoning --------------------------------------------------------------------------
 # At the end of the prompt, at shares of the reasoning and before the answer, a linear head predicts
-# the action that the walk took at its first step, its second, and so on. An action that can be
-# read is not yet decided: position alone predicts some of it before a word is written, and a word
-# of the reasoning may be the action itself. So each accuracy is compared with that of position
-# alone, and layer 0, the embedding, can be read too: it contains the token at that place only.
+# the action that the walk took at its first step, its second, and so on. Position alone predicts
+# some of it before a word is written, and a word of the reasoning may be the action itself. So each
+# accuracy is compared with that of position alone, and layer 0, which contains the token at that
+# place only, can be read too.
 #
 # The share from which a step is decided is the earliest at which the accuracy exceeds that of
-# position alone, with an interval of the difference above 0, and from which on it does so at
-# every later share. Differences are of the same sequences, so what makes a grid hard for both
-# cancels. This asks much of one token: it may hold the next action and not where the agent is. So
-# a second head sees the position too, and the share from which on it exceeds position alone is
-# where the activations begin to add something.
-#
-# Source: the question is that of goalmeter; the published analysis has two positions.
+# position alone, with an interval of the difference above 0, and from which on it does so at every
+# later share. A token may hold the next action and not where the agent is, so a second head sees
+# the position too; where it exceeds position alone, the activations add something.
 
 # Of the reasoning: its first token is at 0, its last at 1.
 SHARES = tuple(number / 10 for number in range(11))

@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 
 # A sequence begins at a decision and holds the actions that the walk executed from there, then
 # `END` if it arrived, then `NOTHING`. One that is longer than the number of queries is cut and has
-# no end, so that no walk is left out for its length. An answer that could not be read executed
-# nothing: the sequence goes on with the next one.
-#
-# An agent that plans anew at every step need not do what it planned. So what can be read of later
-# actions is bounded by how well the agent agrees with itself (`other_walks`).
+# no end. An answer that could not be read executed nothing: the sequence goes on with the next one.
+# What can be read of later actions is bounded by how well an agent that plans anew at every step
+# agrees with itself (`other_walks`).
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5; its code leaves out every walk of more than nine actions.
@@ -141,12 +139,8 @@ def _filled(moves: Sequence[int], queries: int) -> list[int]:
 # repeat the first      the first decoded action, again and again
 # optimal plan          a shortest path of the true map, drawn at random where there are several
 # stated plan           what the model writes after "plan" before it answers
-# asked again           what another walk did from the same state and question. It is no strict
-#                       ceiling: it agrees with the walk by chance where the agent is undecided, and
-#                       a reader that predicts the likelier action is right more often; after
-#                       reasoning, a reader also sees which path was chosen
-#
-# The published analysis has none of them.
+# asked again           what another walk did from the same state and question; no strict ceiling,
+#                       as a reader may predict the likelier action or see which path was chosen
 
 MAJORITY, POSITION, REPEAT = "majority", "position only", "repeat the first"
 OPTIMAL, STATED, AGAIN = "optimal plan", "stated plan", "asked again"
@@ -169,11 +163,7 @@ def majority(train: IntArray) -> IntArray:
 
 
 def position_features(scenes: Scenes) -> FloatArray:
-    """Encode the cells of agent and goal, and nothing of the map, [N, 1, F].
-
-    One-hot coordinates of both, one-hot differences of rows and columns, and the layer of the
-    state: enough for a linear reader to follow the compass.
-    """
+    """Encode the cells of agent and goal, enough to follow the compass, and no map, [N, 1, F]."""
     rows, columns = scenes.shapes.max(axis=0)
     agents = np.array([state.cell for state in scenes.states])
     goals = np.array([world.goal for world in scenes.worlds])
@@ -222,10 +212,7 @@ def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: WalkPlans) ->
 
 
 def other_walks(plans: WalkPlans, *, seed: int) -> IntArray | None:
-    """Return what another walk did from the same state and question, [N, queries].
-
-    Of several walks one is drawn; rows of `UNASKED` have none.
-    """
+    """Draw another walk from the same state and question, [N, queries]; `UNASKED` if none."""
     groups: dict[Hashable, list[int]] = {}
     keys = zip(plans.scenes.worlds, plans.scenes.states, plans.questions, strict=True)
     for number, key in enumerate(keys):
@@ -246,11 +233,7 @@ def other_walks(plans: WalkPlans, *, seed: int) -> IntArray | None:
 # conditional at n   of the sequences with at least n actions whose first n - 1 are right, those
 #                    whose n-th is right as well
 #
-# Prefix accuracy is the product of the conditional ones only where all sequences are as long: those
-# that are shorter have left. A reader that predicts the end too early has the action there wrong.
-#
-# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 5, for prefix accuracy.
+# A reader that predicts the end too early has the action there wrong. Prefix accuracy is published.
 def plan_score(
     predicted: IntArray, actions: IntArray, grids: IntArray, n: int, reader: IntArray | None = None
 ) -> dict[str, Estimate]:
@@ -443,14 +426,12 @@ def _nats(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:
 # blocks     pre-norm transformer decoder layers; queries see each other, no mask
 # scores     a linear layer from each query to the four actions and the end
 #
-# All steps are predicted at once and none is fed back, so no step depends on a guess at an earlier
-# one. The loss of a step weighs decay^step, padding counts for nothing, and the checkpoint with the
+# All steps are predicted at once. The loss of a step weighs decay^step, and the checkpoint with the
 # least loss on validation grids is used.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5, and its code. There tokens have no learnt vector; ours are scaled token by
-# token, which removes what else would distinguish them. It uses the last epoch, and samples
-# predictions at temperature 1.
+# token, which removes what else would distinguish them. It uses the last epoch, and samples.
 
 # As published, but for the number of epochs: training ends by validation.
 PUBLISHED = Schedule(rate=1e-4, decay=1e-2, batch=32, epochs=200, patience=15)

@@ -38,10 +38,8 @@ from goalmeter.statistics.clusters import Estimate, estimate_of_sums
 from goalmeter.statistics.discrimination import graded_area
 
 # The posterior of an object over cells is that of its class, divided by the sum over cells.
-# Distances are Manhattan. The published measure is included: the mean distance of all cells that
-# are classified as the object, which shows that a position is blurred where a class is
-# oversampled; where no cell is classified so it has no value, and the share of such scenes is
-# given.
+# Distances are Manhattan. The published measure is the mean distance of all cells that are
+# classified as the object, which shows that a position is blurred where a class is oversampled.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5, and its code.
@@ -105,8 +103,7 @@ def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisat
 # no AUROC. Posteriors are mixed with a little of every class before logarithms are taken, so that
 # one cell costs at most 13 bits.
 #
-# An interval refers to this probe, trained on these grids, in new grids of the same kind. It is not
-# an interval of what the best reader could know, nor of a probe of more training grids.
+# An interval refers to this probe, trained on these grids, in new grids of the same kind.
 
 ALL = "all"
 # Of each class, mixed into every posterior.
@@ -337,10 +334,6 @@ def compare(
 
     `alternatives` are other activations of the same scenes, [N, D'] by name, for the same probe: of
     a model with random weights, of the prompt's embeddings.
-
-    Raises:
-        InvalidParameterError: activations that do not belong to the scenes, or too few grids.
-        MissingExtraError: the probe needs torch, which is not installed.
     """
     reading.check("the reading")
     scored = _Scored(reading, split, seed)
@@ -375,11 +368,7 @@ def compare(
 def by_size(
     probes: Sequence[Probe], reading: Reading, split: Split, *, seed: int = 0
 ) -> tuple[ProbeRow, ...]:
-    """Score probes of growing size, such as `Bilinear(rank)` for some ranks, without controls.
-
-    If little is gained beyond a small size, few directions encode the map; if a large probe is
-    needed, it may be doing the work.
-    """
+    """Score probes of growing size, such as `Bilinear(rank)` for some ranks, without controls."""
     reading.check("the reading")
     scored = _Scored(reading, split, seed)
     return tuple(scored.row(probe, None, *_fitted(probe, reading, split, seed)) for probe in probes)

@@ -13,10 +13,6 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.representation.scenes import CLASSES, EMPTY, OUTSIDE, WALL, Scenes, Shape
 
-# A probe is fitted to activations of some scenes and stopped by others; it returns a posterior over
-# the classes of every cell. Position alone, shuffled activations and every other control are probes
-# too, or the same probes on other activations, so that all numbers come from the same code.
-
 # [N, D]: one layer and one position, tokens concatenated; any precision.
 Activations = npt.NDArray[np.floating[Any]]
 # Scenes that are scored at once, so that memory does not grow with their number.
@@ -83,10 +79,9 @@ def walls_outside(shapes: IntArray) -> FloatArray:
 
 
 # A probe of ours gives, for every cell, the log-odds of a wall, and for every object (agent, goal,
-# key, ...) a score in a softmax over places: an object is in one cell, so its cells compete, and a
-# class of its own at every cell would let several cells be the agent. An object that some scenes
-# lack may also be nowhere, which is a place as well. Both start from what position alone predicts,
-# so a probe that learns nothing is the table of positions.
+# key, ...) a score in a softmax over places: an object is in one cell, so its cells compete. An
+# object that some scenes lack may also be nowhere, which is a place as well. Both start from what
+# position alone predicts, so a probe that learns nothing is the table of positions.
 #
 # From wall odds and objects to a posterior over classes: let t_k(i) be the softmax of object k at
 # cell i. Objects never share a cell, so
@@ -252,10 +247,7 @@ class FittedHeads:
         return out
 
     def wall_directions(self, shape: Shape) -> FloatArray | None:
-        """The derivative of the wall log-odds of each cell by the activations, [rows, columns, D].
-
-        None for a probe that is not linear or an unknown shape.
-        """
+        """The derivative of wall log-odds by activations, [rows, columns, D], of a linear probe."""
         if self.slopes is None or shape not in self.places.shapes:
             return None
         # The last place is nowhere, and the first column that of walls.
@@ -265,11 +257,7 @@ class FittedHeads:
 
 @dataclass(frozen=True)
 class PositionOnly:
-    """Share of training scenes with each class in each cell of a shape.
-
-    Every probe has to be better: the generator of a maze decides most cells by their coordinates.
-    It is the zero of the gain in bits.
-    """
+    """Share of training scenes with each class in each cell: the zero of the gain in bits."""
 
     name: str = "position only"
 

@@ -130,10 +130,7 @@ def _residuals(targets: Targets) -> FloatArray:
 def _decomposed(
     activations: Activations, standard: Standard, centre: FloatArray, targets: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Basis [D, m], spectrum [m] and loads [m, T] of the smaller Gram matrix.
-
-    Weights are basis (loads / (spectrum + penalty)).
-    """
+    """Basis [D, m], spectrum [m] and loads [m, T], for basis (loads / (spectrum + penalty))."""
     n, dimensions = activations.shape
     if n < dimensions:
         rows = standard(activations) - centre
@@ -152,10 +149,7 @@ def _decomposed(
 def _calibrated(
     raised: FloatArray, targets: Targets, offset: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Turn predictions of validation scenes, [n, (P + 1) (1 + objects)], into scores.
-
-    Returns nats a scene, and the scale and shift of predictions, [P + 1, 1 + objects].
-    """
+    """Nats a scene, and scale and shift of predictions [n, (P + 1) (1 + objects)] as scores."""
     predicted = raised.reshape(len(raised), *offset.shape)
     scale, shift = np.zeros_like(offset), np.zeros_like(offset)
     wall, free = targets.wall, targets.free
@@ -218,10 +212,7 @@ class Schedule:
         *,
         clip: float = float("inf"),
     ) -> None:
-        """Train in place to the least validation loss, initial weights included.
-
-        `batches` are those of an epoch, and `clip` is the largest norm of a gradient.
-        """
+        """Train in place to the least validation loss, with gradients of a norm up to `clip`."""
         import torch
 
         optimiser = torch.optim.AdamW(network.parameters(), lr=self.rate, weight_decay=self.decay)
@@ -250,15 +241,13 @@ class Schedule:
 
 
 # The scores that a network adds are zero before the first step, so the loss there is that of
-# position alone, and the best checkpoint may be that one. Classes count as often as they occur;
-# nothing is oversampled. The seed decides the network's random numbers and the order of scenes.
+# position alone, and the best checkpoint may be that one. Nothing is oversampled.
 def _trained(
     train: Reading,
     validation: Reading,
     schedule: Schedule,
     seed: int,
     make: Callable[[Places, int], nn.Module],
-    slopes: Callable[[Any, int], Any] | None = None,
 ) -> FittedHeads:
     """Train a network on scaled activations [n, D] and the number of a shape."""
     import torch
@@ -313,12 +302,10 @@ def _trained(
             parts = torch.split(torch.from_numpy(rows), _STATES)
             return np.concatenate([network(part, number).numpy() for part in parts])
 
-    def slopes_of(number: int) -> FloatArray:
-        assert slopes is not None
-        return np.asarray(slopes(network, number).detach().numpy())
-
+    slopes = getattr(network, "slopes", None)
+    derivative = slopes and (lambda number: slopes(number).detach().numpy())
     parameters = sum(weights.numel() for weights in network.parameters())
-    return FittedHeads(places, standard, scores, parameters, slopes and slopes_of)
+    return FittedHeads(places, standard, scores, parameters, derivative)
 
 
 def _nats(
@@ -381,25 +368,21 @@ class Bilinear:
                 scores: torch.Tensor = flat.reshape(-1, *self.shapes[number]) + self.shifts[number]
                 return scores
 
-        def slopes(form: Form, number: int) -> torch.Tensor:
-            head = form.heads[number]
-            matrix: torch.Tensor = head if rank is None else form.directions @ head
-            return matrix.reshape(-1, *form.shapes[number])
+            def slopes(self, number: int) -> torch.Tensor:
+                head = self.heads[number]
+                matrix: torch.Tensor = head if rank is None else self.directions @ head
+                return matrix.reshape(-1, *self.shapes[number])
 
-        return _trained(train, validation, self.schedule, seed, Form, slopes)
+        return _trained(train, validation, self.schedule, seed, Form)
 
 
 # A matrix per cell overfits few grids; more decay than this makes it too uncertain.
 LOGISTIC = Bilinear(None, Schedule(decay=0.1))
 
 
-# On the concatenation [activation; one-hot row; one-hot column] the first layer is a sum,
-#
-#     W [a; row; column] = W_a a + W_r[row] + W_c[column]
-#
-# so W_a a is computed once per scene, the others once per cell, and the matrix of (scene, cell)
-# rows by dimensions is never made. With one-hot cells a hidden unit can select one cell, which is
-# hard with raw coordinates, as in the published probe.
+# The first layer is a sum, W [a; row; column] = W_a a + W_r[row] + W_c[column], of which W_a a is
+# computed once per scene and the others once per cell. With one-hot cells a hidden unit can select
+# one cell, which is hard with raw coordinates, as in the published probe.
 @dataclass(frozen=True)
 class Mlp:
     """One hidden layer of rectified units over [activation; one-hot row; one-hot column]."""
@@ -453,14 +436,12 @@ class Mlp:
 # last epoch are used. Grids of several sizes are padded to the largest, with padding as a class,
 # which is removed before scoring.
 #
-# Two caveats. The linear probe adds to every cell of a state the same number for each class, so it
-# cannot express that one cell of this grid is a wall and another is not: its failure shows nothing
-# about how a map is encoded. And oversampled classes give no posterior at natural prevalence: with
-# the agent as common as walls, several cells are classified as the agent.
+# The linear probe adds the same number for each class to every cell of a state, so its failure
+# shows nothing about how a map is encoded. And oversampled classes give no posterior at natural
+# prevalence: with the agent as common as walls, several cells are classified as the agent.
 #
-# Differences: rows of a state are in the same batch, so that its activations are multiplied once
-# and no matrix of rows × dimensions is made; a batch has as many rows as the published one on
-# average.
+# Here rows of a state are in the same batch, so that its activations are multiplied once; a batch
+# has as many rows as the published one on average.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5 and its code: AdamW, rate 3e-4, decay 1e-3, batches of 2,048, 50 epochs.

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache, partial
 from math import comb, log
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
@@ -53,12 +53,11 @@ def answer_all(
 ) -> list[ModelAnswer]:
     """Answer the prompts of some decisions again, each under its own intervention.
 
-    The model reasons and answers anew, since one that searches settles its move during the search.
     An answer of at most `tokens` tokens depends on the seed and the sample's number only.
     """
     local = network.local
 
-    def answers(batch: Sequence[int]) -> list[ModelAnswer]:
+    def answers(batch: list[int]) -> list[ModelAnswer]:
         prompts = [
             local.prompt(samples[n].prompt, tokens, Sampling(seed + n, temperature=temperature))
             for n in batch
@@ -68,36 +67,33 @@ def answer_all(
             return [ModelAnswer.of(network, reply.ids) for reply in local.answers(prompts)]
 
     # Prompts of similar length share a batch, since padding costs as much as words.
-    answered = _in_batches(range(len(samples)), lambda n: len(samples[n].prompt), answers)
-    return list(answered.values())
+    sizes = {number: len(sample.prompt) for number, sample in enumerate(samples)}
+    return list(_in_batches(sizes, answers).values())
 
 
 def _in_batches(
-    numbers: Sequence[int],
-    size: Callable[[int], int],
-    answers: Callable[[Sequence[int]], list[ModelAnswer]],
+    sizes: Mapping[int, int], answers: Callable[[list[int]], list[ModelAnswer]]
 ) -> dict[int, ModelAnswer]:
     """Answers by number, made in batches of similar size."""
-    order = sorted(numbers, key=size)
+    order = sorted(sizes, key=lambda number: sizes[number])
     out: dict[int, ModelAnswer] = {}
     for begin in range(0, len(order), BATCH):
         batch = order[begin : begin + BATCH]
         out |= dict(zip(batch, answers(batch), strict=True))
-    return {number: out[number] for number in numbers}
+    return {number: out[number] for number in sizes}
 
 
-T = TypeVar("T")
 _MOST_BYTES = 2 << 30
 
 
-class SizedCache(Generic[T]):
+class SizedCache:
     """Values by name; the least recently used ones are dropped beyond a number of bytes."""
 
-    def __init__(self, size: Callable[[T], int]) -> None:
+    def __init__(self, size: Callable[[Any], int]) -> None:
         self._size, self._bytes = size, 0
-        self._values: OrderedDict[Hashable, T] = OrderedDict()
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
 
-    def get(self, name: Hashable, make: Callable[[], T]) -> T:
+    def get(self, name: Hashable, make: Callable[[], Any]) -> Any:
         """Return a value, made if it is not there."""
         if name not in self._values:
             self._values[name] = make()
@@ -130,7 +126,7 @@ class AnswerSweep:
         self.limit = LONGER * max((len(base.tokens) for base in self.bases), default=1)
         self._network = network
         self._prompts = [sample.prompt for sample in samples]
-        self._caches: SizedCache[Any] = SizedCache(
+        self._caches = SizedCache(
             lambda cache: sum(int(k.keys.nbytes + k.values.nbytes) for k in cache.layers)
         )
 
@@ -138,47 +134,37 @@ class AnswerSweep:
         self, changes: Mapping[int, Intervention], *, tokens: int | None = None
     ) -> dict[int, ModelAnswer]:
         """Answer the prompts with some numbers, each under its own intervention."""
-
-        def to_read(number: int) -> int:
-            """The number of tokens from the first changed one on."""
+        most, to_read = self.limit if tokens is None else tokens, {}
+        for number, change in changes.items():
             length = len(self._prompts[number])
             answer = len(self.bases[number].tokens)
-            return length + answer - changes[number].first_place(length)
-
-        # The rows of a batch are read from a common column on.
+            to_read[number] = length + answer - change.first_place(length)
+        # The rows of a batch are read from a common column on, the first changed one.
         return _in_batches(
-            list(changes),
-            to_read,
-            lambda numbers: self._batch(
-                numbers, [changes[n] for n in numbers], self.limit if tokens is None else tokens
-            ),
+            to_read, lambda batch: self._batch(batch, [changes[n] for n in batch], most)
         )
 
     def _batch(
         self, numbers: Sequence[int], changes: Sequence[Intervention], tokens: int
     ) -> list[ModelAnswer]:
-        prompts = [self._prompts[number] for number in numbers]
+        local, prompts = self._network.local, [self._prompts[number] for number in numbers]
         guesses = [self.bases[number].tokens[:tokens] for number in numbers]
-        begun = []
-        for guess, ours in zip(guesses, self._likeliest(prompts, changes, guesses), strict=True):
+        begun, left = [], []
+        for row, ours in enumerate(self._likeliest(prompts, changes, guesses)):
+            prompt, guess = prompts[row], guesses[row]
             pairs = enumerate(zip(guess, ours, strict=True))
             other = next((place for place, (a, b) in pairs if a != b), len(guess) - 1)
             begun.append((*guess[:other], ours[other]))
-        local = self._network.local
-        rooms = [min(tokens, (local.context or len(p) + tokens) - len(p)) for p in prompts]
-        left = [
-            row for row, ids in enumerate(begun) if not local.ended(ids) and len(ids) < rooms[row]
-        ]
+            room = min(tokens, (local.context or len(prompt) + tokens) - len(prompt))
+            if not local.ended(begun[row]) and len(begun[row]) < room:
+                left.append(row)
         if left:
-            lengths, written = ([len(each[row]) for row in left] for each in (prompts, begun))
+            greedy = Sampling(0, temperature=0.0)
             asked = [
-                local.prompt(
-                    prompts[row] + begun[row],
-                    tokens - len(begun[row]),
-                    Sampling(0, temperature=0.0),
-                )
+                local.prompt(prompts[row] + begun[row], tokens - len(begun[row]), greedy)
                 for row in left
             ]
+            lengths, written = ([len(each[row]) for row in left] for each in (prompts, begun))
             with applied(self._network, [changes[row] for row in left], lengths, written):
                 replies = local.answers(asked)
             for row, reply in zip(left, replies, strict=True):
@@ -197,7 +183,7 @@ class AnswerSweep:
         model = self._network.local.model
         rows = [prompt + guess for prompt, guess in zip(prompts, guesses, strict=True)]
         inputs = padded(rows, model.device, left=True)
-        lengths, begun = [len(prompt) for prompt in prompts], [len(guess) for guess in guesses]
+        lengths, begun = list(map(len, prompts)), list(map(len, guesses))
         gaps = [inputs["input_ids"].shape[1] - len(row) for row in rows]
         # The last token of a prompt writes the first of the answer, so it is always read again.
         first = min(
@@ -221,13 +207,22 @@ class AnswerSweep:
         self, prompts: Sequence[tuple[int, ...]], gaps: Sequence[int], columns: int
     ) -> Any:
         """The keys and values of the first columns of a batch, from unchanged passes."""
+        import torch
         from transformers import DynamicCache
+
+        model = self._network.local.model
+
+        def unchanged(ids: tuple[int, ...]) -> Any:
+            read, rows = DynamicCache(), torch.tensor([ids], device=model.device)
+            with torch.inference_mode():
+                model.base_model(input_ids=rows, past_key_values=read, use_cache=True)
+            return read
 
         # Without the model's config, so that it keeps every key; masks close what is too far.
         cache = DynamicCache()
         if columns == 0:
             return cache
-        passes = [self._caches.get(ids, partial(self._pass, ids)).layers for ids in prompts]
+        passes = [self._caches.get(ids, partial(unchanged, ids)).layers for ids in prompts]
         for layer in range(len(self._network.blocks)):
             joined = []
             for kind in ("keys", "values"):
@@ -240,28 +235,16 @@ class AnswerSweep:
             cache.update(*joined, layer)
         return cache
 
-    def _pass(self, ids: tuple[int, ...]) -> Any:
-        """The keys and values of a prompt from an unchanged pass."""
-        import torch
-        from transformers import DynamicCache
-
-        model, cache = self._network.local.model, DynamicCache()
-        rows = torch.tensor([ids], device=model.device)
-        with torch.inference_mode():
-            model.base_model(input_ids=rows, past_key_values=cache, use_cache=True)
-        return cache
-
 
 # The effect of an intervention on sampled answers is the Jensen-Shannon divergence of the outcomes
 # (four moves, and invalid answers) with and without it,
 #
 #     JSD(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2,
 #
-# 0 for equal distributions and log 2 for disjoint ones. From few answers it is biased upwards. If
-# the change did nothing, the labels "with" and "without" were exchangeable, so its mean over all
-# relabellings of the pooled answers is subtracted. That mean is exact without drawing permutations:
-# pooled shares are the same under each, and the number of an outcome's answers that fall to one
-# side is hypergeometric.
+# 0 for equal distributions and log 2 for disjoint ones. From few answers it is biased upwards, so
+# its mean over all relabellings of the pooled answers is subtracted. That mean is exact: pooled
+# shares are the same under each, and the number of an outcome's answers on one side is
+# hypergeometric.
 #
 # Source: Lin (1991), Divergence measures based on the Shannon entropy; relabelling as in a
 # permutation test (Fisher 1935).

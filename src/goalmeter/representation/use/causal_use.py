@@ -97,10 +97,9 @@ class Use:
     def __str__(self) -> str:
         def line(row: UseRow) -> str:
             needed, unneeded = row.needed.flips, row.unneeded.flips
-            return (
-                f"{row.label}: {percent(needed.value)} of moves flip at needed cells, "
-                f"{percent(unneeded.value)} at unneeded ones"
-            )
+            flipped = f"{percent(needed.value)} of moves flip at needed cells"
+            where = f"{row.intervention} at layer {row.layer}"
+            return f"{where}: {flipped}, {percent(unneeded.value)} at unneeded ones"
 
         head = {
             USED: "what it reads of needed cells is used",

@@ -101,9 +101,9 @@ def _on_shortest_path(known: Plan, state: State, cell: Cell) -> bool:
     return False
 
 
-# Of a ridge regression, for each row of scaled activations; more than predicts best. At dose 2
-# penalties of 0.01, 0.1, 0.3, 1 and 3 flipped 0, 2, 15, 26 and 28 of 34 moves of the mouse: weights
-# that undo whatever else varies point to where no activations are. With larger penalties the gap
+# Of a ridge regression, for each row of scaled activations; more than predicts best: weights that
+# undo whatever else varies point to where no activations are. At dose 2 penalties of 0.01, 0.1,
+# 0.3, 1 and 3 flipped 0, 2, 15, 26 and 28 of 34 moves of the mouse; with larger ones the gap
 # becomes so large that a random direction of that length breaks answers too.
 PENALTY = 1.0
 

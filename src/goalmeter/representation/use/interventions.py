@@ -179,10 +179,7 @@ def applied(
     lengths: Sequence[int],
     begun: Sequence[int] | None = None,
 ) -> Iterator[None]:
-    """Change a network while it answers prompts of some lengths, padded on the left.
-
-    `begun` tokens of each answer are read together with its prompt.
-    """
+    """Change a network while it reads prompts, padded on the left, and some begun answers."""
     import torch
 
     model = network.local.model

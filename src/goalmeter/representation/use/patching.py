@@ -257,11 +257,7 @@ def best_layer(rows: Sequence[MovedRow]) -> MovedRow | None:
 def moved(
     halves: Mapping[str, PairAnswers], places: Sequence[StreamPlace], progress: Tell | None = None
 ) -> tuple[MovedRow, ...]:
-    """Exchange streams between questions in which something moved.
-
-    Returns every place on the first half, then the one that did best there on the second half, and
-    the ceiling: the other question itself, on the second half.
-    """
+    """Return every place on the first half, then the best of them and the ceiling on the second."""
     rows = []
     for place in places:
         row = halves[SCREEN].row(SCREEN, place)
@@ -306,11 +302,7 @@ _LEAST_PART = 1e-6
 def place_directions(
     samples: Sequence[Sample], network: Network, place: StreamPlace, kind: str, most: int
 ) -> FloatArray | None:
-    """Return the directions of a ridge probe of the cell of the goal or the agent, [D, m].
-
-    At most `most` orthonormal columns, those along which weights differ most first; None if the
-    samples have one cell only.
-    """
+    """Return the most important directions of a ridge probe of the moved cell, [D, most]."""
     # Directions of another place than that of the exchange have coordinates of another meaning.
     (layer,) = place.layers
     rows, cells = [], []
@@ -335,10 +327,9 @@ def place_directions(
 def angle(
     basis: FloatArray, directions: FloatArray, *, seed: int = 0
 ) -> tuple[float, tuple[float, ...]]:
-    """Return the smallest principal angle of directions [D] or [D, m] with a subspace, in degrees.
+    """Return the smallest principal angle of directions [D, m] with a subspace, in degrees.
 
-    With it come the 2.5th, 50th and 97.5th percentile for as many random directions, which in many
-    dimensions are almost orthogonal to any small subspace.
+    With it come the 2.5th, 50th and 97.5th percentile for as many random directions.
     """
     columns = np.asarray(directions, float).reshape(len(directions), -1)
     rng = np.random.default_rng(seed)

@@ -98,14 +98,15 @@ class Donors:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._cache: SizedCache[dict[int, torch.Tensor]] = SizedCache(
-            lambda streams: sum(stream.nbytes for stream in streams.values())
-        )
+        self._cache = SizedCache(lambda read: sum(stream.nbytes for stream in read.values()))
 
     def streams(self, ids: tuple[int, ...]) -> dict[int, torch.Tensor]:
         """Return the residual stream of a sequence at each layer, [T, D]."""
         layers = range(len(self._network.blocks) + 1)
-        return self._cache.get(ids, lambda: self._network.streams(ids, layers))
+        read: dict[int, torch.Tensor] = self._cache.get(
+            ids, lambda: self._network.streams(ids, layers)
+        )
+        return read
 
     def patch(
         self, donor: tuple[int, ...], there: Sequence[int], places: Sequence[int], at: Sequence[int]
@@ -350,11 +351,6 @@ class UseRow(JsonFields):
     unneeded: MoveEffect
     dose: float | None = None
     effect_nats: Estimate | None = None
-
-    @property
-    def label(self) -> str:
-        """The intervention with its place."""
-        return f"{self.intervention} at layer {self.layer}"
 
     @property
     def place(self) -> tuple[str, int | str, str]:
