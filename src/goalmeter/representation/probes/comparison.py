@@ -222,9 +222,7 @@ def exchanged(scenes: Scenes, *, seed: int) -> IntArray:
     out = np.arange(len(scenes))
     for shape in np.unique(scenes.shapes, axis=0):
         where = np.flatnonzero((scenes.shapes == shape).all(axis=1))
-        grids, which, sizes = np.unique(
-            scenes.grids[where], return_inverse=True, return_counts=True
-        )
+        _, which, sizes = np.unique(scenes.grids[where], return_inverse=True, return_counts=True)
         most = int(sizes.max())
         if 2 * most > len(where):
             raise InvalidParameterError(
@@ -233,7 +231,7 @@ def exchanged(scenes: Scenes, *, seed: int) -> IntArray:
             )
         # Grids in a random order, and within them scenes: then a rotation by the size of the
         # largest grid leaves no scene in its own.
-        order = np.lexsort((rng.random(len(where)), rng.permutation(len(grids))[which]))
+        order = np.lexsort((rng.random(len(where)), rng.permutation(len(sizes))[which]))
         out[where[order]] = where[np.roll(order, -most)]
     return out
 
@@ -254,17 +252,16 @@ def control_task(scenes: Scenes, split: Split, *, seed: int) -> ControlTask:
     donor[split.train] = split.train[exchanged(train, seed=seed)]
     fit: list[int] = []
     others: list[int] = []
-    for grid in np.unique(train.grids):
-        rows = split.train[train.grids == grid]
-        # One grid has several shapes only if it is also turned on its side.
-        for shape in np.unique(scenes.shapes[rows], axis=0):
-            same = rows[(scenes.shapes[rows] == shape).all(axis=1)]
-            # One scene of the assigned map replaces all scenes of the grid, agent included, so that
-            # what is scored can be memorised in training.
-            donor[same] = donor[same[0]]
-            dealt, half = rng.permutation(same).tolist(), (len(same) + 1) // 2
-            fit += dealt[:half]
-            others += dealt[half:]
+    # One grid has several shapes only if it is also turned on its side.
+    keys = np.column_stack([train.grids, train.shapes])
+    for key in np.unique(keys, axis=0):
+        same = split.train[(keys == key).all(axis=1)]
+        # One scene of the assigned map replaces all scenes of the grid, agent included, so that
+        # what is scored can be memorised in training.
+        donor[same] = donor[same[0]]
+        dealt, half = rng.permutation(same).tolist(), (len(same) + 1) // 2
+        fit += dealt[:half]
+        others += dealt[half:]
     assigned = scenes.where(donor)
     relabelled = Scenes(assigned.worlds, assigned.states, scenes.actions, scenes.grids)
     # A shape whose grids have one scene each is scored on its training scenes.

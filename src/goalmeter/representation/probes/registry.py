@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -65,52 +65,36 @@ class Ridge:
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Fit deterministically."""
         places, standard = Places.of(train.scenes), Standard.of(train.activations)
-        heads: dict[int, _Head] = {}
         known = dict(places.groups(validation.scenes.shapes))
+        # Of each shape centre [D], weights [D, P + 1, 1 + objects] and shift [P + 1, 1 + objects].
+        heads: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
         for number, where in places.groups(train.scenes.shapes):
             if number not in known:
                 raise InvalidParameterError(
                     f"no validation scene has {places.shapes[number]} cells, as training scenes "
                     f"have; divide the scenes by split or folds, which give every part its share"
                 )
-            parts = train.where(where), validation.where(known[number])
-            heads[number] = self._head(*parts, standard, places, places.offsets[number])
+            (rows, scenes), (held_out, later) = train.where(where), validation.where(known[number])
+            centre = standard(rows.mean(axis=0, dtype=np.float64))
+            residuals = _residuals(Targets.of(scenes, places.objects))
+            basis, spectrum, loads = _decomposed(rows, standard, centre, residuals)
+            projected, offset = (standard(held_out) - centre) @ basis, places.offsets[number]
+            targets = Targets.of(later, places.objects)
+            trials = [
+                _calibrated((projected / (spectrum + penalty)) @ loads, targets, offset)
+                for penalty in self.penalties
+            ]
+            best = min(range(len(trials)), key=lambda trial: trials[trial][0])
+            _, scale, shift = trials[best]
+            weights = basis @ (loads / (spectrum + self.penalties[best])[:, None])
+            heads[number] = centre, weights.reshape(-1, *offset.shape) * scale, shift
 
         def scores(rows: FloatArray, number: int) -> FloatArray:
-            head = heads[number]
-            return np.asarray(np.tensordot(rows - head.centre, head.weights, 1) + head.shift)
+            centre, weights, shift = heads[number]
+            return np.asarray(np.tensordot(rows - centre, weights, 1) + shift)
 
-        parameters = sum(int(np.count_nonzero(head.weights)) for head in heads.values())
-        return FittedHeads(places, standard, scores, parameters, lambda n: heads[n].weights)
-
-    def _head(
-        self,
-        train: Reading,
-        validation: Reading,
-        standard: Standard,
-        places: Places,
-        offset: FloatArray,
-    ) -> _Head:
-        """Fit the heads of one shape; `offset` is of position alone, [P + 1, 1 + objects]."""
-        centre = standard(train.activations.mean(axis=0, dtype=np.float64))
-        residuals = _residuals(Targets.of(train.scenes, places.objects))
-        basis, spectrum, loads = _decomposed(train.activations, standard, centre, residuals)
-        held_out = (standard(validation.activations) - centre) @ basis
-        targets = Targets.of(validation.scenes, places.objects)
-        predictions = ((held_out / (spectrum + penalty)) @ loads for penalty in self.penalties)
-        trials = [_calibrated(raised, targets, offset) for raised in predictions]
-        best = min(range(len(trials)), key=lambda number: trials[number][0])
-        _, scale, shift = trials[best]
-        weights = basis @ (loads / (spectrum + self.penalties[best])[:, None])
-        return _Head(centre, weights.reshape(-1, *offset.shape) * scale, shift)
-
-
-class _Head(NamedTuple):
-    """Scores of one shape: (rows - centre) · weights + shift."""
-
-    centre: FloatArray  # [D]
-    weights: FloatArray  # [D, P + 1, 1 + objects]
-    shift: FloatArray  # [P + 1, 1 + objects]
+        parameters = sum(int(np.count_nonzero(weights)) for _, weights, _ in heads.values())
+        return FittedHeads(places, standard, scores, parameters, lambda n: heads[n][1])
 
 
 def _residuals(targets: Targets) -> FloatArray:
@@ -251,6 +235,7 @@ def _trained(
 ) -> FittedHeads:
     """Train a network on scaled activations [n, D] and the number of a shape."""
     import torch
+    from torch.nn import functional
 
     width = train.activations.shape[1]
     standard, places = Standard.of(train.activations), Places.of(train.scenes)
@@ -274,6 +259,19 @@ def _trained(
 
     known, held_out = map(tensors, (train, validation))
 
+    def nats(number: int, of_shape: tuple[torch.Tensor, ...], rows: Any) -> torch.Tensor:
+        """The loss of scenes of a shape, summed over cells, [n]."""
+        inputs, place, wall, free, offset = of_shape
+        scores = network(inputs[rows], number) + offset
+        costs = functional.binary_cross_entropy_with_logits(
+            scores[:, :-1, 0], wall[rows], reduction="none"
+        )
+        # A cell with an object has no wall label.
+        total = (costs * free[rows]).sum(dim=1)
+        for column, places in enumerate(place[rows].T, start=1):
+            total = total + functional.cross_entropy(scores[..., column], places, reduction="none")
+        return total
+
     def batches() -> Iterable[tuple[int, Any]]:
         listed = []
         for number, (rows, *_) in known.items():
@@ -284,14 +282,14 @@ def _trained(
 
     def loss(batch: tuple[int, Any]) -> torch.Tensor:
         number, rows = batch
-        return _nats(network, number, known[number], rows).mean()
+        return nats(number, known[number], rows).mean()
 
     def validation_loss() -> float:
         """Nats per scene."""
         total = 0.0
         for number, of_shape in held_out.items():
             for part in torch.split(torch.arange(len(of_shape[0])), 256):
-                total += float(_nats(network, number, of_shape, part).sum())
+                total += float(nats(number, of_shape, part).sum())
         return total / len(validation.scenes)
 
     schedule.train(network, batches, loss, validation_loss)
@@ -308,29 +306,8 @@ def _trained(
     return FittedHeads(places, standard, scores, parameters, derivative)
 
 
-def _nats(
-    network: nn.Module, number: int, tensors: tuple[torch.Tensor, ...], rows: Any
-) -> torch.Tensor:
-    """The loss of scenes of a shape, summed over cells, [n]."""
-    from torch.nn import functional
-
-    inputs, place, wall, free, offset = tensors
-    scores = network(inputs[rows], number) + offset
-    costs = functional.binary_cross_entropy_with_logits(
-        scores[:, :-1, 0], wall[rows], reduction="none"
-    )
-    # A cell with an object has no wall label.
-    total = (costs * free[rows]).sum(dim=1)
-    for column in range(place.shape[1]):
-        total = total + functional.cross_entropy(
-            scores[:, :, 1 + column], place[rows, column], reduction="none"
-        )
-    return total
-
-
-# The scores of a cell are the activation times a matrix of that cell. Where every cell has its own
-# matrix this is logistic regression per cell; a bilinear form of low rank, activation × cell, is
-# the same with all matrices in the span of a few directions. The rank is the probe's size.
+# The scores of a cell are the activation times a matrix of that cell: logistic regression per cell,
+# or, with all matrices in the span of a few directions, a bilinear form of low rank.
 @dataclass(frozen=True)
 class Bilinear:
     """A bilinear form of activation and cell, or a matrix a cell if there is no rank."""

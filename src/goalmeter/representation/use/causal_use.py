@@ -365,7 +365,8 @@ def span_candidates(network: Network, seed: int = 0) -> list[Candidate]:
         ANSWERING: lambda cell: always,
     }
     for name in _NAMES:
-        written = of_any_cell.get(name, partial(DuringSpan, span=name))
+        written: Callable[[Cell], When] = partial(DuringSpan, span=name)
+        written = of_any_cell.get(name, written)
         hidden = partial(trials.hidden_cell, prompt=name == PROMPT, written_of=written)
         out.append(hidden(f"{trials.KNOCK_OUT}, {name}", blocks, seed))
     return out

@@ -157,14 +157,8 @@ class TrainingDecision(NamedTuple):
     targets: tuple[TargetCell, ...]
 
 
-class DirectionEdit(NamedTuple):
-    """A direction towards a wall at a place of the prompt, or wherever a condition holds."""
-
-    where: int | When
-    layer: int
-    direction: Direction
-
-
+# A direction towards a wall at a place of the prompt, or wherever a condition holds, and its layer.
+DirectionEdit = tuple[int | When, int, Direction]
 # The directions that write a wall to a cell of a prompt at one layer; None where there is none.
 Finder = Callable[[Located, Cell], Iterable[tuple[int | When, Direction | None]]]
 
@@ -193,7 +187,7 @@ class DirectionKind:
     def edits(self, layers: Sequence[int], located: Located, cell: Cell) -> list[DirectionEdit]:
         """The edits that write a wall at several layers; none where that is impossible."""
         return [
-            DirectionEdit(where, layer, direction)
+            (where, layer, direction)
             for layer in layers
             for where, direction in self.at[layer](located, cell)
             if direction is not None
@@ -208,10 +202,9 @@ def in_random_directions(
     name = f"a random direction:{seed}:{located.sample.digest}:{cell}"
     rng = np.random.default_rng(list(sha256(name.encode()).digest()))
     out = []
-    for edit in edits:
-        vector = rng.standard_normal(len(edit.direction.unit))
-        direction = Direction(vector / np.linalg.norm(vector), edit.direction.gap)
-        out.append(edit._replace(direction=direction))
+    for where, layer, direction in edits:
+        vector = rng.standard_normal(len(direction.unit))
+        out.append((where, layer, Direction(vector / np.linalg.norm(vector), direction.gap)))
     return out
 
 
@@ -265,10 +258,8 @@ def closed_question(sample: Sample, cell: Cell) -> str | None:
 TURN = "{row},{column}:"
 _LONGEST = 16  # characters of such a text
 # Sequences of tokens with places in them, and how directions follow from the streams there, [n, D].
-Learner = tuple[
-    list[tuple[tuple[int, ...], Sequence[int]]],
-    Callable[[FloatArray], Finder],
-]
+Sequences = Iterable[tuple[tuple[int, ...], Sequence[int]]]
+Learner = tuple[Sequences, Callable[[FloatArray], Finder]]
 
 
 def learn_directions(

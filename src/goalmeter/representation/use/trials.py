@@ -141,9 +141,9 @@ def windows_of(layers: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
 # and "donor" patches from the question in which another cell is closed.
 FAMILIES = ("knock-out", "patch", "windows", "write", "ablate", "open")
 KNOCK_OUT, PATCH, WINDOWS, WRITE, ABLATE, OPEN = FAMILIES
-_OTHER, _RANDOM, _DONOR = "other", "random", "donor"
-_NULLS = {KNOCK_OUT: (_OTHER,), PATCH: (_DONOR,), WINDOWS: (_DONOR,), ABLATE: (_RANDOM,)}
-_NULLS |= dict.fromkeys((WRITE, OPEN), (_RANDOM, _OTHER))
+_NULLS: dict[str, tuple[str, ...]] = {KNOCK_OUT: ("other",), ABLATE: ("random",)}
+_NULLS |= dict.fromkeys((PATCH, WINDOWS), ("donor",))
+_NULLS |= dict.fromkeys((WRITE, OPEN), ("random", "other"))
 # The default: a patch at several layers does little that one at a single layer does not.
 TRIED = tuple(family for family in FAMILIES if family != WINDOWS)
 # The families that need learnt directions.
@@ -278,10 +278,10 @@ def _directed(
     import torch
 
     # A wall that a prompt does not list has no tokens of its own to be written to.
-    opens, is_other = candidate.family == OPEN, candidate.null == _OTHER
+    opens, is_other = candidate.family == OPEN, candidate.null == "other"
     chosen = another_cell(seed, located, cell, wall=opens) if is_other else cell
     edits = kind.edits(layers, located, chosen) if chosen else []
-    if candidate.null == _RANDOM:
+    if candidate.null == "random":
         edits = directions.in_random_directions(edits, seed, located, cell)
     dose, changes = candidate.dose, []
     for where, layer, direction in edits:
