@@ -27,7 +27,7 @@ from goalmeter.representation.replay import Located, Sample
 from goalmeter.representation.use.answers import AnswerSweep, answer_all
 from goalmeter.representation.use.causal_use import span_candidates
 from goalmeter.representation.use.directions import closed_prompt, target_cells
-from goalmeter.representation.use.trials import TRIED, Donors, candidates
+from goalmeter.representation.use.trials import DOSE, TRIED, Donors, candidates
 
 MOUSE = "goalmeter/mouse"
 
@@ -58,10 +58,10 @@ def measure(quick: bool) -> dict[str, Any]:
     network = Network.open(MOUSE)
     trials = decisions(network, 3 if quick else 24)
     layers = [2] if quick else list(range(len(network.blocks) + 1))
-    tried = [c for c in candidates(network, layers=layers, seed=0) if c.family in TRIED]
+    tried = [c for c in candidates(network, layers, 0, (), DOSE) if c.family in TRIED]
     options = [*tried, *span_candidates(network)]
     samples = [located.sample for located, _ in trials]
-    preparing, sweep = timed(lambda: AnswerSweep(network, samples))
+    preparing, sweep = timed(lambda: AnswerSweep(network, samples, answer_all(network, samples)))
     longest = 2 * max(len(base.tokens) for base in sweep.bases)
     rows = []
     for option in options:

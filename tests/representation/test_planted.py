@@ -17,8 +17,15 @@ from goalmeter.representation.beliefs.decoded_maps import (
 )
 from goalmeter.representation.beliefs.meg import Believed, WalkSteps, believed_meg
 from goalmeter.representation.probes.comparison import CellScore, scores
-from goalmeter.representation.probes.protocol import FittedProbe, PositionOnly, Probe, Reading
-from goalmeter.representation.probes.registry import LOGISTIC, Mlp, Ridge, Schedule
+from goalmeter.representation.probes.protocol import PositionOnly, Reading
+from goalmeter.representation.probes.registry import (
+    LOGISTIC,
+    FittedProbe,
+    Mlp,
+    Probe,
+    Ridge,
+    Schedule,
+)
 from goalmeter.representation.scenes import EMPTY, WALL, link_cells, split
 
 

@@ -50,7 +50,7 @@ def test_a_write_and_an_ablation_by_hand(networks: dict[str, Any]) -> None:
     writing = DirectionKind("own", "pre/cell", {1: lambda _, __: [(3, Direction(unit, 2.5))]})
     made = {
         c.key: c
-        for c in candidates(network, layers=[1], seed=0, kinds=[writing], dose=2.0)
+        for c in candidates(network, [1], 0, [writing], 2.0)
         if c.family in ("write", "ablate")
     }
     written = made["write, own at layer 1, pre/cell, dose 2"]

@@ -24,8 +24,8 @@ from goalmeter.representation.plans.readers import (
     WalkPlans,
     plan_score,
 )
-from goalmeter.representation.probes import protocol
 from goalmeter.representation.probes.comparison import exchanged
+from goalmeter.representation.probes.protocol import Activations as Rows
 from goalmeter.representation.replay import AFTER, BEFORE
 from goalmeter.representation.result_rows import DecidedRow, PlanRow, SettledRow
 from goalmeter.representation.scenes import Scenes, Split, folds, mean_over_grids, split
@@ -35,7 +35,7 @@ from goalmeter.statistics.clusters import Estimate
 Place = tuple[int, str]
 # Returns the activations of N decisions at a layer and a position, [N, tokens, D]; rows of
 # decisions that lack the position are NaN.
-At = Callable[[int, str], protocol.Activations]
+At = Callable[[int, str], Rows]
 _MOST_PARTS = 100
 
 
@@ -123,11 +123,7 @@ def read_plans(
 
 
 def _predicted(
-    actions: IntArray,
-    splits: Sequence[Split],
-    seed: int,
-    reader: PlanReader,
-    activations: protocol.Activations,
+    actions: IntArray, splits: Sequence[Split], seed: int, reader: PlanReader, activations: Rows
 ) -> IntArray:
     """Return the predictions of a reader by fits to other grids, [N, queries]."""
     reading, out = PlanReading(activations, actions), np.full(actions.shape, NOTHING)

@@ -283,6 +283,7 @@ Predictor = Callable[[Activations], IntArray]
 # Each fit starts from the weights of the one before it.
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 _STEPS = 100
+Labelled = tuple[FloatArray, IntArray]  # rows [n, D] and labels [n]
 # Number of penalties worse than the best one after which no weaker is tried.
 _PATIENCE = 2
 
@@ -360,12 +361,8 @@ class Head(NamedTuple):
         return np.asarray(self.classes[(rows @ self.weights + self.shift).argmax(axis=1)])
 
 
-def head_of(
-    train: tuple[FloatArray, IntArray],
-    validation: tuple[FloatArray, IntArray],
-    penalties: tuple[float, ...],
-) -> Head:
-    """Fit the head whose penalty is best on validation rows [n, D] with labels [n]."""
+def head_of(train: Labelled, validation: Labelled, penalties: tuple[float, ...]) -> Head:
+    """Fit the head whose penalty is best on validation rows."""
     rows, labels = train
     classes, which, counts = np.unique(labels, return_inverse=True, return_counts=True)
     weights, shift = np.zeros((rows.shape[1], len(classes))), np.log(counts / len(labels))
@@ -506,7 +503,7 @@ class PlanDecoder:
         import torch
         from torch import nn
 
-        sizes, width = self, self.width
+        sizes, width, rate = self, self.width, self.dropout
         tokens, dimensions = train.activations.shape[1:]
         queries = train.actions.shape[1]
 
@@ -514,22 +511,13 @@ class PlanDecoder:
             def __init__(self) -> None:
                 super().__init__()
                 self.memory = nn.Sequential(
-                    nn.Linear(dimensions, width),
-                    nn.LayerNorm(width),
-                    nn.GELU(),
-                    nn.Dropout(sizes.dropout),
+                    nn.Linear(dimensions, width), nn.LayerNorm(width), nn.GELU(), nn.Dropout(rate)
                 )
                 self.places = nn.Parameter(0.02 * torch.randn(tokens, width))
                 self.queries = nn.Parameter(0.02 * torch.randn(queries, width))
                 self.positions = nn.Parameter(0.02 * torch.randn(queries, width))
                 block = nn.TransformerDecoderLayer(
-                    width,
-                    sizes.heads,
-                    4 * width,
-                    sizes.dropout,
-                    activation="gelu",
-                    batch_first=True,
-                    norm_first=True,
+                    width, sizes.heads, 4 * width, rate, "gelu", batch_first=True, norm_first=True
                 )
                 self.blocks = nn.TransformerDecoder(block, sizes.layers, nn.LayerNorm(width))
                 self.scores = nn.Linear(width, END + 1)

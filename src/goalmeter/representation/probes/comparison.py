@@ -14,13 +14,12 @@ from goalmeter._files import JsonFields
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.representation.probes.protocol import (
     Activations,
-    FittedProbe,
     Majority,
     PositionOnly,
-    Probe,
     Reading,
     walls_outside,
 )
+from goalmeter.representation.probes.registry import FittedProbe, Probe
 from goalmeter.representation.result_rows import JsonRow
 from goalmeter.representation.scenes import (
     AGENT,
@@ -106,6 +105,7 @@ def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisat
 # An interval refers to this probe, trained on these grids, in new grids of the same kind.
 
 ALL = "all"
+CellSets = Mapping[str, BoolArray]
 # Of each class, mixed into every posterior.
 FLOOR = 1e-4
 
@@ -123,10 +123,7 @@ class CellScore(JsonRow):
 
 
 def scores(
-    posterior: FloatArray,
-    position: FloatArray,
-    scenes: Scenes,
-    cells: Mapping[str, BoolArray] | None = None,
+    posterior: FloatArray, position: FloatArray, scenes: Scenes, cells: CellSets | None = None
 ) -> list[CellScore]:
     """Score every class that occurs, and all together, in every set of cells.
 
@@ -157,27 +154,24 @@ def _of_cells(
         return np.stack([np.bincount(cluster, each, n) for each in (among, among & right)], axis=1)
 
     def score(
-        label: str,
-        among: BoolArray,
-        tables: list[FloatArray],
-        auroc: Estimate | None,
-        odds: FloatArray,
+        label: str, among: BoolArray, balanced: Estimate, area: Estimate | None, odds: FloatArray
     ) -> CellScore:
         right = mean_over_grids((called == labels)[among], cluster[among])
         gain = mean_over_grids(np.log2(odds), cluster, bounds=None)
-        return CellScore(name, label, right, _mean_of_shares(tables, len(labels)), auroc, gain)
+        return CellScore(name, label, right, balanced, area, gain)
 
     # Of each class its cells, and those of them that are classified so.
     of_class = {k: counts(labels == k, called == k) for k in np.unique(labels).tolist()}
     everything = np.ones(len(labels), dtype=bool)
     odds = ours[at, labels] / theirs[at, labels]
-    out = [score(ALL, everything, list(of_class.values()), None, odds)]
+    balanced = _mean_of_shares(list(of_class.values()), len(labels))
+    out = [score(ALL, everything, balanced, None, odds)]
     for k, table in of_class.items():
         is_it = labels == k
-        tables = [table, counts(~is_it, called != k)]
+        balanced = _mean_of_shares([table, counts(~is_it, called != k)], len(labels))
         area = graded_area(posterior[:, k], is_it, cluster)
         odds = np.where(is_it, ours[:, k] / theirs[:, k], (1.0 - ours[:, k]) / (1.0 - theirs[:, k]))
-        out.append(score(CLASSES[k], is_it, tables, area, odds))
+        out.append(score(CLASSES[k], is_it, balanced, area, odds))
     return out
 
 

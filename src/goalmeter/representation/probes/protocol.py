@@ -1,10 +1,10 @@
-"""Interface of all probes, the cells that they score, and baselines without activations."""
+"""What all probes share: readings, places, scaling, and baselines without activations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,32 +43,6 @@ class Reading(NamedTuple):
                 f"{name} has activations that are not finite, first in row {int(finite.argmin())}; "
                 f"leave it out, or load the model in float32"
             )
-
-
-class FittedProbe(Protocol):
-    """A probe after its fit."""
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters fitted to activations; those of position alone do not count."""
-
-    def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
-        """Return the probability of each class in each cell, [N, rows, columns, 7].
-
-        Shapes are rows and columns of each world, [N, 2]; the largest gives those of the posterior,
-        in which cells outside a world are walls.
-        """
-
-
-class Probe(Protocol):
-    """A probe of maps, with its name in tables."""
-
-    @property
-    def name(self) -> str:
-        """Name in tables."""
-
-    def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedProbe:
-        """Fit to training scenes, and stop by validation scenes of other grids, of known shapes."""
 
 
 def walls_outside(shapes: IntArray) -> FloatArray:
@@ -236,7 +210,11 @@ class FittedHeads:
     slopes: Callable[[int], FloatArray] | None = None
 
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
-        """As `FittedProbe.posterior`."""
+        """Return the probability of each class in each cell, [N, rows, columns, 7].
+
+        Shapes are rows and columns of each world, [N, 2]; the largest gives those of the posterior,
+        in which cells outside a world are walls.
+        """
         out = walls_outside(shapes)
         for number, where in self.places.groups(shapes):
             rows, columns = self.places.shapes[number]
@@ -293,7 +271,7 @@ class FittedMajority:
     parameters: int = 0
 
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
-        """As `FittedProbe.posterior`."""
+        """As `FittedHeads.posterior`."""
         out = walls_outside(shapes)
         for scene, (rows, columns) in enumerate(shapes):
             out[scene, :rows, :columns] = self.shares

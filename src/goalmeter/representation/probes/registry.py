@@ -15,10 +15,10 @@ from goalmeter._types import FloatArray, IntArray
 from goalmeter.representation.probes.protocol import (
     Activations,
     FittedHeads,
+    FittedMajority,
     Majority,
     Places,
     PositionOnly,
-    Probe,
     Reading,
     Standard,
     Targets,
@@ -227,11 +227,7 @@ class Schedule:
 # The scores that a network adds are zero before the first step, so the loss there is that of
 # position alone, and the best checkpoint may be that one. Nothing is oversampled.
 def _trained(
-    train: Reading,
-    validation: Reading,
-    schedule: Schedule,
-    seed: int,
-    make: Callable[[Places, int], nn.Module],
+    train: Reading, validation: Reading, schedule: Schedule, seed: int, make: Callable[..., Any]
 ) -> FittedHeads:
     """Train a network on scaled activations [n, D] and the number of a shape."""
     import torch
@@ -493,11 +489,11 @@ class FittedPublished:
 
     @property
     def parameters(self) -> int:
-        """As `FittedProbe.parameters`."""
+        """As `FittedHeads.parameters`."""
         return sum(array.size for array in self.weights)
 
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
-        """As `FittedProbe.posterior`, at the prevalence of oversampled classes."""
+        """As `FittedHeads.posterior`, at the prevalence of oversampled classes."""
         out = walls_outside(shapes)
         frame = out.shape[1:3]
         real = self.classes != _PADDING
@@ -532,20 +528,12 @@ def _drawn(target: IntArray, rng: np.random.Generator) -> IntArray:
     return out.reshape(target.shape)
 
 
+# Each has a name in tables and is fitted to training scenes, stopped by validation scenes.
+Probe = Ridge | Bilinear | Mlp | Published | PositionOnly | Majority
+FittedProbe = FittedHeads | FittedPublished | FittedMajority
+_LISTED = Ridge(), LOGISTIC, Bilinear(), Mlp(), Published(), Published(HIDDEN)
 # Dataclasses are their own settings: `Bilinear(rank=8)` is another probe.
-PROBES: dict[str, Probe] = {
-    probe.name: probe
-    for probe in (
-        Ridge(),
-        LOGISTIC,
-        Bilinear(),
-        Mlp(),
-        Published(),
-        Published(hidden=HIDDEN),
-        PositionOnly(),
-        Majority(),
-    )
-}
+PROBES: dict[str, Probe] = {each.name: each for each in (*_LISTED, PositionOnly(), Majority())}
 
 
 def probe(name: str) -> Probe:

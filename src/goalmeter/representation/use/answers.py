@@ -26,6 +26,8 @@ BATCH = 48
 # longer search does not end, which is an invalid answer.
 LONGER = 2
 UNCHANGED = Intervention()
+Changes = Sequence[Intervention]
+Ids = Sequence[tuple[int, ...]]  # tokens of some rows
 
 
 class ModelAnswer(NamedTuple):
@@ -115,14 +117,9 @@ class AnswerSweep:
     """Answers to the same prompts under one intervention after another, at temperature 0."""
 
     def __init__(
-        self,
-        network: Network,
-        samples: Sequence[Sample],
-        *,
-        tokens: int = 512,
-        bases: Sequence[ModelAnswer] | None = None,
+        self, network: Network, samples: Sequence[Sample], bases: Sequence[ModelAnswer]
     ) -> None:
-        self.bases = answer_all(network, samples, tokens=tokens) if bases is None else list(bases)
+        self.bases = bases
         self.limit = LONGER * max((len(base.tokens) for base in self.bases), default=1)
         self._network = network
         self._prompts = [sample.prompt for sample in samples]
@@ -144,9 +141,7 @@ class AnswerSweep:
             to_read, lambda batch: self._batch(batch, [changes[n] for n in batch], most)
         )
 
-    def _batch(
-        self, numbers: Sequence[int], changes: Sequence[Intervention], tokens: int
-    ) -> list[ModelAnswer]:
+    def _batch(self, numbers: list[int], changes: Changes, tokens: int) -> list[ModelAnswer]:
         local, prompts = self._network.local, [self._prompts[number] for number in numbers]
         guesses = [self.bases[number].tokens[:tokens] for number in numbers]
         begun, left = [], []
@@ -171,12 +166,7 @@ class AnswerSweep:
                 begun[row] += reply.ids
         return [ModelAnswer.of(self._network, ids) for ids in begun]
 
-    def _likeliest(
-        self,
-        prompts: Sequence[tuple[int, ...]],
-        changes: Sequence[Intervention],
-        guesses: Sequence[tuple[int, ...]],
-    ) -> list[list[int]]:
+    def _likeliest(self, prompts: Ids, changes: Changes, guesses: Ids) -> list[list[int]]:
         """The likeliest token at each place of the guesses, given the guess before it."""
         import torch
 
@@ -203,9 +193,7 @@ class AnswerSweep:
         likeliest = logits.argmax(dim=-1).tolist()
         return [row[-1 - count : -1] for row, count in zip(likeliest, begun, strict=True)]
 
-    def _joint_cache(
-        self, prompts: Sequence[tuple[int, ...]], gaps: Sequence[int], columns: int
-    ) -> Any:
+    def _joint_cache(self, prompts: Ids, gaps: Sequence[int], columns: int) -> Any:
         """The keys and values of the first columns of a batch, from unchanged passes."""
         import torch
         from transformers import DynamicCache

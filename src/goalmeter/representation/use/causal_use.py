@@ -10,7 +10,7 @@ interventions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -116,7 +116,7 @@ class UseOptions:
     # Single layers at which interventions are tried; None for all.
     layers: Sequence[int] | None = None
     # Which cells of a decision are of interest; None for all that are uncertain given their place.
-    cells: trials.Wanted | None = None
+    cells: trials.Wanted = None
     # Needed cells of the screen, and as many that are not needed, drawn from the first half; None
     # for all. All cells of the second half are tried in any case.
     screen_cells: int | None = None
@@ -170,8 +170,8 @@ def causal_use(
     tokenizer, salt, seed = network.local.tokenizer, options.salt, options.seed
     every = range(len(network.blocks) + 1)
     layers = network.check_layers(every if options.layers is None else options.layers)
-    draw = partial(trials.trials_of, samples, tokenizer, salt=salt, seed=seed, wanted=options.cells)
-    listed = draw() | (draw(walls=True) if OPEN in options.families else {})
+    draw = partial(trials.trials_of, samples, tokenizer, salt, seed, options.cells)
+    listed = draw(walls=False) | (draw(walls=True) if OPEN in options.families else {})
     needed = {half for half, of_half in listed.items() if any(cell.needed for _, cell in of_half)}
     for half in trials.HALVES:
         if half not in needed:
@@ -196,8 +196,8 @@ def causal_use(
                 located, of_sample = Located(sample, tokenizer), targets.get(sample.digest, ())
                 decisions.append(TrainingDecision(located, answer.tokens, tuple(of_sample)))
         kinds = learn_directions(network, decisions, layers, options.turn)
-        made = partial(trials.candidates, network, layers=layers, seed=seed)
-        tried = [each for each in made(kinds=kinds, dose=options.dose) if each.family in families]
+        made = trials.candidates(network, layers, seed, kinds, options.dose)
+        tried = [candidate for candidate in made if candidate.family in families]
         return _screened(answers, tried, len(samples), options, progress or (lambda text: None))
 
 
@@ -360,15 +360,15 @@ def spans_of(ids: Sequence[int], tokenizer: Any, cell: Cell) -> set[str]:
 def span_candidates(network: Network, seed: int = 0) -> list[Candidate]:
     """Return the knock-outs of a cell for each span; their nulls hide a random other cell."""
     blocks, out = range(1, len(network.blocks) + 1), []
-    of_any_cell: dict[str, Callable[[Cell], When]] = {
-        PROMPT: lambda cell: never,
-        ANSWERING: lambda cell: always,
-    }
+
+    def span_of(name: str, cell: Cell) -> tuple[bool, When]:
+        if name == PROMPT:
+            return True, never
+        return False, always if name == ANSWERING else DuringSpan(cell, name)
+
     for name in _NAMES:
-        written: Callable[[Cell], When] = partial(DuringSpan, span=name)
-        written = of_any_cell.get(name, written)
-        hidden = partial(trials.hidden_cell, prompt=name == PROMPT, written_of=written)
-        out.append(hidden(f"{trials.KNOCK_OUT}, {name}", blocks, seed))
+        full, span = f"{trials.KNOCK_OUT}, {name}", partial(span_of, name)
+        out.append(trials.hidden_cell(full, blocks, seed, trials.ALL, span))
     return out
 
 
@@ -384,7 +384,7 @@ def look_ups(
     """Hide needed cells from one span at a time, in all blocks, on the second half of the grids."""
     tokenizer = network.local.tokenizer
     # Nothing is chosen, so the first half is not needed.
-    listed = trials.trials_of(samples, tokenizer, salt=salt, seed=seed)[CONFIRM]
+    listed = trials.trials_of(samples, tokenizer, salt, seed, None, walls=False)[CONFIRM]
     needed = {CONFIRM: [trial for trial in listed if trial[1].needed]}
     if not needed[CONFIRM]:
         raise _no_needed_cell(CONFIRM)
@@ -392,11 +392,10 @@ def look_ups(
     with trials.answer_store(keep, network, needed, (), what) as stage:
         answers = TrialAnswers(network, needed, stage, seed=seed)
         # A cell counts only in spans that occur in its unchanged answer.
+        bases = answers.sweep(CONFIRM).bases
         spans = {
             (located.sample.digest, target.cell): spans_of(base.tokens, tokenizer, target.cell)
-            for (located, target), base in zip(
-                needed[CONFIRM], answers.sweep(CONFIRM).bases, strict=True
-            )
+            for (located, target), base in zip(needed[CONFIRM], bases, strict=True)
         }
 
         def in_span(

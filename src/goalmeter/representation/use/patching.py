@@ -157,7 +157,8 @@ class PairAnswers:
         self, network: Network, kind: str, listed: Sequence[QuestionPair], seed: int
     ) -> None:
         self.kind, self.pairs, self._seed = kind, list(listed), seed
-        self.sweep = AnswerSweep(network, [pair.located.sample for pair in listed])
+        samples = [pair.located.sample for pair in listed]
+        self.sweep = AnswerSweep(network, samples, answer_all(network, samples))
         self._donors = Donors(network)
         # Pairs whose unchanged answer was wrong are left out: there is nothing to be changed.
         right = [
@@ -219,6 +220,9 @@ class PairAnswers:
         return MovedRow(*where, chosen, is_ceiling, follow.n, follow, null, lost, invalid)
 
 
+Halves = Mapping[str, PairAnswers]
+
+
 def answers_by_half(
     network: Network, samples: Sequence[Sample], kind: str, salt: str, seed: int
 ) -> dict[str, PairAnswers]:
@@ -255,7 +259,7 @@ def best_layer(rows: Sequence[MovedRow]) -> MovedRow | None:
 
 
 def moved(
-    halves: Mapping[str, PairAnswers], places: Sequence[StreamPlace], progress: Tell | None = None
+    halves: Halves, places: Sequence[StreamPlace], progress: Tell | None = None
 ) -> tuple[MovedRow, ...]:
     """Return every place on the first half, then the best of them and the ceiling on the second."""
     rows = []
@@ -311,11 +315,10 @@ def place_directions(
             stream = network.streams(sample.prompt, [layer])[layer][list(tokens)]
             rows.append(stream.double().mean(dim=0).cpu().numpy())
             cells.append(sample.world.goal if kind == GOAL else sample.state.cell)
-    names = sorted(set(cells))
-    if len(names) < 2:
-        return None
-    labels = np.array([[cell == name for name in names] for cell in cells])
-    found = [each for each in ridge_directions(np.array(rows), labels) if each is not None]
+    labels = np.array([[cell == name for name in sorted(set(cells))] for cell in cells])
+    known = ridge_directions(np.array(rows), labels) if rows else ()
+    found = [each for each in known if each is not None]
+    # There are none if the samples have one cell only.
     if not found:
         return None
     left, sizes, _ = np.linalg.svd(np.stack([e.vector(1.0) for e in found], axis=1))
@@ -343,13 +346,7 @@ def angle(
 
 
 def subspace(
-    network: Network,
-    halves: Mapping[str, PairAnswers],
-    place: StreamPlace,
-    *,
-    rank: int = 4,
-    steps: int = 60,
-    seed: int = 0,
+    network: Network, halves: Halves, place: StreamPlace, rank: int, steps: int, seed: int
 ) -> tuple[SubspaceRow, FloatArray]:
     """Learn a basis [D, rank] of what carries what moved at a layer, and score it."""
     examples = _examples(network, halves[SCREEN], place)

@@ -35,14 +35,14 @@ from goalmeter.runs import Stages
 from goalmeter.statistics.clusters import Estimate
 
 if TYPE_CHECKING:
-    import torch
+    pass
 
 # What is chosen on one half of the grids is scored on the other only. The half is a hash of the
 # grid's content: nobody can draw another split, and mirror images lie in the same half.
 HALVES = SCREEN, CONFIRM = "screen", "confirm"
 WALLS = ", walls"  # added to the name of a half whose walls are changed
 # Whether a cell of a decision is of interest.
-Wanted = Callable[[Sample, Cell], bool]
+Wanted = Callable[[Sample, Cell], bool] | None
 Trial = tuple[Located, TargetCell]
 
 
@@ -53,13 +53,7 @@ def half_of(world: GridWorld, salt: str) -> str:
 
 
 def trials_of(
-    samples: Sequence[Sample],
-    tokenizer: Any,
-    *,
-    salt: str,
-    seed: int,
-    wanted: Wanted | None = None,
-    walls: bool = False,
+    samples: Sequence[Sample], tokenizer: Any, salt: str, seed: int, wanted: Wanted, walls: bool
 ) -> dict[str, list[Trial]]:
     """Return decisions of both halves with an uncertain cell, or wall, of each kind if any."""
     names = {half: half + WALLS if walls else half for half in HALVES}
@@ -100,13 +94,10 @@ class Donors:
         self._network = network
         self._cache = SizedCache(lambda read: sum(stream.nbytes for stream in read.values()))
 
-    def streams(self, ids: tuple[int, ...]) -> dict[int, torch.Tensor]:
-        """Return the residual stream of a sequence at each layer, [T, D]."""
+    def streams(self, ids: tuple[int, ...]) -> Any:
+        """Return the residual stream of a sequence by layer, [T, D]."""
         layers = range(len(self._network.blocks) + 1)
-        read: dict[int, torch.Tensor] = self._cache.get(
-            ids, lambda: self._network.streams(ids, layers)
-        )
-        return read
+        return self._cache.get(ids, lambda: self._network.streams(ids, layers))
 
     def patch(
         self, donor: tuple[int, ...], there: Sequence[int], places: Sequence[int], at: Sequence[int]
@@ -191,12 +182,7 @@ class Candidate:
 
 
 def candidates(
-    network: Network,
-    *,
-    layers: Sequence[int],
-    seed: int,
-    kinds: Sequence[DirectionKind] = (),
-    dose: float = DOSE,
+    network: Network, layers: Sequence[int], seed: int, kinds: Sequence[DirectionKind], dose: float
 ) -> list[Candidate]:
     """Return the interventions of a screen; knock-outs are of blocks, so none is at layer 0."""
     blocks = range(1, len(network.blocks) + 1)
@@ -210,7 +196,27 @@ def candidates(
         places = tokens(located, cell)
         return donors.patch(donor, places, places, window) if donor and places else None
 
-    in_all = hidden_cell(KNOCK_OUT, blocks, seed)
+    def directed(
+        kind: DirectionKind, at: Sequence[int], candidate: Candidate, located: Located, cell: Cell
+    ) -> Intervention | None:
+        import torch
+
+        opens, dose, changes = candidate.family == OPEN, candidate.dose, []
+        chosen: Cell | None = cell
+        if candidate.null == "other":
+            # A wall that a prompt does not list has no tokens of its own to be written to.
+            chosen = another_cell(seed, located, cell, wall=opens)
+        edits = kind.edits(at, located, chosen) if chosen else []
+        if candidate.null == "random":
+            edits = directions.in_random_directions(edits, seed, located, cell)
+        for where, layer, direction in edits:
+            vector = direction.unit if dose is None else direction.vector(-dose if opens else dose)
+            change = interventions.ablate if dose is None else interventions.write
+            places = [where] if isinstance(where, int) else where
+            changes.append(change(torch.tensor(vector, dtype=torch.float32), places, [layer]))
+        return reduce(Intervention.joined, changes) if changes else None
+
+    in_all = hidden_cell(KNOCK_OUT, blocks, seed, ALL)
     listed = [in_all, *(hidden_cell(KNOCK_OUT, [k], seed, k) for k in layers if k > 0)]
     listed += in_all.nulls
     patches: list[tuple[str, int | str, Sequence[int]]] = [(PATCH, k, [k]) for k in layers]
@@ -227,7 +233,7 @@ def candidates(
         for family in DIRECTED:
             name, strength = f"{family}, {kind.name}", None if family == ABLATE else dose
             for label, window in windows:
-                made = partial(_directed, kind, window, seed)
+                made = partial(directed, kind, window)
                 listed.append(Candidate(name, label, kind.position, made, strength))
     return listed
 
@@ -238,6 +244,8 @@ def _around(located: Located, cell: Cell) -> tuple[int, ...]:
 
 
 Tokens = Callable[[Located, Cell], tuple[int, ...]]
+# Whether a cell is hidden from all tokens of the prompt, and from which of the answer.
+SpanOf = Callable[[Cell], tuple[bool, interventions.When]]
 # The position and the tokens that are patched, by the ending of the name.
 _PATCHED: dict[str, tuple[str, Tokens]] = {
     "": ("pre/cell", Located.cell),
@@ -246,50 +254,22 @@ _PATCHED: dict[str, tuple[str, Tokens]] = {
 }
 
 
+def _everywhere(cell: Cell) -> tuple[bool, interventions.When]:
+    return True, interventions.always
+
+
 def hidden_cell(
-    name: str,
-    blocks: Sequence[int],
-    seed: int,
-    layer: int | str = ALL,
-    *,
-    prompt: bool = True,
-    written_of: Callable[[Cell], interventions.When] = lambda cell: interventions.always,
+    name: str, blocks: Sequence[int], seed: int, layer: int | str, span_of: SpanOf = _everywhere
 ) -> Candidate:
     """Mask the attention to a cell's own tokens in some blocks; the null hides another cell."""
 
     def make(candidate: Candidate, located: Located, cell: Cell) -> Intervention | None:
         hidden = another_cell(seed, located, cell) if candidate.null else cell
-        places, written = located.cell(hidden) if hidden else (), written_of(cell)
+        places, (prompt, written) = located.cell(hidden) if hidden else (), span_of(cell)
         hiding = interventions.knock_out(places, blocks, prompt=prompt, written=written)
         return hiding if places else None
 
     return Candidate(name, layer, "pre/cell", make)
-
-
-def _directed(
-    kind: DirectionKind,
-    layers: Sequence[int],
-    seed: int,
-    candidate: Candidate,
-    located: Located,
-    cell: Cell,
-) -> Intervention | None:
-    """Write along directions of a kind, towards a wall or an open cell, or remove them."""
-    import torch
-
-    # A wall that a prompt does not list has no tokens of its own to be written to.
-    opens, is_other = candidate.family == OPEN, candidate.null == "other"
-    chosen = another_cell(seed, located, cell, wall=opens) if is_other else cell
-    edits = kind.edits(layers, located, chosen) if chosen else []
-    if candidate.null == "random":
-        edits = directions.in_random_directions(edits, seed, located, cell)
-    dose, changes = candidate.dose, []
-    for where, layer, direction in edits:
-        vector = direction.unit if dose is None else direction.vector(-dose if opens else dose)
-        change = interventions.ablate if dose is None else interventions.write
-        places = [where] if isinstance(where, int) else where
-        changes.append(change(torch.tensor(vector, dtype=torch.float32), places, [layer]))
-    return reduce(Intervention.joined, changes) if changes else None
 
 
 def another_cell(seed: int, located: Located, cell: Cell, *, wall: bool = False) -> Cell | None:
@@ -395,11 +375,8 @@ class TrialAnswers:
     def unchanged(self, name: str, samples: Sequence[Sample]) -> list[ModelAnswer]:
         """Answer some prompts without a change, each prompt once."""
         different = {sample.prompt: sample for sample in samples}
-        answers = self._answers(
-            f"{name}: {_UNCHANGED}",
-            lambda: answer_all(self.network, list(different.values())),
-            tokens=True,
-        )
+        make = partial(answer_all, self.network, list(different.values()))
+        answers = self._answers(f"{name}: {_UNCHANGED}", make, tokens=True)
         by_prompt = dict(zip(different, answers, strict=True))
         return [by_prompt[sample.prompt] for sample in samples]
 
@@ -408,7 +385,7 @@ class TrialAnswers:
         if half not in self._sweeps:
             samples = [located.sample for located, _ in self.trials[half]]
             bases = self.unchanged(half, samples)
-            self._sweeps[half] = AnswerSweep(self.network, samples, bases=bases)
+            self._sweeps[half] = AnswerSweep(self.network, samples, bases)
         return self._sweeps[half]
 
     def outcomes(self, candidate: Candidate, half: str) -> list[TrialOutcome]:
@@ -460,17 +437,13 @@ class TrialAnswers:
     ) -> dict[int, IntArray]:
         """Counts of outcomes, [5], of sampled answers by the number of the trial."""
         repeated = [number for number in changes for _ in range(self.draws)]
+        samples = [self.trials[half][number][0].sample for number in repeated]
+        make = partial(answer_all, self.network, samples, [changes[n] for n in repeated])
+        # Far apart, so that no two samples share a seed.
+        seed = (2 * self.seed + stream) * 10_000_019
         answers = self._answers(
             f"{half}: {name}, {self.draws} draws at temperature {_TEMPERATURE:g}",
-            lambda: answer_all(
-                self.network,
-                [self.trials[half][number][0].sample for number in repeated],
-                [changes[number] for number in repeated],
-                tokens=self.sweep(half).limit,
-                temperature=_TEMPERATURE,
-                # Far apart, so that no two samples share a seed.
-                seed=(2 * self.seed + stream) * 10_000_019,
-            ),
+            partial(make, tokens=self.sweep(half).limit, temperature=_TEMPERATURE, seed=seed),
         )
         # The last of the outcomes is an invalid answer.
         invalid = len(ACTIONS)
