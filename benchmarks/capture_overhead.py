@@ -31,7 +31,7 @@ from goalmeter.representation.activations import CaptureRows
 from goalmeter.representation.capture import batches, capture, padding_difference
 from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import Sample
-from goalmeter.representation.use.answers import answer_all
+from goalmeter.representation.use.interventions import answer_all
 
 POSITIONS = ["pre/end", "post/end"]
 WAYS = ("plain", "all states", "capture")

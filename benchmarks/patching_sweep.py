@@ -24,9 +24,9 @@ from goalmeter.navigation import suite
 from goalmeter.navigation.prompts import template
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Located, Sample
-from goalmeter.representation.use.answers import AnswerSweep, answer_all
 from goalmeter.representation.use.causal_use import span_candidates
 from goalmeter.representation.use.directions import closed_prompt, target_cells
+from goalmeter.representation.use.interventions import AnswerSweep, answer_all
 from goalmeter.representation.use.trials import DOSE, TRIED, Donors, candidates
 
 MOUSE = "goalmeter/mouse"

@@ -12,11 +12,11 @@ pytest.importorskip("transformers")
 import torch
 from representation.tiny import ARCHITECTURES, CORRIDOR, ROOM, sample
 
-from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.interventions import (
     Intervention,
     WrittenText,
     ablate,
+    answer_all,
     applied,
     knock_out,
     never,

@@ -42,7 +42,7 @@ def test_the_spans_of_a_search_by_hand() -> None:
     words = Words(SEARCH)
     written, read = WrittenText(words), []
     for token in words.ids:
-        written.append(token)
+        written.ids.append(token)
         read.append(span_at(written.text, CELL))
     by_hand = ["neighbours"] * 8  # the target is a neighbour, and so is the first to have its turn
     by_hand[:2] = ["before"] * 2

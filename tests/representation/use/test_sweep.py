@@ -12,8 +12,13 @@ import torch
 from representation.tiny import ARCHITECTURES, CORRIDOR, ROOM, sample
 from representation.use.test_interventions import Steps
 
-from goalmeter.representation.use.answers import AnswerSweep, answer_all
-from goalmeter.representation.use.interventions import Intervention, knock_out, write
+from goalmeter.representation.use.interventions import (
+    AnswerSweep,
+    Intervention,
+    answer_all,
+    knock_out,
+    write,
+)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

@@ -28,7 +28,7 @@ from goalmeter.representation.probes.comparison import exchanged
 from goalmeter.representation.probes.protocol import Activations as Rows
 from goalmeter.representation.replay import AFTER, BEFORE
 from goalmeter.representation.result_rows import DecidedRow, PlanRow, SettledRow
-from goalmeter.representation.scenes import Scenes, Split, folds, mean_over_grids, split
+from goalmeter.representation.scenes import Split, folds, mean_over_grids, split
 from goalmeter.statistics.clusters import Estimate
 
 # A layer and the name of a position.
@@ -71,11 +71,9 @@ def read_plans(
     other grids: a quarter of the grids if `parts` is 1, else all. `stated` are the plans that the
     model states (`stated_plans`), [N, queries].
     """
-    complete = _matched(at, places, len(plans))
-    again = targets.other_walks(plans, seed=seed)
-    chosen = plans.where(complete)
+    complete, chosen, splits = _chosen(at, plans, places, parts, seed)
     actions, grids = chosen.actions, chosen.scenes.grids
-    splits = _divided(chosen.scenes, parts, seed)
+    again = targets.other_walks(plans, seed=seed)
     read = partial(_predicted, actions, splits, seed)
     most = np.full(actions.shape, NOTHING)
     for part in splits:
@@ -149,23 +147,25 @@ def rows_of(activations: Activations, plans: WalkPlans) -> At:
     return lambda layer, position: activations.at(layer, position)[numbers]
 
 
-def _matched(at: At, places: Sequence[Place], n: int) -> BoolArray:
-    """Return which of n decisions have all of some positions, [n]."""
-    complete = np.ones(n, dtype=bool)
+def _chosen(
+    at: At, plans: WalkPlans, places: Sequence[Place], parts: int, seed: int
+) -> tuple[BoolArray, WalkPlans, Sequence[Split]]:
+    """Return which plans begin at a decision with all positions, [N], these plans, and splits."""
+    whole(parts, "parts", least=1, most=_MOST_PARTS)
+    complete = np.ones(len(plans), dtype=bool)
     for place in places:
         complete &= np.isfinite(at(*place)).all(axis=(1, 2))
     if not complete.any():
         names = ", ".join(dict.fromkeys(position for _, position in places))
         raise InvalidParameterError(
-            f"none of {n} decisions has all of the positions {names}; read fewer of them together"
+            f"none of {len(plans)} decisions has all of the positions {names}; read fewer of them "
+            f"together"
         )
-    return complete
-
-
-def _divided(scenes: Scenes, parts: int, seed: int) -> Sequence[Split]:
-    """Split decisions by grid: once if parts is 1, else once for each part, which is scored."""
-    whole(parts, "parts", least=1, most=_MOST_PARTS)
-    return [split(scenes, seed=seed)] if parts == 1 else folds(scenes, parts, seed=seed)
+    chosen = plans.where(complete)
+    # Once if there is one part, else once for each part, which is scored.
+    single = parts == 1
+    splits = [split(chosen.scenes, seed=seed)] if single else folds(chosen.scenes, parts, seed=seed)
+    return complete, chosen, splits
 
 
 # --- Along the reasoning --------------------------------------------------------------------------
@@ -211,9 +211,7 @@ def decided(
 ) -> Decided:
     """Read each of the first actions at rising shares of the reasoning; see `read_plans`."""
     places = [(layer, name) for layer in layers for name in along(shares)]
-    complete = _matched(at, places, len(plans))
-    chosen = plans.where(complete)
-    splits = _divided(chosen.scenes, parts, seed)
+    complete, chosen, splits = _chosen(at, plans, places, parts, seed)
     first = chosen.actions[:, :steps]
     # The end of a walk is no action of it.
     actions = np.where(first < targets.END, first, NOTHING)

@@ -292,7 +292,6 @@ _PATIENCE = 2
 class LinearSteps:
     """Multinomial logistic regression for each step."""
 
-    penalties: tuple[float, ...] = PENALTIES  # strengths to choose from, decreasing
     name: str = "linear"
     # Whether a step that no training sequence has gets the prediction of the last one, or none.
     repeats: bool = True
@@ -310,7 +309,7 @@ class LinearSteps:
             # After the longest sequence there is nothing to learn.
             if not len(known[1]):
                 break
-            heads.append(head_of(known, held_out, self.penalties))
+            heads.append(head_of(known, held_out))
 
         def predicted(activations: Activations) -> IntArray:
             rows = scaled(activations)
@@ -361,7 +360,7 @@ class Head(NamedTuple):
         return np.asarray(self.classes[(rows @ self.weights + self.shift).argmax(axis=1)])
 
 
-def head_of(train: Labelled, validation: Labelled, penalties: tuple[float, ...]) -> Head:
+def head_of(train: Labelled, validation: Labelled, penalties: Sequence[float] = PENALTIES) -> Head:
     """Fit the head whose penalty is best on validation rows."""
     rows, labels = train
     classes, which, counts = np.unique(labels, return_inverse=True, return_counts=True)

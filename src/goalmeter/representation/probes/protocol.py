@@ -86,8 +86,24 @@ class Places:
         """Count the classes of cells over scenes."""
         objects = tuple(k for k in range(EMPTY + 1, len(CLASSES)) if (scenes.labels == k).any())
         shapes = tuple(sorted({world.shape for world in scenes.worlds}))
-        same = (scenes.where((scenes.shapes == shape).all(axis=1)) for shape in shapes)
-        return cls(shapes, objects, tuple(_log_shares(Targets.of(each, objects)) for each in same))
+        return cls(shapes, objects, tuple(cls._log_shares(scenes, s, objects) for s in shapes))
+
+    @staticmethod
+    def _log_shares(scenes: Scenes, shape: Shape, objects: tuple[int, ...]) -> FloatArray:
+        same = scenes.where((scenes.shapes == shape).all(axis=1))
+        wall, free, place = Targets.of(same, objects)
+        cells = wall.shape[1]
+        out = np.zeros((cells + 1, 1 + len(objects)))
+        walls, opens = ((kind & free).sum(axis=0) + _PRIOR for kind in (wall, ~wall))
+        out[:-1, 0] = np.log(walls / opens)
+        for column, places in enumerate(place.T, start=1):
+            counts = np.bincount(places, minlength=cells + 1).astype(float)
+            # Only an object that some scene lacks may be nowhere.
+            absent = counts[-1] > 0
+            counts[: cells + absent] += _PRIOR / (cells + absent)
+            with np.errstate(divide="ignore"):  # never nowhere
+                out[:, column] = np.log(counts / counts.sum())
+        return out
 
     def groups(self, shapes: IntArray) -> list[tuple[int, IntArray]]:
         """Return the number of each shape that occurs, and the scenes that have it."""
@@ -144,22 +160,6 @@ class Targets(NamedTuple):
             there = labels == label
             place[:, column] = np.where(there.any(axis=1), there.argmax(axis=1), labels.shape[1])
         return cls(labels == WALL, (labels == WALL) | (labels == EMPTY), place)
-
-
-def _log_shares(targets: Targets) -> FloatArray:
-    cells = targets.wall.shape[1]
-    out = np.zeros((cells + 1, 1 + targets.place.shape[1]))
-    walls = (targets.wall & targets.free).sum(axis=0) + _PRIOR
-    opens = (~targets.wall & targets.free).sum(axis=0) + _PRIOR
-    out[:-1, 0] = np.log(walls / opens)
-    for column, places in enumerate(targets.place.T, start=1):
-        counts = np.bincount(places, minlength=cells + 1).astype(float)
-        # Only an object that some scene lacks may be nowhere.
-        absent = counts[-1] > 0
-        counts[: cells + absent] += _PRIOR / (cells + absent)
-        with np.errstate(divide="ignore"):  # never nowhere
-            out[:, column] = np.log(counts / counts.sum())
-    return out
 
 
 class Standard(NamedTuple):

@@ -25,15 +25,9 @@ from goalmeter.report.numbers import percent
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import ENDS_OF_REASONING, Located, Sample
 from goalmeter.representation.result_rows import DoseRow, SpanRow
-from goalmeter.representation.use import trials
+from goalmeter.representation.use import interventions, trials
 from goalmeter.representation.use.directions import TURN, TrainingDecision, learn_directions
-from goalmeter.representation.use.interventions import (
-    Intervention,
-    When,
-    WrittenText,
-    always,
-    never,
-)
+from goalmeter.representation.use.interventions import Intervention, When, WrittenText
 from goalmeter.representation.use.trials import (
     CONFIRM,
     OPEN,
@@ -352,7 +346,7 @@ def spans_of(ids: Sequence[int], tokenizer: Any, cell: Cell) -> set[str]:
     """Return the spans of a cell that occur in an answer; the prompt is always one of them."""
     written, met = WrittenText(tokenizer), {PROMPT, ANSWERING}
     for token in ids:
-        written.append(token)
+        written.ids.append(token)
         met.add(span_at(written.text, cell))
     return met
 
@@ -363,8 +357,8 @@ def span_candidates(network: Network, seed: int = 0) -> list[Candidate]:
 
     def span_of(name: str, cell: Cell) -> tuple[bool, When]:
         if name == PROMPT:
-            return True, never
-        return False, always if name == ANSWERING else DuringSpan(cell, name)
+            return True, interventions.never
+        return False, interventions.always if name == ANSWERING else DuringSpan(cell, name)
 
     for name in _NAMES:
         full, span = f"{trials.KNOCK_OUT}, {name}", partial(span_of, name)

@@ -317,7 +317,7 @@ def _named_cells(each: TrainingDecision, turn: str) -> Iterator[tuple[int, Cell]
     pattern = re.compile(r"(?<!\d)" + spelled.replace(r"\{column\}", r"(?P<column>\d+)", 1))
     written = WrittenText(each.located.tokenizer)
     for place, token in enumerate(each.answer):
-        written.append(token)
+        written.ids.append(token)
         # A name that was complete before this token does not count.
         for match in pattern.finditer(written.text, max(0, written.last - _LONGEST)):
             if match.end() > written.last:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,9 +28,8 @@ from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import BEFORE, Located, Sample, position
 from goalmeter.representation.result_rows import MovedRow, SubspaceRow
 from goalmeter.representation.scenes import mean_over_grids
-from goalmeter.representation.use.answers import AnswerSweep, answer_all
 from goalmeter.representation.use.directions import ridge_directions
-from goalmeter.representation.use.interventions import Edit, Intervention
+from goalmeter.representation.use.interventions import AnswerSweep, Edit, Intervention, answer_all
 from goalmeter.representation.use.trials import CONFIRM, HALVES, SCREEN, Donors, half_of, windows_of
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
@@ -174,7 +173,7 @@ class PairAnswers:
         pair = self.pairs[number]
         return tuple(sorted({*place.tokens(pair.located), *place.tokens(pair.donor)}))
 
-    def donor_stream(self, place: StreamPlace, number: int) -> torch.Tensor:
+    def donor_stream(self, place: StreamPlace, number: int) -> Any:
         """The stream of the pair's other question at the first layer of a place, [T, D]."""
         layer, *_ = place.layers
         return self._donors.streams(self.pairs[number].donor.sample.prompt)[layer]
@@ -450,17 +449,12 @@ def _exchange(
     pairs: PairAnswers, place: StreamPlace, basis: FloatArray, number: int
 ) -> Intervention | None:
     """Replace the components within a subspace by those of the other question's stream."""
-    import torch
-
     (layer,) = place.layers
     tokens, stream = pairs.tokens(place, number), pairs.donor_stream(place, number)
-    along = torch.from_numpy(basis)
 
-    def edit(token: int) -> Edit:
-        def toward(own: torch.Tensor) -> torch.Tensor:
-            onto = along.to(own)
-            return own + onto @ (onto.T @ (stream[token].to(own) - own))
+    def toward(token: int, own: torch.Tensor) -> torch.Tensor:
+        onto = own.new_tensor(basis)
+        return own + onto @ (onto.T @ (stream[token].to(own) - own))
 
-        return Edit(token, layer, toward)
-
-    return Intervention(edits=tuple(map(edit, tokens))) if tokens else None
+    edits = tuple(Edit(token, layer, partial(toward, token)) for token in tokens)
+    return Intervention(edits=edits) if tokens else None

@@ -21,16 +21,8 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Located, Sample, scenes_of
 from goalmeter.representation.scenes import Shape, mean_over_grids, uncertain_cells
 from goalmeter.representation.use import directions, interventions
-from goalmeter.representation.use.answers import (
-    UNCHANGED,
-    AnswerSweep,
-    ModelAnswer,
-    SizedCache,
-    answer_all,
-    effect_in_nats,
-)
 from goalmeter.representation.use.directions import DirectionKind, TargetCell
-from goalmeter.representation.use.interventions import Intervention
+from goalmeter.representation.use.interventions import Intervention, ModelAnswer
 from goalmeter.runs import Stages
 from goalmeter.statistics.clusters import Estimate
 
@@ -92,7 +84,9 @@ class Donors:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._cache = SizedCache(lambda read: sum(stream.nbytes for stream in read.values()))
+        self._cache = interventions.SizedCache(
+            lambda read: sum(stream.nbytes for stream in read.values())
+        )
 
     def streams(self, ids: tuple[int, ...]) -> Any:
         """Return the residual stream of a sequence by layer, [T, D]."""
@@ -370,22 +364,22 @@ class TrialAnswers:
     stage: Callable[[str, Callable[[], Any]], Any]  # the stored value of a stage, or a new one
     draws: int = 0  # answers a decision from which the effect in nats is estimated
     seed: int = 0
-    _sweeps: dict[str, AnswerSweep] = field(default_factory=dict)
+    _sweeps: dict[str, interventions.AnswerSweep] = field(default_factory=dict)
 
     def unchanged(self, name: str, samples: Sequence[Sample]) -> list[ModelAnswer]:
         """Answer some prompts without a change, each prompt once."""
         different = {sample.prompt: sample for sample in samples}
-        make = partial(answer_all, self.network, list(different.values()))
+        make = partial(interventions.answer_all, self.network, list(different.values()))
         answers = self._answers(f"{name}: {_UNCHANGED}", make, tokens=True)
         by_prompt = dict(zip(different, answers, strict=True))
         return [by_prompt[sample.prompt] for sample in samples]
 
-    def sweep(self, half: str) -> AnswerSweep:
+    def sweep(self, half: str) -> interventions.AnswerSweep:
         """The unchanged answer of each trial of a half, to be answered again."""
         if half not in self._sweeps:
             samples = [located.sample for located, _ in self.trials[half]]
             bases = self.unchanged(half, samples)
-            self._sweeps[half] = AnswerSweep(self.network, samples, bases)
+            self._sweeps[half] = interventions.AnswerSweep(self.network, samples, bases)
         return self._sweeps[half]
 
     def outcomes(self, candidate: Candidate, half: str) -> list[TrialOutcome]:
@@ -419,10 +413,12 @@ class TrialAnswers:
         able = self._changes(candidate, half, counted)
         # Different draws with and without the change: labels are exchangeable only for independent
         # answers.
-        plain = self._drawn(_UNCHANGED, half, dict.fromkeys(counted, UNCHANGED), 1)
+        plain = self._drawn(_UNCHANGED, half, dict.fromkeys(counted, interventions.UNCHANGED), 1)
         moved = self._drawn(candidate.key, half, able, 2)
         grids = [content(self.trials[half][n][0].sample.world) for n in able]
-        return effect_in_nats([moved[n] for n in able], [plain[n] for n in able], grids)
+        return interventions.effect_in_nats(
+            [moved[n] for n in able], [plain[n] for n in able], grids
+        )
 
     def _changes(
         self, candidate: Candidate, half: str, numbers: Sequence[int]
@@ -438,7 +434,9 @@ class TrialAnswers:
         """Counts of outcomes, [5], of sampled answers by the number of the trial."""
         repeated = [number for number in changes for _ in range(self.draws)]
         samples = [self.trials[half][number][0].sample for number in repeated]
-        make = partial(answer_all, self.network, samples, [changes[n] for n in repeated])
+        make = partial(
+            interventions.answer_all, self.network, samples, [changes[n] for n in repeated]
+        )
         # Far apart, so that no two samples share a seed.
         seed = (2 * self.seed + stream) * 10_000_019
         answers = self._answers(
