@@ -1,10 +1,9 @@
 """Test whether a model uses a cell: screened on half of the grids, confirmed on the rest.
 
-The position from which a map can be decoded need not be where it is used: from the end of the
-prompt it decodes almost perfectly from our mouse, and replacing it there changes no move. So every
-intervention is tried at every layer on one half of the grids, and only what the best one does on
-the other half is a result, compared with cells that no shortest path needs and with null
-interventions.
+A map need not be used where it can be decoded: replacing it at the end of the prompt changes no
+move of our mouse. So every intervention is tried at every layer on one half of the grids, and only
+what the best one does on the other half is a result, compared with cells that no shortest path
+needs and with null interventions.
 """
 
 from __future__ import annotations
@@ -95,11 +94,10 @@ class Use:
             where = f"{row.intervention} at layer {row.layer}"
             return f"{where}: {flipped}, {percent(unneeded.value)} at unneeded ones"
 
-        head = {
-            USED: "what it reads of needed cells is used",
-            NOT_USED: "what it reads of needed cells is not used",
-            UNKNOWN: "whether it uses what it reads of needed cells cannot be told",
-        }[self.verdict]
+        read = "what it reads of needed cells"
+        head = f"{read} is {self.verdict}"
+        if self.verdict == UNKNOWN:
+            head = f"whether it uses {read} cannot be told"
         return "\n".join([f"{self.model}: {head}", *map(line, (self.confirmed, *self.nulls))])
 
 

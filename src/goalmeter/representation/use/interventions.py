@@ -3,8 +3,7 @@
 A knock-out masks the attention to tokens of the prompt for whatever is read or written later, or
 for a span of it. A patch replaces the residual stream at some tokens, a write adds a vector to it,
 and an ablation removes its component along a direction. The tokens are places in the prompt, or
-tokens of the answer at which a condition on the text so far holds. Nothing is deleted: the prompt
-keeps its length and every token its position.
+tokens of the answer at which a condition on the text so far holds.
 
 Source: activation patching and attention knock-out as in Geva et al. (2023, arXiv 2304.14767);
 projecting a direction out as in amnesic probing (Elazar et al. 2021).

@@ -1,10 +1,9 @@
 """Patch activations between questions that differ in the position of the goal or of the agent.
 
-The residual stream of one question takes the place of another's, at some tokens and layers. Both
+The residual stream of one question takes the place of another's, at some tokens and layers; both
 have the same tokens except for what moved. A move follows the patch if it is right in the other
-question and wrong in the one that was asked; where the same moves are right in both, nothing should
-change. The null is the stream of an unrelated question. Places are screened on one half of the
-grids, and the best one is scored on the other half.
+question only; where the same moves are right in both, nothing should change. The null is the stream
+of an unrelated question. Places are screened on one half of the grids and scored on the other.
 """
 
 from __future__ import annotations

@@ -40,8 +40,7 @@ Trial = tuple[Located, TargetCell]
 
 def half_of(world: GridWorld, salt: str) -> str:
     """Return the half in which a grid lies, by a hash of its content; another salt splits anew."""
-    digest = sha256(f"{salt}:{content(world)}".encode()).digest()
-    return HALVES[digest[0] % 2]
+    return HALVES[sha256(f"{salt}:{content(world)}".encode()).digest()[0] % 2]
 
 
 def trials_of(
@@ -416,9 +415,8 @@ class TrialAnswers:
         plain = self._drawn(_UNCHANGED, half, dict.fromkeys(counted, interventions.UNCHANGED), 1)
         moved = self._drawn(candidate.key, half, able, 2)
         grids = [content(self.trials[half][n][0].sample.world) for n in able]
-        return interventions.effect_in_nats(
-            [moved[n] for n in able], [plain[n] for n in able], grids
-        )
+        both = [moved[n] for n in able], [plain[n] for n in able]
+        return interventions.effect_in_nats(*both, grids)
 
     def _changes(
         self, candidate: Candidate, half: str, numbers: Sequence[int]
@@ -434,9 +432,8 @@ class TrialAnswers:
         """Counts of outcomes, [5], of sampled answers by the number of the trial."""
         repeated = [number for number in changes for _ in range(self.draws)]
         samples = [self.trials[half][number][0].sample for number in repeated]
-        make = partial(
-            interventions.answer_all, self.network, samples, [changes[n] for n in repeated]
-        )
+        listed = [changes[number] for number in repeated]
+        make = partial(interventions.answer_all, self.network, samples, listed)
         # Far apart, so that no two samples share a seed.
         seed = (2 * self.seed + stream) * 10_000_019
         answers = self._answers(
@@ -472,13 +469,7 @@ def answer_store(
     """Open the run directory in which stages are stored; in memory without a folder."""
     if folder is None:
         known: dict[str, Any] = {}
-
-        def stage(key: str, make: Callable[[], Any]) -> Any:
-            if key not in known:
-                known[key] = make()
-            return known[key]
-
-        yield stage
+        yield lambda key, make: known[key] if key in known else known.setdefault(key, make())
         return
 
     def digest(value: Any) -> str:
