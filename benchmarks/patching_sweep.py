@@ -27,7 +27,7 @@ from goalmeter.representation.replay import Located, Sample
 from goalmeter.representation.use.causal_use import span_candidates
 from goalmeter.representation.use.directions import closed_prompt, target_cells
 from goalmeter.representation.use.interventions import AnswerSweep, answer_all
-from goalmeter.representation.use.trials import DOSE, TRIED, Donors, candidates
+from goalmeter.representation.use.trials import DOSE, TRIED, candidates, donor_streams
 
 MOUSE = "goalmeter/mouse"
 
@@ -101,9 +101,9 @@ def _donors(
                 for ids in prompts:
                     read(ids, layer)
 
-    donors = Donors(network)
+    donors = donor_streams(network)
     plain, _ = timed(lambda: every(lambda ids, layer: network.streams(ids, [layer])))
-    kept, _ = timed(lambda: every(lambda ids, layer: donors.streams(ids)[layer]))
+    kept, _ = timed(lambda: every(lambda ids, layer: donors(ids)[layer]))
     return {"plain_s": plain, "kept_s": kept}
 
 

@@ -78,12 +78,13 @@ def read_plans(
     most = np.full(actions.shape, NOTHING)
     for part in splits:
         most[part.test] = targets.majority(actions[part.train])
-    known: dict[str, IntArray | None] = {
+    nothing = np.full(actions.shape, targets.UNASKED)
+    known = {
         MAJORITY: most,
         POSITION: read(LinearSteps(), targets.position_features(chosen.scenes)),
         targets.OPTIMAL: targets.optimal_plans(chosen, seed=seed),
-        targets.STATED: None if stated is None else stated[complete],
-        targets.AGAIN: None if again is None else again[complete],
+        targets.STATED: nothing if stated is None else stated[complete],
+        targets.AGAIN: nothing if again is None else again[complete],
     }
     others: IntArray | None = None
     left_out: dict[str, str] = {}
@@ -100,20 +101,16 @@ def read_plans(
             ours = read(reader, activations)
             baselines = known | {
                 targets.REPEAT: np.repeat(ours[:, :1], ours.shape[1], axis=1),
-                SHUFFLED: None if others is None else read(reader, activations[others]),
+                SHUFFLED: nothing if others is None else read(reader, activations[others]),
             }
             # A row for each number of actions that some sequence has.
             for n in range(1, int(chosen.lengths[scored].max()) + 1):
                 beside: dict[str, dict[str, Estimate] | None] = {}
                 for name in targets.BASELINES:
                     theirs = baselines[name]
-                    missing = theirs is None or theirs[scored, 0] == targets.UNASKED
-                    asked = scored[~np.broadcast_to(missing, scored.shape)]
-                    beside[name] = None
-                    if theirs is not None and len(asked):
-                        beside[name] = plan_score(
-                            theirs[asked], actions[asked], grids[asked], n, ours[asked]
-                        )
+                    asked = scored[theirs[scored, 0] != targets.UNASKED]
+                    both = theirs[asked], actions[asked], grids[asked], n, ours[asked]
+                    beside[name] = plan_score(*both) if len(asked) else None
                 score = plan_score(ours[scored], actions[scored], grids[scored], n)
                 rows.append(PlanRow(layer, position, reader.name, n, **score, baselines=beside))
     lacking = int((~complete).sum())

@@ -53,8 +53,7 @@ class Localisation(JsonRow):
     distance: Estimate  # steps from the most probable cell to the true one
     expected: Estimate  # steps from the true cell, on average over the posterior
     classified: Estimate  # cells per scene whose most probable class is the object (published)
-    # Mean steps of those cells from the true one, of scenes that have any (published).
-    blur: Estimate
+    blur: Estimate  # mean steps of those cells from the true one, if any (published)
     missing: Estimate  # share of scenes that have none
 
 
@@ -296,8 +295,7 @@ class Comparison:
     scenes: Scenes  # the test scenes
     posterior: FloatArray  # of the probe, [N, rows, columns, 7]
     position: FloatArray  # posterior of position alone
-    # Why a control could not be made, by its name.
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)  # reasons by control
 
     def row(self, control: str | None = None) -> ProbeRow:
         """Return the row of the probe, or of one of its controls."""

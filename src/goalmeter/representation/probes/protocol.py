@@ -76,9 +76,8 @@ class Places:
 
     shapes: tuple[Shape, ...]
     objects: tuple[int, ...]  # classes in the order of their columns
-    # Prediction of position alone, for each shape [P_s + 1, 1 + objects]: the log-odds of a wall
-    # where there is no object, and the logarithm of each object's share of scenes; -inf for nowhere
-    # if an object is always somewhere.
+    # Prediction of position alone by shape, [P_s + 1, 1 + objects]: the log-odds of a wall where
+    # there is no object, and the logarithm of each object's share of scenes.
     offsets: tuple[FloatArray, ...]
 
     @classmethod
@@ -205,8 +204,7 @@ class FittedHeads:
     standard: Standard
     scores: Scores  # what scaled activations add to it
     parameters: int  # number of parameters of `scores`
-    # Of a linear probe the derivative of the scores of a shape by the scaled activations,
-    # [D, P + 1, 1 + objects].
+    # Derivatives of the scores of a shape if the probe is linear, [D, P + 1, 1 + objects].
     slopes: Callable[[int], FloatArray] | None = None
 
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:

@@ -60,12 +60,9 @@ class Use:
     screened: tuple[UseRow, ...]  # every intervention on the first half
     confirmed: UseRow  # the one that did best there, on the second half
     nulls: tuple[UseRow, ...]  # the interventions without an expected effect, on the second half
-    # Outcomes of the confirmed intervention on the second half, by decision and cell.
-    outcomes: tuple[trials.TrialOutcome, ...]
-    # Outcomes of the same intervention on the first half.
-    outcomes_of_screen: tuple[trials.TrialOutcome, ...] = ()
-    # The best intervention of each family, on the second half; openings are of walls.
-    families: tuple[ConfirmedFamily, ...] = ()
+    outcomes: tuple[trials.TrialOutcome, ...]  # of the confirmed one on the second half
+    outcomes_of_screen: tuple[trials.TrialOutcome, ...] = ()  # of the same on the first half
+    families: tuple[ConfirmedFamily, ...] = ()  # the best of each family, on the second half
     doses: tuple[DoseRow, ...] = ()  # the best write on the second half, by dose
 
     @property
@@ -105,25 +102,18 @@ class Use:
 class UseOptions:
     """Options of `causal_use`."""
 
-    # Single layers at which interventions are tried; None for all.
-    layers: Sequence[int] | None = None
-    # Which cells of a decision are of interest; None for all that are uncertain given their place.
-    cells: trials.Wanted = None
+    layers: Sequence[int] | None = None  # single layers that are tried; None for all
+    cells: trials.Wanted = None  # which cells of a decision are of interest; None for all uncertain
     # Needed cells of the screen, and as many that are not needed, drawn from the first half; None
     # for all. All cells of the second half are tried in any case.
     screen_cells: int | None = None
     # Some of `FAMILIES`; "open" needs another one, and a needed uncertain wall in both halves.
     families: Sequence[str] = trials.TRIED
-    # More decisions from which directions are learnt, in grids that are in no second half.
-    training: Sequence[Sample] = ()
-    # How an answer says that its reasoning comes to a cell, with {row} and {column}.
-    turn: str = TURN
-    # Dose of the writes that are screened, in gaps between walls and open cells.
-    dose: float = trials.DOSE
+    training: Sequence[Sample] = ()  # more decisions to learn directions from, in no second half
+    turn: str = TURN  # how reasoning comes to a cell, with {row} and {column}
+    dose: float = trials.DOSE  # of screened writes, in gaps between walls and open cells
     doses: Sequence[float] = ()  # doses at which the best write is tried on the second half
-    # Answers a decision that are drawn with and without an intervention of the second half, for
-    # its effect in nats; 0 for none.
-    draws: int = 0
+    draws: int = 0  # answers a decision that are drawn to estimate effects in nats; 0 for none
     salt: str = "0"  # salt of the split into halves
     seed: int = 0  # random seed
 
@@ -356,7 +346,9 @@ def span_candidates(network: Network, seed: int = 0) -> list[Candidate]:
     def span_of(name: str, cell: Cell) -> tuple[bool, When]:
         if name == PROMPT:
             return True, interventions.never
-        return False, interventions.always if name == ANSWERING else DuringSpan(cell, name)
+        if name == ANSWERING:
+            return False, interventions.always
+        return False, DuringSpan(cell, name)
 
     for name in _NAMES:
         full, span = f"{trials.KNOCK_OUT}, {name}", partial(span_of, name)

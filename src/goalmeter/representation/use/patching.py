@@ -28,8 +28,21 @@ from goalmeter.representation.replay import BEFORE, Located, Sample, position
 from goalmeter.representation.result_rows import MovedRow, SubspaceRow
 from goalmeter.representation.scenes import mean_over_grids
 from goalmeter.representation.use.directions import ridge_directions
-from goalmeter.representation.use.interventions import AnswerSweep, Edit, Intervention, answer_all
-from goalmeter.representation.use.trials import CONFIRM, HALVES, SCREEN, Donors, half_of, windows_of
+from goalmeter.representation.use.interventions import (
+    AnswerSweep,
+    Edit,
+    Intervention,
+    answer_all,
+    patch,
+)
+from goalmeter.representation.use.trials import (
+    CONFIRM,
+    HALVES,
+    SCREEN,
+    donor_streams,
+    half_of,
+    windows_of,
+)
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 
@@ -157,7 +170,7 @@ class PairAnswers:
         self.kind, self.pairs, self._seed = kind, list(listed), seed
         samples = [pair.located.sample for pair in listed]
         self.sweep = AnswerSweep(network, samples, answer_all(network, samples))
-        self._donors = Donors(network)
+        self._read = donor_streams(network)
         # Pairs whose unchanged answer was wrong are left out: there is nothing to be changed.
         right = [
             (pair.relation, number)
@@ -175,12 +188,18 @@ class PairAnswers:
     def donor_stream(self, place: StreamPlace, number: int) -> Any:
         """The stream of the pair's other question at the first layer of a place, [T, D]."""
         layer, *_ = place.layers
-        return self._donors.streams(self.pairs[number].donor.sample.prompt)[layer]
+        return self._read(self.pairs[number].donor.sample.prompt)[layer]
 
     def patched(self, place: StreamPlace, number: int) -> Intervention | None:
         """The stream of the pair's other question; None where the position does not occur."""
-        tokens, donor = self.tokens(place, number), self.pairs[number].donor.sample.prompt
-        return self._donors.patch(donor, tokens, tokens, place.layers) if tokens else None
+        tokens, donor = self.tokens(place, number), self.pairs[number].donor
+        return self._patch(place, donor, tokens, tokens) if tokens else None
+
+    def _patch(
+        self, place: StreamPlace, donor: Located, there: Sequence[int], tokens: Sequence[int]
+    ) -> Intervention:
+        streams = self._read(donor.sample.prompt)
+        return patch({k: streams[k][list(there)] for k in place.layers}, tokens)
 
     def patched_from_another(self, place: StreamPlace, number: int) -> Intervention | None:
         """The stream of a question in another grid, drawn at random, at its own tokens."""
@@ -191,7 +210,7 @@ class PairAnswers:
             # The ends of two prompts are the same words.
             there = sorted(place.tokens(other))[-len(tokens) :]
             if tokens and len(there) == len(tokens):
-                return self._donors.patch(other.sample.prompt, there, tokens, place.layers)
+                return self._patch(place, other, there, tokens)
         return None
 
     def shares(self, numbers: Sequence[int], change: PairChange) -> list[Estimate]:
@@ -453,7 +472,8 @@ def _exchange(
 
     def toward(token: int, own: torch.Tensor) -> torch.Tensor:
         onto = own.new_tensor(basis)
-        return own + onto @ (onto.T @ (stream[token].to(own) - own))
+        changed: torch.Tensor = own + onto @ (onto.T @ (stream[token].to(own) - own))
+        return changed
 
     edits = tuple(Edit(token, layer, partial(toward, token)) for token in tokens)
     return Intervention(edits=edits) if tokens else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from goalmeter.representation.use.directions import DirectionKind, TargetCell
 from goalmeter.representation.use.interventions import Intervention, ModelAnswer
 from goalmeter.runs import Stages
 from goalmeter.statistics.clusters import Estimate
-
-if TYPE_CHECKING:
-    pass
 
 # What is chosen on one half of the grids is scored on the other only. The half is a hash of the
 # grid's content: nobody can draw another split, and mirror images lie in the same half.
@@ -78,26 +75,11 @@ def drawn(trials: Sequence[Trial], count: int, seed: int) -> list[Trial]:
     return [trial for place, trial in enumerate(trials) if place in kept]
 
 
-class Donors:
-    """Residual streams of token sequences at all layers, read once."""
-
-    def __init__(self, network: Network) -> None:
-        self._network = network
-        self._cache = interventions.SizedCache(
-            lambda read: sum(stream.nbytes for stream in read.values())
-        )
-
-    def streams(self, ids: tuple[int, ...]) -> Any:
-        """Return the residual stream of a sequence by layer, [T, D]."""
-        layers = range(len(self._network.blocks) + 1)
-        return self._cache.get(ids, lambda: self._network.streams(ids, layers))
-
-    def patch(
-        self, donor: tuple[int, ...], there: Sequence[int], places: Sequence[int], at: Sequence[int]
-    ) -> Intervention:
-        """Replace the stream at places of a prompt by that of other tokens of a donor."""
-        streams = self.streams(donor)
-        return interventions.patch({k: streams[k][list(there)] for k in at}, places)
+def donor_streams(network: Network) -> Callable[[tuple[int, ...]], Any]:
+    """Return a function that reads the residual stream of a sequence by layer, [T, D], once."""
+    cache = interventions.SizedCache(lambda read: sum(each.nbytes for each in read.values()))
+    layers = range(len(network.blocks) + 1)
+    return lambda ids: cache.get(ids, lambda: network.streams(ids, layers))
 
 
 ALL = "all"
@@ -179,15 +161,17 @@ def candidates(
 ) -> list[Candidate]:
     """Return the interventions of a screen; knock-outs are of blocks, so none is at layer 0."""
     blocks = range(1, len(network.blocks) + 1)
-    donors = Donors(network)
+    read = donor_streams(network)
 
     def patched(
         tokens: Tokens, window: Sequence[int], candidate: Candidate, located: Located, cell: Cell
     ) -> Intervention | None:
         chosen = another_cell(seed, located, cell) if candidate.null else cell
         donor = directions.closed_prompt(network, located.sample, chosen) if chosen else None
-        places = tokens(located, cell)
-        return donors.patch(donor, places, places, window) if donor and places else None
+        places = list(tokens(located, cell))
+        if not donor or not places:
+            return None
+        return interventions.patch({k: read(donor)[k][places] for k in window}, places)
 
     def directed(
         kind: DirectionKind, at: Sequence[int], candidate: Candidate, located: Located, cell: Cell
@@ -307,8 +291,7 @@ class MoveEffect(JsonFields):
     """Shares of the decisions at cells of one kind, with 95% intervals."""
 
     flips: Estimate  # with another move
-    # With a move that is optimal if the cell were changed; 0 for unneeded cells.
-    as_if_changed: Estimate
+    as_if_changed: Estimate  # with a move that is optimal if the cell were changed; 0 if unneeded
     unreadable: Estimate  # with an invalid answer
 
 
