@@ -10,13 +10,8 @@ import pytest
 from representation.plan.plantings import planted_plans, walked
 
 from goalmeter.representation.plans.comparison import PlanTable, read_plans
-from goalmeter.representation.plans.readers import (
-    MAJORITY,
-    POSITION,
-    SHUFFLED,
-    LinearSteps,
-    PlanDecoder,
-)
+from goalmeter.representation.plans.readers import MAJORITY, POSITION, LinearSteps, PlanDecoder
+from goalmeter.representation.probes.comparison import SHUFFLED
 from goalmeter.representation.probes.registry import Schedule
 
 pytest.importorskip("torch")

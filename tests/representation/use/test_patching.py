@@ -122,9 +122,8 @@ def test_angles_by_hand() -> None:
 def test_a_subspace_is_learnt(mouse: Any) -> None:
     """Where the goal's word is read, some dimensions do what the whole stream does."""
     halves = answers_by_half(mouse, decisions(mouse, 24), "goal", "0", 0)
-    row, basis = subspace(
-        mouse, halves, StreamPlace("pre/goal", (0,), 0), rank=12, steps=30, seed=0
-    )
+    place = StreamPlace("pre/goal", (0,), 0)
+    row, basis = subspace(mouse, halves, place, rank=12, steps=30, seed=0)
     assert row.losses[1] < row.losses[0] / 2
     np.testing.assert_allclose(basis.T @ basis, np.eye(12), atol=1e-6)
     assert row.whole_flips.value > 0.75
