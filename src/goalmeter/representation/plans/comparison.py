@@ -188,12 +188,10 @@ def along(shares: Sequence[float] = SHARES) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Decided(JsonFields):
-    """When the steps of a plan can be read; counts as in `PlanTable`."""
+    """When the steps of a plan can be read."""
 
     decided: tuple[DecidedRow, ...]
     settled: tuple[SettledRow, ...]
-    sequences: int
-    lacking: int
 
 
 def decided(
@@ -241,8 +239,7 @@ def decided(
         exceeds = _earliest({each: row.exceeds for each, row in known.items()})
         adds = _earliest({each: row.adds for each, row in known.items()})
         settled.append(SettledRow(layer, step, exceeds, adds))
-    sequences = sum(len(part.test) for part in splits)
-    return Decided(tuple(rows.values()), tuple(settled), sequences, int((~complete).sum()))
+    return Decided(tuple(rows.values()), tuple(settled))
 
 
 def _earliest(holds: Mapping[float, bool]) -> float | None:

@@ -259,7 +259,6 @@ def plan_score(
     return scores
 
 
-# --- Readers --------------------------------------------------------------------------------------
 class PlanReading(NamedTuple):
     """Activations of N decisions at a place, with the actions from there on."""
 

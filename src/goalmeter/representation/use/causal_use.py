@@ -67,11 +67,7 @@ class Use:
 
     @property
     def verdict(self) -> str:
-        """The conclusion from the interval of the flips at needed cells of the second half.
-
-        "used" if it lies above those at unneeded cells and of the nulls; "not used" if it lies
-        below `MARGIN`; else "cannot be told".
-        """
+        """The conclusion from the interval of the flips at needed cells of the second half."""
         flips = self.confirmed.needed.flips.interval
         controls = [self.confirmed.unneeded.flips, *(null.needed.flips for null in self.nulls)]
         ends = [each.interval[1] if each.interval is not None else 1.0 for each in controls]
