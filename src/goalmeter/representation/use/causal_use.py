@@ -19,7 +19,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, whole
 from goalmeter._files import JsonFields, json_value
-from goalmeter.gridworld.world import ACTIONS, Cell, content
+from goalmeter.gridworld.world import ACTIONS, Cell
 from goalmeter.report.numbers import percent
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import ENDS_OF_REASONING, Located, Sample
@@ -105,7 +105,6 @@ class UseOptions:
     screen_cells: int | None = None
     # Some of `FAMILIES`; "open" needs another one, and a needed uncertain wall in both halves.
     families: Sequence[str] = trials.TRIED
-    training: Sequence[Sample] = ()  # more decisions to learn directions from, in no second half
     turn: str = TURN  # how reasoning comes to a cell, with {row} and {column}
     dose: float = trials.DOSE  # of screened writes, in gaps between walls and open cells
     doses: Sequence[float] = ()  # doses at which the best write is tried on the second half
@@ -130,7 +129,6 @@ class UseOptions:
 def causal_use(
     samples: Sequence[Sample],
     network: Network,
-    options: UseOptions | None = None,
     *,
     keep: str | Path | None = None,
     progress: Tell | None = None,
@@ -139,12 +137,12 @@ def causal_use(
     """Screen interventions on one half of the grids, and confirm the best on the other.
 
     The network reads each prompt, reasons and answers again at temperature 0, with and without the
-    intervention. Directions are learnt from the first half.
+    intervention.
 
-    Fields of `UseOptions` can also be given by name. Answers are stored in the directory `keep`, so
-    that an interrupted screen is resumed.
+    Fields are those of `UseOptions`. Answers are stored in the directory `keep`, so that an
+    interrupted screen is resumed.
     """
-    options = replace(options or UseOptions(), **fields)
+    options = UseOptions(**fields)
     tokenizer, salt, seed = network.local.tokenizer, options.salt, options.seed
     every = range(len(network.blocks) + 1)
     layers = network.check_layers(every if options.layers is None else options.layers)
@@ -157,7 +155,8 @@ def causal_use(
     families = set(options.families)
     if not {half + trials.WALLS for half in trials.HALVES} <= needed:
         families -= {OPEN}
-    training = _training(samples, options)
+    # Directions are learnt from the first half.
+    training = [sample for sample in samples if trials.half_of(sample.world, salt) == SCREEN]
     targets: dict[str, list[Any]] = {}
     for located, target in listed[SCREEN]:
         if target.needed:
@@ -184,18 +183,6 @@ def _no_needed_cell(half: str) -> InvalidParameterError:
         f"none of the decisions in the {half} half has an uncertain cell that every shortest way "
         f"needs; take more grids, or mazes of complexity 0.4 and above"
     )
-
-
-def _training(samples: Sequence[Sample], options: UseOptions) -> list[Sample]:
-    """The decisions from which directions are learnt; none in a grid of the second half."""
-    halves = {content(s.world): trials.half_of(s.world, options.salt) for s in samples}
-    scored = {grid for grid, half in halves.items() if half == CONFIRM}
-    if bad := [sample.walk for sample in options.training if content(sample.world) in scored]:
-        raise InvalidParameterError(
-            f"training has {len(bad)} decisions in grids of the confirm half, first in "
-            f"{bad[0]!r}; leave them out"
-        )
-    return [*(s for s in samples if content(s.world) not in scored), *options.training]
 
 
 def _screened(

@@ -149,11 +149,10 @@ class StreamPlace:
 
 
 def stream_places(
-    network: Network, positions: Sequence[str], layers: Sequence[int] | None = None
+    network: Network, positions: Sequence[str], layers: Sequence[int]
 ) -> list[StreamPlace]:
-    """Return the places at some positions: single layers (None for all), and windows of several."""
-    every = range(len(network.blocks) + 1)
-    single = network.check_layers(every if layers is None else layers)
+    """Return the places at some positions: single layers, and windows of several."""
+    every, single = range(len(network.blocks) + 1), network.check_layers(layers)
     windows: list[tuple[int | str, tuple[int, ...]]] = [(layer, (layer,)) for layer in single]
     # Exchanging a word that differs before anything has read it is asking the other question, so
     # the windows contain layer 0 only if it is requested.
