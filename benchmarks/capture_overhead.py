@@ -30,7 +30,7 @@ from goalmeter.navigation.prompts import template
 from goalmeter.representation.activations import batches, capture, padding_difference, shards_of
 from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import Sample
-from goalmeter.representation.use.answers import answer_all
+from goalmeter.representation.use.interventions import answer_all
 
 POSITIONS = ["pre/end", "post/end"]
 WAYS = ("plain", "all states", "capture")

@@ -24,10 +24,10 @@ from goalmeter.navigation import suite
 from goalmeter.navigation.prompts import template
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Located, Sample
-from goalmeter.representation.use.answers import AnswerSweep, answer_all
+from goalmeter.representation.use.causal_use import span_candidates
 from goalmeter.representation.use.directions import closed_prompt, target_cells
-from goalmeter.representation.use.look_ups import span_candidates
-from goalmeter.representation.use.trials import TRIED, Donors, candidates
+from goalmeter.representation.use.interventions import AnswerSweep, answer_all
+from goalmeter.representation.use.trials import DOSE, TRIED, candidates, donor_streams
 
 MOUSE = "goalmeter/mouse"
 
@@ -58,30 +58,29 @@ def measure(quick: bool) -> dict[str, Any]:
     network = Network.open(MOUSE)
     trials = decisions(network, 3 if quick else 24)
     layers = [2] if quick else list(range(len(network.blocks) + 1))
-    tried = [c for c in candidates(network, layers=layers, seed=0) if c.family in TRIED]
+    tried = [c for c in candidates(network, layers, 0, (), DOSE) if c.family in TRIED]
     options = [*tried, *span_candidates(network)]
     samples = [located.sample for located, _ in trials]
-    preparing, sweep = timed(lambda: AnswerSweep(network, samples))
+    preparing, sweep = timed(lambda: AnswerSweep(network, samples, answer_all(network, samples)))
     longest = 2 * max(len(base.tokens) for base in sweep.bases)
     rows = []
     for option in options:
         changes = {
             number: change
             for number, (located, cell) in enumerate(trials)
-            if (change := option.make(located, cell)) is not None
+            if (change := option.change(located, cell)) is not None
         }
-        numbers, made = list(changes), list(changes.values())
-        asked = [samples[number] for number in numbers]
+        made, asked = list(changes.values()), [samples[number] for number in changes]
         plain, theirs = timed(lambda a=asked, m=made: answer_all(network, a, m, tokens=longest))
-        ours, mine = timed(lambda n=numbers, m=made: sweep.answers(n, m, tokens=longest))
-        pairs = list(zip(theirs, mine, strict=True))
+        ours, mine = timed(lambda c=changes: sweep.answers(c, tokens=longest))
+        pairs = list(zip(theirs, mine.values(), strict=True))
         rows.append(
             {
                 "what": option.label,
                 "answers": len(pairs),
                 "plain_s": plain,
                 "ours_s": ours,
-                "differ": sum(sweep.bases[n] != a for n, a in zip(numbers, theirs, strict=True)),
+                "differ": sum(sweep.bases[n] != a for n, a in zip(changes, theirs, strict=True)),
                 "same_words": sum(a.tokens == b.tokens for a, b in pairs),
                 "same_moves": sum(a.action == b.action for a, b in pairs),
             }
@@ -100,10 +99,11 @@ def _donors(
         for _ in range(3):
             for layer in layers:
                 for ids in prompts:
-                    read(ids, [layer])
+                    read(ids, layer)
 
-    plain, _ = timed(lambda: every(network.streams))
-    kept, _ = timed(lambda: every(Donors(network, layers).streams))
+    donors = donor_streams(network)
+    plain, _ = timed(lambda: every(lambda ids, layer: network.streams(ids, [layer])))
+    kept, _ = timed(lambda: every(lambda ids, layer: donors(ids)[layer]))
     return {"plain_s": plain, "kept_s": kept}
 
 

@@ -23,9 +23,8 @@ from baselines.naive_rows import train_whole_rows
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from representation.planted import Plant, planted
 
-from goalmeter.representation.probes.gradient import Mlp, Schedule
 from goalmeter.representation.probes.protocol import Reading
-from goalmeter.representation.probes.registry import Ridge
+from goalmeter.representation.probes.registry import Mlp, Ridge, Schedule
 from goalmeter.representation.scenes import Scenes, split
 
 DIMENSIONS, HIDDEN, CELLS = 576, 256, 49

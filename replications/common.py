@@ -68,7 +68,7 @@ class Texts(PageTexts):
 
     def __init__(self, study: str) -> None:
         self._path = Path(__file__).parent / study / "texts.toml"
-        super().__init__(study, **_read(self._path).get("shared", {}))
+        super().__init__(study)
 
     def declared(self, name: str) -> dict[str, Any]:
         """Return an entry as the file has it."""

@@ -12,7 +12,7 @@ from goalmeter.gridworld.planner import State
 from goalmeter.representation.measure import check_author
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
-from goalmeter.representation.use.answers import answer_all
+from goalmeter.representation.use.interventions import answer_all
 from replications.organism_use.study import mazes, question_at, with_tokens
 
 

@@ -20,7 +20,7 @@ from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder
 from goalmeter.representation.probes.protocol import PositionOnly
 from goalmeter.representation.probes.registry import Ridge
 from goalmeter.representation.result import Representation
-from goalmeter.representation.use.look_ups import ANSWERING, SPANS
+from goalmeter.representation.use.causal_use import ANSWERING, SPANS
 from goalmeter.runs import read_run
 from goalmeter.runs.forecast import Span
 

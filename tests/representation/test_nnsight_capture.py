@@ -23,7 +23,7 @@ import torch
 from oracles.nnsight_capture import read_by_nnsight
 from representation.tiny import ANSWER, CORRIDOR, REASONING, ROOM, sample, saved_networks
 
-from goalmeter.representation.use.answers import answer_all
+from goalmeter.representation.use.interventions import answer_all
 from goalmeter.representation.use.interventions import knock_out
 
 for name, network in saved_networks(Path(sys.argv[1])).items():

@@ -16,10 +16,9 @@ from goalmeter.representation.beliefs.decoded_maps import (
     explained,
     map_controls,
 )
-from goalmeter.representation.probes.gradient import Logistic, Mlp, Schedule
-from goalmeter.representation.probes.protocol import FittedProbe, PositionOnly, Probe, Reading
-from goalmeter.representation.probes.registry import Ridge
-from goalmeter.representation.probes.scores import CellScore, scores
+from goalmeter.representation.probes.comparison import CellScore, scores
+from goalmeter.representation.probes.protocol import PositionOnly, Reading
+from goalmeter.representation.probes.registry import LOGISTIC, FittedProbe, Mlp, Ridge, Schedule
 from goalmeter.representation.scenes import EMPTY, WALL, link_cells, split
 
 
@@ -39,7 +38,7 @@ def drawn(encoding: str = "linear", noise: float = 0.7, use: str = "believed") -
     return planted(plant, seed=7)
 
 
-def read(probe: Probe, made: Planted) -> CellScore:
+def read(probe: object, made: Planted) -> CellScore:
     """How well the links' walls are read, in test grids."""
     reading = Reading(made.activations, made.believed_scenes)
     train, validation, test = (reading.where(part) for part in split(reading.scenes, seed=0))
@@ -62,7 +61,7 @@ def link_walls(probes: list[FittedProbe], test: Reading) -> CellScore:
 @pytest.mark.parametrize("name", ["ridge", "logistic"])
 def test_linear_probes_read_a_linear_map_as_well_as_the_best_reader(name: str) -> None:
     pytest.importorskip("torch")
-    score = read(Ridge() if name == "ridge" else Logistic(), drawn())
+    score = read(Ridge() if name == "ridge" else LOGISTIC, drawn())
     assert score.auroc is not None and score.auroc.interval is not None
     # A probe is fitted to some 250 grids, so it stays a little below the best.
     assert known_auroc(0.7) - 0.03 < score.auroc.value < known_auroc(0.7) + 0.01
@@ -89,7 +88,7 @@ def test_a_map_that_is_not_linear_is_read_by_an_mlp_alone() -> None:
 @pytest.mark.parametrize("name", ["ridge", "logistic", "mlp"])
 def test_no_information_comes_out_as_none(name: str) -> None:
     pytest.importorskip("torch")
-    chosen: dict[str, Probe] = {"ridge": Ridge(), "logistic": Logistic(), "mlp": Mlp(64)}
+    chosen: dict[str, object] = {"ridge": Ridge(), "logistic": LOGISTIC, "mlp": Mlp(64)}
     score = read(chosen[name], drawn("none"))
     assert score.auroc is not None and score.auroc.interval is not None
     assert score.auroc.interval[0] < 0.5 < score.auroc.interval[1]

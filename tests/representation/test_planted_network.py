@@ -13,9 +13,8 @@ import torch
 from representation.planted_network import NetworkPlant, PlantedNetwork, planted_network
 
 from goalmeter.gridworld.world import ACTIONS, Cell
-from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.causal_use import causal_use
-from goalmeter.representation.use.interventions import ablate, write
+from goalmeter.representation.use.interventions import ablate, answer_all, write
 
 GATE, OTHER = Cell(1, 2), Cell(3, 2)
 RIGHT, DOWN = ACTIONS.index("RIGHT"), ACTIONS.index("DOWN")

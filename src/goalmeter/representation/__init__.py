@@ -27,18 +27,18 @@ from goalmeter.representation.beliefs.decoded_maps import (
 from goalmeter.representation.measure import measure
 from goalmeter.representation.network import Network
 from goalmeter.representation.plans.comparison import PlanTable, read_plans, rows_of
-from goalmeter.representation.plans.readers import PlanDecoder
-from goalmeter.representation.plans.targets import WalkPlans, plans_of, stated_plans
+from goalmeter.representation.plans.readers import PlanDecoder, WalkPlans, plans_of, stated_plans
 from goalmeter.representation.probes.comparison import (
+    CellScore,
     Comparison,
     by_size,
     compare,
     cross_fitted,
     scored_cells,
+    scores,
 )
 from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.registry import PROBES, probe
-from goalmeter.representation.probes.scores import CellScore, scores
 from goalmeter.representation.replay import Sample, replay, scenes_of
 from goalmeter.representation.result import Representation
 from goalmeter.representation.scenes import Scenes, Split, folds, split, uncertain_cells

@@ -26,19 +26,22 @@ from goalmeter.representation.activations import Captured, capture, captured
 from goalmeter.representation.beliefs import believed, decoded_maps
 from goalmeter.representation.network import Network
 from goalmeter.representation.plans.comparison import along, decided, read_plans, rows_of
-from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder, PlanReader
-from goalmeter.representation.plans.targets import plans_of, stated_plans
+from goalmeter.representation.plans.readers import (
+    LinearSteps,
+    PlanDecoder,
+    PlanReader,
+    plans_of,
+    stated_plans,
+)
 from goalmeter.representation.probes import comparison as probing
 from goalmeter.representation.probes.protocol import PositionOnly
 from goalmeter.representation.probes.registry import PROBES, probe
-from goalmeter.representation.probes.scores import scores
 from goalmeter.representation.replay import Sample, checked_positions, scenes_of
 from goalmeter.representation.result_rows import UsedRow
 from goalmeter.representation.scenes import CLASSES, WALL, Scenes, folds, split, uncertain_cells
-from goalmeter.representation.use import patching, subspace, trials
-from goalmeter.representation.use.causal_use import Use, causal_use
+from goalmeter.representation.use import patching, trials
+from goalmeter.representation.use.causal_use import Use, causal_use, look_ups
 from goalmeter.representation.use.directions import target_cells
-from goalmeter.representation.use.look_ups import look_ups
 from goalmeter.runs import Stages
 
 # --- Options --------------------------------------------------------------------------------------
@@ -264,7 +267,7 @@ def map_stage(run: ProbeRun) -> dict[str, Any]:
         )
         cells = probing.scored_cells(train.scenes, validation.scenes)
         uncertain = {probing.UNCERTAIN: cells[probing.UNCERTAIN]}
-        rows = scores(ours, position_alone, validation.scenes, uncertain)
+        rows = probing.scores(ours, position_alone, validation.scenes, uncertain)
         gains = [r.gain_bits.value for r in rows if r.cells in uncertain and r.label == "wall"]
         maps, places = [], []
         for row in result.rows:
@@ -586,16 +589,16 @@ def stream_stage(run: ProbeRun) -> dict[str, list[Any]]:
             )
         layer, position = carrier
         place = patching.StreamPlace(position, (layer,), layer)
-        row, basis = subspace.subspace(
+        row, basis = patching.subspace(
             network, halves(kind), place, rank=_RANK, steps=_STEPS, seed=seed
         )
         # A probe of the place is fitted to decisions of other grids than those that judge.
         listed = of_half(trials.SCREEN, run.samples)
         Draws("decisions that a probe of places reads", seed).shuffle(listed)
         most = network.width // _SHARE
-        directions = subspace.place_directions(listed[:_READ], network, place, kind, most)
+        directions = patching.place_directions(listed[:_READ], network, place, kind, most)
         if directions is not None:
-            degrees, chance = subspace.angle(basis, directions, seed=seed)
+            degrees, chance = patching.angle(basis, directions, seed=seed)
             row = replace(row, degrees=degrees, chance=chance)
         return {"rows": [row.to_json()]}
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from representation.planted import Plant, planted
 
-from goalmeter.representation.plans.targets import WalkPlans, plans_in
+from goalmeter.representation.plans.readers import WalkPlans, plans_in
 from goalmeter.representation.probes.protocol import Activations
 
 TOKENS, DIMENSIONS = 3, 16

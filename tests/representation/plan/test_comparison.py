@@ -10,9 +10,9 @@ import pytest
 from representation.plan.plantings import planted_plans, walked
 
 from goalmeter.representation.plans.comparison import PlanTable, read_plans
-from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder
-from goalmeter.representation.plans.targets import MAJORITY, POSITION, SHUFFLED
-from goalmeter.representation.probes.gradient import Schedule
+from goalmeter.representation.plans.readers import MAJORITY, POSITION, LinearSteps, PlanDecoder
+from goalmeter.representation.probes.comparison import SHUFFLED
+from goalmeter.representation.probes.registry import Schedule
 
 pytest.importorskip("torch")
 PLACE = (3, "pre/end")

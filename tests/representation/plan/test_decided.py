@@ -8,7 +8,7 @@ import pytest
 from representation.plan.plantings import planted_plans, walked
 
 from goalmeter.representation.plans.comparison import Decided, along, decided
-from goalmeter.representation.plans.targets import POSITION
+from goalmeter.representation.plans.readers import POSITION
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -30,16 +30,17 @@ def test_a_step_is_settled_from_where_it_can_be_read_and_stays_so() -> None:
     made = emergent(shown, steps=3)
     assert [row.position for row in made.decided if row.step == 1] == list(along(SHARES))
     # The first can be read at 0.25, not at 0.5, and then again: it is settled from 0.75 on.
-    assert made.row("post/0.25", 2, 1).exceeds and not made.row("post/0.5", 2, 1).exceeds
+    row = {(r.position, r.step): r for r in made.decided}
+    assert row["post/0.25", 1].exceeds and not row["post/0.5", 1].exceeds
     assert [each.share for each in made.settled] == [0.75, 1.0, None]
     # With the position, what tells the first action tells something of the second as well.
     assert [each.added for each in made.settled[:2]] == [0.75, 0.75]
-    assert not made.row("post/0.5", 2, 1).adds
-    first = made.row("post/0.75", 2, 1)
+    assert not row["post/0.5", 1].adds
+    first = row["post/0.75", 1]
     assert first.accuracy.value > 0.95 > first.baselines[POSITION].value
     difference = first.accuracy.value - first.baselines[POSITION].value
     assert first.beyond.value == pytest.approx(difference)
-    assert first.accuracy.n == made.sequences == 200
+    assert first.accuracy.n == 200
     # Sequences that have ended have no third step.
     plans = walked(200, queries=3)
-    assert made.row("pre/end", 2, 3).accuracy.n == (plans.lengths >= 3).sum() < 200
+    assert row["pre/end", 3].accuracy.n == (plans.lengths >= 3).sum() < 200

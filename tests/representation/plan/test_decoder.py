@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from representation.plan.plantings import planted_plans, walked
 
-from goalmeter.representation.plans.readers import PlanDecoder, PlanReading
-from goalmeter.representation.plans.targets import END
-from goalmeter.representation.probes.gradient import Schedule
+from goalmeter.representation.plans.readers import END, PlanDecoder, PlanReading
+from goalmeter.representation.probes.registry import Schedule
 
 torch = pytest.importorskip("torch")
 SHORT = Schedule(rate=1e-3, epochs=3)

@@ -9,7 +9,7 @@ from representation.plan.plantings import walked
 
 from goalmeter.gridworld import GridWorld, State
 from goalmeter.gridworld.planner import planned
-from goalmeter.representation.plans.targets import (
+from goalmeter.representation.plans.readers import (
     END,
     NOTHING,
     UNASKED,
@@ -17,7 +17,6 @@ from goalmeter.representation.plans.targets import (
     optimal_plans,
     other_walks,
     plans_in,
-    repeated,
     stated_plans,
 )
 from goalmeter.representation.scenes import Scenes
@@ -33,7 +32,6 @@ def test_the_majority_is_that_of_walks_under_way() -> None:
     # Of the second steps two are ends, which do not count; of equal ones the lowest is taken.
     assert majority(done).tolist() == [2, 0, 0, 3]
     assert majority(done[:2]).tolist() == [2, 1, 1, 1]
-    assert repeated(np.array([[2, 1, END], [0, 3, 3]])).tolist() == [[2, 2, 2], [0, 0, 0]]
 
 
 def test_optimal_plans_are_shortest_ways_drawn_among_equals() -> None:

@@ -9,7 +9,7 @@ import pytest
 from oracles import plans as oracle
 
 from goalmeter._types import IntArray
-from goalmeter.representation.plans.targets import END, NOTHING, plan_score
+from goalmeter.representation.plans.readers import END, NOTHING, plan_score
 
 # Three sequences of three queries: one that ends after two, one that goes on, one cut short.
 DONE = np.array([[0, 1, END], [0, 1, 2], [3, NOTHING, NOTHING]])

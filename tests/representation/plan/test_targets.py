@@ -12,7 +12,7 @@ from representation.planted import Plant, planted
 from goalmeter import GoalmeterError
 from goalmeter.gridworld import GridWorld, State
 from goalmeter.gridworld.planner import planned
-from goalmeter.representation.plans.targets import END, NOTHING, WalkPlans, plans_in
+from goalmeter.representation.plans.readers import END, NOTHING, WalkPlans, plans_in
 from goalmeter.representation.scenes import Scenes
 
 HALL = ["#" * 16, "#A" + "_" * 12 + "G#", "#" * 16]

@@ -17,9 +17,8 @@ from goalmeter.representation.probes.comparison import (
     cross_fitted,
     exchanged,
 )
-from goalmeter.representation.probes.gradient import Bilinear, Schedule
 from goalmeter.representation.probes.protocol import Reading
-from goalmeter.representation.probes.registry import Ridge
+from goalmeter.representation.probes.registry import Bilinear, Ridge, Schedule
 from goalmeter.representation.scenes import folds, split
 
 MADE = planted(Plant(grids=120, size=5, dimensions=32, noise=0.5), seed=0)

@@ -10,7 +10,6 @@ from oracles import representation as oracle
 from representation.planted import Plant, planted
 from representation.scenery import scenes_of
 
-from goalmeter.representation.probes.gradient import Bilinear, Logistic, Mlp, Schedule
 from goalmeter.representation.probes.protocol import (
     FittedHeads,
     Places,
@@ -20,9 +19,12 @@ from goalmeter.representation.probes.protocol import (
 )
 from goalmeter.representation.probes.registry import (
     PROBES,
+    Bilinear,
     FittedPublished,
+    Mlp,
     Published,
     Ridge,
+    Schedule,
     probe,
 )
 from goalmeter.representation.scenes import AGENT, CLASSES, EMPTY, GOAL, WALL, split
@@ -34,7 +36,7 @@ TRAIN, VALIDATION, TEST = (READING.where(part) for part in split(READING.scenes,
 SHORT = Schedule(epochs=4)
 QUICK: dict[str, Any] = {
     "ridge": Ridge(),
-    "logistic": Logistic(SHORT),
+    "logistic": Bilinear(None, SHORT),
     "bilinear(32)": Bilinear(8, SHORT),
     "mlp(512)": Mlp(32, SHORT),
     "linear (as published)": Published(epochs=2),

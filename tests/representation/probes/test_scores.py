@@ -9,7 +9,7 @@ import pytest
 from oracles import representation as oracle
 from representation.scenery import PICTURES, certain, random_posterior, scenes_of, spelled
 
-from goalmeter.representation.probes.scores import localisation, scores
+from goalmeter.representation.probes.comparison import localisation, scores
 from goalmeter.representation.scenes import AGENT, CLASSES, GOAL, OUTSIDE
 
 SCENES = scenes_of(*PICTURES, ["####", "#AG#", "####"], PICTURES[1])

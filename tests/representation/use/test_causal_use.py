@@ -127,7 +127,7 @@ def test_an_interrupted_screen_goes_on(
     assert len(about["split"]) == 64 and about["weights"] == mouse.revision
 
 
-def test_what_is_no_dose_and_training_on_judged_grids_are_refused(mouse: Network) -> None:
+def test_what_is_no_dose_and_no_family_is_refused(mouse: Network) -> None:
     samples = decisions(mouse, GRIDS)
     with pytest.raises(InvalidParameterError, match=r"a dose is -1\.0, expected a number above 0"):
         causal_use(samples, mouse, doses=[-1.0])
@@ -135,8 +135,6 @@ def test_what_is_no_dose_and_training_on_judged_grids_are_refused(mouse: Network
         causal_use(samples, mouse, families=["write", "erase"])
     with pytest.raises(InvalidParameterError, match="not open alone"):
         causal_use(samples, mouse, families=["open"])
-    with pytest.raises(InvalidParameterError, match="in grids of the confirm half"):
-        causal_use(samples, mouse, training=samples)
 
 
 @pytest.mark.slow

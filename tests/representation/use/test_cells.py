@@ -16,7 +16,7 @@ from goalmeter.representation.use.directions import (
     target_cells,
     target_walls,
 )
-from goalmeter.representation.use.trials import CandidateIntervention, TrialOutcome, row_of
+from goalmeter.representation.use.trials import Candidate, TrialOutcome, row_of
 
 LEFT, RIGHT, UP, DOWN = range(4)
 RING = GridWorld.from_text(["#######", "#A___G#", "#_###_#", "#_____#", "#######"])
@@ -74,9 +74,9 @@ def test_effects_by_hand() -> None:
         for step, (before, after) in enumerate(moves)
     ]
     outcomes += [TrialOutcome(f"grid {n}", (7, 7), unneeded, RIGHT, RIGHT) for n in range(5)]
-    candidate = CandidateIntervention("knock-out", 1, "pre/cell", False, lambda located, cell: None)
+    candidate = Candidate("knock-out", 1, "pre/cell", lambda *_: None)
     row = row_of(candidate, outcomes)
-    assert row.label == "knock-out at layer 1"
+    assert candidate.label == "knock-out at layer 1"
     shares = (row.needed.flips, row.needed.as_if_changed, row.needed.unreadable)
     assert [share.value for share in shares] == pytest.approx([2 / 3, 1 / 3, 1 / 3])
     assert {share.n for share in shares} == {3}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from goalmeter.gridworld.world import Cell
 from goalmeter.representation.replay import Located
 from goalmeter.representation.use.directions import (
     Direction,
-    DirectionEdit,
     TargetCell,
     TrainingDecision,
     ridge_directions,
@@ -47,12 +47,10 @@ def test_a_write_and_an_ablation_by_hand(networks: dict[str, Any]) -> None:
     network = networks["llama"]
     located = learnt(network)[0].located
     unit = np.eye(32)[5]
-    writing = DirectionKind(
-        "own", "pre/cell", {1: lambda _, __: [DirectionEdit(3, 1, Direction(unit, 2.5))]}
-    )
+    writing = DirectionKind("own", "pre/cell", {1: lambda _, __: [(3, Direction(unit, 2.5))]})
     made = {
         c.key: c
-        for c in candidates(network, layers=[1], seed=0, directions=[writing], dose=2.0)
+        for c in candidates(network, [1], 0, [writing], 2.0)
         if c.family in ("write", "ablate")
     }
     written = made["write, own at layer 1, pre/cell, dose 2"]
@@ -62,14 +60,13 @@ def test_a_write_and_an_ablation_by_hand(networks: dict[str, Any]) -> None:
         assert change is not None
         return change.edits[0].change(stream) - stream
 
-    assert changed(written.make(located, Cell(1, 2))).tolist() == (5.0 * unit).tolist()
-    assert written.dosed is not None
-    half = written.dosed(0.5)
-    assert half.dose == 0.5 and changed(half.make(located, Cell(1, 2))).norm() == 1.25
-    assert changed(half.nulls[0].make(located, Cell(1, 2))).norm() == pytest.approx(1.25)
+    assert changed(written.change(located, Cell(1, 2))).tolist() == (5.0 * unit).tolist()
+    half = replace(written, dose=0.5)
+    assert changed(half.change(located, Cell(1, 2))).norm() == 1.25
+    assert changed(half.nulls[0].change(located, Cell(1, 2))).norm() == pytest.approx(1.25)
     ablated = made["ablate, own at layer 1, pre/cell"]
-    assert changed(ablated.make(located, Cell(1, 2))).tolist() == (-5.0 * unit).tolist()
-    assert ablated.dosed is None and ablated.nulls[0].is_null
+    assert changed(ablated.change(located, Cell(1, 2))).tolist() == (-5.0 * unit).tolist()
+    assert ablated.nulls[0].null == "random"
 
 
 def test_a_gap_by_hand() -> None:

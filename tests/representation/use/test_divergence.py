@@ -10,7 +10,7 @@ import pytest
 from oracles.divergence import divergence as by_hand
 from oracles.divergence import mean_over_relabellings
 
-from goalmeter.representation.use.answers import divergence, effect_in_nats
+from goalmeter.representation.use.interventions import divergence, effect_in_nats
 
 NAMES = ["LEFT", "RIGHT", "UP", "DOWN", "unreadable"]
 

@@ -12,12 +12,11 @@ pytest.importorskip("transformers")
 import torch
 from representation.tiny import ARCHITECTURES, CORRIDOR, ROOM, sample
 
-from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.interventions import (
     Intervention,
-    TokenSpan,
     WrittenText,
     ablate,
+    answer_all,
     applied,
     knock_out,
     never,
@@ -137,12 +136,12 @@ def test_a_span_is_masked_and_nothing_else(networks: dict[str, Any], name: str) 
     taken = [sample(network, ROOM), sample(network, CORRIDOR)] * 2 + [sample(network, ROOM)]
     ends = [len(each.prompt) for each in taken]
     keys = [[ends[0] - 9, 40], [ends[1] - 3], [40], [ends[3] - 5, ends[3] - 6], [ends[4] - 1]]
-    spans = [
-        TokenSpan(True, never),
-        TokenSpan(False),
-        TokenSpan(True, Steps(2, 4)),
-        TokenSpan(False, Steps(1)),
-        TokenSpan(),
+    spans: list[dict[str, Any]] = [
+        {"written": never},
+        {"prompt": False},
+        {"written": Steps(2, 4)},
+        {"prompt": False, "written": Steps(1)},
+        {},
     ]
     looks = [
         lambda step: step < 0,
@@ -151,7 +150,7 @@ def test_a_span_is_masked_and_nothing_else(networks: dict[str, Any], name: str) 
         lambda step: step >= 1,
         lambda step: True,
     ]
-    changes = [knock_out(k, layers, span) for k, span in zip(keys, spans, strict=True)]
+    changes = [knock_out(k, layers, **span) for k, span in zip(keys, spans, strict=True)]
     answers = answer_all(network, taken, changes, tokens=6)
     for each, places, look, answer in zip(taken, keys, looks, answers, strict=True):
         ids = list(each.prompt)

@@ -14,8 +14,8 @@ from representation.use.test_causal_use import decisions
 
 from goalmeter.representation.network import Network
 from goalmeter.representation.result_rows import SpanRow
+from goalmeter.representation.use.causal_use import ANSWERING, SPANS, look_ups, span_at, spans_of
 from goalmeter.representation.use.interventions import WrittenText
-from goalmeter.representation.use.look_ups import ANSWERING, SPANS, look_ups, span_at, spans_of
 
 CELL = Cell(2, 3)
 
@@ -42,7 +42,7 @@ def test_the_spans_of_a_search_by_hand() -> None:
     words = Words(SEARCH)
     written, read = WrittenText(words), []
     for token in words.ids:
-        written.append(token)
+        written.ids.append(token)
         read.append(span_at(written.text, CELL))
     by_hand = ["neighbours"] * 8  # the target is a neighbour, and so is the first to have its turn
     by_hand[:2] = ["before"] * 2

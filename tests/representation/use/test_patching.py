@@ -19,12 +19,14 @@ from goalmeter.representation.use.patching import (
     KINDS,
     PairAnswers,
     StreamPlace,
+    _exchange,
+    angle,
     answers_by_half,
     moved,
     pairs,
     stream_places,
+    subspace,
 )
-from goalmeter.representation.use.subspace import _exchange, angle, subspace
 
 LEFT, RIGHT, UP, DOWN = range(4)
 
@@ -90,12 +92,12 @@ def test_exchanging_every_dimension_is_a_patch(mouse: Any) -> None:
     """And none is none; between them the components of either, by hand."""
     (pair, *_) = pairs(mouse, decisions(mouse, 1)[0], "goal", seed=0)
     asked, place = PairAnswers(mouse, "goal", [pair], 0), StreamPlace("pre/goal", (2,), 2)
-    (token,) = asked.tokens(0, place)
+    (token,) = asked.tokens(place, 0)
     own = mouse.streams(pair.located.sample.prompt, [2])[2][token]
     other = mouse.streams(pair.donor.sample.prompt, [2])[2][token]
     basis = np.linalg.qr(np.random.default_rng(0).normal(size=(mouse.width, mouse.width)))[0]
     for rank in (0, 3, mouse.width):
-        change = _exchange(asked, 0, place, basis[:, :rank])
+        change = _exchange(asked, place, basis[:, :rank], 0)
         assert change is not None
         onto = torch.from_numpy(basis[:, :rank] @ basis[:, :rank].T).float()
         by_hand = own - onto @ own + onto @ other
@@ -120,7 +122,8 @@ def test_angles_by_hand() -> None:
 def test_a_subspace_is_learnt(mouse: Any) -> None:
     """Where the goal's word is read, some dimensions do what the whole stream does."""
     halves = answers_by_half(mouse, decisions(mouse, 24), "goal", "0", 0)
-    row, basis = subspace(mouse, halves, StreamPlace("pre/goal", (0,), 0), rank=12, steps=30)
+    place = StreamPlace("pre/goal", (0,), 0)
+    row, basis = subspace(mouse, halves, place, rank=12, steps=30, seed=0)
     assert row.losses[1] < row.losses[0] / 2
     np.testing.assert_allclose(basis.T @ basis, np.eye(12), atol=1e-6)
     assert row.whole_flips.value > 0.75

@@ -12,8 +12,13 @@ import torch
 from representation.tiny import ARCHITECTURES, CORRIDOR, ROOM, sample
 from representation.use.test_interventions import Steps
 
-from goalmeter.representation.use.answers import AnswerSweep, answer_all
-from goalmeter.representation.use.interventions import Intervention, TokenSpan, knock_out, write
+from goalmeter.representation.use.interventions import (
+    AnswerSweep,
+    Intervention,
+    answer_all,
+    knock_out,
+    write,
+)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -24,19 +29,18 @@ def test_answers_are_those_from_the_start(networks: dict[str, Any], name: str) -
     taken = [sample(network, ROOM), sample(network, CORRIDOR)]
     last = len(taken[1].prompt) - 1
     vector = 30 * torch.randn(network.width, generator=torch.Generator().manual_seed(1))
-    numbers = [0, 1, 1, 0, 1, 0, 1]
+    asked = [taken[n] for n in (0, 1, 1, 0, 1, 0, 1)]
     changes = [
         knock_out([40, 300], layers),
-        knock_out([last - 1], layers[:1], TokenSpan(True, Steps(2))),
+        knock_out([last - 1], layers[:1], written=Steps(2)),
         write(vector, [last], [1]),
         write(vector, Steps(2, 3), [2]),
         Intervention(),
         write(vector, [0], [0]),
-        knock_out([200], layers, TokenSpan(False, Steps(3))),
+        knock_out([200], layers, prompt=False, written=Steps(3)),
     ]
-    sweep = AnswerSweep(network, taken, tokens=7)
-    assert sweep.bases == answer_all(network, taken, tokens=7)
+    sweep = AnswerSweep(network, asked, answer_all(network, asked, tokens=7))
     for tokens in (7, 4, 9):
-        plain = answer_all(network, [taken[n] for n in numbers], changes, tokens=tokens)
-        assert sweep.answers(numbers, changes, tokens=tokens) == plain
+        plain = answer_all(network, asked, changes, tokens=tokens)
+        assert list(sweep.answers(dict(enumerate(changes)), tokens=tokens).values()) == plain
     assert len({answer.tokens for answer in plain}) > 3

@@ -26,8 +26,8 @@ from goalmeter.representation.replay import BEFORE, run_digest
 from goalmeter.representation.result import RESULT, Representation, has_result
 from goalmeter.representation.result_rows import StatePicture
 from goalmeter.representation.use.causal_use import MARGIN
-from goalmeter.representation.use.look_ups import ANSWERING, PROMPT
-from goalmeter.representation.use.subspace import CARRIES
+from goalmeter.representation.use.causal_use import ANSWERING, PROMPT
+from goalmeter.representation.use.patching import CARRIES
 from goalmeter.representation.use.trials import CONFIRM, SCREEN
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate

@@ -12,29 +12,30 @@ from goalmeter._errors import InvalidParameterError, whole
 from goalmeter._files import JsonFields
 from goalmeter._types import BoolArray, IntArray
 from goalmeter.representation.activations import Activations
-from goalmeter.representation.plans import targets
-from goalmeter.representation.plans.readers import LinearSteps, PlanReader, PlanReading
-from goalmeter.representation.plans.targets import (
+from goalmeter.representation.plans import readers as targets
+from goalmeter.representation.plans.readers import (
     MAJORITY,
     NOTHING,
     POSITION,
+    SHUFFLED,
+    LinearSteps,
+    PlanReader,
+    PlanReading,
     WalkPlans,
     plan_score,
-    position_features,
-    prefix_beyond,
 )
-from goalmeter.representation.probes import protocol
 from goalmeter.representation.probes.comparison import exchanged
+from goalmeter.representation.probes.protocol import Activations as Rows
 from goalmeter.representation.replay import AFTER, BEFORE
 from goalmeter.representation.result_rows import DecidedRow, PlanRow, SettledRow
-from goalmeter.representation.scenes import Scenes, Split, folds, mean_over_grids, split
+from goalmeter.representation.scenes import Split, folds, mean_over_grids, split
 from goalmeter.statistics.clusters import Estimate
 
 # A layer and the name of a position.
 Place = tuple[int, str]
 # Returns the activations of N decisions at a layer and a position, [N, tokens, D]; rows of
 # decisions that lack the position are NaN.
-At = Callable[[int, str], protocol.Activations]
+At = Callable[[int, str], Rows]
 _MOST_PARTS = 100
 
 
@@ -70,27 +71,28 @@ def read_plans(
     other grids: a quarter of the grids if `parts` is 1, else all. `stated` are the plans that the
     model states (`stated_plans`), [N, queries].
     """
-    complete = matched(at, places, len(plans))
+    complete, chosen, splits = _chosen(at, plans, places, parts, seed)
+    actions, grids = chosen.actions, chosen.scenes.grids
     again = targets.other_walks(plans, seed=seed)
-    chosen = plans.where(complete)
-    splits = divided(chosen.scenes, parts, seed)
-    read = partial(_predicted, chosen.actions, splits, seed)
-    known: dict[str, IntArray | None] = {
-        targets.OPTIMAL: targets.optimal_plans(chosen, seed=seed),
-        targets.STATED: None if stated is None else stated[complete],
-        targets.AGAIN: None if again is None else again[complete],
-        MAJORITY: np.full(chosen.actions.shape, NOTHING),
-        POSITION: read(LinearSteps(), position_features(chosen.scenes)),
-    }
+    read = partial(_predicted, actions, splits, seed)
+    most = np.full(actions.shape, NOTHING)
     for part in splits:
-        known[MAJORITY][part.test] = targets.majority(chosen.actions[part.train])  # type: ignore[index]
+        most[part.test] = targets.majority(actions[part.train])
+    nothing = np.full(actions.shape, targets.UNASKED)
+    known = {
+        MAJORITY: most,
+        POSITION: read(LinearSteps(), targets.position_features(chosen.scenes)),
+        targets.OPTIMAL: targets.optimal_plans(chosen, seed=seed),
+        targets.STATED: nothing if stated is None else stated[complete],
+        targets.AGAIN: nothing if again is None else again[complete],
+    }
     others: IntArray | None = None
     left_out: dict[str, str] = {}
     try:
         others = exchanged(chosen.scenes, seed=seed)
     except InvalidParameterError as cause:
         # The scores of the readers stand without this baseline.
-        left_out[targets.SHUFFLED] = str(cause)
+        left_out[SHUFFLED] = str(cause)
     scored = np.sort(np.concatenate([part.test for part in splits]))
     rows: list[PlanRow] = []
     for layer, position in places:
@@ -98,35 +100,25 @@ def read_plans(
         for reader in readers:
             ours = read(reader, activations)
             baselines = known | {
-                targets.REPEAT: targets.repeated(ours),
-                targets.SHUFFLED: None if others is None else read(reader, activations[others]),
+                targets.REPEAT: np.repeat(ours[:, :1], ours.shape[1], axis=1),
+                SHUFFLED: nothing if others is None else read(reader, activations[others]),
             }
             # A row for each number of actions that some sequence has.
             for n in range(1, int(chosen.lengths[scored].max()) + 1):
-                row = PlanRow(
-                    layer,
-                    position,
-                    reader.name,
-                    n,
-                    **plan_score(
-                        ours[scored], chosen.actions[scored], chosen.scenes.grids[scored], n
-                    ),
-                    baselines={
-                        name: _baseline(chosen, scored, ours, baselines[name], n)
-                        for name in targets.BASELINES
-                    },
-                )
-                rows.append(row)
+                beside: dict[str, dict[str, Estimate] | None] = {}
+                for name in targets.BASELINES:
+                    theirs = baselines[name]
+                    asked = scored[theirs[scored, 0] != targets.UNASKED]
+                    both = theirs[asked], actions[asked], grids[asked], n, ours[asked]
+                    beside[name] = plan_score(*both) if len(asked) else None
+                score = plan_score(ours[scored], actions[scored], grids[scored], n)
+                rows.append(PlanRow(layer, position, reader.name, n, **score, baselines=beside))
     lacking = int((~complete).sum())
     return PlanTable(tuple(rows), len(scored), lacking, plans.unreadable, left_out)
 
 
 def _predicted(
-    actions: IntArray,
-    splits: Sequence[Split],
-    seed: int,
-    reader: PlanReader,
-    activations: protocol.Activations,
+    actions: IntArray, splits: Sequence[Split], seed: int, reader: PlanReader, activations: Rows
 ) -> IntArray:
     """Return the predictions of a reader by fits to other grids, [N, queries]."""
     reading, out = PlanReading(activations, actions), np.full(actions.shape, NOTHING)
@@ -134,18 +126,6 @@ def _predicted(
         train, validation, test = map(reading.where, part)
         out[part.test] = reader.fit(train, validation, seed=seed)(test.activations)
     return out
-
-
-def _baseline(
-    plans: WalkPlans, scored: IntArray, ours: IntArray, theirs: IntArray | None, n: int
-) -> dict[str, Estimate] | None:
-    """Score a baseline where it has a prediction; None if it has none."""
-    asked = scored if theirs is None else scored[theirs[scored, 0] != targets.UNASKED]
-    if theirs is None or not len(asked):
-        return None
-    actions, grids = plans.actions[asked], plans.scenes.grids[asked]
-    beyond = prefix_beyond(ours[asked], theirs[asked], actions, grids, n)
-    return plan_score(theirs[asked], actions, grids, n) | {"beyond": beyond}
 
 
 def rows_of(activations: Activations, plans: WalkPlans) -> At:
@@ -164,66 +144,54 @@ def rows_of(activations: Activations, plans: WalkPlans) -> At:
     return lambda layer, position: activations.at(layer, position)[numbers]
 
 
-def matched(at: At, places: Sequence[Place], n: int) -> BoolArray:
-    """Return which of n decisions have all of some positions, [n]."""
-    complete = np.ones(n, dtype=bool)
+def _chosen(
+    at: At, plans: WalkPlans, places: Sequence[Place], parts: int, seed: int
+) -> tuple[BoolArray, WalkPlans, Sequence[Split]]:
+    """Return which plans begin at a decision with all positions, [N], these plans, and splits."""
+    whole(parts, "parts", least=1, most=_MOST_PARTS)
+    complete = np.ones(len(plans), dtype=bool)
     for place in places:
         complete &= np.isfinite(at(*place)).all(axis=(1, 2))
     if not complete.any():
         names = ", ".join(dict.fromkeys(position for _, position in places))
         raise InvalidParameterError(
-            f"none of {n} decisions has all of the positions {names}; read fewer of them together"
+            f"none of {len(plans)} decisions has all of the positions {names}; read fewer of them "
+            f"together"
         )
-    return complete
-
-
-def divided(scenes: Scenes, parts: int, seed: int) -> Sequence[Split]:
-    """Split decisions by grid: once if parts is 1, else once for each part, which is scored."""
-    whole(parts, "parts", least=1, most=_MOST_PARTS)
-    return [split(scenes, seed=seed)] if parts == 1 else folds(scenes, parts, seed=seed)
+    chosen = plans.where(complete)
+    # Once if there is one part, else once for each part, which is scored.
+    single = parts == 1
+    splits = [split(chosen.scenes, seed=seed)] if single else folds(chosen.scenes, parts, seed=seed)
+    return complete, chosen, splits
 
 
 # --- Along the reasoning --------------------------------------------------------------------------
 # At the end of the prompt, at shares of the reasoning and before the answer, a linear head predicts
-# the action that the walk took at its first step, its second, and so on. An action that can be
-# read is not yet decided: position alone predicts some of it before a word is written, and a word
-# of the reasoning may be the action itself. So each accuracy is compared with that of position
-# alone, and layer 0, the embedding, can be read too: it contains the token at that place only.
+# the action that the walk took at its first step, its second, and so on. Position alone predicts
+# some of it before a word is written, and a word of the reasoning may be the action itself. So each
+# accuracy is compared with that of position alone, and layer 0, which contains the token at that
+# place only, can be read too.
 #
 # The share from which a step is decided is the earliest at which the accuracy exceeds that of
-# position alone, with an interval of the difference above 0, and from which on it does so at
-# every later share. Differences are of the same sequences, so what makes a grid hard for both
-# cancels. This asks much of one token: it may hold the next action and not where the agent is. So
-# a second head sees the position too, and the share from which on it exceeds position alone is
-# where the activations begin to add something.
-#
-# Source: the question is that of goalmeter; the published analysis has two positions.
+# position alone, with an interval of the difference above 0, and from which on it does so at every
+# later share. A token may hold the next action and not where the agent is, so a second head sees
+# the position too; where it exceeds position alone, the activations add something.
 
 # Of the reasoning: its first token is at 0, its last at 1.
 SHARES = tuple(number / 10 for number in range(11))
 
 
 def along(shares: Sequence[float] = SHARES) -> tuple[str, ...]:
-    """Return the positions that `decided` reads, in the order of time.
-
-    >>> along([0, 0.5])
-    ('pre/end', 'post/0.0', 'post/0.5', 'post/answer')
-    """
+    """Return the positions that `decided` reads, in the order of time."""
     return (f"{BEFORE}/end", *(f"{AFTER}/{float(each)}" for each in shares), f"{AFTER}/answer")
 
 
 @dataclass(frozen=True)
 class Decided(JsonFields):
-    """When the steps of a plan can be read; counts as in `PlanTable`."""
+    """When the steps of a plan can be read."""
 
     decided: tuple[DecidedRow, ...]
     settled: tuple[SettledRow, ...]
-    sequences: int
-    lacking: int
-
-    def row(self, position: str, layer: int, step: int) -> DecidedRow:
-        """Return one of the rows."""
-        return {(r.position, r.layer, r.step): r for r in self.decided}[position, layer, step]
 
 
 def decided(
@@ -238,87 +206,43 @@ def decided(
 ) -> Decided:
     """Read each of the first actions at rising shares of the reasoning; see `read_plans`."""
     places = [(layer, name) for layer in layers for name in along(shares)]
-    complete = matched(at, places, len(plans))
-    chosen = plans.where(complete)
-    splits = divided(chosen.scenes, parts, seed)
-    heads = _StepHeads(chosen, splits, steps, seed)
-    rows: list[DecidedRow] = []
+    complete, chosen, splits = _chosen(at, plans, places, parts, seed)
+    first = chosen.actions[:, :steps]
+    # The end of a walk is no action of it.
+    actions = np.where(first < targets.END, first, NOTHING)
+    scored = np.isin(np.arange(len(chosen)), np.concatenate([part.test for part in splits]))
+    among = (actions >= 0) & scored[:, None]
+    # Predictions of the head of each step, [N, steps].
+    read = partial(_predicted, actions, splits, seed, replace(LinearSteps(), repeats=False))
+    features = targets.position_features(chosen.scenes)
+    # Heads without any input predict what is most frequent.
+    position_alone, most_frequent = read(features), read(np.zeros((len(chosen), 1, 1)))
+    rows: dict[tuple[int, int, str], DecidedRow] = {}
     for layer, position in places:
-        rows += heads.rows(layer, position, at(layer, position)[complete])
+        activations = at(layer, position)[complete]
+        flat = activations.reshape(len(activations), 1, -1)
+        both = np.concatenate([features, flat], axis=2)
+        predictions = read(activations), read(both), position_alone, most_frequent
+        for step in np.flatnonzero(among.any(axis=0)).tolist():
+            mean = partial(mean_over_grids, grids=chosen.scenes.grids, among=among[:, step])
+            right, joint, alone, most = (
+                (each[:, step] == actions[:, step]).astype(float) for each in predictions
+            )
+            baselines = {POSITION: mean(alone), MAJORITY: mean(most)}
+            beyond, added = (mean(each - alone, paired=True) for each in (right, joint))
+            rows[layer, step + 1, position] = DecidedRow(
+                layer, position, step + 1, mean(right), baselines, beyond, mean(joint), added
+            )
     settled = []
-    by_place = {(row.layer, row.step, row.position): row for row in rows}
-    for layer, step in dict.fromkeys((row.layer, row.step) for row in rows):
-        named = {float(each): f"{AFTER}/{float(each)}" for each in shares}
-        known = {each: by_place[layer, step, name] for each, name in named.items()}
+    for layer, step in dict.fromkeys(key[:2] for key in rows):
+        known = {each: rows[layer, step, f"{AFTER}/{float(each)}"] for each in map(float, shares)}
         exceeds = _earliest({each: row.exceeds for each, row in known.items()})
         adds = _earliest({each: row.adds for each, row in known.items()})
         settled.append(SettledRow(layer, step, exceeds, adds))
-    sequences = sum(len(part.test) for part in splits)
-    return Decided(tuple(rows), tuple(settled), sequences, int((~complete).sum()))
+    return Decided(tuple(rows.values()), tuple(settled))
 
 
 def _earliest(holds: Mapping[float, bool]) -> float | None:
     """Return the first share from which on it always holds; None if it does not at the last."""
-    earliest = None
-    for each in reversed(list(holds)):
-        if not holds[each]:
-            break
-        earliest = each
-    return earliest
-
-
-class _StepHeads:
-    """Heads of single steps, and how often they are right."""
-
-    def __init__(self, plans: WalkPlans, splits: Sequence[Split], steps: int, seed: int) -> None:
-        first = plans.actions[:, :steps]
-        # The end of a walk is no action of it.
-        self._actions = np.where(first < targets.END, first, NOTHING)
-        self._splits, self._seed, self._grids = splits, seed, plans.scenes.grids
-        scored = np.isin(np.arange(len(plans)), np.concatenate([part.test for part in splits]))
-        self._among = (self._actions >= 0) & scored[:, None]
-        self._features = position_features(plans.scenes)
-        self._position = self._predicted(self._features)
-        # Heads without any input predict what is most frequent.
-        self._majority = self._predicted(np.zeros((len(plans), 1, 1)))
-
-    def rows(
-        self, layer: int, position: str, activations: protocol.Activations
-    ) -> list[DecidedRow]:
-        """Return a row for each step that a scored sequence has."""
-        flat = activations.reshape(len(activations), 1, -1)
-        both = np.concatenate([self._features, flat], axis=2)
-        predictions = (
-            *(self._predicted(each) for each in (activations, both)),
-            *(self._position, self._majority),
-        )
-        out = []
-        for step in np.flatnonzero(self._among.any(axis=0)).tolist():
-            mean = partial(mean_over_grids, grids=self._grids, among=self._among[:, step])
-            right, joint, alone, most = (
-                np.asarray(each[:, step] == self._actions[:, step], dtype=float)
-                for each in predictions
-            )
-            out.append(
-                DecidedRow(
-                    layer=layer,
-                    position=position,
-                    step=step + 1,
-                    accuracy=mean(right),
-                    baselines={POSITION: mean(alone), MAJORITY: mean(most)},
-                    beyond=mean(right - alone, paired=True),
-                    joint=mean(joint),
-                    added=mean(joint - alone, paired=True),
-                )
-            )
-        return out
-
-    def _predicted(self, activations: protocol.Activations) -> IntArray:
-        """Return the predictions of the head of each step, [N, steps]."""
-        return _predicted(
-            self._actions,
-            self._splits,
-            self._seed,
-            replace(LinearSteps(), repeats=False),
-            activations,
-        )
+    failed = [number for number, each in enumerate(holds.values()) if not each]
+    return next(iter(list(holds)[max(failed, default=-1) + 1 :]), None)

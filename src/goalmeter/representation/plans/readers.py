@@ -1,22 +1,262 @@
-"""Read plans from activations: multinomial logistic regression and a small transformer decoder."""
+"""Action sequences, readers that predict them from activations, baselines, and scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import require
-from goalmeter._types import FloatArray, IntArray
-from goalmeter.representation.plans.targets import END, NOTHING
-from goalmeter.representation.probes.gradient import Schedule
+from goalmeter._errors import InvalidTrajectoryError, require
+from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter.gridworld.generators import Draws
+from goalmeter.gridworld.planner import LAYERS, planned
+from goalmeter.gridworld.world import ACTIONS
 from goalmeter.representation.probes.protocol import Activations, Standard
+from goalmeter.representation.probes.registry import Schedule
+from goalmeter.representation.replay import Located, Sample, scenes_of
+from goalmeter.representation.scenes import Scenes, mean_over_grids
+from goalmeter.statistics.clusters import Estimate
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
+
+# A sequence begins at a decision and holds the actions that the walk executed from there, then
+# `END` if it arrived, then `NOTHING`. One that is longer than the number of queries is cut and has
+# no end. An answer that could not be read executed nothing: the sequence goes on with the next one.
+# What can be read of later actions is bounded by how well an agent that plans anew at every step
+# agrees with itself (`other_walks`).
+#
+# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+# Agents", section 5; its code leaves out every walk of more than nine actions.
+
+# After the numbers of the actions: the walk has arrived, and nothing is known or predicted.
+END, NOTHING = len(ACTIONS), -1
+# Steps that are predicted at once, as in the paper.
+QUERIES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class WalkPlans:
+    """The sequences of actions from N decisions on."""
+
+    actions: IntArray  # 0 to 3, then `END` if the walk arrived, then `NOTHING`, [N, queries]
+    scenes: Scenes  # the decisions from which they begin
+    walks: tuple[Hashable, ...]  # key of the walk of each, [N]
+    steps: IntArray  # number of the decision in its walk, [N]
+    questions: tuple[Hashable, ...]  # prompts, [N]
+    unreadable: int  # number of answers of the walks that could not be read
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    @property
+    def queries(self) -> int:
+        """Number of steps of each sequence."""
+        return int(self.actions.shape[1])
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """Number of actions of each sequence, [N]."""
+        return np.asarray(((self.actions >= 0) & (self.actions < END)).sum(axis=1))
+
+    def where(self, chosen: IntArray | BoolArray) -> WalkPlans:
+        """Return some of the sequences, by number or by a mask, [N]."""
+        places = np.arange(len(self))[chosen]
+        return WalkPlans(
+            self.actions[places],
+            self.scenes.where(places),
+            tuple(self.walks[i] for i in places),
+            self.steps[places],
+            tuple(self.questions[i] for i in places),
+            self.unreadable,
+        )
+
+
+def plans_of(samples: Sequence[Sample], *, queries: int = QUERIES) -> WalkPlans:
+    """Return the plans of walks from all their decisions; `queries` steps each, end included."""
+    walks, steps, questions = (
+        [getattr(sample, name) for sample in samples] for name in ("walk", "step", "question")
+    )
+    return plans_in(scenes_of(samples), walks, steps, questions, queries=queries)
+
+
+def plans_in(
+    scenes: Scenes,
+    walks: Sequence[Hashable],
+    steps: Sequence[int],
+    questions: Sequence[Hashable] | None = None,
+    *,
+    queries: int = QUERIES,
+) -> WalkPlans:
+    """Return the plans of walks; the walk, step and question of each scene are given, [N]."""
+    of_walk: dict[Hashable, list[int]] = {}
+    for number, walk in enumerate(walks):
+        of_walk.setdefault(walk, []).append(number)
+    rows: dict[int, list[int]] = {}
+    for walk, numbers in of_walk.items():
+        numbers.sort(key=lambda number: steps[number])
+        if [steps[number] for number in numbers] != list(range(len(numbers))):
+            raise InvalidTrajectoryError(
+                f"the decisions of walk {walk!r} are not all there, or not once each; expected "
+                f"steps 0 to the last: replay all decisions"
+            )
+        done = [action for n in numbers if (action := scenes.actions[n]) is not None]
+        last = scenes.actions[numbers[-1]]
+        plan = planned(scenes.worlds[numbers[-1]])
+        if last is not None:
+            after = plan.step(scenes.states[numbers[-1]], last)
+            done += [END] if plan.distance_from(after) == 0 else []
+        rows[numbers[0]] = done
+    # First decisions alone look like walks that ended after one step.
+    alone = all(len(numbers) == 1 for numbers in of_walk.values())
+    if alone and any(END not in row for row in rows.values()):
+        raise InvalidTrajectoryError(
+            "every walk has a single decision, and not all of them arrive, so what was done later "
+            "is not known; replay all decisions of the walks, not the first alone"
+        )
+    starts = sorted(rows)
+    return WalkPlans(
+        np.array([_filled(rows[start], queries) for start in starts]),
+        scenes.where(np.array(starts)),
+        tuple(walks[start] for start in starts),
+        np.array([steps[start] for start in starts]),
+        tuple("" if questions is None else questions[start] for start in starts),
+        sum(action is None for action in scenes.actions),
+    )
+
+
+def _filled(moves: Sequence[int], queries: int) -> list[int]:
+    return [*moves, *[NOTHING] * queries][:queries]
+
+
+# --- Baselines without activations ----------------------------------------------------------------
+# majority              the action that training walks take most often at a step
+# position only         a linear reader of the cells of agent and goal
+# repeat the first      the first decoded action, again and again
+# optimal plan          a shortest path of the true map, drawn at random where there are several
+# stated plan           what the model writes after "plan" before it answers
+# asked again           what another walk did from the same state and question; no strict ceiling,
+#                       as a reader may predict the likelier action or see which path was chosen
+
+MAJORITY, POSITION, REPEAT = "majority", "position only", "repeat the first"
+OPTIMAL, STATED, AGAIN = "optimal plan", "stated plan", "asked again"
+SHUFFLED = "shuffled activations"
+# In the order of tables.
+BASELINES = (REPEAT, MAJORITY, POSITION, SHUFFLED, OPTIMAL, STATED, AGAIN)
+# Prediction for a sequence whose beginning no other walk shares.
+UNASKED = -2
+_ENOUGH_ASKED = 0.5
+
+
+def majority(train: IntArray) -> IntArray:
+    """Return the most frequent action of each step of training sequences, [queries]."""
+    out: list[int] = []
+    for column in train.T:
+        counts = np.bincount(column[(column >= 0) & (column < END)], minlength=END)
+        # Beyond the longest training walk it is the action of the step before.
+        out.append(int(counts.argmax()) if counts.any() or not out else out[-1])
+    return np.array(out)
+
+
+def position_features(scenes: Scenes) -> FloatArray:
+    """Encode the cells of agent and goal, enough to follow the compass, and no map, [N, 1, F]."""
+    rows, columns = scenes.shapes.max(axis=0)
+    agents = np.array([state.cell for state in scenes.states])
+    goals = np.array([world.goal for world in scenes.worlds])
+    away = goals - agents
+    parts = [
+        *(np.eye(rows)[at[:, 0]] for at in (agents, goals)),
+        *(np.eye(columns)[at[:, 1]] for at in (agents, goals)),
+        np.eye(2 * rows)[away[:, 0] + rows],
+        np.eye(2 * columns)[away[:, 1] + columns],
+        np.sign(away).astype(float),
+        np.eye(LAYERS)[[state.layer for state in scenes.states]],
+    ]
+    return np.concatenate(parts, axis=1)[:, None]
+
+
+def optimal_plans(plans: WalkPlans, *, seed: int) -> IntArray:
+    """Draw a shortest path of the true map from each decision, [N, queries]."""
+    out = np.full(plans.actions.shape, NOTHING)
+    places = zip(
+        plans.scenes.worlds, plans.scenes.states, plans.walks, plans.steps.tolist(), strict=True
+    )
+    for number, (world, state, walk, step) in enumerate(places):
+        plan, moves = planned(world), list[int]()
+        draws = Draws("optimal plan", seed, str(walk), step)
+        while actions := plan.optimal_actions(state):
+            moves.append(draws.choice(actions))
+            state = plan.step(state, moves[-1])
+        # Where the goal is out of reach there is no way that would end.
+        moves += [END] if plan.distance_from(state) == 0 else []
+        out[number] = _filled(moves, plans.queries)
+    return out
+
+
+def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: WalkPlans) -> IntArray | None:
+    """Return the plans that a model states before it answers, [N, queries]; None if none."""
+    places = list(zip(map(str, plans.walks), plans.steps.tolist(), strict=True))
+    wanted = set(places)
+    stated = {
+        place: Located(sample, tokenizer).stated_plan()
+        for sample in samples
+        if (place := (sample.walk, sample.step)) in wanted
+    }
+    moves = [stated.get(place) for place in places]
+    out = np.array([_filled([*each, END] if each else [], plans.queries) for each in moves])
+    return out if (out != NOTHING).any() else None
+
+
+def other_walks(plans: WalkPlans, *, seed: int) -> IntArray | None:
+    """Draw another walk from the same state and question, [N, queries]; `UNASKED` if none."""
+    groups: dict[Hashable, list[int]] = {}
+    keys = zip(plans.scenes.worlds, plans.scenes.states, plans.questions, strict=True)
+    for number, key in enumerate(keys):
+        groups.setdefault(key, []).append(number)
+    out = np.full(plans.actions.shape, UNASKED)
+    for numbers in groups.values():
+        for number in numbers:
+            others = [i for i in numbers if plans.walks[i] != plans.walks[number]]
+            if others:
+                place = str(plans.walks[number]), int(plans.steps[number])
+                out[number] = plans.actions[Draws("asked again", seed, *place).choice(others)]
+    asked = (out != UNASKED).any(axis=1)
+    # Fewer are grids that were drawn twice by chance, whose walks may have drawn the same answers.
+    return out if len(out) and asked.mean() >= _ENOUGH_ASKED else None
+
+
+# prefix at n        of the sequences with at least n actions, those whose first n are right
+# conditional at n   of the sequences with at least n actions whose first n - 1 are right, those
+#                    whose n-th is right as well
+#
+# A reader that predicts the end too early has the action there wrong. Prefix accuracy is published.
+def plan_score(
+    predicted: IntArray, actions: IntArray, grids: IntArray, n: int, reader: IntArray | None = None
+) -> dict[str, Estimate]:
+    """Return the "prefix" and "conditional" accuracy of n actions of plans, [N, queries] each.
+
+    With a reader's predictions there is "beyond" too: its prefix accuracy less that of these.
+    """
+    among = (actions[:, n - 1] >= 0) & (actions[:, n - 1] < END)
+
+    def right(predicted: IntArray) -> BoolArray:
+        """Whether all steps up to each are right, [N, queries]."""
+        return np.logical_and.accumulate((predicted == actions) & (actions >= 0), axis=1)
+
+    theirs = right(predicted)
+    before = among & theirs[:, n - 2] if n > 1 else among
+    scores = {
+        "prefix": mean_over_grids(theirs[:, n - 1], grids, among),
+        "conditional": mean_over_grids(theirs[:, n - 1], grids, before),
+    }
+    if reader is not None:
+        difference = right(reader)[:, n - 1].astype(float) - theirs[:, n - 1]
+        scores["beyond"] = mean_over_grids(difference, grids, among, paired=True)
+    return scores
 
 
 class PlanReading(NamedTuple):
@@ -42,8 +282,69 @@ Predictor = Callable[[Activations], IntArray]
 # Each fit starts from the weights of the one before it.
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 _STEPS = 100
+Labelled = tuple[FloatArray, IntArray]  # rows [n, D] and labels [n]
 # Number of penalties worse than the best one after which no weaker is tried.
 _PATIENCE = 2
+
+
+@dataclass(frozen=True)
+class LinearSteps:
+    """Multinomial logistic regression for each step."""
+
+    name: str = "linear"
+    # Whether a step that no training sequence has gets the prediction of the last one, or none.
+    repeats: bool = True
+
+    def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> Predictor:
+        """Fit deterministically."""
+        scaled, queries = Scaled.of(train.activations), train.actions.shape[1]
+        parts = [(scaled(part.activations), part.actions) for part in (train, validation)]
+        heads = []
+        for step in range(queries):
+            known, held_out = (
+                (rows[actions[:, step] >= 0], actions[actions[:, step] >= 0, step])
+                for rows, actions in parts
+            )
+            # After the longest sequence there is nothing to learn.
+            if not len(known[1]):
+                break
+            heads.append(head_of(known, held_out))
+
+        def predicted(activations: Activations) -> IntArray:
+            rows = scaled(activations)
+            out = np.full((len(rows), queries), NOTHING)
+            for step, head in enumerate(heads):
+                out[:, step : None if self.repeats else step + 1] = head.called(rows)[:, None]
+            return out
+
+        return predicted
+
+
+class Scaled(NamedTuple):
+    """Scaled activations with all tokens concatenated, in the span of the training rows."""
+
+    standard: Standard
+    basis: FloatArray | None  # [tokens x D, m]; None where there are fewer dimensions than rows
+
+    @classmethod
+    def of(cls, activations: Activations) -> Scaled:
+        """Scale by training rows, [n, tokens, D]."""
+        flat = activations.reshape(len(activations), -1)
+        standard = Standard.of(flat)
+        # A length of about 1 whatever the width, so that a penalty means the same everywhere.
+        standard = Standard(standard.mean, standard.weight / flat.shape[1] ** 0.5)
+        if flat.shape[1] <= len(flat):
+            return cls(standard, None)
+        # The solution of a fit with squared weights is a combination of its rows.
+        rows = standard(flat)
+        spectrum, vectors = np.linalg.eigh(rows @ rows.T)
+        there = spectrum > 1e-9 * spectrum.max(initial=1e-30)
+        return cls(standard, rows.T @ (vectors[:, there] / np.sqrt(spectrum[there])))
+
+    def __call__(self, activations: Activations) -> FloatArray:
+        """Return rows of decisions, [n, m]."""
+        rows = self.standard(activations.reshape(len(activations), -1))
+        return rows if self.basis is None else np.asarray(rows @ self.basis)
 
 
 class Head(NamedTuple):
@@ -58,101 +359,25 @@ class Head(NamedTuple):
         return np.asarray(self.classes[(rows @ self.weights + self.shift).argmax(axis=1)])
 
 
-@dataclass(frozen=True)
-class LinearSteps:
-    """Multinomial logistic regression for each step."""
-
-    penalties: tuple[float, ...] = PENALTIES  # strengths to choose from, decreasing
-    name: str = "linear"
-    # Whether a step that no training sequence has gets the prediction of the last one, or none.
-    repeats: bool = True
-
-    def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> Predictor:
-        """Fit deterministically."""
-        scaled = Scaled.of(train.activations)
-        rows, held_out = (scaled(part.activations) for part in (train, validation))
-        heads = []
-        for step in range(train.actions.shape[1]):
-            fitted, of_validation = (part.actions[:, step] >= 0 for part in (train, validation))
-            # After the longest sequence there is nothing to learn.
-            if not fitted.any():
-                break
-            heads.append(
-                head_of(
-                    (rows[fitted], train.actions[fitted, step]),
-                    (held_out[of_validation], validation.actions[of_validation, step]),
-                    self.penalties,
-                )
-            )
-
-        def predicted(activations: Activations) -> IntArray:
-            rows = scaled(activations)
-            out = np.full((len(rows), train.actions.shape[1]), NOTHING)
-            for step, head in enumerate(heads):
-                out[:, step : None if self.repeats else step + 1] = head.called(rows)[:, None]
-            return out
-
-        return predicted
-
-
-@dataclass(frozen=True, eq=False)
-class Scaled:
-    """Scaled activations with all tokens concatenated, in the span of the training rows."""
-
-    standard: Standard
-    basis: FloatArray | None  # [tokens x D, m]; None where there are fewer dimensions than rows
-
-    @classmethod
-    def of(cls, activations: Activations) -> Scaled:
-        """Scale by training rows, [n, tokens, D]."""
-        flat = activations.reshape(len(activations), -1)
-        standard = Standard.of(flat)
-        # A length of about 1 whatever the width, so that a penalty means the same everywhere.
-        standard = Standard(standard.mean, standard.weight / flat.shape[1] ** 0.5)
-        basis = None
-        if flat.shape[1] > len(flat):
-            # The solution of a fit with squared weights is a combination of its rows.
-            rows = standard(flat)
-            spectrum, vectors = np.linalg.eigh(rows @ rows.T)
-            there = spectrum > 1e-9 * spectrum.max(initial=1e-30)
-            basis = rows.T @ (vectors[:, there] / np.sqrt(spectrum[there]))
-        return cls(standard, basis)
-
-    def __call__(self, activations: Activations) -> FloatArray:
-        """Return rows of decisions, [n, m]."""
-        rows = self.standard(activations.reshape(len(activations), -1))
-        return rows if self.basis is None else np.asarray(rows @ self.basis)
-
-
-def head_of(
-    train: tuple[FloatArray, IntArray],
-    validation: tuple[FloatArray, IntArray],
-    penalties: tuple[float, ...],
-) -> Head:
-    """Fit the head whose penalty is best on validation rows.
-
-    Both parts are rows [n, D] and labels [n]; without validation rows nothing is read. Penalties
-    decrease.
-    """
+def head_of(train: Labelled, validation: Labelled, penalties: Sequence[float] = PENALTIES) -> Head:
+    """Fit the head whose penalty is best on validation rows."""
     rows, labels = train
     classes, which, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    best = Head(classes, np.zeros((rows.shape[1], len(classes))), np.log(counts / len(labels)))
+    weights, shift = np.zeros((rows.shape[1], len(classes))), np.log(counts / len(labels))
+    best = Head(classes, weights, shift)
     # A class that training does not have cannot be predicted by any head.
     seen = np.isin(validation[1], classes)
     held_out, named = validation[0][seen], np.searchsorted(classes, validation[1][seen])
     if len(classes) == 1 or not len(held_out):
         return best
-    least = _nats(held_out @ best.weights + best.shift, named)[0]
-    weights, shift, waited = best.weights, best.shift, 0
+    least, waited = _nats(held_out @ weights + shift, named)[0], 0
     for penalty in penalties:
         weights, shift = _regression(rows, which, penalty, weights, shift)
-        nats = _nats(held_out @ weights + shift, named)[0]
+        nats, waited = _nats(held_out @ weights + shift, named)[0], waited + 1
         if nats < least:
             best, least, waited = Head(classes, weights, shift), nats, 0
-        else:
-            waited += 1
-            if waited >= _PATIENCE:
-                break
+        elif waited >= _PATIENCE:
+            break
     return best
 
 
@@ -162,19 +387,18 @@ def _regression(
     """Fit multinomial logistic regression with squared weights, from a given start."""
     from scipy.optimize import minimize
 
-    shape = (rows.shape[1] + 1, len(shift))
-
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         """The penalised nats per row with its gradient; the last row of weights is the shift."""
-        table = flat.reshape(shape)
+        table = flat.reshape(start.shape)
         nats, errors = _nats(rows @ table[:-1] + table[-1], labels)
         slope = np.vstack([rows.T @ errors / len(rows), errors.mean(axis=0)])
         slope[:-1] += penalty * table[:-1]
         return nats + 0.5 * penalty * float((table[:-1] ** 2).sum()), slope.ravel()
 
-    start = np.vstack([weights, shift]).ravel()
-    minimised = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
-    table = minimised.x.reshape(shape)
+    start = np.vstack([weights, shift])
+    options = {"maxiter": _STEPS}
+    found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    table = found.x.reshape(start.shape)
     return table[:-1], table[-1]
 
 
@@ -197,14 +421,12 @@ def _nats(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:
 # blocks     pre-norm transformer decoder layers; queries see each other, no mask
 # scores     a linear layer from each query to the four actions and the end
 #
-# All steps are predicted at once and none is fed back, so no step depends on a guess at an earlier
-# one. The loss of a step weighs decay^step, padding counts for nothing, and the checkpoint with the
+# All steps are predicted at once. The loss of a step weighs decay^step, and the checkpoint with the
 # least loss on validation grids is used.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5, and its code. There tokens have no learnt vector; ours are scaled token by
-# token, which removes what else would distinguish them. It uses the last epoch, and samples
-# predictions at temperature 1.
+# token, which removes what else would distinguish them. It uses the last epoch, and samples.
 
 # As published, but for the number of epochs: training ends by validation.
 PUBLISHED = Schedule(rate=1e-4, decay=1e-2, batch=32, epochs=200, patience=15)
@@ -232,9 +454,23 @@ class PlanDecoder:
         """Train with early stopping."""
         require("torch", extra="lm", feature="a plan decoder")
         import torch
+        from torch.nn import functional
 
         standard = Standard.of(train.activations.reshape(len(train.actions), -1))
-        rows, held_out = (_inputs(standard, part.activations) for part in (train, validation))
+
+        def inputs(activations: Activations) -> torch.Tensor:
+            flat = standard.single(activations.reshape(len(activations), -1))
+            return torch.from_numpy(flat.reshape(activations.shape))
+
+        def nats(scores: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+            """Nats per known step, each weighing decay^step."""
+            costs = functional.cross_entropy(
+                scores.transpose(1, 2), actions, ignore_index=NOTHING, reduction="none"
+            )
+            weight = (actions != NOTHING) * self.decay ** torch.arange(actions.shape[1])
+            return (costs * weight).sum() / weight.sum().clamp_min(1e-9)
+
+        rows, held_out = (inputs(part.activations) for part in (train, validation))
         actions, later = (torch.from_numpy(part.actions) for part in (train, validation))
         rng = np.random.default_rng(seed)
 
@@ -242,82 +478,56 @@ class PlanDecoder:
             return torch.split(torch.from_numpy(rng.permutation(len(rows))), self.schedule.batch)
 
         def loss(batch: torch.Tensor) -> torch.Tensor:
-            return _loss(network(rows[batch]), actions[batch], self.decay)
+            return nats(network(rows[batch]), actions[batch])
 
         def validation_loss() -> float:
             scores = torch.cat([network(part) for part in torch.split(held_out, _CHUNK)])
-            return float(_loss(scores, later, self.decay))
+            return float(nats(scores, later))
 
         # Dropout draws from torch's own stream, which is restored.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            tokens, dimensions = train.activations.shape[1:]
-            network = _network(self, tokens, dimensions, train.actions.shape[1])
+            network = self._network(train)
             self.schedule.train(network, batches, loss, validation_loss, clip=_CLIP)
 
         def predicted(activations: Activations) -> IntArray:
             with torch.no_grad():
-                parts = torch.split(_inputs(standard, activations), _CHUNK)
+                parts = torch.split(inputs(activations), _CHUNK)
                 return torch.cat([network(part).argmax(dim=-1) for part in parts]).numpy()
 
         return predicted
 
+    def _network(self, train: PlanReading) -> nn.Module:
+        import torch
+        from torch import nn
+
+        sizes, width, rate = self, self.width, self.dropout
+        tokens, dimensions = train.activations.shape[1:]
+        queries = train.actions.shape[1]
+
+        class Network(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.memory = nn.Sequential(
+                    nn.Linear(dimensions, width), nn.LayerNorm(width), nn.GELU(), nn.Dropout(rate)
+                )
+                self.places = nn.Parameter(0.02 * torch.randn(tokens, width))
+                self.queries = nn.Parameter(0.02 * torch.randn(queries, width))
+                self.positions = nn.Parameter(0.02 * torch.randn(queries, width))
+                block = nn.TransformerDecoderLayer(
+                    width, sizes.heads, 4 * width, rate, "gelu", batch_first=True, norm_first=True
+                )
+                self.blocks = nn.TransformerDecoder(block, sizes.layers, nn.LayerNorm(width))
+                self.scores = nn.Linear(width, END + 1)
+
+            def forward(self, rows: torch.Tensor) -> torch.Tensor:
+                asked = (self.queries + self.positions).expand(len(rows), -1, -1)
+                seen = self.blocks(asked, self.memory(rows) + self.places)
+                scores: torch.Tensor = self.scores(seen)
+                return scores
+
+        return Network()
+
 
 # Models that predict all later actions of a walk from the activations of one decision.
 PlanReader = LinearSteps | PlanDecoder
-
-
-def _network(sizes: PlanDecoder, tokens: int, dimensions: int, queries: int) -> nn.Module:
-    import torch
-    from torch import nn
-
-    class Network(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            width = sizes.width
-            self.memory = nn.Sequential(
-                nn.Linear(dimensions, width),
-                nn.LayerNorm(width),
-                nn.GELU(),
-                nn.Dropout(sizes.dropout),
-            )
-            self.places = nn.Parameter(0.02 * torch.randn(tokens, width))
-            self.queries = nn.Parameter(0.02 * torch.randn(queries, width))
-            self.positions = nn.Parameter(0.02 * torch.randn(queries, width))
-            block = nn.TransformerDecoderLayer(
-                width,
-                sizes.heads,
-                4 * width,
-                sizes.dropout,
-                activation="gelu",
-                batch_first=True,
-                norm_first=True,
-            )
-            self.blocks = nn.TransformerDecoder(block, sizes.layers, nn.LayerNorm(width))
-            self.scores = nn.Linear(width, END + 1)
-
-        def forward(self, rows: torch.Tensor) -> torch.Tensor:
-            asked = (self.queries + self.positions).expand(len(rows), -1, -1)
-            out: torch.Tensor = self.scores(self.blocks(asked, self.memory(rows) + self.places))
-            return out
-
-    return Network()
-
-
-def _loss(scores: torch.Tensor, actions: torch.Tensor, decay: float) -> torch.Tensor:
-    """Nats per known step, each weighing decay^step."""
-    import torch
-    from torch.nn import functional
-
-    nats = functional.cross_entropy(
-        scores.transpose(1, 2), actions, ignore_index=NOTHING, reduction="none"
-    )
-    weight = (actions != NOTHING) * decay ** torch.arange(actions.shape[1])
-    return (nats * weight).sum() / weight.sum().clamp_min(1e-9)
-
-
-def _inputs(standard: Standard, activations: Activations) -> torch.Tensor:
-    import torch
-
-    flat = standard.single(activations.reshape(len(activations), -1))
-    return torch.from_numpy(flat.reshape(activations.shape))

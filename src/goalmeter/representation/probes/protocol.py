@@ -1,10 +1,10 @@
-"""Interface of all probes, the cells that they score, and baselines without activations."""
+"""What all probes share: readings, places, scaling, and baselines without activations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,10 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.representation.scenes import CLASSES, EMPTY, OUTSIDE, WALL, Scenes, Shape
 
-# A probe is fitted to activations of some scenes and stopped by others; it returns a posterior over
-# the classes of every cell. Position alone, shuffled activations and every other control are probes
-# too, or the same probes on other activations, so that all numbers come from the same code.
-
 # [N, D]: one layer and one position, tokens concatenated; any precision.
 Activations = npt.NDArray[np.floating[Any]]
+# Scenes that are scored at once, so that memory does not grow with their number.
+_CHUNK = 1024
 
 
 class Reading(NamedTuple):
@@ -31,50 +29,20 @@ class Reading(NamedTuple):
         """Return some of the scenes, by number."""
         return Reading(self.activations[chosen], self.scenes.where(chosen))
 
-
-class FittedProbe(Protocol):
-    """A probe after its fit."""
-
-    @property
-    def parameters(self) -> int:
-        """Number of parameters fitted to activations; those of position alone do not count."""
-
-    def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
-        """Return the probability of each class in each cell, [N, rows, columns, 7].
-
-        Shapes are rows and columns of each world, [N, 2]; the largest gives those of the posterior,
-        in which cells outside a world are walls.
-        """
-
-
-class Probe(Protocol):
-    """A probe of maps, with its name in tables."""
-
-    @property
-    def name(self) -> str:
-        """Name in tables."""
-
-    def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedProbe:
-        """Fit to training scenes, and stop by validation scenes of other grids.
-
-        The shapes of validation scenes are among those of the training scenes.
-        """
-
-
-def check_reading(reading: Reading, name: str) -> None:
-    """Refuse activations that are not finite or not one row per scene."""
-    rows, scenes = reading.activations, len(reading.scenes)
-    if rows.ndim != 2 or len(rows) != scenes or not rows.shape[1]:
-        raise InvalidParameterError(
-            f"{name} has activations of shape {rows.shape} for {scenes} scenes, expected "
-            f"[{scenes}, dimensions]"
-        )
-    # Half precision overflows in some models, and one bad row would spoil every weight.
-    if not (finite := np.isfinite(rows).all(axis=1)).all():
-        raise InvalidParameterError(
-            f"{name} has activations that are not finite, first in row {int(finite.argmin())}; "
-            f"leave it out, or load the model in float32"
-        )
+    def check(self, name: str) -> None:
+        """Refuse activations that are not finite or not one row per scene."""
+        rows, scenes = self.activations, len(self.scenes)
+        if rows.ndim != 2 or len(rows) != scenes or not rows.shape[1]:
+            raise InvalidParameterError(
+                f"{name} has activations of shape {rows.shape} for {scenes} scenes, expected "
+                f"[{scenes}, dimensions]"
+            )
+        # Half precision overflows in some models, and one bad row would spoil every weight.
+        if not (finite := np.isfinite(rows).all(axis=1)).all():
+            raise InvalidParameterError(
+                f"{name} has activations that are not finite, first in row {int(finite.argmin())}; "
+                f"leave it out, or load the model in float32"
+            )
 
 
 def walls_outside(shapes: IntArray) -> FloatArray:
@@ -84,12 +52,10 @@ def walls_outside(shapes: IntArray) -> FloatArray:
     return out
 
 
-# --- Places ---------------------------------------------------------------------------------------
 # A probe of ours gives, for every cell, the log-odds of a wall, and for every object (agent, goal,
-# key, ...) a score in a softmax over places: an object is in one cell, so its cells compete, and a
-# class of its own at every cell would let several cells be the agent. An object that some scenes
-# lack may also be nowhere, which is a place as well. Both start from what position alone predicts,
-# so a probe that learns nothing is the table of positions.
+# key, ...) a score in a softmax over places: an object is in one cell, so its cells compete. An
+# object that some scenes lack may also be nowhere, which is a place as well. Both start from what
+# position alone predicts, so a probe that learns nothing is the table of positions.
 #
 # From wall odds and objects to a posterior over classes: let t_k(i) be the softmax of object k at
 # cell i. Objects never share a cell, so
@@ -106,15 +72,12 @@ _PRIOR = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The places of some shapes: P_s cells of each, row by row, and nowhere as the last.
-
-    Offsets are the prediction of position alone, for each shape [P_s + 1, 1 + objects]: the
-    log-odds of a wall where there is no object, and the logarithm of each object's share of scenes;
-    -inf for nowhere if an object is always somewhere.
-    """
+    """The places of some shapes: P_s cells of each, row by row, and nowhere as the last."""
 
     shapes: tuple[Shape, ...]
     objects: tuple[int, ...]  # classes in the order of their columns
+    # Prediction of position alone by shape, [P_s + 1, 1 + objects]: the log-odds of a wall where
+    # there is no object, and the logarithm of each object's share of scenes.
     offsets: tuple[FloatArray, ...]
 
     @classmethod
@@ -122,8 +85,24 @@ class Places:
         """Count the classes of cells over scenes."""
         objects = tuple(k for k in range(EMPTY + 1, len(CLASSES)) if (scenes.labels == k).any())
         shapes = tuple(sorted({world.shape for world in scenes.worlds}))
-        same = (scenes.where((scenes.shapes == shape).all(axis=1)) for shape in shapes)
-        return cls(shapes, objects, tuple(_log_shares(Targets.of(each, objects)) for each in same))
+        return cls(shapes, objects, tuple(cls._log_shares(scenes, s, objects) for s in shapes))
+
+    @staticmethod
+    def _log_shares(scenes: Scenes, shape: Shape, objects: tuple[int, ...]) -> FloatArray:
+        same = scenes.where((scenes.shapes == shape).all(axis=1))
+        wall, free, place = Targets.of(same, objects)
+        cells = wall.shape[1]
+        out = np.zeros((cells + 1, 1 + len(objects)))
+        walls, opens = ((kind & free).sum(axis=0) + _PRIOR for kind in (wall, ~wall))
+        out[:-1, 0] = np.log(walls / opens)
+        for column, places in enumerate(place.T, start=1):
+            counts = np.bincount(places, minlength=cells + 1).astype(float)
+            # Only an object that some scene lacks may be nowhere.
+            absent = counts[-1] > 0
+            counts[: cells + absent] += _PRIOR / (cells + absent)
+            with np.errstate(divide="ignore"):  # never nowhere
+                out[:, column] = np.log(counts / counts.sum())
+        return out
 
     def groups(self, shapes: IntArray) -> list[tuple[int, IntArray]]:
         """Return the number of each shape that occurs, and the scenes that have it."""
@@ -143,13 +122,13 @@ class Places:
         objects = np.moveaxis(scores[..., 1:], -1, 0)  # [objects, n, P + 1]
         objects = np.exp(objects - objects.max(axis=-1, keepdims=True, initial=-1e300))
         objects /= objects.sum(axis=-1, keepdims=True)
-        # Exclusion between objects must not make one of them less present.
-        somewhere = 1.0 - objects[..., -1:]
         cells = objects[..., :-1]
         # The probability that no other object is there.
         alone = cells.copy()
         for k in range(len(cells)):
             alone[k] *= np.prod(1.0 - np.delete(cells, k, axis=0), axis=0)
+        # Exclusion between objects must not make one of them less present.
+        somewhere = 1.0 - objects[..., -1:]
         alone *= somewhere / np.maximum(alone.sum(axis=-1, keepdims=True), 1e-300)
         taken = alone.sum(axis=0)
         # Of three objects and more the parts can add up to more than the cell has.
@@ -159,13 +138,11 @@ class Places:
         wall = 1.0 / (1.0 + np.exp(-np.clip(scores[:, :-1, 0], -700, 700)))
         out = np.zeros((*wall.shape, len(CLASSES)))
         out[..., WALL], out[..., EMPTY] = free * wall, free * (1.0 - wall)
-        for label, shares in zip(self.objects, alone, strict=True):
-            out[..., label] = shares
+        out[..., list(self.objects)] = np.moveaxis(alone, 0, -1)
         return out.reshape(len(scores), *self.shapes[number], len(CLASSES))
 
 
-@dataclass(frozen=True, eq=False)
-class Targets:
+class Targets(NamedTuple):
     """Targets of n scenes of one shape."""
 
     wall: BoolArray  # whether each cell is a wall, [n, P]
@@ -184,39 +161,8 @@ class Targets:
         return cls(labels == WALL, (labels == WALL) | (labels == EMPTY), place)
 
 
-def _log_shares(targets: Targets) -> FloatArray:
-    cells = targets.wall.shape[1]
-    out = np.zeros((cells + 1, 1 + targets.place.shape[1]))
-    walls = (targets.wall & targets.free).sum(axis=0) + _PRIOR
-    opens = (~targets.wall & targets.free).sum(axis=0) + _PRIOR
-    out[:-1, 0] = np.log(walls / opens)
-    for column, places in enumerate(targets.place.T, start=1):
-        counts = np.bincount(places, minlength=cells + 1).astype(float)
-        # Only an object that some scene lacks may be nowhere.
-        absent = counts[-1] > 0
-        counts[: cells + absent] += _PRIOR / (cells + absent)
-        with np.errstate(divide="ignore"):  # never nowhere
-            out[:, column] = np.log(counts / counts.sum())
-    return out
-
-
-# --- Heads ----------------------------------------------------------------------------------------
-# Probes differ in the function that gives the scores. None of them makes a matrix of (scene, cell)
-# rows by dimensions: activations are multiplied once per scene, cells once per shape.
-
-# Scenes that are scored at once, so that memory does not grow with their number.
-_CHUNK = 1024
-
-# From scaled activations [n, D] and the number of a shape to scores [n, P + 1, 1 + objects].
-Scores = Callable[[FloatArray, int], FloatArray]
-
-
-@dataclass(frozen=True, eq=False)
-class Standard:
-    """Scaling of activations by mean and spread of the training scenes, [D].
-
-    A dimension that does not vary there gets weight 0, as its spread is one of rounding.
-    """
+class Standard(NamedTuple):
+    """Scaling of activations by mean and spread of the training scenes, [D]."""
 
     mean: FloatArray
     weight: FloatArray
@@ -226,7 +172,8 @@ class Standard:
         """Compute the scaling of training scenes."""
         mean = activations.mean(axis=0, dtype=np.float64)
         spread = activations.std(axis=0, dtype=np.float64)
-        # Relative to the mean: a constant in single precision has a spread of rounding.
+        # A dimension that does not vary gets weight 0. Relative to the mean: a constant in single
+        # precision has a spread of rounding.
         flat = spread <= 1e-7 * np.maximum(np.abs(mean), 1e-30)
         return cls(mean, np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, spread)))
 
@@ -242,6 +189,13 @@ class Standard:
         return out
 
 
+# Probes of ours differ in the function that gives the scores. None of them makes a matrix of
+# (scene, cell) rows by dimensions: activations are multiplied once per scene, cells once per shape.
+
+# From scaled activations [n, D] and the number of a shape to scores [n, P + 1, 1 + objects].
+Scores = Callable[[FloatArray, int], FloatArray]
+
+
 @dataclass(frozen=True, eq=False)
 class FittedHeads:
     """A probe of ours after its fit."""
@@ -250,12 +204,15 @@ class FittedHeads:
     standard: Standard
     scores: Scores  # what scaled activations add to it
     parameters: int  # number of parameters of `scores`
-    # Of a linear probe the derivative of the scores of a shape by the scaled activations,
-    # [D, P + 1, 1 + objects].
+    # Derivatives of the scores of a shape if the probe is linear, [D, P + 1, 1 + objects].
     slopes: Callable[[int], FloatArray] | None = None
 
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
-        """As `FittedProbe.posterior`."""
+        """Return the probability of each class in each cell, [N, rows, columns, 7].
+
+        Shapes are rows and columns of each world, [N, 2]; the largest gives those of the posterior,
+        in which cells outside a world are walls.
+        """
         out = walls_outside(shapes)
         for number, where in self.places.groups(shapes):
             rows, columns = self.places.shapes[number]
@@ -266,11 +223,7 @@ class FittedHeads:
         return out
 
     def wall_directions(self, shape: Shape) -> FloatArray | None:
-        """Return the derivative of the wall log-odds of each cell by the activations.
-
-        Shape [rows, columns, D], in units of unscaled activations, so that adding a multiple of a
-        direction to them writes a wall. None for a probe that is not linear or an unknown shape.
-        """
+        """The derivative of wall log-odds by activations, [rows, columns, D], of a linear probe."""
         if self.slopes is None or shape not in self.places.shapes:
             return None
         # The last place is nowhere, and the first column that of walls.
@@ -278,14 +231,9 @@ class FittedHeads:
         return np.asarray((slopes * self.standard.weight[:, None]).T.reshape(*shape, -1))
 
 
-# --- Baselines without activations ----------------------------------------------------------------
 @dataclass(frozen=True)
 class PositionOnly:
-    """Share of training scenes with each class in each cell of a shape.
-
-    Every probe has to be better: the generator of a maze decides most cells by their coordinates.
-    It is the zero of the gain in bits.
-    """
+    """Share of training scenes with each class in each cell: the zero of the gain in bits."""
 
     name: str = "position only"
 
@@ -321,7 +269,7 @@ class FittedMajority:
     parameters: int = 0
 
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
-        """As `FittedProbe.posterior`."""
+        """As `FittedHeads.posterior`."""
         out = walls_outside(shapes)
         for scene, (rows, columns) in enumerate(shapes):
             out[scene, :rows, :columns] = self.shares

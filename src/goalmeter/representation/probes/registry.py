@@ -1,35 +1,40 @@
-"""Registry of all probes by name, with the ridge probe and the two published probes."""
+"""All probes by name: ridge, probes that are trained by gradient, and the two published ones."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, require
 from goalmeter._names import did_you_mean
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.representation.probes.gradient import Bilinear, Logistic, Mlp
 from goalmeter.representation.probes.protocol import (
     Activations,
     FittedHeads,
+    FittedMajority,
     Majority,
     Places,
     PositionOnly,
-    Probe,
     Reading,
     Standard,
     Targets,
     walls_outside,
 )
-from goalmeter.representation.scenes import CLASSES, OUTSIDE, Scenes
+from goalmeter.representation.scenes import CLASSES, OUTSIDE
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 # --- Ridge ----------------------------------------------------------------------------------------
 # The heads of all cells share one decomposition of the activations, so a thousand of them cost
 # little more than one, and validation of the penalty is free. A regression on 0 and 1 gives no
-# odds. Where both classes are normal with one covariance, what it
-# gives is linear in them: with r the prediction less the share q of walls, R² what it explains,
+# odds. Where both classes are normal with one covariance, what it gives is linear in them: with r
+# the prediction less the share q of walls, R² what it explains,
 #
 #     log-odds = logit q + r / c + (q - 1/2) M
 #     c = q (1 - q) (1 - R²),    M = R² / ((1 - R²) q (1 - q))
@@ -60,61 +65,42 @@ class Ridge:
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Fit deterministically."""
         places, standard = Places.of(train.scenes), Standard.of(train.activations)
-        heads: dict[int, _Head] = {}
         known = dict(places.groups(validation.scenes.shapes))
+        # Of each shape centre [D], weights [D, P + 1, 1 + objects] and shift [P + 1, 1 + objects].
+        heads: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
         for number, where in places.groups(train.scenes.shapes):
             if number not in known:
                 raise InvalidParameterError(
                     f"no validation scene has {places.shapes[number]} cells, as training scenes "
                     f"have; divide the scenes by split or folds, which give every part its share"
                 )
-            parts = train.where(where), validation.where(known[number])
-            offset = places.offsets[number]
-            heads[number] = _head(*parts, standard, offset, places.objects, self.penalties)
+            (rows, scenes), (held_out, later) = train.where(where), validation.where(known[number])
+            centre = standard(rows.mean(axis=0, dtype=np.float64))
+            residuals = _residuals(Targets.of(scenes, places.objects))
+            basis, spectrum, loads = _decomposed(rows, standard, centre, residuals)
+            projected, offset = (standard(held_out) - centre) @ basis, places.offsets[number]
+            targets = Targets.of(later, places.objects)
+            trials = [
+                _calibrated((projected / (spectrum + penalty)) @ loads, targets, offset)
+                for penalty in self.penalties
+            ]
+            best = min(range(len(trials)), key=lambda trial: trials[trial][0])
+            _, scale, shift = trials[best]
+            weights = basis @ (loads / (spectrum + self.penalties[best])[:, None])
+            heads[number] = centre, weights.reshape(-1, *offset.shape) * scale, shift
 
         def scores(rows: FloatArray, number: int) -> FloatArray:
-            head = heads[number]
-            return np.asarray(np.tensordot(rows - head.centre, head.weights, 1) + head.shift)
+            centre, weights, shift = heads[number]
+            return np.asarray(np.tensordot(rows - centre, weights, 1) + shift)
 
-        parameters = sum(int(np.count_nonzero(head.weights)) for head in heads.values())
-        return FittedHeads(places, standard, scores, parameters, lambda n: heads[n].weights)
-
-
-class _Head(NamedTuple):
-    """Scores of one shape: (rows - centre) · weights + shift."""
-
-    centre: FloatArray  # [D]
-    weights: FloatArray  # [D, P + 1, 1 + objects]
-    shift: FloatArray  # [P + 1, 1 + objects]
+        parameters = sum(int(np.count_nonzero(weights)) for _, weights, _ in heads.values())
+        return FittedHeads(places, standard, scores, parameters, lambda n: heads[n][1])
 
 
-def _head(
-    train: Reading,
-    validation: Reading,
-    standard: Standard,
-    offset: FloatArray,
-    objects: tuple[int, ...],
-    penalties: tuple[float, ...],
-) -> _Head:
-    """Fit the heads of one shape; `offset` is of position alone, [P + 1, 1 + objects]."""
-    centre = standard(train.activations.mean(axis=0, dtype=np.float64))
-    residuals = _residuals(train.scenes, objects)
-    basis, spectrum, loads = _decomposed(train.activations, standard, centre, residuals)
-    held_out = (standard(validation.activations) - centre) @ basis
-    targets = Targets.of(validation.scenes, objects)
-    predictions = ((held_out / (spectrum + penalty)) @ loads for penalty in penalties)
-    trials = [_calibrated(raised, targets, offset) for raised in predictions]
-    best = min(range(len(trials)), key=lambda number: trials[number][0])
-    _, scale, shift = trials[best]
-    weights = basis @ (loads / (spectrum + penalties[best])[:, None])
-    return _Head(centre, weights.reshape(-1, *offset.shape) * scale, shift)
-
-
-def _residuals(scenes: Scenes, objects: tuple[int, ...]) -> FloatArray:
-    """Return the residuals of position alone, [n, (P + 1) (1 + objects)], columns with mean 0."""
-    targets = Targets.of(scenes, objects)
+def _residuals(targets: Targets) -> FloatArray:
+    """The residuals of position alone, [n, (P + 1) (1 + objects)], columns with mean 0."""
     n, cells = targets.wall.shape
-    out = np.zeros((n, cells + 1, 1 + len(objects)))
+    out = np.zeros((n, cells + 1, 1 + targets.place.shape[1]))
     # A cell with an object has no wall label: it is put at the mean of the others.
     free = np.maximum(targets.free.sum(axis=0), 1)
     share = (targets.wall & targets.free).sum(axis=0) / free
@@ -128,32 +114,26 @@ def _residuals(scenes: Scenes, objects: tuple[int, ...]) -> FloatArray:
 def _decomposed(
     activations: Activations, standard: Standard, centre: FloatArray, targets: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return basis [D, m], spectrum [m] and loads [m, T] of the smaller Gram matrix.
-
-    Weights are basis (loads / (spectrum + penalty)).
-    """
+    """Basis [D, m], spectrum [m] and loads [m, T], for basis (loads / (spectrum + penalty))."""
     n, dimensions = activations.shape
-    if n >= dimensions:
-        gram, moments = np.zeros((dimensions, dimensions)), np.zeros((dimensions, targets.shape[1]))
-        # In parts: all rows in double precision would be the largest array by far.
-        for at in range(0, n, _CHUNK):
-            rows = standard(activations[at : at + _CHUNK]) - centre
-            gram += rows.T @ rows
-            moments += rows.T @ targets[at : at + _CHUNK]
-        spectrum, basis = np.linalg.eigh(gram)
-        return basis, np.maximum(spectrum, 0.0), basis.T @ moments
-    rows = standard(activations) - centre
-    spectrum, vectors = np.linalg.eigh(rows @ rows.T)
-    return rows.T @ vectors, np.maximum(spectrum, 0.0), vectors.T @ targets
+    if n < dimensions:
+        rows = standard(activations) - centre
+        spectrum, vectors = np.linalg.eigh(rows @ rows.T)
+        return rows.T @ vectors, np.maximum(spectrum, 0.0), vectors.T @ targets
+    gram, moments = np.zeros((dimensions, dimensions)), np.zeros((dimensions, targets.shape[1]))
+    # In parts: all rows in double precision would be the largest array by far.
+    for at in range(0, n, _CHUNK):
+        rows = standard(activations[at : at + _CHUNK]) - centre
+        gram += rows.T @ rows
+        moments += rows.T @ targets[at : at + _CHUNK]
+    spectrum, basis = np.linalg.eigh(gram)
+    return basis, np.maximum(spectrum, 0.0), basis.T @ moments
 
 
 def _calibrated(
     raised: FloatArray, targets: Targets, offset: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Turn predictions of validation scenes, [n, (P + 1) (1 + objects)], into scores.
-
-    Returns nats a scene, and the scale and shift of predictions, [P + 1, 1 + objects].
-    """
+    """Nats a scene, and scale and shift of predictions [n, (P + 1) (1 + objects)] as scores."""
     predicted = raised.reshape(len(raised), *offset.shape)
     scale, shift = np.zeros_like(offset), np.zeros_like(offset)
     wall, free = targets.wall, targets.free
@@ -173,24 +153,254 @@ def _calibrated(
         nats = np.logaddexp(0.0, np.where(wall, -odds, odds))
         return float(np.where(free, nats, 0.0).sum(axis=1).mean())
 
+    def place_loss(scores: FloatArray, places: IntArray) -> float:
+        top = scores.max(axis=1, keepdims=True)
+        total = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0]
+        return float((total - scores[np.arange(len(scores)), places]).mean())
+
     losses = [wall_loss(confidence) for confidence in _CONFIDENCES]
     loss, best = min(losses), _CONFIDENCES[int(np.argmin(losses))]
     scale[:-1, 0], shift[:-1, 0] = best * slope, best * lift
     for column, places in enumerate(targets.place.T, start=1):
-        costs = [
-            _choice_loss(offset[:, column] + size * predicted[..., column], places)
-            for size in _SCALES
-        ]
+        raises = predicted[..., column]
+        costs = [place_loss(offset[:, column] + size * raises, places) for size in _SCALES]
         scale[:, column] = _SCALES[int(np.argmin(costs))]
         loss += min(costs)
     return loss, scale, shift
 
 
-def _choice_loss(scores: FloatArray, places: IntArray) -> float:
-    """Return nats per scene of a softmax over places."""
-    top = scores.max(axis=1, keepdims=True)
-    total = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0]
-    return float((total - scores[np.arange(len(scores)), places]).mean())
+# --- Gradient descent -----------------------------------------------------------------------------
+Batch = TypeVar("Batch")
+# Scenes whose hidden units are computed at once: scenes x cells x hidden numbers.
+_STATES = 32
+# Root mean square length of scaled activations of any width: rates are tuned to it.
+LENGTH = 10.0
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A training schedule of AdamW with early stopping."""
+
+    rate: float = 1e-2
+    decay: float = 1e-2  # of weights
+    batch: int = 32  # scenes per step
+    epochs: int = 100  # at most
+    patience: int = 8  # epochs without a better validation loss
+
+    def train(
+        self,
+        network: nn.Module,
+        batches: Callable[[], Iterable[Batch]],
+        loss: Callable[[Batch], torch.Tensor],
+        validation_loss: Callable[[], float],
+        *,
+        clip: float = float("inf"),
+    ) -> None:
+        """Train in place to the least validation loss, with gradients of a norm up to `clip`."""
+        import torch
+
+        optimiser = torch.optim.AdamW(network.parameters(), lr=self.rate, weight_decay=self.decay)
+
+        def validated() -> float:
+            network.eval()
+            with torch.no_grad():
+                return validation_loss()
+
+        best, least, waited = deepcopy(network.state_dict()), validated(), 0
+        for _ in range(self.epochs):
+            network.train()
+            for batch in batches():
+                optimiser.zero_grad(set_to_none=True)
+                loss(batch).backward()  # type: ignore[no-untyped-call]
+                if np.isfinite(clip):
+                    torch.nn.utils.clip_grad_norm_(network.parameters(), clip)
+                optimiser.step()
+            now, waited = validated(), waited + 1
+            if now < least:
+                best, least, waited = deepcopy(network.state_dict()), now, 0
+            elif waited >= self.patience:
+                break
+        network.load_state_dict(best)
+        network.eval()
+
+
+# The scores that a network adds are zero before the first step, so the loss there is that of
+# position alone, and the best checkpoint may be that one. Nothing is oversampled.
+def _trained(
+    train: Reading, validation: Reading, schedule: Schedule, seed: int, make: Callable[..., Any]
+) -> FittedHeads:
+    """Train a network on scaled activations [n, D] and the number of a shape."""
+    import torch
+    from torch.nn import functional
+
+    width = train.activations.shape[1]
+    standard, places = Standard.of(train.activations), Places.of(train.scenes)
+    # To `LENGTH`, so that a step of one rate moves scores as far whatever the width.
+    standard = Standard(standard.mean, LENGTH / width**0.5 * standard.weight)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = make(places, width)
+    rng = np.random.default_rng(seed)
+
+    def tensors(reading: Reading) -> dict[int, tuple[torch.Tensor, ...]]:
+        """Activations, targets and position alone, by the number of the shape."""
+        out = {}
+        for number, where in places.groups(reading.scenes.shapes):
+            rows, scenes = reading.where(where)
+            wall, free, place = Targets.of(scenes, places.objects)
+            floats = (each.astype(np.float32) for each in (wall, free, places.offsets[number]))
+            arrays = (standard.single(rows), place, *floats)
+            out[number] = tuple(map(torch.from_numpy, arrays))
+        return out
+
+    known, held_out = map(tensors, (train, validation))
+
+    def nats(number: int, of_shape: tuple[torch.Tensor, ...], rows: Any) -> torch.Tensor:
+        """The loss of scenes of a shape, summed over cells, [n]."""
+        inputs, place, wall, free, offset = of_shape
+        scores = network(inputs[rows], number) + offset
+        costs = functional.binary_cross_entropy_with_logits(
+            scores[:, :-1, 0], wall[rows], reduction="none"
+        )
+        # A cell with an object has no wall label.
+        total = (costs * free[rows]).sum(dim=1)
+        for column, places in enumerate(place[rows].T, start=1):
+            total = total + functional.cross_entropy(scores[..., column], places, reduction="none")
+        return total
+
+    def batches() -> Iterable[tuple[int, Any]]:
+        listed = []
+        for number, (rows, *_) in known.items():
+            order = torch.from_numpy(rng.permutation(len(rows)))
+            listed += [(number, part) for part in torch.split(order, schedule.batch)]
+        # Shapes alternate, so that what they share is not fitted to the last one.
+        return [listed[place] for place in rng.permutation(len(listed))]
+
+    def loss(batch: tuple[int, Any]) -> torch.Tensor:
+        number, rows = batch
+        return nats(number, known[number], rows).mean()
+
+    def validation_loss() -> float:
+        """Nats per scene."""
+        total = 0.0
+        for number, of_shape in held_out.items():
+            for part in torch.split(torch.arange(len(of_shape[0])), 256):
+                total += float(nats(number, of_shape, part).sum())
+        return total / len(validation.scenes)
+
+    schedule.train(network, batches, loss, validation_loss)
+    network.double()
+
+    def scores(rows: FloatArray, number: int) -> FloatArray:
+        with torch.no_grad():
+            parts = torch.split(torch.from_numpy(rows), _STATES)
+            return np.concatenate([network(part, number).numpy() for part in parts])
+
+    slopes = getattr(network, "slopes", None)
+    derivative = slopes and (lambda number: slopes(number).detach().numpy())
+    parameters = sum(weights.numel() for weights in network.parameters())
+    return FittedHeads(places, standard, scores, parameters, derivative)
+
+
+# The scores of a cell are the activation times a matrix of that cell: logistic regression per cell,
+# or, with all matrices in the span of a few directions, a bilinear form of low rank.
+@dataclass(frozen=True)
+class Bilinear:
+    """A bilinear form of activation and cell, or a matrix a cell if there is no rank."""
+
+    rank: int | None = 32  # number of directions that all cells share
+    schedule: Schedule = field(default_factory=Schedule)
+
+    @property
+    def name(self) -> str:
+        """Name in tables, with the rank."""
+        return "logistic" if self.rank is None else f"bilinear({self.rank})"
+
+    def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
+        """Train with early stopping."""
+        require("torch", extra="lm", feature="a probe that is trained by gradient")
+        import torch
+        from torch import nn
+
+        rank = self.rank
+
+        class Form(nn.Module):
+            def __init__(self, places: Places, width: int) -> None:
+                super().__init__()
+                self.shapes = [offset.shape for offset in places.offsets]
+                if rank is not None:
+                    # Random, and the matrices zero, so that scores are zero and both move.
+                    self.directions = nn.Parameter(torch.randn(width, rank) / LENGTH)
+                flat = [(width if rank is None else rank, a * b) for a, b in self.shapes]
+                self.heads = nn.ParameterList(nn.Parameter(torch.zeros(each)) for each in flat)
+                self.shifts = nn.ParameterList(nn.Parameter(torch.zeros(s)) for s in self.shapes)
+
+            def forward(self, rows: torch.Tensor, number: int) -> torch.Tensor:
+                seen = rows if rank is None else rows @ self.directions
+                flat = seen @ self.heads[number]
+                scores: torch.Tensor = flat.reshape(-1, *self.shapes[number]) + self.shifts[number]
+                return scores
+
+            def slopes(self, number: int) -> torch.Tensor:
+                head = self.heads[number]
+                matrix: torch.Tensor = head if rank is None else self.directions @ head
+                return matrix.reshape(-1, *self.shapes[number])
+
+        return _trained(train, validation, self.schedule, seed, Form)
+
+
+# A matrix per cell overfits few grids; more decay than this makes it too uncertain.
+LOGISTIC = Bilinear(None, Schedule(decay=0.1))
+
+
+# The first layer is a sum, W [a; row; column] = W_a a + W_r[row] + W_c[column], of which W_a a is
+# computed once per scene and the others once per cell. With one-hot cells a hidden unit can select
+# one cell, which is hard with raw coordinates, as in the published probe.
+@dataclass(frozen=True)
+class Mlp:
+    """One hidden layer of rectified units over [activation; one-hot row; one-hot column]."""
+
+    hidden: int = 512
+    # Nonlinear features are learnt after a plateau.
+    schedule: Schedule = field(default_factory=lambda: Schedule(epochs=200, patience=20))
+
+    @property
+    def name(self) -> str:
+        """Name in tables, with the size."""
+        return f"mlp({self.hidden})"
+
+    def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
+        """Train with early stopping."""
+        require("torch", extra="lm", feature="a probe that is trained by gradient")
+        import torch
+        from torch import nn
+
+        hidden = self.hidden
+
+        class Hidden(nn.Module):
+            def __init__(self, places: Places, width: int) -> None:
+                super().__init__()
+                # Rows and columns of each place; nowhere has its own, after the last.
+                self.cells = [
+                    [np.append(axis.ravel(), -1) for axis in np.indices(s)] for s in places.shapes
+                ]
+                extent = np.max(places.shapes, axis=0) + 1
+                self.activation = nn.Parameter(torch.randn(width, hidden) / LENGTH)
+                self.row = nn.Parameter(torch.randn(extent[0], hidden))
+                self.column = nn.Parameter(torch.randn(extent[1], hidden))
+                # Position alone depends on the shape too.
+                self.shape = nn.Parameter(torch.zeros(len(places.shapes), hidden))
+                # Zero, so that training starts at position alone.
+                self.out = nn.Parameter(torch.zeros(hidden, 1 + len(places.objects)))
+                self.shift = nn.Parameter(torch.zeros(1 + len(places.objects)))
+
+            def forward(self, rows: torch.Tensor, number: int) -> torch.Tensor:
+                row, column = self.cells[number]
+                cells = self.row[row] + self.column[column]
+                seen = (rows @ self.activation)[:, None] + cells + self.shape[number]
+                return torch.relu(seen) @ self.out + self.shift
+
+        return _trained(train, validation, self.schedule, seed, Hidden)
 
 
 # --- Published probes -----------------------------------------------------------------------------
@@ -199,14 +409,12 @@ def _choice_loss(scores: FloatArray, places: IntArray) -> float:
 # last epoch are used. Grids of several sizes are padded to the largest, with padding as a class,
 # which is removed before scoring.
 #
-# Two caveats. The linear probe adds to every cell of a state the same number for each class, so it
-# cannot express that one cell of this grid is a wall and another is not: its failure shows nothing
-# about how a map is encoded. And oversampled classes give no posterior at natural prevalence: with
-# the agent as common as walls, several cells are classified as the agent.
+# The linear probe adds the same number for each class to every cell of a state, so its failure
+# shows nothing about how a map is encoded. And oversampled classes give no posterior at natural
+# prevalence: with the agent as common as walls, several cells are classified as the agent.
 #
-# Differences: rows of a state are in the same batch, so that its activations are multiplied once
-# and no matrix of rows × dimensions is made; a batch has as many rows as the published one on
-# average.
+# Here rows of a state are in the same batch, so that its activations are multiplied once; a batch
+# has as many rows as the published one on average.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5 and its code: AdamW, rate 3e-4, decay 1e-3, batches of 2,048, 50 epochs.
@@ -215,8 +423,6 @@ RATE, DECAY, BATCH, EPOCHS = 3e-4, 1e-3, 2048, 50
 HIDDEN = 1024
 # An additional class, in training only.
 _PADDING = len(CLASSES)
-# States whose hidden units are computed at once.
-_PUBLISHED_CHUNK = 32
 
 
 @dataclass(frozen=True)
@@ -234,11 +440,11 @@ class Published:
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedPublished:
         """Train without early stopping."""
         require("torch", extra="lm", feature="a published probe")
-        standard = Standard.of(train.activations)
         import torch
         from torch import nn
         from torch.nn import functional
 
+        standard = Standard.of(train.activations)
         labels = np.where(train.scenes.labels == OUTSIDE, _PADDING, train.scenes.labels)
         classes, flat = np.unique(labels, return_inverse=True)
         rng = np.random.default_rng(seed)
@@ -283,17 +489,17 @@ class FittedPublished:
 
     @property
     def parameters(self) -> int:
-        """As `FittedProbe.parameters`."""
+        """As `FittedHeads.parameters`."""
         return sum(array.size for array in self.weights)
 
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
-        """As `FittedProbe.posterior`, at the prevalence of oversampled classes."""
+        """As `FittedHeads.posterior`, at the prevalence of oversampled classes."""
         out = walls_outside(shapes)
         frame = out.shape[1:3]
         real = self.classes != _PADDING
         cells = _coordinates(frame) @ self.weights[0].T[-2:] + self.weights[1]
-        for at in range(0, len(activations), _PUBLISHED_CHUNK):
-            rows = self.standard(activations[at : at + _PUBLISHED_CHUNK])
+        for at in range(0, len(activations), _STATES):
+            rows = self.standard(activations[at : at + _STATES])
             scores = (rows @ self.weights[0].T[:-2])[:, None] + cells
             if len(self.weights) > 2:
                 scores = np.maximum(scores, 0.0) @ self.weights[2].T + self.weights[3]
@@ -307,38 +513,27 @@ class FittedPublished:
 
 
 def _coordinates(frame: tuple[int, ...]) -> FloatArray:
-    """Return the raw row and column of every cell, [P, 2]."""
-    return np.stack([axis.ravel() for axis in np.indices(frame)], axis=1).astype(float)
+    """The raw row and column of every cell, [P, 2]."""
+    return np.argwhere(np.ones(frame)).astype(float)
 
 
 def _drawn(target: IntArray, rng: np.random.Generator) -> IntArray:
     """Count each row after oversampling every class to the most common one, [N, P]."""
     flat = target.ravel()
     counts = np.bincount(flat)
-    out = np.zeros(len(flat), dtype=np.int64)
-    for number, count in enumerate(counts.tolist()):
-        times, missing = divmod(int(counts.max()), count)
-        members = np.flatnonzero(flat == number)
-        out[members] = times
-        out[rng.choice(members, missing, replace=False)] += 1
+    times, missing = np.divmod(counts.max(), counts)
+    out: IntArray = times[flat]
+    for number, more in enumerate(missing.tolist()):
+        out[rng.choice(np.flatnonzero(flat == number), more, replace=False)] += 1
     return out.reshape(target.shape)
 
 
-# --- Registry -------------------------------------------------------------------------------------
+# Each has a name in tables and is fitted to training scenes, stopped by validation scenes.
+Probe = Ridge | Bilinear | Mlp | Published | PositionOnly | Majority
+FittedProbe = FittedHeads | FittedPublished | FittedMajority
+_LISTED = Ridge(), LOGISTIC, Bilinear(), Mlp(), Published(), Published(HIDDEN)
 # Dataclasses are their own settings: `Bilinear(rank=8)` is another probe.
-PROBES: dict[str, Probe] = {
-    probe.name: probe
-    for probe in (
-        Ridge(),
-        Logistic(),
-        Bilinear(),
-        Mlp(),
-        Published(),
-        Published(hidden=HIDDEN),
-        PositionOnly(),
-        Majority(),
-    )
-}
+PROBES: dict[str, Probe] = {each.name: each for each in (*_LISTED, PositionOnly(), Majority())}
 
 
 def probe(name: str) -> Probe:

@@ -1,16 +1,17 @@
 """Test whether a model uses a cell: screened on half of the grids, confirmed on the rest.
 
-The position from which a map can be decoded need not be where it is used: from the end of the
-prompt it decodes almost perfectly from our mouse, and replacing it there changes no move. So every
-intervention is tried at every layer on one half of the grids, and only what the best one does on
-the other half is a result, compared with cells that no shortest path needs and with null
-interventions.
+A map need not be used where it can be decoded: replacing it at the end of the prompt changes no
+move of our mouse. So every intervention is tried at every layer on one half of the grids, and only
+what the best one does on the other half is a result, compared with cells that no shortest path
+needs and with null interventions.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,40 +19,21 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, whole
 from goalmeter._files import JsonFields, json_value
-from goalmeter.gridworld.world import content
+from goalmeter.gridworld.world import ACTIONS, Cell
 from goalmeter.report.numbers import percent
 from goalmeter.representation.network import Network
-from goalmeter.representation.replay import Located, Sample
-from goalmeter.representation.result_rows import DoseRow
-from goalmeter.representation.use.answers import TrialAnswers, answer_store
-from goalmeter.representation.use.directions import (
-    TURN,
-    DirectionKind,
-    TargetCell,
-    TrainingDecision,
-    learn_directions,
-)
+from goalmeter.representation.replay import ENDS_OF_REASONING, Located, Sample
+from goalmeter.representation.result_rows import DoseRow, SpanRow
+from goalmeter.representation.use import interventions, trials
+from goalmeter.representation.use.directions import TURN, TrainingDecision, learn_directions
+from goalmeter.representation.use.interventions import Intervention, When, WrittenText
 from goalmeter.representation.use.trials import (
     CONFIRM,
-    DIRECTED,
-    DOSE,
-    FAMILIES,
-    HALVES,
     OPEN,
     SCREEN,
-    TRIED,
-    WRITE,
-    CandidateIntervention,
-    Trial,
-    TrialOutcome,
+    Candidate,
+    TrialAnswers,
     UseRow,
-    Wanted,
-    candidates,
-    drawn,
-    half_of,
-    row_of,
-    trials_of,
-    walls_of,
 )
 from goalmeter.runs.progress import Tell
 
@@ -78,21 +60,14 @@ class Use:
     screened: tuple[UseRow, ...]  # every intervention on the first half
     confirmed: UseRow  # the one that did best there, on the second half
     nulls: tuple[UseRow, ...]  # the interventions without an expected effect, on the second half
-    # Outcomes of the confirmed intervention on the second half, by decision and cell.
-    outcomes: tuple[TrialOutcome, ...]
-    # Outcomes of the same intervention on the first half.
-    outcomes_of_screen: tuple[TrialOutcome, ...] = ()
-    # The best intervention of each family, on the second half; openings are of walls.
-    families: tuple[ConfirmedFamily, ...] = ()
+    outcomes: tuple[trials.TrialOutcome, ...]  # of the confirmed one on the second half
+    outcomes_of_screen: tuple[trials.TrialOutcome, ...] = ()  # of the same on the first half
+    families: tuple[ConfirmedFamily, ...] = ()  # the best of each family, on the second half
     doses: tuple[DoseRow, ...] = ()  # the best write on the second half, by dose
 
     @property
     def verdict(self) -> str:
-        """The conclusion from the second half.
-
-        "used" if the interval of the flips at needed cells lies above those at unneeded cells and
-        of the nulls; "not used" if it lies below `MARGIN`; else "cannot be told".
-        """
+        """The conclusion from the interval of the flips at needed cells of the second half."""
         flips = self.confirmed.needed.flips.interval
         controls = [self.confirmed.unneeded.flips, *(null.needed.flips for null in self.nulls)]
         ends = [each.interval[1] if each.interval is not None else 1.0 for each in controls]
@@ -108,16 +83,14 @@ class Use:
     def __str__(self) -> str:
         def line(row: UseRow) -> str:
             needed, unneeded = row.needed.flips, row.unneeded.flips
-            return (
-                f"{row.label}: {percent(needed.value)} of moves flip at needed cells, "
-                f"{percent(unneeded.value)} at unneeded ones"
-            )
+            flipped = f"{percent(needed.value)} of moves flip at needed cells"
+            where = f"{row.intervention} at layer {row.layer}"
+            return f"{where}: {flipped}, {percent(unneeded.value)} at unneeded ones"
 
-        head = {
-            USED: "what it reads of needed cells is used",
-            NOT_USED: "what it reads of needed cells is not used",
-            UNKNOWN: "whether it uses what it reads of needed cells cannot be told",
-        }[self.verdict]
+        read = "what it reads of needed cells"
+        head = f"{read} is {self.verdict}"
+        if self.verdict == UNKNOWN:
+            head = f"whether it uses {read} cannot be told"
         return "\n".join([f"{self.model}: {head}", *map(line, (self.confirmed, *self.nulls))])
 
 
@@ -125,34 +98,26 @@ class Use:
 class UseOptions:
     """Options of `causal_use`."""
 
-    # Single layers at which interventions are tried; None for all.
-    layers: Sequence[int] | None = None
-    # Which cells of a decision are of interest; None for all that are uncertain given their place.
-    cells: Wanted | None = None
-    per_decision: int = 1  # cells of each kind that are tried in a decision, drawn at random
+    layers: Sequence[int] | None = None  # single layers that are tried; None for all
+    cells: trials.Wanted = None  # which cells of a decision are of interest; None for all uncertain
     # Needed cells of the screen, and as many that are not needed, drawn from the first half; None
     # for all. All cells of the second half are tried in any case.
     screen_cells: int | None = None
-    # Families of `FAMILIES`; "open" needs another one, and a needed uncertain wall in both halves.
-    families: Sequence[str] = TRIED
-    # More decisions from which directions are learnt, in grids that are in no second half.
-    training: Sequence[Sample] = ()
-    # How an answer says that its reasoning comes to a cell, with {row} and {column}.
-    turn: str = TURN
-    dose: float = DOSE  # dose of the writes that are screened, in gaps between walls and open cells
+    # Some of `FAMILIES`; "open" needs another one, and a needed uncertain wall in both halves.
+    families: Sequence[str] = trials.TRIED
+    turn: str = TURN  # how reasoning comes to a cell, with {row} and {column}
+    dose: float = trials.DOSE  # of screened writes, in gaps between walls and open cells
     doses: Sequence[float] = ()  # doses at which the best write is tried on the second half
-    # Answers a decision that are drawn with and without an intervention of the second half, for
-    # its effect in nats; 0 for none.
-    draws: int = 0
-    temperature: float = 0.7  # sampling temperature of these draws
+    draws: int = 0  # answers a decision that are drawn to estimate effects in nats; 0 for none
     salt: str = "0"  # salt of the split into halves
     seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
-        if set(self.families) <= {OPEN} or not set(self.families) <= set(FAMILIES):
+        families = set(self.families)
+        if families <= {OPEN} or not families <= set(trials.FAMILIES):
             raise InvalidParameterError(
-                f"families are {list(self.families)}, expected some of {', '.join(FAMILIES)}, and "
-                f"not open alone"
+                f"families are {list(self.families)}, expected some of "
+                f"{', '.join(trials.FAMILIES)}, and not open alone"
             )
         whole(self.draws, "draws", least=0, most=1000)
         if self.screen_cells is not None:
@@ -164,7 +129,6 @@ class UseOptions:
 def causal_use(
     samples: Sequence[Sample],
     network: Network,
-    options: UseOptions | None = None,
     *,
     keep: str | Path | None = None,
     progress: Tell | None = None,
@@ -173,62 +137,48 @@ def causal_use(
     """Screen interventions on one half of the grids, and confirm the best on the other.
 
     The network reads each prompt, reasons and answers again at temperature 0, with and without the
-    intervention. Directions are learnt from the first half.
+    intervention.
 
-    Fields of `UseOptions` can also be given by name. Answers are stored in the directory `keep`, so
-    that an interrupted screen is resumed.
+    Fields are those of `UseOptions`. Answers are stored in the directory `keep`, so that an
+    interrupted screen is resumed.
     """
-    options = replace(options or UseOptions(), **fields)
+    options = UseOptions(**fields)
     tokenizer, salt, seed = network.local.tokenizer, options.salt, options.seed
     every = range(len(network.blocks) + 1)
     layers = network.check_layers(every if options.layers is None else options.layers)
-    trials: dict[str, list[Trial]] = {}
-    for walls in (False, True) if OPEN in options.families else (False,):
-        trials |= trials_of(
-            samples,
-            tokenizer,
-            salt=salt,
-            seed=seed,
-            wanted=options.cells,
-            per_decision=options.per_decision,
-            walls=walls,
-        )
-    needed = {half for half, of_half in trials.items() if any(cell.needed for _, cell in of_half)}
-    if empty := [half for half in HALVES if half not in needed]:
-        raise no_needed_cell(empty[0])
+    draw = partial(trials.trials_of, samples, tokenizer, salt, seed, options.cells)
+    listed = draw(walls=False) | (draw(walls=True) if OPEN in options.families else {})
+    needed = {half for half, of_half in listed.items() if any(cell.needed for _, cell in of_half)}
+    for half in trials.HALVES:
+        if half not in needed:
+            raise _no_needed_cell(half)
     families = set(options.families)
-    if not {walls_of(half) for half in HALVES} <= needed:
+    if not {half + trials.WALLS for half in trials.HALVES} <= needed:
         families -= {OPEN}
-    training = _training(samples, options)
-    targets: dict[str, list[TargetCell]] = {}
-    for located, target in trials[SCREEN]:
+    # Directions are learnt from the first half.
+    training = [sample for sample in samples if trials.half_of(sample.world, salt) == SCREEN]
+    targets: dict[str, list[Any]] = {}
+    for located, target in listed[SCREEN]:
         if target.needed:
             targets.setdefault(located.sample.digest, []).append(target)
     if options.screen_cells is not None:
-        for half in {SCREEN, walls_of(SCREEN)} & set(trials):
-            trials[half] = drawn(trials[half], options.screen_cells, seed)
+        for half in {SCREEN, SCREEN + trials.WALLS} & set(listed):
+            listed[half] = trials.drawn(listed[half], options.screen_cells, seed)
     what = {"salt": salt, "seed": seed, "layers": list(layers), "turn": options.turn}
-    with answer_store(keep, network, trials, training, what) as store:
-        answers = TrialAnswers(network, trials, store, options.draws, options.temperature, seed)
-        directions: list[DirectionKind] = []
-        if families & set(DIRECTED):
+    with trials.answer_store(keep, network, listed, training, what) as stage:
+        answers, decisions = TrialAnswers(network, listed, stage, options.draws, seed), []
+        if families & set(trials.DIRECTED):
             known = zip(training, answers.unchanged("learning", training), strict=True)
-            decisions = [
-                TrainingDecision(
-                    Located(sample, tokenizer), answer.tokens, tuple(targets.get(sample.digest, ()))
-                )
-                for sample, answer in known
-            ]
-            directions = learn_directions(network, decisions, layers, options.turn)
-        listed = candidates(
-            network, layers=layers, seed=seed, directions=directions, dose=options.dose
-        )
-        tried = [candidate for candidate in listed if candidate.family in families]
+            for sample, answer in known:
+                located, of_sample = Located(sample, tokenizer), targets.get(sample.digest, ())
+                decisions.append(TrainingDecision(located, answer.tokens, tuple(of_sample)))
+        kinds = learn_directions(network, decisions, layers, options.turn)
+        made = trials.candidates(network, layers, seed, kinds, options.dose)
+        tried = [candidate for candidate in made if candidate.family in families]
         return _screened(answers, tried, len(samples), options, progress or (lambda text: None))
 
 
-def no_needed_cell(half: str) -> InvalidParameterError:
-    """The error of a half without a cell to be tried."""
+def _no_needed_cell(half: str) -> InvalidParameterError:
     return InvalidParameterError(
         f"none of the decisions in the {half} half has an uncertain cell that every shortest way "
         f"needs; take more grids, or mazes of complexity 0.4 and above"
@@ -236,24 +186,20 @@ def no_needed_cell(half: str) -> InvalidParameterError:
 
 
 def _screened(
-    answers: TrialAnswers,
-    tried: Sequence[CandidateIntervention],
-    decisions: int,
-    options: UseOptions,
-    tell: Tell,
+    answers: TrialAnswers, tried: list[Candidate], decisions: int, options: UseOptions, tell: Tell
 ) -> Use:
     tell(f"use: {len(tried)} interventions on {len(answers.trials[SCREEN])} cells")
-    screened = []
+    screened: list[tuple[Candidate, UseRow]] = []
     for number, candidate in enumerate(tried, start=1):
         if outcomes := answers.outcomes(candidate, SCREEN):
-            row = row_of(candidate, outcomes)
+            row = trials.row_of(candidate, outcomes)
             # Needed walls may occur only in decisions that were wrong before.
             if candidate.family != OPEN or row.needed.flips.n:
                 screened.append((candidate, row))
         tell(f"use: screened {number} of {len(tried)}: {candidate.label}")
-    able = [(candidate, row) for candidate, row in screened if not candidate.is_null]
+    able = [(candidate, row) for candidate, row in screened if not candidate.null]
     confirmed = []
-    by_family: dict[str, CandidateIntervention] = {}
+    by_family: dict[str, Candidate] = {}
     for family in dict.fromkeys(candidate.family for candidate, _ in able):
         best = _best(answers, [entry for entry in able if entry[0].family == family])
         by_family[family] = best
@@ -261,69 +207,176 @@ def _screened(
         confirmed.append(ConfirmedFamily(answers.row(best, CONFIRM), nulls))
         tell(f"use: confirmed {best.label}")
     best = _best(answers, [entry for entry in able if entry[0].family != OPEN])
-    doses = options.doses if WRITE in by_family else ()
+    doses = []
+    for dose in options.doses if trials.WRITE in by_family else ():
+        write = replace(by_family[trials.WRITE], dose=dose)
+        # Where a random direction flips as much, it is only the strength.
+        both = [trials.row_of(c, answers.outcomes(c, CONFIRM)) for c in (write, write.nulls[0])]
+        ours, random = (row.needed for row in both)
+        place = write.name, write.layer, write.position
+        doses.append(DoseRow(*place, dose, ours.flips, random.flips, ours.unreadable))
     return Use(
         model=answers.network.name,
         salt=options.salt,
         decisions=decisions,
         screened=tuple(row for _, row in screened),
         confirmed=answers.row(best, CONFIRM),
-        nulls=tuple(answers.row(null, CONFIRM) for null, _ in screened if null.is_null),
+        nulls=tuple(answers.row(null, CONFIRM) for null, _ in screened if null.null),
         outcomes=tuple(answers.outcomes(best, CONFIRM)),
         outcomes_of_screen=tuple(answers.outcomes(best, SCREEN)),
         families=tuple(confirmed),
-        doses=tuple(_dose_row(answers, by_family[WRITE], dose) for dose in doses),
+        doses=tuple(doses),
     )
 
 
-def _dose_row(answers: TrialAnswers, write: CandidateIntervention, dose: float) -> DoseRow:
-    """A write at another dose; where a random direction flips as much, it is only the strength."""
-    assert write.dosed is not None
-    dosed = write.dosed(dose)
-    needed, random = (
-        row_of(each, answers.outcomes(each, CONFIRM)).needed for each in (dosed, dosed.nulls[0])
-    )
-    return DoseRow(
-        intervention=dosed.name,
-        layer=dosed.layer,
-        position=dosed.position,
-        dose=dose,
-        flips=needed.flips,
-        null_flips=random.flips,
-        unreadable=needed.unreadable,
-    )
-
-
-def _training(samples: Sequence[Sample], options: UseOptions) -> list[Sample]:
-    """The decisions from which directions are learnt; none in a grid of the second half."""
-    scored = {content(s.world) for s in samples if half_of(s.world, options.salt) == CONFIRM}
-    if bad := [sample.walk for sample in options.training if content(sample.world) in scored]:
-        raise InvalidParameterError(
-            f"training has {len(bad)} decisions in grids of the confirm half, first in "
-            f"{bad[0]!r}; leave them out"
-        )
-    return [*(s for s in samples if content(s.world) not in scored), *options.training]
-
-
-def _merit(row: UseRow) -> float:
-    """Moves as if the cell were changed, minus flips where the cell does not matter."""
-    worth = row.needed.as_if_changed.value - row.unneeded.flips.value
-    return worth if np.isfinite(worth) else -1.0
-
-
-def _best(
-    answers: TrialAnswers, screened: Sequence[tuple[CandidateIntervention, UseRow]]
-) -> CandidateIntervention:
+def _best(answers: TrialAnswers, screened: Sequence[tuple[Candidate, UseRow]]) -> Candidate:
     """The best candidate on the first half; directions count beyond random ones of equal norm."""
+
+    def merit(row: UseRow) -> float:
+        """Moves as if the cell were changed, minus flips where the cell does not matter."""
+        worth = row.needed.as_if_changed.value - row.unneeded.flips.value
+        return worth if np.isfinite(worth) else -1.0
+
     best, most = screened[0][0], -np.inf
     # In falling order, so that no null is tried that could not change the choice any more.
-    for candidate, row in sorted(screened, key=lambda entry: -_merit(entry[1])):
-        worth = _merit(row)
+    for candidate, row in sorted(screened, key=lambda entry: -merit(entry[1])):
+        worth = merit(row)
         if worth <= most:
             break
-        if candidate.family in DIRECTED:
+        if candidate.family in trials.DIRECTED:
             null = candidate.nulls[0]
-            worth -= row_of(null, answers.outcomes(null, SCREEN)).needed.flips.value
+            worth -= trials.row_of(null, answers.outcomes(null, SCREEN)).needed.flips.value
         if worth > most:
             best, most = candidate, worth
     return best
+
+
+# --- Look-ups -------------------------------------------------------------------------------------
+# prompt      the prompt's own tokens, the last of which writes the first of the answer
+# before      the reasoning, until the cell is named in it for the first time
+# neighbours  the steps that are about a neighbour of the cell
+# own         the steps that are about the cell
+# behind      other reasoning once the cell has been named
+# plan        from a "plan" after which there are only cells and moves
+# answer      after the end of the reasoning, or where the action is written without any
+#
+# A token lies in exactly one of them. A step of the reasoning begins after the end of a sentence or
+# a line, and with a cell that has a colon, as in the searches of our organisms; it is about the
+# first cell that it names. Spans are determined from the text while it is written: a changed answer
+# comes to a cell later, or never.
+SPANS = ("prompt", "before", "neighbours", "own", "behind", "plan", "answer")
+PROMPT, BEFORE, NEIGHBOURS, OWN, BEHIND, PLAN, ANSWER = SPANS
+ANSWERING = "answering"  # all of them except the prompt
+_NAMES = (*SPANS, ANSWERING)
+_CELL = re.compile(r"(?<![\d,])\(?(\d+)\s*,\s*(\d+)(?!\d)")
+_TURN = r"(?<![\d,(])\(?\d+\s*,\s*\d+\)?\s*:"
+_STEP = re.compile(rf"(?<=[.!?])\s+|\n+\s*|(?={_TURN})")
+_ACTION = re.compile(r'\{\s*"action"')
+# A move may be cut into several tokens, so that only its beginning is there.
+_BEGUN = r"(?:U|D|DO|DOW|L|LE|LEF|R|RI|RIG|RIGH)?"
+_PLAN = re.compile(rf"\bplan\b(?:\W|\d|UP\b|DOWN\b|LEFT\b|RIGHT\b)*{_BEGUN}$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class DuringSpan:
+    """The tokens of an answer that lie in a span of a cell."""
+
+    cell: Cell
+    span: str
+
+    def __call__(self, written: WrittenText) -> bool:
+        """Whether the token that is being read lies in the span."""
+        return span_at(written.text, self.cell) == self.span
+
+
+def span_at(text: str, cell: Cell) -> str:
+    """Return the span of a cell in which the last token of a text lies."""
+    part, subject, named = _read(text)
+    if part:
+        return part
+    if subject == cell:
+        return OWN
+    if subject in [cell.moved(action) for action in range(len(ACTIONS))]:
+        return NEIGHBOURS
+    return BEHIND if cell in named else BEFORE
+
+
+# All conditions of a row are evaluated on the same text.
+@lru_cache(maxsize=1024)
+def _read(text: str) -> tuple[str, Cell | None, list[Cell]]:
+    """The plan or the answer if it is begun, the first cell of the current step, and all cells."""
+    part = PLAN if _PLAN.search(text) else ""
+    if _ACTION.search(text) or any(end in text for end in ENDS_OF_REASONING):
+        part = ANSWER
+    *_, begin = (0, *(match.end() for match in _STEP.finditer(text)))
+    first = _CELL.search(text, begin)
+    subject = Cell(int(first[1]), int(first[2])) if first else None
+    return part, subject, [Cell(int(row), int(column)) for row, column in _CELL.findall(text)]
+
+
+def spans_of(ids: Sequence[int], tokenizer: Any, cell: Cell) -> set[str]:
+    """Return the spans of a cell that occur in an answer; the prompt is always one of them."""
+    written, met = WrittenText(tokenizer), {PROMPT, ANSWERING}
+    for token in ids:
+        written.ids.append(token)
+        met.add(span_at(written.text, cell))
+    return met
+
+
+def span_candidates(network: Network, seed: int = 0) -> list[Candidate]:
+    """Return the knock-outs of a cell for each span; their nulls hide a random other cell."""
+    blocks, out = range(1, len(network.blocks) + 1), []
+
+    def span_of(name: str, cell: Cell) -> tuple[bool, When]:
+        if name == PROMPT:
+            return True, interventions.never
+        if name == ANSWERING:
+            return False, interventions.always
+        return False, DuringSpan(cell, name)
+
+    for name in _NAMES:
+        full, span = f"{trials.KNOCK_OUT}, {name}", partial(span_of, name)
+        out.append(trials.hidden_cell(full, blocks, seed, trials.ALL, span))
+    return out
+
+
+def look_ups(
+    samples: Sequence[Sample],
+    network: Network,
+    *,
+    salt: str = "0",
+    seed: int = 0,
+    keep: str | Path | None = None,
+    progress: Tell | None = None,
+) -> tuple[SpanRow, ...]:
+    """Hide needed cells from one span at a time, in all blocks, on the second half of the grids."""
+    tokenizer = network.local.tokenizer
+    # Nothing is chosen, so the first half is not needed.
+    listed = trials.trials_of(samples, tokenizer, salt, seed, None, walls=False)[CONFIRM]
+    needed = {CONFIRM: [trial for trial in listed if trial[1].needed]}
+    if not needed[CONFIRM]:
+        raise _no_needed_cell(CONFIRM)
+    what, rows = {"salt": salt, "seed": seed, "spans": list(_NAMES)}, []
+    with trials.answer_store(keep, network, needed, (), what) as stage:
+        answers = TrialAnswers(network, needed, stage, seed=seed)
+        # A cell counts only in spans that occur in its unchanged answer.
+        bases = answers.sweep(CONFIRM).bases
+        spans = {
+            (located.sample.digest, target.cell): spans_of(base.tokens, tokenizer, target.cell)
+            for (located, target), base in zip(needed[CONFIRM], bases, strict=True)
+        }
+
+        def in_span(
+            span: str, make: Any, candidate: Candidate, located: Located, cell: Cell
+        ) -> Intervention | None:
+            has_span = span in spans[located.sample.digest, cell]
+            return make(candidate, located, cell) if has_span else None
+
+        for span, candidate in zip(_NAMES, span_candidates(network, seed), strict=True):
+            hidden = replace(candidate, make=partial(in_span, span, candidate.make))
+            ours, other = (answers.row(each, CONFIRM).needed for each in (hidden, *hidden.nulls))
+            effects = ours.flips, ours.as_if_changed, ours.unreadable, other.flips
+            rows.append(SpanRow(CONFIRM, span, ours.flips.n, *effects))
+            if progress is not None:
+                progress(f"use: hidden from {span}: {ours.flips.n} cells")
+    return tuple(rows)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.gridworld.planner import Plan, State, planned, plans
-from goalmeter.gridworld.world import ACTIONS, MOVES, WALL, Cell, GridWorld
+from goalmeter.gridworld.world import ACTIONS, WALL, Cell, GridWorld
 from goalmeter.representation.network import Network
 from goalmeter.representation.probes.protocol import Reading, Standard
 from goalmeter.representation.probes.registry import Ridge
@@ -21,17 +21,13 @@ from goalmeter.representation.replay import Located, Sample, scenes_of, span_of_
 from goalmeter.representation.scenes import Shape
 from goalmeter.representation.use.interventions import When, WrittenText
 
-if TYPE_CHECKING:
-    import torch
-
 
 class TargetCell(NamedTuple):
     """A cell to be changed in a state: an open one into a wall, or a wall into an open one.
 
     A needed cell shows whether it is used, since every first move of a shortest path is another one
     after the change. A cell that is not needed lies on no shortest path, before and after: the
-    null.
-    `optimal` and `changed` are the first moves of shortest paths before and after.
+    null. `optimal` and `changed` are the first moves of shortest paths before and after.
     """
 
     cell: Cell
@@ -40,65 +36,58 @@ class TargetCell(NamedTuple):
     changed: tuple[int, ...]
 
 
-@lru_cache(maxsize=4096)
 def target_cells(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
     """Return the open cells whose use can be tested in a state, in row order.
 
     Excluded are the cells of the agent and of objects, cells without which there is no path, and
     cells on some shortest paths only or without which the first move may be the same.
     """
-    known = planned(world)
-    distance = known.distance_from(state)
-    return tuple(
-        target
-        for target, closed in _targets(world, state, wall=True)
-        if target.needed
-        or (
-            closed.distance_from(state) == distance
-            and not _on_shortest_path(known, state, target.cell)
-        )
-    )
+    return _targets(world, state, wall=True)
 
 
-@lru_cache(maxsize=4096)
 def target_walls(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
     """Return the inner walls whose use can be tested in a state, in row order.
 
     Needed walls would be part of every shortest path if they were open. Excluded are walls that
     would be on some shortest paths only, or on paths that begin with the same move.
     """
-    return tuple(
-        target
-        for target, opened in _targets(world, state, wall=False)
-        if target.needed or not _on_shortest_path(opened, state, target.cell)
-    )
+    return _targets(world, state, wall=False)
 
 
-def _targets(world: GridWorld, state: State, *, wall: bool) -> Iterator[tuple[TargetCell, Plan]]:
-    optimal = planned(world).optimal_actions(state)
+@lru_cache(maxsize=8192)
+def _targets(world: GridWorld, state: State, *, wall: bool) -> tuple[TargetCell, ...]:
+    known, out = planned(world), []
+    optimal = known.optimal_actions(state)
     for cell, plan in _plans_with(world, wall=wall).items():
-        if cell != state.cell and (changed := plan.optimal_actions(state)):
-            needed = not set(changed) & set(optimal)
-            yield TargetCell(cell, needed, optimal, changed if needed else optimal), plan
+        if cell == state.cell or not (changed := plan.optimal_actions(state)):
+            continue
+        if not set(changed) & set(optimal):
+            out.append(TargetCell(cell, True, optimal, changed))
+        elif not _on_shortest_path(known if wall else plan, state, cell):
+            out.append(TargetCell(cell, False, optimal, optimal))
+    return tuple(out)
+
+
+def inner_walls(world: GridWorld) -> list[Cell]:
+    """The walls of a world without its border, in row order."""
+    return [Cell(*place) for place in (np.argwhere(world.walls[1:-1, 1:-1]) + 1).tolist()]
 
 
 # Decisions are drawn from all states of a world, one world after the other.
 @lru_cache(maxsize=64)
 def _plans_with(world: GridWorld, *, wall: bool) -> dict[Cell, Plan]:
     """The plans of a world with one free cell closed, or one inner wall opened, by cell."""
-    if wall:
-        objects = {world.goal, world.key, world.door, world.neutral, world.start}
-        cells = [cell for cell in world.open_cells if cell not in objects]
-    else:
-        inner = np.argwhere(world.walls[1:-1, 1:-1]) + 1
-        cells = [Cell(row, column) for row, column in inner.tolist()]
-    changed = []
+    objects = {world.goal, world.key, world.door, world.neutral, world.start}
+    free = [cell for cell in world.open_cells if cell not in objects]
+    cells, changed = free if wall else inner_walls(world), []
     for cell in cells:
         walls = world.walls.copy()
         walls[cell] = wall
         changed.append(replace(world, walls=walls))
-    together = plans(changed) if changed else None
-    return {} if together is None else {c: together.plan(at) for at, c in enumerate(cells)}
+    if not changed:
+        return {}
+    together = plans(changed)
+    return {cell: together.plan(number) for number, cell in enumerate(cells)}
 
 
 def _on_shortest_path(known: Plan, state: State, cell: Cell) -> bool:
@@ -112,29 +101,25 @@ def _on_shortest_path(known: Plan, state: State, cell: Cell) -> bool:
     return False
 
 
-# Of a ridge regression, for each row of scaled activations; more than predicts best. At dose 2
-# penalties of 0.01, 0.1, 0.3, 1 and 3 flipped 0, 2, 15, 26 and 28 of 34 moves of the mouse: weights
-# that undo whatever else varies point to where no activations are. With larger penalties the gap
+# Of a ridge regression, for each row of scaled activations; more than predicts best: weights that
+# undo whatever else varies point to where no activations are. At dose 2 penalties of 0.01, 0.1,
+# 0.3, 1 and 3 flipped 0, 2, 15, 26 and 28 of 34 moves of the mouse; with larger ones the gap
 # becomes so large that a random direction of that length breaks answers too.
 PENALTY = 1.0
 
 
+# A probe's direction is that of its weights and not of the difference of the means, so it leaves
+# alone what varies without telling walls apart; see Friedman (1989), Regularized discriminant
+# analysis.
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """The direction from open cells to walls.
+    """The direction from open cells to walls."""
 
-    A dose of 1 adds the distance between the two means along it. A probe's direction is that of its
-    weights and not of the difference of the means, so it leaves alone what varies without telling
-    walls apart; see Friedman (1989), Regularized discriminant analysis.
-
-    `unit` is a unit vector [D], `gap` the mean with a wall minus the mean without one along it.
-    """
-
-    unit: FloatArray
-    gap: float
+    unit: FloatArray  # [D], of length 1
+    gap: float  # the mean with a wall minus the mean without one along it
 
     def vector(self, dose: float) -> FloatArray:
-        """The vector that a dose adds to the residual stream, [D]."""
+        """The vector that a dose adds to the residual stream, [D]; a dose of 1 adds the gap."""
         return self.unit * (self.gap * dose)
 
     @classmethod
@@ -145,10 +130,7 @@ class Direction:
 
     @classmethod
     def of_weights(cls, weights: FloatArray, rows: FloatArray, wall: BoolArray) -> Direction | None:
-        """The direction of a probe's weights, [D], with the gap that rows [n, D] show along it.
-
-        None if the weights are zero or see walls on the wrong side, or if rows are of one kind.
-        """
+        """The direction of a probe's weights [D] with the gap of rows [n, D], if it is above 0."""
         length = float(np.linalg.norm(weights))
         if not length > 0 or wall.all() or not wall.any():
             return None
@@ -164,9 +146,7 @@ def ridge_directions(rows: FloatArray, wall: BoolArray) -> tuple[Direction | Non
     loads = left.T @ (wall - wall.mean(axis=0))
     shrunk = spectrum / (spectrum**2 + PENALTY * len(rows))
     weights: FloatArray = right.T @ (shrunk[:, None] * loads) * standard.weight[:, None]
-    return tuple(
-        Direction.of_weights(weights[:, q], rows, wall[:, q]) for q in range(wall.shape[1])
-    )
+    return tuple(map(Direction.of_weights, weights.T, [rows] * len(weights.T), wall.T))
 
 
 class TrainingDecision(NamedTuple):
@@ -177,16 +157,10 @@ class TrainingDecision(NamedTuple):
     targets: tuple[TargetCell, ...]
 
 
-class DirectionEdit(NamedTuple):
-    """A direction towards a wall at a place of the prompt, or wherever a condition holds."""
-
-    where: int | When
-    layer: int
-    direction: Direction
-
-
-# The edits that write a wall to a cell of a prompt; none where that is impossible.
-CellEdits = Callable[[Located, Cell], list[DirectionEdit]]
+# A direction towards a wall at a place of the prompt, or wherever a condition holds, and its layer.
+DirectionEdit = tuple[int | When, int, Direction]
+# The directions that write a wall to a cell of a prompt at one layer; None where there is none.
+Finder = Callable[[Located, Cell], Iterable[tuple[int | When, Direction | None]]]
 
 
 @dataclass(frozen=True)
@@ -204,156 +178,137 @@ class NamesCell:
 
 @dataclass(frozen=True, eq=False)
 class DirectionKind:
-    """A kind of direction: its name, the tokens that are written to, and the edits by layer."""
+    """A kind of direction: its name, the tokens that are written to, and directions by layer."""
 
     name: str
     position: str
-    at: Mapping[int, CellEdits]
+    at: Mapping[int, Finder]
 
-    def edits(self, layers: Sequence[int]) -> CellEdits:
-        """The edits at several layers at once."""
-        known = [self.at[layer] for layer in layers if layer in self.at]
-        return lambda located, cell: [edit for each in known for edit in each(located, cell)]
+    def edits(self, layers: Sequence[int], located: Located, cell: Cell) -> list[DirectionEdit]:
+        """The edits that write a wall at several layers; none where that is impossible."""
+        return [
+            (where, layer, direction)
+            for layer in layers
+            for where, direction in self.at[layer](located, cell)
+            if direction is not None
+        ]
 
 
-def with_random_directions(edits: CellEdits, seed: int) -> CellEdits:
+def in_random_directions(
+    edits: Sequence[DirectionEdit], seed: int, located: Located, cell: Cell
+) -> list[DirectionEdit]:
     """Return the same edits with random directions of equal norm."""
-
-    def drawn(located: Located, cell: Cell) -> list[DirectionEdit]:
-        # By content, so that a draw is the same in any order and any process.
-        name = f"a random direction:{seed}:{located.sample.digest}:{cell}"
-        rng = np.random.default_rng(list(sha256(name.encode()).digest()))
-        out = []
-        for edit in edits(located, cell):
-            vector = rng.standard_normal(len(edit.direction.unit))
-            direction = Direction(vector / np.linalg.norm(vector), edit.direction.gap)
-            out.append(edit._replace(direction=direction))
-        return out
-
-    return drawn
-
-
-def for_another(edits: CellEdits, choose: Callable[[Located, Cell], Cell | None]) -> CellEdits:
-    """Return the edits of another cell of the same prompt."""
-
-    def other(located: Located, cell: Cell) -> list[DirectionEdit]:
-        chosen = choose(located, cell)
-        return edits(located, chosen) if chosen is not None else []
-
-    return other
+    # By content, so that a draw is the same in any order and any process.
+    name = f"a random direction:{seed}:{located.sample.digest}:{cell}"
+    rng = np.random.default_rng(list(sha256(name.encode()).digest()))
+    out = []
+    for where, layer, direction in edits:
+        vector = rng.standard_normal(len(direction.unit))
+        out.append((where, layer, Direction(vector / np.linalg.norm(vector), direction.gap)))
+    return out
 
 
 _NO_WAY = "-"
-# For each action the letter of the reverse move, and its number.
-_REVERSE_LETTER, _REVERSE = "RLDU", (1, 0, 3, 2)
+# The action that leads back, for each action.
+_REVERSE = (1, 0, 3, 2)
 
 
 def closed_prompt(network: Network, sample: Sample, cell: Cell) -> tuple[int, ...] | None:
-    """Return the tokens of a sample's prompt with a wall at a cell.
-
-    Streams can be exchanged only between prompts of the same length. None where that is impossible:
-    the cell is not in the prompt, the tokenizer joins symbols, or the chat template has changed.
-    """
+    """Return the tokens of a sample's prompt with a wall at a cell; None if that is impossible."""
     question = closed_question(sample, cell)
     if question is None:
         return None
     ids, closed = map(network.prompt_ids, (sample.question, question))
+    # Streams can be exchanged only between prompts of the same length: the tokenizer may join
+    # symbols, and the chat template may have changed.
     return closed if ids == sample.prompt and len(closed) == len(ids) else None
 
 
 def closed_question(sample: Sample, cell: Cell) -> str | None:
-    """Return a sample's question with a wall at a cell; None if the cell is not in it.
-
-    In a question that lists open cells the cell stays listed, with no way from it and none to it,
-    so that the question keeps its length.
-    """
+    """Return a sample's question with a wall at a cell; None if the cell is not in it."""
     question = sample.question
     span = span_of_cell(sample, cell)
     if span is None:
         return None
     if span[1] - span[0] == 1:
         return question[: span[0]] + WALL + question[span[1] :]
+    # In a list the cell stays, with no way from it and none to it, so that the length is the same.
     ways = question[slice(*span)].split()[1]
     question = question[: span[1] - len(ways)] + _NO_WAY + question[span[1] :]
-    for action in range(len(ACTIONS)):
-        neighbour = cell.moved(action)
-        listed = re.search(rf" {neighbour.row},{neighbour.column} (\S+)", question)
+    for action, reverse in enumerate(_REVERSE):
+        row, column = cell.moved(action)
+        listed = re.search(rf" {row},{column} (\S+)", question)
         if listed:
-            left = listed[1].replace(_REVERSE_LETTER[action], "") or _NO_WAY
+            left = listed[1].replace(ACTIONS[reverse][0], "") or _NO_WAY
             question = question[: listed.start(1)] + left + question[listed.end(1) :]
     return question
 
 
-# How the reasoning of our organisms comes to a cell.
+# turn             where the reasoning comes to a neighbour of the cell ("3,3:"): a probe of which
+#                  of the four cells around the named one are walls
+# own              at the cell's own tokens: a probe of which cell is listed here (a wall is not
+#                  listed, so the direction away from its name is towards a wall), or of walls in
+#                  prompts that draw the grid
+# closed           at the cell's own tokens: the mean difference between the same question with
+#                  the cell closed and open
+# closed, around   at those and its neighbours' tokens
+# end              at the last tokens of the prompt: the cell's head of a ridge probe over the map
+
+# How the reasoning of our organisms comes to a cell, with {row} and {column}.
 TURN = "{row},{column}:"
 _LONGEST = 16  # characters of such a text
+# Sequences of tokens with places in them, and how directions follow from the streams there, [n, D].
+Sequences = Iterable[tuple[tuple[int, ...], Sequence[int]]]
+Learner = tuple[Sequences, Callable[[FloatArray], Finder]]
 
 
 def learn_directions(
-    network: Network, decisions: Sequence[TrainingDecision], layers: Sequence[int], turn: str = TURN
-) -> list[DirectionKind]:
-    """Learn the directions of walls at some layers.
-
-    turn             where the reasoning comes to a neighbour of the cell ("3,3:"): a probe of which
-                     of the four cells around the named one are walls
-    own              at the cell's own tokens: a probe of which cell is listed here (a wall is not
-                     listed, so the direction away from its name is towards a wall), or of walls in
-                     prompts that draw the grid
-    closed           at the cell's own tokens: the mean difference between the same question with
-                     the cell closed and open
-    closed, around   at those and its neighbours' tokens
-    end              at the last tokens of the prompt: the cell's head of a ridge probe over the map
-
-    Decisions are of grids that are not scored; `turn` is how an answer comes to a cell, with {row}
-    and {column}. Kinds of which nothing could be learnt are left out.
-    """
-    kinds = [
-        DirectionKind("turn", "post/turn", _turn_edits(network, decisions, layers, turn)),
-        DirectionKind("own", "pre/cell", _own_edits(network, decisions, layers)),
-        DirectionKind("closed", "pre/cell", _closed_edits(network, decisions, layers, ())),
-        DirectionKind(
-            "closed, around", "pre/around", _closed_edits(network, decisions, layers, range(4))
-        ),
-        DirectionKind("end", "pre/end", _end_edits(network, decisions, layers)),
-    ]
-    return [kind for kind in kinds if kind.at]
-
-
-def _turn_edits(
     network: Network, decisions: Sequence[TrainingDecision], layers: Sequence[int], turn: str
-) -> dict[int, CellEdits]:
-    rows: list[dict[int, FloatArray]] = []
-    walls: list[list[bool]] = []
+) -> list[DirectionKind]:
+    """Learn the directions of walls at some layers, from decisions of grids that are not scored."""
+    learners = {
+        ("turn", "post/turn"): _turn(decisions, turn),
+        ("own", "pre/cell"): _own(decisions),
+        ("closed", "pre/cell"): _closed(network, decisions, 0),
+        ("closed, around", "pre/around"): _closed(network, decisions, len(ACTIONS)),
+        ("end", "pre/end"): _end(decisions),
+    }
+    kinds = []
+    for name, (sequences, learn) in learners.items():
+        rows: dict[int, list[FloatArray]] = {}
+        for ids, places in sequences:
+            streams = network.streams(ids, layers) if places else {}
+            for layer, stream in streams.items():
+                of_layer = rows.setdefault(layer, [])
+                of_layer.append(stream[list(places)].double().cpu().numpy())
+        if rows:
+            at = {layer: learn(np.concatenate(rows[layer])) for layer in layers}
+            kinds.append(DirectionKind(*name, at))
+    return kinds
+
+
+def _turn(decisions: Sequence[TrainingDecision], turn: str) -> Learner:
+    sequences, walls = [], []
     for each in decisions:
-        sample = each.located.sample
-        found = [
-            (cell, len(sample.prompt) + place)
-            for place, cell in _named_cells(each, turn)
+        sample, places = each.located.sample, []
+        for place, cell in _named_cells(each, turn):
             # A cell of the border has no neighbour on one side.
-            if all(0 < a < n - 1 for a, n in zip(cell, sample.world.shape, strict=True))
-        ]
-        if not found:
-            continue
-        streams = network.streams(sample.prompt + each.answer, layers)
-        for cell, place in found:
-            rows.append({k: _doubles(streams[k][place]) for k in layers})
-            walls.append([bool(sample.world.walls[cell.moved(move)]) for move in range(4)])
+            if all(0 < a < n - 1 for a, n in zip(cell, sample.world.shape, strict=True)):
+                places.append(len(sample.prompt) + place)
+                walls.append([bool(sample.world.walls[cell.moved(move)]) for move in range(4)])
+        sequences.append((sample.prompt + each.answer, places))
 
-    def edits_of(layer: int) -> CellEdits:
-        directions = ridge_directions(np.array([row[layer] for row in rows]), np.array(walls))
+    def learn(rows: FloatArray) -> Finder:
+        directions = ridge_directions(rows, np.array(walls))
 
-        def edits(located: Located, cell: Cell) -> list[DirectionEdit]:
-            out = []
-            for move in range(len(MOVES)):
-                neighbour, direction = cell.moved(move), directions[_REVERSE[move]]
-                if direction is not None:
-                    name = NamesCell(turn.format(row=neighbour.row, column=neighbour.column))
-                    out.append(DirectionEdit(name, layer, direction))
-            return out
+        def find(located: Located, cell: Cell) -> Iterator[tuple[When, Direction | None]]:
+            for move, reverse in enumerate(_REVERSE):
+                row, column = cell.moved(move)
+                yield NamesCell(turn.format(row=row, column=column)), directions[reverse]
 
-        return edits
+        return find
 
-    return {k: edits_of(k) for k in layers} if rows else {}
+    return sequences, learn
 
 
 def _named_cells(each: TrainingDecision, turn: str) -> Iterator[tuple[int, Cell]]:
@@ -362,120 +317,94 @@ def _named_cells(each: TrainingDecision, turn: str) -> Iterator[tuple[int, Cell]
     pattern = re.compile(r"(?<!\d)" + spelled.replace(r"\{column\}", r"(?P<column>\d+)", 1))
     written = WrittenText(each.located.tokenizer)
     for place, token in enumerate(each.answer):
-        written.append(token)
+        written.ids.append(token)
         # A name that was complete before this token does not count.
         for match in pattern.finditer(written.text, max(0, written.last - _LONGEST)):
             if match.end() > written.last:
                 yield place, Cell(int(match["row"]), int(match["column"]))
 
 
-def _own_edits(
-    network: Network, decisions: Sequence[TrainingDecision], layers: Sequence[int]
-) -> dict[int, CellEdits]:
-    rows: list[dict[int, FloatArray]] = []
+def _own(decisions: Sequence[TrainingDecision]) -> Learner:
+    sequences = []
     cells: list[Cell] = []
     walls: list[bool] = []
     for each in decisions:
-        sample = each.located.sample
-        streams = network.streams(sample.prompt, layers)
-        for row, column in np.ndindex(sample.world.shape):
-            cell = Cell(row, column)
-            if tokens := each.located.cell(cell):
-                rows.append({k: _doubles(streams[k][tokens[0]]) for k in layers})
+        sample, places = each.located.sample, []
+        for index in np.ndindex(sample.world.shape):
+            if tokens := each.located.cell(cell := Cell(*index)):
+                places.append(tokens[0])
                 cells.append(cell)
                 walls.append(bool(sample.world.walls[cell]))
-    if not rows:
-        return {}
+        sequences.append((sample.prompt, places))
     is_drawn, names = any(walls), sorted(set(cells))
     # Where only open cells are listed, to be another cell is to leave this one unlisted.
     unlisted = [[cell != name for name in names] for cell in cells]
     labels = np.array(walls)[:, None] if is_drawn else np.array(unlisted)
 
-    def edits_of(layer: int) -> CellEdits:
-        directions = ridge_directions(np.array([row[layer] for row in rows]), labels)
-        known = dict(zip(names, directions, strict=not is_drawn))
+    def learn(rows: FloatArray) -> Finder:
+        directions = ridge_directions(rows, labels)
+        known = {} if is_drawn else dict(zip(names, directions, strict=True))
 
-        def edits(located: Located, cell: Cell) -> list[DirectionEdit]:
-            direction, tokens = directions[0] if is_drawn else known.get(cell), located.cell(cell)
-            if direction is None or not tokens:
-                return []
-            return [DirectionEdit(tokens[0], layer, direction)]
+        def find(located: Located, cell: Cell) -> list[tuple[int, Direction | None]]:
+            direction = directions[0] if is_drawn else known.get(cell)
+            return [(token, direction) for token in located.cell(cell)[:1]]
 
-        return edits
+        return find
 
-    return {k: edits_of(k) for k in layers}
+    return sequences, learn
 
 
-def _closed_edits(
-    network: Network,
-    decisions: Sequence[TrainingDecision],
-    layers: Sequence[int],
-    moves: Sequence[int],
-) -> dict[int, CellEdits]:
-    """Mean differences for the cell itself and its neighbours by these moves, token by token."""
+def _closed(network: Network, decisions: Sequence[TrainingDecision], moves: int) -> Learner:
+    """Mean differences for the cell itself and its neighbours by some moves, token by token."""
 
-    def places(located: Located, cell: Cell) -> dict[tuple[int, int], int]:
-        around = {-1: cell} | {move: cell.moved(move) for move in moves}
+    def tokens_of(located: Located, cell: Cell) -> dict[tuple[int, int], int]:
+        around = [cell, *(cell.moved(move) for move in range(moves))]
         return {
-            (move, number): token
-            for move, each in around.items()
-            for number, token in enumerate(located.cell(each))
+            (number, of_cell): token
+            for number, each in enumerate(around)
+            for of_cell, token in enumerate(located.cell(each))
         }
 
-    sums: dict[tuple[int, int, int], FloatArray] = {}
-    counts: dict[tuple[int, int], int] = {}
+    sequences, keys = [], []
     for each in decisions:
         for target in each.targets:
+            prompt = each.located.sample.prompt
             donor = closed_prompt(network, each.located.sample, target.cell)
-            if donor is None:
-                continue
-            before = network.streams(each.located.sample.prompt, layers)
-            after = network.streams(donor, layers)
-            for key, token in places(each.located, target.cell).items():
-                counts[key] = counts.get(key, 0) + 1
-                for k in layers:
-                    difference = _doubles(after[k][token]) - _doubles(before[k][token])
-                    sums[(k, *key)] = sums.get((k, *key), 0.0) + difference
+            if donor is not None:
+                tokens = tokens_of(each.located, target.cell)
+                sequences += [(ids, tuple(tokens.values())) for ids in (prompt, donor)]
+                keys.append(list(tokens))
 
-    def edits_of(layer: int) -> CellEdits:
-        known = {
-            key: Direction.between(sums[(layer, *key)] / count) for key, count in counts.items()
-        }
+    def learn(rows: FloatArray) -> Finder:
+        differences: dict[tuple[int, int], list[FloatArray]] = {}
+        at = 0
+        for listed in keys:
+            before, after = np.split(rows[at : at + 2 * len(listed)], 2)
+            at += 2 * len(listed)
+            for key, difference in zip(listed, after - before, strict=True):
+                differences.setdefault(key, []).append(difference)
+        known = {key: Direction.between(np.mean(d, axis=0)) for key, d in differences.items()}
+        return lambda located, cell: [
+            (token, known.get(key)) for key, token in tokens_of(located, cell).items()
+        ]
 
-        def edits(located: Located, cell: Cell) -> list[DirectionEdit]:
-            found = [(known.get(key), token) for key, token in places(located, cell).items()]
-            return [DirectionEdit(token, layer, each) for each, token in found if each is not None]
-
-        return edits
-
-    return {k: edits_of(k) for k in layers} if counts else {}
+    return sequences, learn
 
 
-def _end_edits(
-    network: Network, decisions: Sequence[TrainingDecision], layers: Sequence[int]
-) -> dict[int, CellEdits]:
-    kept = [each.located for each in decisions if each.located.end_of_prompt]
-    shapes = [each.sample.world.shape for each in kept]
+def _end(decisions: Sequence[TrainingDecision]) -> Learner:
+    able = [each.located for each in decisions if each.located.end_of_prompt]
     # The penalty is chosen on every fourth decision of each shape.
+    shapes = [each.sample.world.shape for each in able]
     held_out = [shapes[:number].count(shape) % 4 == 3 for number, shape in enumerate(shapes)]
     usable = {shape for shape, out in zip(shapes, held_out, strict=True) if out}
-    kept = [each for each in kept if each.sample.world.shape in usable]
-    validation = np.array([o for o, s in zip(held_out, shapes, strict=True) if s in usable])
-    if not kept:
-        return {}
-    scenes = scenes_of([each.sample for each in kept])
-    read = [network.streams(each.sample.prompt, layers) for each in kept]
+    kept = [number for number, shape in enumerate(shapes) if shape in usable]
+    samples = [able[number].sample for number in kept]
+    validation = np.array([held_out[number] for number in kept], dtype=bool)
 
-    def edits_of(layer: int) -> CellEdits:
-        rows = np.array(
-            [
-                np.concatenate([_doubles(stream[layer][t]) for t in each.end_of_prompt])
-                for each, stream in zip(kept, read, strict=True)
-            ]
-        )
-        reading = Reading(rows, scenes)
-        training = reading.where(np.flatnonzero(~validation))
-        fitted = Ridge().fit(training, reading.where(np.flatnonzero(validation)), seed=0)
+    def learn(rows: FloatArray) -> Finder:
+        rows, scenes = rows.reshape(len(kept), -1), scenes_of(samples)
+        parts = (Reading(rows, scenes).where(np.flatnonzero(c)) for c in (~validation, validation))
+        fitted = Ridge().fit(*parts, seed=0)
 
         @cache
         def direction(shape: Shape, cell: Cell) -> Direction | None:
@@ -486,19 +415,14 @@ def _end_edits(
             wall = np.array([bool(w.walls[cell]) for w in scenes.worlds if w.shape == shape])
             return Direction.of_weights(slopes[cell], rows[alike], wall)
 
-        def edits(located: Located, cell: Cell) -> list[DirectionEdit]:
+        def find(located: Located, cell: Cell) -> list[tuple[int, Direction | None]]:
             whole, tokens = direction(located.sample.world.shape, cell), located.end_of_prompt
             if whole is None or not tokens:
                 return []
             # The gap is that of all tokens together, and each token has its part.
             parts = [Direction.between(p * whole.gap) for p in np.split(whole.unit, len(tokens))]
-            listed = zip(tokens, parts, strict=True)
-            return [DirectionEdit(t, layer, part) for t, part in listed if part is not None]
+            return list(zip(tokens, parts, strict=True))
 
-        return edits
+        return find
 
-    return {k: edits_of(k) for k in layers}
-
-
-def _doubles(stream: torch.Tensor) -> FloatArray:
-    return np.asarray(stream.double().cpu().numpy())
+    return [(able[number].sample.prompt, able[number].end_of_prompt) for number in kept], learn

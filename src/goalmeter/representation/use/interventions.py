@@ -1,10 +1,9 @@
-"""Interventions on a network while it answers: knock-outs, patches, writes and ablations.
+"""Interventions on a network while it answers, these answers, and the effect on the next action.
 
 A knock-out masks the attention to tokens of the prompt for whatever is read or written later, or
 for a span of it. A patch replaces the residual stream at some tokens, a write adds a vector to it,
 and an ablation removes its component along a direction. The tokens are places in the prompt, or
-tokens of the answer at which a condition on the text so far holds. Nothing is deleted: the prompt
-keeps its length and every token its position.
+tokens of the answer at which a condition on the text so far holds.
 
 Source: activation patching and attention knock-out as in Geva et al. (2023, arXiv 2304.14767);
 projecting a direction out as in amnesic probing (Elazar et al. 2021).
@@ -13,14 +12,25 @@ projecting a direction out as in amnesic probing (Elazar et al. 2021).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from math import comb, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from goalmeter.representation.network import Network
-from goalmeter.representation.replay import common_length
+import numpy as np
+from scipy.special import xlogy
+
+from goalmeter._types import IntArray
+from goalmeter.agents.local_models import Sampling
+from goalmeter.navigation.prompts import understood
+from goalmeter.representation.network import Network, padded
+from goalmeter.representation.replay import Sample, common_length
+from goalmeter.representation.scenes import mean_over_grids
+from goalmeter.statistics.clusters import Estimate
+from goalmeter.statistics.discrimination import jensen_shannon
 
 if TYPE_CHECKING:
     import torch
@@ -32,8 +42,8 @@ _WINDOW = 8
 class WrittenText:
     """The tokens of an answer up to and including the one that is being read, and their text."""
 
-    def __init__(self, tokenizer: Any, ids: Iterable[int] = ()) -> None:
-        self.ids: list[int] = list(ids)
+    def __init__(self, tokenizer: Any) -> None:
+        self.ids: list[int] = []
         self._tokenizer = tokenizer
         self._text = ""
         self._ends: list[int] = []
@@ -56,10 +66,6 @@ class WrittenText:
         """The length of the text before the last token."""
         text = self.text
         return min(self._ends[-2], len(text)) if len(self._ends) > 1 else 0
-
-    def append(self, token: int) -> None:
-        """Append a token."""
-        self.ids.append(token)
 
     def cut(self, length: int) -> None:
         """Keep at most this many tokens."""
@@ -87,26 +93,18 @@ def never(written: WrittenText) -> bool:
     return False
 
 
-@dataclass(frozen=True)
-class TokenSpan:
-    """The tokens for which the attention to a place is masked: the prompt's, and some written.
-
-    The last token of the prompt writes the first of the answer, so it counts as the prompt's.
-    """
-
-    prompt: bool = True
-    written: When = always
-
-
-EVERYWHERE = TokenSpan()
-
-
 class KnockOut(NamedTuple):
-    """Places in the prompt that the tokens of a span cannot attend to, in some blocks from 1 on."""
+    """Places in the prompt that some tokens cannot attend to, in some blocks from 1 on."""
 
     places: tuple[int, ...]
     layers: tuple[int, ...]
-    span: TokenSpan = EVERYWHERE
+    prompt: bool  # all tokens of the prompt, the last one, which writes the first answer, included
+    written: When  # some tokens of the answer
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether no token can attend to the places."""
+        return self.prompt and self.written is always
 
 
 class Edit(NamedTuple):
@@ -130,23 +128,23 @@ class Intervention:
 
     def first_place(self, length: int) -> int:
         """Return the first token that may change; the prompt's length if only the answer does."""
-        places = [place for each in self.knock_outs if each.span.prompt for place in each.places]
+        places = [place for each in self.knock_outs if each.prompt for place in each.places]
         places += [edit.where for edit in self.edits if isinstance(edit.where, int)]
         return min([length, *places])
 
     @property
     def conditions(self) -> list[When]:
         """The conditions on the answer that have to be evaluated at each of its tokens."""
-        spans = [each.span.written for each in self.knock_outs if each.span != EVERYWHERE]
+        spans = [each.written for each in self.knock_outs if not each.is_everywhere]
         listed = [*spans, *(e.where for e in self.edits if not isinstance(e.where, int))]
         return list(dict.fromkeys(listed))
 
 
 def knock_out(
-    places: Sequence[int], layers: Sequence[int], span: TokenSpan = EVERYWHERE
+    places: Sequence[int], layers: Sequence[int], *, prompt: bool = True, written: When = always
 ) -> Intervention:
-    """Mask the attention to tokens of the prompt in some blocks, for the tokens of a span."""
-    return Intervention((KnockOut(tuple(places), tuple(layers), span),))
+    """Mask the attention to tokens of the prompt in some blocks, for all tokens or some."""
+    return Intervention((KnockOut(tuple(places), tuple(layers), prompt, written),))
 
 
 def patch(streams: Mapping[int, torch.Tensor], places: Sequence[int]) -> Intervention:
@@ -187,137 +185,353 @@ def applied(
     lengths: Sequence[int],
     begun: Sequence[int] | None = None,
 ) -> Iterator[None]:
-    """Change a network while it answers a batch of prompts that are padded on the left.
+    """Change a network while it reads prompts, padded on the left, and some begun answers."""
+    import torch
 
-    Lengths are those of the prompts; `begun` tokens of each answer are read together with them.
-    """
-    batch = _PromptBatch(network, interventions, lengths, begun or [0] * len(lengths))
+    model = network.local.model
+    # Generation reads the prompts in one pass and each token that it writes in one of its own;
+    # other passes read a prompt and an answer together, or continue from a cache. Columns of the
+    # padded batch are the same in all of them: each row has a gap, and a column after its prompt.
+    begun = begun or [0] * len(lengths)
+    rows = [length + more for length, more in zip(lengths, begun, strict=True)]
+    gaps = [max(rows) - row for row in rows]
+    ends = [gap + length for gap, length in zip(gaps, lengths, strict=True)]
+    # The first column of the current pass, the number of its columns, and those at which each
+    # condition of a row holds.
+    begin = columns = 0
+    met: list[dict[When, list[int]]] = [{} for _ in rows]
+    conditions = [change.conditions for change in interventions]
+    texts = [WrittenText(network.local.tokenizer) for _ in rows]
+    forward = inspect.signature(model.base_model.forward)
+
+    def follow(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Keep track of each pass of the network: a hook before it."""
+        nonlocal begin, columns
+        given = forward.bind(*args, **kwargs).arguments
+        ids, cache = given["input_ids"], given.get("past_key_values")
+        begin, columns = 0 if cache is None else int(cache.get_seq_length()), ids.shape[1]
+        if not any(conditions):
+            return
+        for row, tokens in enumerate(ids.tolist()):
+            met[row] = {condition: [] for condition in conditions[row]}
+            first = max(ends[row], begin)
+            texts[row].cut(first - ends[row])
+            for column in range(first - begin, columns):
+                texts[row].ids.append(tokens[column])
+                for condition, places in met[row].items():
+                    if condition(texts[row]):
+                        places.append(column)
+
+    def edit(layer: int, stream: torch.Tensor) -> torch.Tensor | None:
+        """Apply the edits of a layer to its stream."""
+        changed = None
+        for row, intervention in enumerate(interventions):
+            for where, at, change in intervention.edits:
+                if at != layer:
+                    continue
+                places = met[row].get(where, []) if callable(where) else [gaps[row] + where - begin]
+                for column in places:
+                    if 0 <= column < columns:
+                        changed = stream.clone() if changed is None else changed
+                        changed[row, column] = change(changed[row, column])
+        return changed
+
+    def masking(layer: int) -> Callable[..., Any]:
+        """Return a hook before a block that closes places in its attention mask."""
+        forward = inspect.signature(network.blocks[layer - 1].forward)
+        listed = [
+            (row, gaps[row] + place, out)
+            for row, change in enumerate(interventions)
+            for out in change.knock_outs
+            if layer in out.layers
+            for place in out.places
+        ]
+        pairs = [(row, key) for row, key, out in listed if out.is_everywhere]
+        of_rows, keys = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
+        spans = [each for each in listed if not each[2].is_everywhere]
+
+        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            bound = forward.bind(*args, **kwargs)
+            mask = bound.arguments["attention_mask"]
+            # A cache of a sliding window has dropped the first keys.
+            dropped = begin + columns - mask.shape[-1]
+            closed = torch.zeros(len(gaps), columns, mask.shape[-1], dtype=torch.bool)
+            there = keys >= dropped
+            closed[of_rows[there], :, keys[there] - dropped] = True
+            for row, key, out in spans:
+                if key >= dropped:
+                    closed[row, met[row].get(out.written, []), key - dropped] = True
+                    last = max(ends[row] - begin, 0) if out.prompt else 0
+                    closed[row, :last, key - dropped] = True
+            # A token still attends to itself: a row that is closed everywhere has no softmax.
+            looking = torch.arange(columns)[:, None] + begin
+            closed &= torch.arange(mask.shape[-1]) + dropped < looking
+            lowest = torch.finfo(mask.dtype).min if mask.dtype.is_floating_point else False
+            closed = closed[:, None].to(mask.device)
+            bound.arguments["attention_mask"] = mask.masked_fill(closed, lowest)
+            return bound.args, bound.kwargs
+
+        return hook
+
     masked = sorted({k for each in interventions for out in each.knock_outs for k in out.layers})
     edited = sorted({edit.layer for each in interventions for edit in each.edits})
-    model, blocks = network.local.model, network.blocks
     with ExitStack() as stack:
-        handle = model.base_model.register_forward_pre_hook(batch.follow, with_kwargs=True)
+        handle = model.base_model.register_forward_pre_hook(follow, with_kwargs=True)
         stack.callback(handle.remove)
-        stack.enter_context(network.changed({k: partial(batch.edit, k) for k in edited}))
+        stack.enter_context(network.changed({k: partial(edit, k) for k in edited}))
         if masked:
             # Other kernels may not receive a mask at all where it is the plain causal one.
             stack.callback(model.set_attn_implementation, model.config._attn_implementation)
             model.set_attn_implementation("eager")
         for layer in masked:
-            hook = batch.masking(layer)
-            handle = blocks[layer - 1].register_forward_pre_hook(hook, with_kwargs=True)
+            block = network.blocks[layer - 1]
+            handle = block.register_forward_pre_hook(masking(layer), with_kwargs=True)
             stack.callback(handle.remove)
         yield
 
 
-class _PromptBatch:
-    """Prompts that are being answered, padded on the left.
+# --- Answers --------------------------------------------------------------------------------------
+BATCH = 48
+# An answer under an intervention may be this many times as long as the longest without one; a
+# longer search does not end, which is an invalid answer.
+LONGER = 2
+UNCHANGED = Intervention()
+Changes = Sequence[Intervention]
+Ids = Sequence[tuple[int, ...]]  # tokens of some rows
 
-    Generation reads the prompts in one pass and each token that it writes in one of its own; other
-    passes read a prompt and an answer together, or continue from a cache. Columns of the padded
-    batch are the same in all of them.
+
+class ModelAnswer(NamedTuple):
+    """An answer: the action 0 to 3, or None with the reason why it is invalid, and its tokens."""
+
+    action: int | None
+    invalid: str
+    tokens: tuple[int, ...]
+
+    @classmethod
+    def of(cls, network: Network, ids: Sequence[int]) -> ModelAnswer:
+        """Understand the tokens of an answer."""
+        read = understood(network.local.text(ids))
+        return cls(read.action, read.invalid, tuple(ids))
+
+
+def answer_all(
+    network: Network,
+    samples: Sequence[Sample],
+    interventions: Sequence[Intervention] | None = None,
+    *,
+    tokens: int = 512,
+    temperature: float = 0.0,
+    seed: int = 0,
+) -> list[ModelAnswer]:
+    """Answer the prompts of some decisions again, each under its own intervention.
+
+    An answer of at most `tokens` tokens depends on the seed and the sample's number only.
     """
+    local = network.local
+
+    def answers(batch: list[int]) -> list[ModelAnswer]:
+        prompts = [
+            local.prompt(samples[n].prompt, tokens, Sampling(seed + n, temperature=temperature))
+            for n in batch
+        ]
+        changes = [interventions[n] if interventions else UNCHANGED for n in batch]
+        with applied(network, changes, [len(prompt.ids) for prompt in prompts]):
+            return [ModelAnswer.of(network, reply.ids) for reply in local.answers(prompts)]
+
+    # Prompts of similar length share a batch, since padding costs as much as words.
+    sizes = {number: len(sample.prompt) for number, sample in enumerate(samples)}
+    return list(_in_batches(sizes, answers).values())
+
+
+def _in_batches(
+    sizes: Mapping[int, int], answers: Callable[[list[int]], list[ModelAnswer]]
+) -> dict[int, ModelAnswer]:
+    """Answers by number, made in batches of similar size."""
+    order = sorted(sizes, key=lambda number: sizes[number])
+    out: dict[int, ModelAnswer] = {}
+    for begin in range(0, len(order), BATCH):
+        batch = order[begin : begin + BATCH]
+        out |= dict(zip(batch, answers(batch), strict=True))
+    return {number: out[number] for number in sizes}
+
+
+_MOST_BYTES = 2 << 30
+
+
+class SizedCache:
+    """Values by name; the least recently used ones are dropped beyond a number of bytes."""
+
+    def __init__(self, size: Callable[[Any], int]) -> None:
+        self._size, self._bytes = size, 0
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def get(self, name: Hashable, make: Callable[[], Any]) -> Any:
+        """Return a value, made if it is not there."""
+        if name not in self._values:
+            self._values[name] = make()
+            self._bytes += self._size(self._values[name])
+        self._values.move_to_end(name)
+        while self._bytes > _MOST_BYTES and len(self._values) > 1:
+            self._bytes -= self._size(self._values.popitem(last=False)[1])
+        return self._values[name]
+
+
+# Tokens before the first one that an intervention touches take their keys and values from one
+# unchanged pass. The unchanged answer is then read under the intervention in one pass, and written
+# anew only from the first token on that the model would have chosen otherwise. The answers are
+# those of `answer_all` except for ties: sums over many tokens at once differ in their last bits.
+#
+# Source: speculative decoding (Leviathan et al. 2023, arXiv 2211.17192) with the unchanged answer
+# as the draft.
+class AnswerSweep:
+    """Answers to the same prompts under one intervention after another, at temperature 0."""
 
     def __init__(
-        self,
-        network: Network,
-        interventions: Sequence[Intervention],
-        lengths: Sequence[int],
-        begun: Sequence[int],
+        self, network: Network, samples: Sequence[Sample], bases: Sequence[ModelAnswer]
     ) -> None:
-        rows = [length + more for length, more in zip(lengths, begun, strict=True)]
-        # The padding of each row, and the column after its prompt.
-        self.gaps = [max(rows) - row for row in rows]
-        self.ends = [gap + length for gap, length in zip(self.gaps, lengths, strict=True)]
-        # The first column of the current pass, and the number of its columns.
-        self.begin = self.columns = 0
-        # For each row, the columns of the current pass at which a condition holds.
-        self.met: list[dict[When, list[int]]] = [{} for _ in rows]
-        self._network, self._interventions = network, interventions
-        self._conditions = [change.conditions for change in interventions]
-        self._written = [WrittenText(network.local.tokenizer) for _ in rows]
-        self._signature = inspect.signature(network.local.model.base_model.forward)
+        self.bases = bases
+        self.limit = LONGER * max((len(base.tokens) for base in self.bases), default=1)
+        self._network = network
+        self._prompts = [sample.prompt for sample in samples]
+        self._caches = SizedCache(
+            lambda cache: sum(int(k.keys.nbytes + k.values.nbytes) for k in cache.layers)
+        )
 
-    def follow(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Keep track of each pass of the network: a hook before it."""
-        given = self._signature.bind(*args, **kwargs).arguments
-        ids, cache = given["input_ids"], given.get("past_key_values")
-        self.begin = 0 if cache is None else int(cache.get_seq_length())
-        self.columns = ids.shape[1]
-        if not any(self._conditions):
-            return
-        for row, (end, tokens) in enumerate(zip(self.ends, ids.tolist(), strict=True)):
-            written, conditions = self._written[row], self._conditions[row]
-            self.met[row] = {condition: [] for condition in conditions}
-            first = max(end, self.begin)
-            written.cut(first - end)
-            for column in range(first - self.begin, len(tokens)):
-                written.append(tokens[column])
-                for condition in conditions:
-                    if condition(written):
-                        self.met[row][condition].append(column)
+    def answers(
+        self, changes: Mapping[int, Intervention], *, tokens: int | None = None
+    ) -> dict[int, ModelAnswer]:
+        """Answer the prompts with some numbers, each under its own intervention."""
+        most, to_read = self.limit if tokens is None else tokens, {}
+        for number, change in changes.items():
+            length = len(self._prompts[number])
+            answer = len(self.bases[number].tokens)
+            to_read[number] = length + answer - change.first_place(length)
+        # The rows of a batch are read from a common column on, the first changed one.
+        return _in_batches(
+            to_read, lambda batch: self._batch(batch, [changes[n] for n in batch], most)
+        )
 
-    def _tokens(self, row: int, where: int | When) -> Sequence[int]:
-        """The columns of the current pass at a place of the prompt or with a condition."""
-        if not isinstance(where, int):
-            return self.met[row].get(where, ())
-        column = self.gaps[row] + where - self.begin
-        return (column,) if 0 <= column < self.columns else ()
+    def _batch(self, numbers: list[int], changes: Changes, tokens: int) -> list[ModelAnswer]:
+        local, prompts = self._network.local, [self._prompts[number] for number in numbers]
+        guesses = [self.bases[number].tokens[:tokens] for number in numbers]
+        begun, left = [], []
+        for row, ours in enumerate(self._likeliest(prompts, changes, guesses)):
+            prompt, guess = prompts[row], guesses[row]
+            pairs = enumerate(zip(guess, ours, strict=True))
+            other = next((place for place, (a, b) in pairs if a != b), len(guess) - 1)
+            begun.append((*guess[:other], ours[other]))
+            room = min(tokens, (local.context or len(prompt) + tokens) - len(prompt))
+            if not local.ended(begun[row]) and len(begun[row]) < room:
+                left.append(row)
+        if left:
+            greedy = Sampling(0, temperature=0.0)
+            asked = [
+                local.prompt(prompts[row] + begun[row], tokens - len(begun[row]), greedy)
+                for row in left
+            ]
+            lengths, written = ([len(each[row]) for row in left] for each in (prompts, begun))
+            with applied(self._network, [changes[row] for row in left], lengths, written):
+                replies = local.answers(asked)
+            for row, reply in zip(left, replies, strict=True):
+                begun[row] += reply.ids
+        return [ModelAnswer.of(self._network, ids) for ids in begun]
 
-    def edit(self, layer: int, stream: torch.Tensor) -> torch.Tensor | None:
-        """Apply the edits of a layer to its stream."""
-        changes = [
-            (row, token, edit.change)
-            for row, intervention in enumerate(self._interventions)
-            for edit in intervention.edits
-            if edit.layer == layer
-            for token in self._tokens(row, edit.where)
-        ]
-        if not changes:
-            return None
-        changed = stream.clone()
-        for row, token, change in changes:
-            changed[row, token] = change(changed[row, token])
-        return changed
-
-    def masking(self, layer: int) -> Callable[..., Any]:
-        """Return a hook before a block that closes places in its attention mask."""
+    def _likeliest(self, prompts: Ids, changes: Changes, guesses: Ids) -> list[list[int]]:
+        """The likeliest token at each place of the guesses, given the guess before it."""
         import torch
 
-        signature = inspect.signature(self._network.blocks[layer - 1].forward)
-        closed = [
-            (row, self.gaps[row] + place, out.span)
-            for row, change in enumerate(self._interventions)
-            for out in change.knock_outs
-            if layer in out.layers
-            for place in out.places
-        ]
-        pairs = [(row, key) for row, key, span in closed if span == EVERYWHERE]
-        rows, keys = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
-        spans = [each for each in closed if each[2] != EVERYWHERE]
+        model = self._network.local.model
+        rows = [prompt + guess for prompt, guess in zip(prompts, guesses, strict=True)]
+        inputs = padded(rows, model.device, left=True)
+        lengths, begun = list(map(len, prompts)), list(map(len, guesses))
+        gaps = [inputs["input_ids"].shape[1] - len(row) for row in rows]
+        # The last token of a prompt writes the first of the answer, so it is always read again.
+        first = min(
+            gap + min(change.first_place(length), length - 1)
+            for gap, change, length in zip(gaps, changes, lengths, strict=True)
+        )
+        cache = self._joint_cache(prompts, gaps, first)
+        with applied(self._network, changes, lengths, begun), torch.inference_mode():
+            logits = model(
+                input_ids=inputs["input_ids"][:, first:],
+                attention_mask=inputs["attention_mask"],
+                position_ids=inputs["position_ids"][:, first:],
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=max(begun) + 1,
+            ).logits
+        likeliest = logits.argmax(dim=-1).tolist()
+        return [row[-1 - count : -1] for row, count in zip(likeliest, begun, strict=True)]
 
-        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            bound = signature.bind(*args, **kwargs)
-            mask = bound.arguments["attention_mask"]
-            lowest = torch.finfo(mask.dtype).min if mask.dtype.is_floating_point else False
-            changed = mask.expand(len(self.gaps), *mask.shape[1:]).clone()
-            # A cache of a sliding window has dropped the first keys.
-            dropped = self.begin + self.columns - mask.shape[-1]
-            kept = keys >= dropped
-            if self.begin >= max(self.ends) and self.columns == 1:
-                changed[rows[kept], :, 0, keys[kept] - dropped] = lowest
-            else:
-                # A token still attends to itself: a row that is closed everywhere has no softmax.
-                for row, key in zip(rows[kept].tolist(), keys[kept].tolist(), strict=True):
-                    changed[row, :, max(key + 1 - self.begin, 0) :, key - dropped] = lowest
-            for row, key, span in spans:
-                tokens = list(self._tokens(row, span.written))
-                if span.prompt:
-                    last = min(self.ends[row] - self.begin, self.columns)
-                    tokens += range(max(key + 1 - self.begin, 0), last)
-                if key >= dropped and tokens:
-                    changed[row, :, tokens, key - dropped] = lowest
-            bound.arguments["attention_mask"] = changed
-            return bound.args, bound.kwargs
+    def _joint_cache(self, prompts: Ids, gaps: Sequence[int], columns: int) -> Any:
+        """The keys and values of the first columns of a batch, from unchanged passes."""
+        import torch
+        from transformers import DynamicCache
 
-        return hook
+        model = self._network.local.model
+
+        def unchanged(ids: tuple[int, ...]) -> Any:
+            read, rows = DynamicCache(), torch.tensor([ids], device=model.device)
+            with torch.inference_mode():
+                model.base_model(input_ids=rows, past_key_values=read, use_cache=True)
+            return read
+
+        # Without the model's config, so that it keeps every key; masks close what is too far.
+        cache = DynamicCache()
+        if columns == 0:
+            return cache
+        passes = [self._caches.get(ids, partial(unchanged, ids)).layers for ids in prompts]
+        for layer in range(len(self._network.blocks)):
+            joined = []
+            for kind in ("keys", "values"):
+                read = [getattr(each[layer], kind)[0] for each in passes]
+                out = read[0].new_zeros(len(read), read[0].shape[0], columns, read[0].shape[2])
+                for row, (gap, one) in enumerate(zip(gaps, read, strict=True)):
+                    if columns > gap:
+                        out[row, :, gap:] = one[:, : columns - gap]
+                joined.append(out)
+            cache.update(*joined, layer)
+        return cache
+
+
+# The effect of an intervention on sampled answers is the Jensen-Shannon divergence of the outcomes
+# (four moves, and invalid answers) with and without it,
+#
+#     JSD(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2,
+#
+# 0 for equal distributions and log 2 for disjoint ones. From few answers it is biased upwards, so
+# its mean over all relabellings of the pooled answers is subtracted. That mean is exact: pooled
+# shares are the same under each, and the number of an outcome's answers on one side is
+# hypergeometric.
+#
+# Source: Lin (1991), Divergence measures based on the Shannon entropy; relabelling as in a
+# permutation test (Fisher 1935).
+
+
+def divergence(first: IntArray, second: IntArray) -> tuple[float, float]:
+    """Return the divergence of equally many answers in nats, and its mean over all relabellings."""
+    draws = int(first.sum())
+    pooled = first + second
+    observed = log(2) * float(jensen_shannon(first / draws, second / draws))
+    middle = sum(float(xlogy(share, share)) for share in (pooled / (2 * draws)).tolist())
+    mean = sum(_mean_x_log_x(count, draws) for count in pooled.tolist()) - middle
+    return observed, mean
+
+
+def effect_in_nats(
+    changed: Sequence[IntArray], unchanged: Sequence[IntArray], grids: Sequence[str]
+) -> Estimate:
+    """Estimate the mean divergence of counts of outcomes [5] over decisions, corrected for bias."""
+    pairs = [divergence(*pair) for pair in zip(changed, unchanged, strict=True)]
+    # No divergence is negative, so none minus its correction lies below the largest one.
+    least = -max((mean for _, mean in pairs), default=0.0)
+    return mean_over_grids([a - mean for a, mean in pairs], grids, bounds=(least, log(2)))
+
+
+@lru_cache(maxsize=4096)
+def _mean_x_log_x(count: int, draws: int) -> float:
+    """The mean of x log x, x the share of `count` pooled answers that fall to one side."""
+    sizes = np.arange(max(0, count - draws), min(count, draws) + 1)
+    ways = [comb(count, k) * comb(2 * draws - count, draws - k) for k in sizes.tolist()]
+    weights, shares = np.array(ways, dtype=float), sizes / draws
+    return float(weights @ xlogy(shares, shares) / weights.sum())

@@ -1,32 +1,48 @@
 """Patch activations between questions that differ in the position of the goal or of the agent.
 
-The residual stream of one question takes the place of another's, at some tokens and layers. Both
+The residual stream of one question takes the place of another's, at some tokens and layers; both
 have the same tokens except for what moved. A move follows the patch if it is right in the other
-question and wrong in the one that was asked; where the same moves are right in both, nothing should
-change. The null is the stream of an unrelated question. Places are screened on one half of the
-grids, and the best one is scored on the other half.
+question only; where the same moves are right in both, nothing should change. The null is the stream
+of an unrelated question. Places are screened on one half of the grids and scored on the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isnan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray
 from goalmeter.gridworld.conversions import compact, rendered
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State, planned
 from goalmeter.gridworld.world import REFLECT, ROTATE, GridWorld, content
 from goalmeter.report.numbers import percent
-from goalmeter.representation.network import Network
+from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import BEFORE, Located, Sample, position
-from goalmeter.representation.result_rows import MovedRow
+from goalmeter.representation.result_rows import MovedRow, SubspaceRow
 from goalmeter.representation.scenes import mean_over_grids
-from goalmeter.representation.use.answers import LONGER, AnswerSweep
-from goalmeter.representation.use.interventions import Intervention
-from goalmeter.representation.use.trials import CONFIRM, HALVES, SCREEN, Donors, half_of, windows_of
+from goalmeter.representation.use.directions import ridge_directions
+from goalmeter.representation.use.interventions import (
+    AnswerSweep,
+    Edit,
+    Intervention,
+    answer_all,
+    patch,
+)
+from goalmeter.representation.use.trials import (
+    CONFIRM,
+    HALVES,
+    SCREEN,
+    donor_streams,
+    half_of,
+    windows_of,
+)
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 
@@ -39,8 +55,8 @@ KINDS = GOAL, AGENT, ISOMETRY = ("goal", "agent", "isometry")
 _RELATIONS = SAME, OVERLAPPING, DISJOINT = ("same", "overlapping", "disjoint")
 # All tokens of the prompt: at layer 0 that is the other question itself, the ceiling.
 EVERY_TOKEN = "pre/all"
-# Actions by the number of the pair; None for an invalid answer.
-Moves = Mapping[int, int | None]
+# Makes the change of a pair by its number; None where it is impossible.
+PairChange = Callable[[int], Intervention | None]
 
 
 class QuestionPair(NamedTuple):
@@ -49,6 +65,11 @@ class QuestionPair(NamedTuple):
     located: Located
     donor: Located
     relation: str
+
+    @property
+    def grid(self) -> str:
+        """The content of the grid."""
+        return content(self.located.sample.world)
 
 
 def pairs(network: Network, sample: Sample, kind: str, seed: int) -> list[QuestionPair]:
@@ -62,7 +83,9 @@ def pairs(network: Network, sample: Sample, kind: str, seed: int) -> list[Questi
     found: dict[str, QuestionPair] = {}
     for world, state in moved_states:
         moves = planned(world).optimal_actions(state)
-        relation = relation_of(sample.optimal, moves)
+        shared = set(sample.optimal) & set(moves)
+        alike = set(sample.optimal) == set(moves)
+        relation = SAME if alike else OVERLAPPING if shared else DISJOINT
         if relation in found:
             continue
         question = _question(sample, world, state)
@@ -74,18 +97,6 @@ def pairs(network: Network, sample: Sample, kind: str, seed: int) -> list[Questi
             located = Located(sample, tokenizer)
             found[relation] = QuestionPair(located, Located(donor, tokenizer), relation)
     return [found[relation] for relation in _RELATIONS if relation in found]
-
-
-def relation_of(first: tuple[int, ...], second: tuple[int, ...]) -> str:
-    """Return how two sets of moves relate.
-
-    Example: two moves are right in one question, one of them in the other.
-        >>> relation_of((0, 1), (1,)), relation_of((0, 1), (1, 0)), relation_of((0,), (3,))
-        ('overlapping', 'same', 'disjoint')
-    """
-    if set(first) == set(second):
-        return SAME
-    return OVERLAPPING if set(first) & set(second) else DISJOINT
 
 
 def _moved_states(sample: Sample, kind: str) -> Iterator[tuple[GridWorld, State]]:
@@ -124,130 +135,108 @@ class StreamPlace:
     layers: tuple[int, ...]
     label: int | str
 
-    @property
-    def tokens(self) -> Callable[[Located], tuple[int, ...]]:
-        """The function that finds the tokens in a prompt."""
+    def tokens(self, located: Located) -> tuple[int, ...]:
+        """Return the tokens of a prompt."""
         if self.position == EVERY_TOKEN:
-            return lambda located: tuple(range(len(located.sample.prompt)))
+            return tuple(range(len(located.sample.prompt)))
         found = position(self.position)
         if not self.position.startswith(f"{BEFORE}/"):
             raise InvalidParameterError(
                 f"streams are exchanged at {self.position!r}, expected tokens of the prompt such "
                 f"as {BEFORE}/goal: the answers of two questions differ"
             )
-        return found
+        return found(located)
 
 
 def stream_places(
-    network: Network, positions: Sequence[str], layers: Sequence[int] | None = None
+    network: Network, positions: Sequence[str], layers: Sequence[int]
 ) -> list[StreamPlace]:
-    """Return the places at some positions: single layers (None for all), and windows of several.
-
-    The windows contain layer 0 only if it is requested: exchanging a word that differs before
-    anything has read it is asking the other question.
-    """
-    every = range(len(network.blocks) + 1)
-    single = network.check_layers(every if layers is None else layers)
+    """Return the places at some positions: single layers, and windows of several."""
+    every, single = range(len(network.blocks) + 1), network.check_layers(layers)
     windows: list[tuple[int | str, tuple[int, ...]]] = [(layer, (layer,)) for layer in single]
+    # Exchanging a word that differs before anything has read it is asking the other question, so
+    # the windows contain layer 0 only if it is requested.
     windows += windows_of(every if 0 in single else every[1:])
     return [StreamPlace(name, window, label) for name in positions for label, window in windows]
 
 
 class PairAnswers:
-    """Answers to pairs of questions, unchanged and under patches.
-
-    Pairs whose unchanged answer was wrong are left out: there is nothing to be changed. Everything
-    refers to `pairs` by number.
-
-    Attributes:
-        apart: the pairs without a common right move, with a right unchanged answer.
-        same: the pairs with the same right moves, with a right unchanged answer.
-    """
+    """Answers to pairs of questions, by number, unchanged and under patches."""
 
     def __init__(
         self, network: Network, kind: str, listed: Sequence[QuestionPair], seed: int
     ) -> None:
         self.kind, self.pairs, self._seed = kind, list(listed), seed
-        self._sweep = AnswerSweep(network, [pair.located.sample for pair in listed])
-        bases = self._sweep.bases
-        self._limit = LONGER * max((len(base.tokens) for base in bases), default=1)
-        self._donors = Donors(network, range(len(network.blocks) + 1))
-        self.apart, self.same = (
-            [
-                number
-                for number, (pair, base) in enumerate(zip(self.pairs, bases, strict=True))
-                if pair.relation == relation and base.action in pair.located.sample.optimal
-            ]
-            for relation in (DISJOINT, SAME)
-        )
+        samples = [pair.located.sample for pair in listed]
+        self.sweep = AnswerSweep(network, samples, answer_all(network, samples))
+        self._read = donor_streams(network)
+        # Pairs whose unchanged answer was wrong are left out: there is nothing to be changed.
+        right = [
+            (pair.relation, number)
+            for number, (pair, base) in enumerate(zip(listed, self.sweep.bases, strict=True))
+            if base.action in pair.located.sample.optimal
+        ]
+        self.apart = [number for relation, number in right if relation == DISJOINT]
+        self.same = [number for relation, number in right if relation == SAME]
 
-    def answer(self, number: int) -> tuple[int, ...]:
-        """The tokens of the unchanged answer."""
-        return self._sweep.bases[number].tokens
-
-    def tokens(self, number: int, place: StreamPlace) -> tuple[int, ...]:
+    def tokens(self, place: StreamPlace, number: int) -> tuple[int, ...]:
         """The tokens that are exchanged: those of the position in either question."""
         pair = self.pairs[number]
         return tuple(sorted({*place.tokens(pair.located), *place.tokens(pair.donor)}))
 
-    def donor_stream(self, number: int, place: StreamPlace) -> torch.Tensor:
+    def donor_stream(self, place: StreamPlace, number: int) -> Any:
         """The stream of the pair's other question at the first layer of a place, [T, D]."""
         layer, *_ = place.layers
-        return self._donors.streams(self.pairs[number].donor.sample.prompt, [layer])[layer]
+        return self._read(self.pairs[number].donor.sample.prompt)[layer]
 
-    def patched(self, number: int, place: StreamPlace) -> Intervention | None:
+    def patched(self, place: StreamPlace, number: int) -> Intervention | None:
         """The stream of the pair's other question; None where the position does not occur."""
-        tokens, donor = self.tokens(number, place), self.pairs[number].donor.sample.prompt
-        return self._donors.patch(donor, tokens, tokens, place.layers) if tokens else None
+        tokens, donor = self.tokens(place, number), self.pairs[number].donor
+        return self._patch(place, donor, tokens, tokens) if tokens else None
 
-    def patched_from_another(self, number: int, place: StreamPlace) -> Intervention | None:
+    def _patch(
+        self, place: StreamPlace, donor: Located, there: Sequence[int], tokens: Sequence[int]
+    ) -> Intervention:
+        streams = self._read(donor.sample.prompt)
+        return patch({k: streams[k][list(there)] for k in place.layers}, tokens)
+
+    def patched_from_another(self, place: StreamPlace, number: int) -> Intervention | None:
         """The stream of a question in another grid, drawn at random, at its own tokens."""
-        tokens, grid = self.tokens(number, place), _grid(self.pairs[number])
-        others = [other.located for other in self.pairs if _grid(other) != grid]
+        tokens, grid = self.tokens(place, number), self.pairs[number].grid
+        others = [other.located for other in self.pairs if other.grid != grid]
         Draws("another question", self._seed, number, self.kind).shuffle(others)
         for other in others:
             # The ends of two prompts are the same words.
             there = sorted(place.tokens(other))[-len(tokens) :]
             if tokens and len(there) == len(tokens):
-                return self._donors.patch(other.sample.prompt, there, tokens, place.layers)
+                return self._patch(place, other, there, tokens)
         return None
 
-    def moves(self, numbers: Sequence[int], change: Callable[[int], Intervention | None]) -> Moves:
-        """The moves of those pairs to which a change can be applied."""
+    def shares(self, numbers: Sequence[int], change: PairChange) -> list[Estimate]:
+        """Shares of changed moves: right in the other question, wrong there, and invalid."""
         changes = {n: made for n in numbers if (made := change(n)) is not None}
-        answers = self._sweep.answers(list(changes), list(changes.values()), tokens=self._limit)
-        return {n: answer.action for n, answer in zip(changes, answers, strict=True)}
-
-    def share(self, moves: Moves, hit: Callable[[int | None, tuple[int, ...]], bool]) -> Estimate:
-        """The share of moves that meet a condition on the move and those right in the donor."""
-        hits = [hit(move, self.pairs[n].donor.sample.optimal) for n, move in moves.items()]
-        return mean_over_grids(hits, [_grid(self.pairs[n]) for n in moves])
-
-    def followed(self, change: Callable[[int], Intervention | None]) -> Estimate:
-        """The share of moves under a change that are right in the other question."""
-        return self.share(self.moves(self.apart, change), lambda move, right: move in right)
+        mean = partial(mean_over_grids, grids=[self.pairs[n].grid for n in changes])
+        moves = [
+            (answer.action, self.pairs[n].donor.sample.optimal)
+            for n, answer in self.sweep.answers(changes).items()
+        ]
+        wrong = [move is not None and move not in right for move, right in moves]
+        follow, invalid = (
+            [move in right for move, right in moves],
+            [move is None for move, _ in moves],
+        )
+        return [mean(each) for each in (follow, wrong, invalid)]
 
     def row(self, half: str, place: StreamPlace) -> MovedRow:
         """The effects of exchanging streams at a place."""
-        ours = self.moves(self.apart, lambda number: self.patched(number, place))
-        same = self.moves(self.same, lambda number: self.patched(number, place))
-        return MovedRow(
-            half=half,
-            moved=self.kind,
-            layer=place.label,
-            position=place.position,
-            chosen=False,
-            is_ceiling=False,
-            pairs=len(ours),
-            flips=self.share(ours, lambda move, right: move in right),
-            null_flips=self.followed(lambda number: self.patched_from_another(number, place)),
-            same_flips=self.share(same, lambda move, r: move is not None and move not in r),
-            unreadable=self.share(ours, lambda move, right: move is None),
-        )
+        follow, _, invalid = self.shares(self.apart, partial(self.patched, place))
+        null, *_ = self.shares(self.apart, partial(self.patched_from_another, place))
+        _, lost, _ = self.shares(self.same, partial(self.patched, place))
+        where, chosen, is_ceiling = (half, self.kind, place.label, place.position), False, False
+        return MovedRow(*where, chosen, is_ceiling, follow.n, follow, null, lost, invalid)
 
 
-def _grid(pair: QuestionPair) -> str:
-    return content(pair.located.sample.world)
+Halves = Mapping[str, PairAnswers]
 
 
 def answers_by_half(
@@ -269,8 +258,13 @@ def answers_by_half(
 
 def follows(row: MovedRow) -> bool:
     """Return whether the interval of moves that follow lies above that of the null."""
-    ours, null = row.flips.interval, row.null_flips.interval
-    return ours is not None and null is not None and ours[0] > null[1]
+    return exceeds(row.flips, row.null_flips)
+
+
+def exceeds(ours: Estimate, null: Estimate) -> bool:
+    """Return whether the interval of an estimate lies above that of another."""
+    both = ours.interval, null.interval
+    return both[0] is not None and both[1] is not None and both[0][0] > both[1][1]
 
 
 def best_layer(rows: Sequence[MovedRow]) -> MovedRow | None:
@@ -281,13 +275,9 @@ def best_layer(rows: Sequence[MovedRow]) -> MovedRow | None:
 
 
 def moved(
-    halves: Mapping[str, PairAnswers], places: Sequence[StreamPlace], progress: Tell | None = None
+    halves: Halves, places: Sequence[StreamPlace], progress: Tell | None = None
 ) -> tuple[MovedRow, ...]:
-    """Exchange streams between questions in which something moved.
-
-    Returns every place on the first half, then the one that did best there on the second half, and
-    the ceiling: the other question itself, on the second half.
-    """
+    """Return every place on the first half, then the best of them and the ceiling on the second."""
     rows = []
     for place in places:
         row = halves[SCREEN].row(SCREEN, place)
@@ -310,3 +300,179 @@ def _merit(row: MovedRow) -> float:
     # Not every grid has another cell from which the same moves are right.
     lost = 0.0 if isnan(row.same_flips.value) else row.same_flips.value
     return -1.0 if isnan(row.flips.value) else row.flips.value - lost
+
+
+# --- Subspaces ------------------------------------------------------------------------------------
+# Where exchanging the whole stream makes the answer follow, exchanging its components in a subspace
+# may do so too. An orthonormal basis is learnt by gradient on one half of the grids, so that the
+# model with the exchange gives the other question's answer up to where the two answers part. It is
+# scored on the other half by answers that the model writes itself, compared with random subspaces
+# of the same rank and with the whole stream.
+#
+# Source: distributed interchange interventions as in Geiger et al. (2024, arXiv 2303.02536).
+
+CARRIES, NOWHERE, UNKNOWN = "carries it", "nothing here carries it", "cannot be told"
+# If fewer moves follow the whole stream, by the end of the interval, there is no such subspace.
+LEAST = 0.5
+_CHANCE_DRAWS = 400
+# Directions with a smaller part than this are rounding.
+_LEAST_PART = 1e-6
+
+
+def place_directions(
+    samples: Sequence[Sample], network: Network, place: StreamPlace, kind: str, most: int
+) -> FloatArray | None:
+    """Return the most important directions of a ridge probe of the moved cell, [D, most]."""
+    # Directions of another place than that of the exchange have coordinates of another meaning.
+    (layer,) = place.layers
+    rows, cells = [], []
+    for sample in samples:
+        if tokens := place.tokens(Located(sample, network.local.tokenizer)):
+            stream = network.streams(sample.prompt, [layer])[layer][list(tokens)]
+            rows.append(stream.double().mean(dim=0).cpu().numpy())
+            cells.append(sample.world.goal if kind == GOAL else sample.state.cell)
+    labels = np.array([[cell == name for name in sorted(set(cells))] for cell in cells])
+    known = ridge_directions(np.array(rows), labels) if rows else ()
+    found = [each for each in known if each is not None]
+    # There are none if the samples have one cell only.
+    if not found:
+        return None
+    left, sizes, _ = np.linalg.svd(np.stack([e.vector(1.0) for e in found], axis=1))
+    # The weights of all cells sum to zero, so there are fewer directions than cells.
+    count = int((sizes > _LEAST_PART * sizes[0]).sum())
+    return np.asarray(left[:, : min(count, most)])
+
+
+def angle(
+    basis: FloatArray, directions: FloatArray, *, seed: int = 0
+) -> tuple[float, tuple[float, ...]]:
+    """Return the smallest principal angle of directions [D, m] with a subspace, in degrees.
+
+    With it come the 2.5th, 50th and 97.5th percentile for as many random directions.
+    """
+    columns = np.asarray(directions, float).reshape(len(directions), -1)
+    rng = np.random.default_rng(seed)
+
+    def degrees(columns: FloatArray) -> float:
+        cosines = np.linalg.svd(basis.T @ np.linalg.qr(columns)[0], compute_uv=False)
+        return float(np.degrees(np.arccos(np.clip(cosines[0], 0.0, 1.0))))
+
+    chance = [degrees(rng.normal(size=columns.shape)) for _ in range(_CHANCE_DRAWS)]
+    return degrees(columns), tuple(np.percentile(chance, [2.5, 50, 97.5]).tolist())
+
+
+def subspace(
+    network: Network, halves: Halves, place: StreamPlace, rank: int, steps: int, seed: int
+) -> tuple[SubspaceRow, FloatArray]:
+    """Learn a basis [D, rank] of what carries what moved at a layer, and score it."""
+    examples = _examples(network, halves[SCREEN], place)
+    basis, losses = _learn(network, examples, place.layers[0], rank, steps, seed)
+    scored = halves[CONFIRM]
+    rng = np.random.default_rng([seed, rank])
+
+    def random_exchange(number: int) -> Intervention | None:
+        random = np.linalg.qr(rng.normal(size=(network.width, rank)))[0]
+        return _exchange(scored, place, random, number)
+
+    ours, whole = partial(_exchange, scored, place, basis), partial(scored.patched, place)
+    flips, random_flips, whole_flips = (
+        scored.shares(scored.apart, change)[0] for change in (ours, random_exchange, whole)
+    )
+    verdict = CARRIES if exceeds(flips, random_flips) else UNKNOWN
+    if whole_flips.interval is not None and whole_flips.interval[1] < LEAST:
+        verdict = NOWHERE
+    where = CONFIRM, scored.kind, place.layers[0], place.position
+    shares = flips.n, flips, random_flips, whole_flips
+    row = SubspaceRow(*where, rank, len(examples), losses, *shares, verdict, None, ())
+    return row, basis
+
+
+class _Example(NamedTuple):
+    """A question with the other one's answer up to where the two part, and their exchange."""
+
+    ids: tuple[int, ...]
+    forced: int  # number of tokens of the answer
+    tokens: tuple[int, ...]
+    donors: torch.Tensor  # [tokens, D]
+
+
+def _examples(network: Network, pairs: PairAnswers, place: StreamPlace) -> list[_Example]:
+    others = answer_all(network, [pairs.pairs[n].donor.sample for n in pairs.apart])
+    out = []
+    for number, other in zip(pairs.apart, others, strict=True):
+        tokens, ours = pairs.tokens(place, number), pairs.sweep.bases[number].tokens
+        # Up to and including the first token that differs; no example if none does.
+        differs = (n for n, token in enumerate(other.tokens) if ours[n : n + 1] != (token,))
+        forced = next(differs, -1) + 1
+        if forced and tokens:
+            ids = (*pairs.pairs[number].located.sample.prompt, *other.tokens[:forced])
+            donors = pairs.donor_stream(place, number)[list(tokens)]
+            out.append(_Example(ids, forced, tokens, donors))
+    if not out:
+        raise InvalidParameterError(
+            f"no question of the screen half has tokens at {place.position!r} and another "
+            f"answer with what moved; take more grids or another position"
+        )
+    return out
+
+
+def _learn(
+    network: Network, examples: Sequence[_Example], layer: int, rank: int, steps: int, seed: int
+) -> tuple[FloatArray, tuple[float, float]]:
+    """An orthonormal basis [D, rank], and the first and the last loss."""
+    import torch
+
+    model = network.local.model
+    inputs = padded([each.ids for each in examples], model.device, left=True)
+    longest = inputs["input_ids"].shape[1]
+    rows = torch.tensor([row for row, each in enumerate(examples) for _ in each.tokens])
+    columns = torch.tensor([longest - len(e.ids) + token for e in examples for token in e.tokens])
+    # A copy, since tensors made in inference mode have no gradient.
+    donors = torch.cat([each.donors for each in examples]).clone()
+    keep = max(each.forced for each in examples) + 1
+    target = inputs["input_ids"][:, -keep + 1 :]
+    counted = torch.tensor(
+        [[place >= keep - 1 - each.forced for place in range(keep - 1)] for each in examples],
+        device=target.device,
+    )
+    start = torch.randn(network.width, rank, generator=torch.Generator().manual_seed(seed))
+    free = torch.nn.Parameter(start.to(model.device))
+    optimizer = torch.optim.Adam([free], lr=0.03)
+    losses = []
+    for step in range(steps + 1):
+        basis = torch.linalg.qr(free)[0]
+
+        def exchange(stream: torch.Tensor, basis: torch.Tensor = basis) -> torch.Tensor:
+            before = stream[rows, columns]
+            along = basis.to(stream)
+            changed = stream.clone()
+            changed[rows, columns] = before + (donors.to(stream) - before) @ along @ along.T
+            return changed
+
+        with network.changed({layer: exchange}):
+            logits = model(**inputs, use_cache=False, logits_to_keep=keep).logits[:, :-1].float()
+        nats = -logits.log_softmax(dim=-1).gather(2, target[..., None])[..., 0]
+        loss = (nats * counted).sum() / len(examples)
+        losses.append(float(loss.detach()))
+        if step < steps:
+            # The gradient of the basis alone: the model stays unchanged.
+            (free.grad,) = torch.autograd.grad(loss, [free])
+            optimizer.step()
+    final = torch.linalg.qr(free.detach().double())[0]
+    return final.cpu().numpy(), (losses[0], losses[-1])
+
+
+def _exchange(
+    pairs: PairAnswers, place: StreamPlace, basis: FloatArray, number: int
+) -> Intervention | None:
+    """Replace the components within a subspace by those of the other question's stream."""
+    (layer,) = place.layers
+    tokens, stream = pairs.tokens(place, number), pairs.donor_stream(place, number)
+
+    def toward(token: int, own: torch.Tensor) -> torch.Tensor:
+        onto = own.new_tensor(basis)
+        changed: torch.Tensor = own + onto @ (onto.T @ (stream[token].to(own) - own))
+        return changed
+
+    edits = tuple(Edit(token, layer, partial(toward, token)) for token in tokens)
+    return Intervention(edits=edits) if tokens else None

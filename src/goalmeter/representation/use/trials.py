@@ -2,93 +2,66 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from goalmeter._errors import json_text
 from goalmeter._files import JsonFields
-from goalmeter._types import FloatArray
+from goalmeter._types import IntArray
 from goalmeter.gridworld.generators import Draws
-from goalmeter.gridworld.world import MOVES, Cell, GridWorld, content
+from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld, content
 from goalmeter.representation.network import Network
-from goalmeter.representation.replay import Located, Sample, digest_of, scenes_of
+from goalmeter.representation.replay import Located, Sample, scenes_of
 from goalmeter.representation.scenes import Shape, mean_over_grids, uncertain_cells
-from goalmeter.representation.use.directions import (
-    CellEdits,
-    DirectionEdit,
-    DirectionKind,
-    TargetCell,
-    closed_prompt,
-    for_another,
-    target_cells,
-    target_walls,
-    with_random_directions,
-)
-from goalmeter.representation.use.interventions import Intervention, ablate, knock_out, patch, write
+from goalmeter.representation.use import directions, interventions
+from goalmeter.representation.use.directions import DirectionKind, TargetCell
+from goalmeter.representation.use.interventions import Intervention, ModelAnswer
+from goalmeter.runs import Stages
 from goalmeter.statistics.clusters import Estimate
-
-if TYPE_CHECKING:
-    import torch
 
 # What is chosen on one half of the grids is scored on the other only. The half is a hash of the
 # grid's content: nobody can draw another split, and mirror images lie in the same half.
 HALVES = SCREEN, CONFIRM = "screen", "confirm"
+WALLS = ", walls"  # added to the name of a half whose walls are changed
 # Whether a cell of a decision is of interest.
-Wanted = Callable[[Sample, Cell], bool]
+Wanted = Callable[[Sample, Cell], bool] | None
 Trial = tuple[Located, TargetCell]
 
 
 def half_of(world: GridWorld, salt: str) -> str:
     """Return the half in which a grid lies, by a hash of its content; another salt splits anew."""
-    digest = sha256(f"{salt}:{content(world)}".encode()).digest()
-    return HALVES[digest[0] % 2]
-
-
-def walls_of(half: str) -> str:
-    """The name of the trials of a half in which walls are changed."""
-    return f"{half}, walls"
+    return HALVES[sha256(f"{salt}:{content(world)}".encode()).digest()[0] % 2]
 
 
 def trials_of(
-    samples: Sequence[Sample],
-    tokenizer: Any,
-    *,
-    salt: str,
-    seed: int,
-    wanted: Wanted | None = None,
-    per_decision: int = 1,
-    walls: bool = False,
+    samples: Sequence[Sample], tokenizer: Any, salt: str, seed: int, wanted: Wanted, walls: bool
 ) -> dict[str, list[Trial]]:
-    """Return the decisions of both halves with the cells to be changed in them.
-
-    The samples of both halves determine which cells are uncertain given their place; up to
-    `per_decision` of these, needed and not, are drawn. With `walls`, walls are opened instead.
-    """
-    targets = target_walls if walls else target_cells
+    """Return decisions of both halves with an uncertain cell, or wall, of each kind if any."""
+    names = {half: half + WALLS if walls else half for half in HALVES}
+    out: dict[str, list[Trial]] = {name: [] for name in names.values()}
     uncertain = uncertain_cells(scenes_of(samples))
-    out: dict[str, list[Trial]] = {walls_of(half) if walls else half: [] for half in HALVES}
+    targets = directions.target_walls if walls else directions.target_cells
     for sample in samples:
-        half = half_of(sample.world, salt)
         listed = [
             each
             for each in targets(sample.world, sample.state)
             if uncertain[sample.world.shape][each.cell]
             and (wanted is None or wanted(sample, each.cell))
         ]
-        # Located once, since every intervention needs the tokens of these prompts.
-        if not listed:
-            continue
-        located = Located(sample, tokenizer)
-        for needed in (True, False):
-            kind = [each for each in listed if each.needed == needed]
-            Draws("target cells", seed, sample.walk, sample.step, int(needed)).shuffle(kind)
-            taken = [(located, each) for each in kind[:per_decision]]
-            out[walls_of(half) if walls else half] += taken
+        if listed:
+            # Located once, since every intervention needs the tokens of these prompts.
+            located, trials = Located(sample, tokenizer), out[names[half_of(sample.world, salt)]]
+            for needed in (True, False):
+                kind = [each for each in listed if each.needed == needed]
+                Draws("target cells", seed, sample.walk, sample.step, int(needed)).shuffle(kind)
+                trials += [(located, each) for each in kind[:1]]
     return out
 
 
@@ -102,69 +75,18 @@ def drawn(trials: Sequence[Trial], count: int, seed: int) -> list[Trial]:
     return [trial for place, trial in enumerate(trials) if place in kept]
 
 
-T = TypeVar("T")
-_MOST_BYTES = 2 << 30
-
-
-class SizedCache(Generic[T]):
-    """Values by name; the least recently used ones are dropped beyond a number of bytes."""
-
-    def __init__(self, size: Callable[[T], int], most: int = _MOST_BYTES) -> None:
-        self._size = size
-        self._most = most
-        self._values: OrderedDict[Hashable, T] = OrderedDict()
-        self._bytes = 0
-
-    def get(self, name: Hashable, make: Callable[[], T]) -> T:
-        """Return a value, made if it is not there."""
-        if name not in self._values:
-            self._values[name] = make()
-            self._bytes += self._size(self._values[name])
-        self._values.move_to_end(name)
-        while self._bytes > self._most and len(self._values) > 1:
-            self._bytes -= self._size(self._values.popitem(last=False)[1])
-        return self._values[name]
-
-
-class Donors:
-    """Residual streams of token sequences, read once for all layers that will be requested."""
-
-    def __init__(
-        self, network: Network, layers: Sequence[int], most_bytes: int = _MOST_BYTES
-    ) -> None:
-        self._network = network
-        self._layers = network.check_layers(layers)
-        self._cache: SizedCache[dict[int, torch.Tensor]] = SizedCache(
-            lambda streams: sum(stream.nbytes for stream in streams.values()), most_bytes
-        )
-
-    def streams(self, ids: Sequence[int], layers: Sequence[int]) -> dict[int, torch.Tensor]:
-        """Return the residual stream of a sequence at some of the layers, each [T, D]."""
-        read = self._cache.get(digest_of(ids), lambda: self._network.streams(ids, self._layers))
-        return {layer: read[layer] for layer in layers}
-
-    def patch(
-        self,
-        donor: Sequence[int],
-        there: Sequence[int],
-        places: Sequence[int],
-        layers: Sequence[int],
-    ) -> Intervention:
-        """Replace the stream at places of a prompt by that of other tokens of a donor."""
-        streams = self.streams(donor, layers)
-        return patch({k: stream[list(there)] for k, stream in streams.items()}, places)
+def donor_streams(network: Network) -> Callable[[tuple[int, ...]], Any]:
+    """Return a function that reads the residual stream of a sequence by layer, [T, D], once."""
+    cache = interventions.SizedCache(lambda read: sum(each.nbytes for each in read.values()))
+    layers = range(len(network.blocks) + 1)
+    return lambda ids: cache.get(ids, lambda: network.streams(ids, layers))
 
 
 ALL = "all"
 
 
 def windows_of(layers: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
-    """Return the windows of at least two layers with their labels: both halves, and all.
-
-    Example:
-        >>> windows_of([0, 1, 2, 3, 4])
-        [('0-1', (0, 1)), ('2-4', (2, 3, 4)), ('all', (0, 1, 2, 3, 4))]
-    """
+    """Return the windows of at least two layers with their labels: both halves, and all."""
     half = len(layers) // 2
     parts = [tuple(part) for part in (layers[:half], layers[half:])]
     halves = [(f"{part[0]}-{part[-1]}", part) for part in parts if len(part) > 1]
@@ -185,6 +107,9 @@ def windows_of(layers: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
 # and "donor" patches from the question in which another cell is closed.
 FAMILIES = ("knock-out", "patch", "windows", "write", "ablate", "open")
 KNOCK_OUT, PATCH, WINDOWS, WRITE, ABLATE, OPEN = FAMILIES
+_NULLS: dict[str, tuple[str, ...]] = {KNOCK_OUT: ("other",), ABLATE: ("random",)}
+_NULLS |= dict.fromkeys((PATCH, WINDOWS), ("donor",))
+_NULLS |= dict.fromkeys((WRITE, OPEN), ("random", "other"))
 # The default: a patch at several layers does little that one at a single layer does not.
 TRIED = tuple(family for family in FAMILIES if family != WINDOWS)
 # The families that need learnt directions.
@@ -192,50 +117,37 @@ DIRECTED = (WRITE, ABLATE, OPEN)
 # Gaps between the means of walls and open cells along a direction. Two, since a probe's weights
 # leave out what the difference of means has besides.
 DOSE = 2.0
-Make = Callable[[Located, Cell], Intervention | None]
-CellChoice = Callable[[Located, Cell], Cell | None]
-Tokens = Callable[[Located, Cell], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class CandidateIntervention:
-    """One intervention at one place of the network; `make` is None where it is impossible."""
+class Candidate:
+    """One intervention at one place of the network, or a null of it."""
 
     name: str
     layer: int | str
     position: str
-    is_null: bool
-    make: Make
+    make: Callable[[Candidate, Located, Cell], Intervention | None]
     dose: float | None = None
-    nulls: tuple[CandidateIntervention, ...] = ()
-    dosed: Callable[[float], CandidateIntervention] | None = None
+    null: str = ""  # the name of the null that it is
 
-    @classmethod
-    def with_nulls(
-        cls, name: str, layer: int | str, position: str, make: Make, nulls: Mapping[str, Make]
-    ) -> CandidateIntervention:
-        """An intervention with its nulls by the ending of their names."""
-        listed = (
-            cls(f"{name}, {ending}", layer, position, True, null) for ending, null in nulls.items()
-        )
-        return cls(name, layer, position, False, make, nulls=tuple(listed))
-
-    def at_dose(
-        self, dose: float, dosed: Callable[[float], CandidateIntervention]
-    ) -> CandidateIntervention:
-        """The same with the dose at which it and its nulls are made."""
-        nulls = tuple(replace(null, dose=dose) for null in self.nulls)
-        return replace(self, dose=dose, nulls=nulls, dosed=dosed)
+    def change(self, located: Located, cell: Cell) -> Intervention | None:
+        """The change of a cell of a prompt; None where it is impossible."""
+        return self.make(self, located, cell)
 
     @property
-    def label(self) -> str:
-        """The name with its place."""
-        return f"{self.name} at layer {self.layer}"
+    def nulls(self) -> list[Candidate]:
+        """The same at the same place without an expected effect."""
+        return [replace(self, name=f"{self.name}, {n}", null=n) for n in _NULLS[self.family]]
 
     @property
     def family(self) -> str:
         """One of `FAMILIES`."""
         return self.name.split(",")[0]
+
+    @property
+    def label(self) -> str:
+        """The name with its place."""
+        return f"{self.name} at layer {self.layer}"
 
     @property
     def key(self) -> str:
@@ -245,146 +157,107 @@ class CandidateIntervention:
 
 
 def candidates(
-    network: Network,
-    *,
-    layers: Sequence[int],
-    seed: int,
-    directions: Sequence[DirectionKind] = (),
-    dose: float = DOSE,
-) -> list[CandidateIntervention]:
+    network: Network, layers: Sequence[int], seed: int, kinds: Sequence[DirectionKind], dose: float
+) -> list[Candidate]:
     """Return the interventions of a screen; knock-outs are of blocks, so none is at layer 0."""
-    other = another_cell(seed)
     blocks = range(1, len(network.blocks) + 1)
-    every = [0, *blocks]
-    donors = Donors(network, every)
-
-    def knocked_out(layer: int | str, closed: Sequence[int]) -> CandidateIntervention:
-        def hiding(choose: CellChoice, located: Located, cell: Cell) -> Intervention | None:
-            chosen = choose(located, cell)
-            tokens = located.cell(chosen) if chosen is not None else ()
-            return knock_out(tokens, closed) if tokens else None
-
-        make, null = partial(hiding, same_cell), partial(hiding, other)
-        return CandidateIntervention.with_nulls(KNOCK_OUT, layer, "pre/cell", make, {"other": null})
+    read = donor_streams(network)
 
     def patched(
-        family: str, layer: int | str, window: Sequence[int], tokens: Tokens
-    ) -> CandidateIntervention:
-        def patching(choose: CellChoice, located: Located, cell: Cell) -> Intervention | None:
-            chosen, places = choose(located, cell), tokens(located, cell)
-            donor = closed_prompt(network, located.sample, chosen) if chosen is not None else None
-            return donors.patch(donor, places, places, window) if donor and places else None
+        tokens: Tokens, window: Sequence[int], candidate: Candidate, located: Located, cell: Cell
+    ) -> Intervention | None:
+        chosen = another_cell(seed, located, cell) if candidate.null else cell
+        donor = directions.closed_prompt(network, located.sample, chosen) if chosen else None
+        places = list(tokens(located, cell))
+        if not donor or not places:
+            return None
+        return interventions.patch({k: read(donor)[k][places] for k in window}, places)
 
-        ending, position = _PATCHED[tokens]
-        make, null = partial(patching, same_cell), partial(patching, other)
-        name = f"{family}{ending}"
-        return CandidateIntervention.with_nulls(name, layer, position, make, {"donor": null})
+    def directed(
+        kind: DirectionKind, at: Sequence[int], candidate: Candidate, located: Located, cell: Cell
+    ) -> Intervention | None:
+        import torch
 
-    in_all = knocked_out(ALL, blocks)
-    listed = [in_all, *(knocked_out(layer, [layer]) for layer in layers if layer > 0)]
+        opens, dose, changes = candidate.family == OPEN, candidate.dose, []
+        chosen: Cell | None = cell
+        if candidate.null == "other":
+            # A wall that a prompt does not list has no tokens of its own to be written to.
+            chosen = another_cell(seed, located, cell, wall=opens)
+        edits = kind.edits(at, located, chosen) if chosen else []
+        if candidate.null == "random":
+            edits = directions.in_random_directions(edits, seed, located, cell)
+        for where, layer, direction in edits:
+            vector = direction.unit if dose is None else direction.vector(-dose if opens else dose)
+            change = interventions.ablate if dose is None else interventions.write
+            places = [where] if isinstance(where, int) else where
+            changes.append(change(torch.tensor(vector, dtype=torch.float32), places, [layer]))
+        return reduce(Intervention.joined, changes) if changes else None
+
+    in_all = hidden_cell(KNOCK_OUT, blocks, seed, ALL)
+    listed = [in_all, *(hidden_cell(KNOCK_OUT, [k], seed, k) for k in layers if k > 0)]
     listed += in_all.nulls
-    listed += [patched(PATCH, layer, [layer], tokens) for layer in layers for tokens in _PATCHED]
-    for label, window in windows_of(every):
-        listed += [patched(WINDOWS, label, window, tokens) for tokens in _PATCHED]
-    listed.append(patched(PATCH, ALL, every, _end))
-    for kind in directions:
-        able = [layer for layer in layers if layer in kind.at]
-        single: list[tuple[int | str, list[int]]] = [(layer, [layer]) for layer in able]
-        places = [*single, (ALL, able)] if len(able) > 1 else single
+    patches: list[tuple[str, int | str, Sequence[int]]] = [(PATCH, k, [k]) for k in layers]
+    patches += [(WINDOWS, *window) for window in windows_of([0, *blocks])]
+    for family, label, window in patches:
+        for ending, (position, tokens) in _PATCHED.items():
+            made = partial(patched, tokens, window)
+            listed.append(Candidate(family + ending, label, position, made))
+    # The last one is at the end of the prompt, in all layers.
+    listed.append(replace(listed[-1], name=f"{PATCH}, end"))
+    windows: list[tuple[int | str, Sequence[int]]] = [(layer, [layer]) for layer in layers]
+    windows += [(ALL, layers)] if len(layers) > 1 else []
+    for kind in kinds:
         for family in DIRECTED:
-            listed += [_directed(family, kind, place, dose, seed) for place in places]
+            name, strength = f"{family}, {kind.name}", None if family == ABLATE else dose
+            for label, window in windows:
+                made = partial(directed, kind, window)
+                listed.append(Candidate(name, label, kind.position, made, strength))
     return listed
 
 
-def _directed(
-    family: str, kind: DirectionKind, place: tuple[int | str, list[int]], dose: float, seed: int
-) -> CandidateIntervention:
-    """Write along directions of a kind, towards a wall or an open cell, or remove them."""
-    layer, layers = place
-    sign = -1.0 if family == OPEN else 1.0
-
-    def along(edits: CellEdits) -> Make:
-        if family == ABLATE:
-            return _along(edits, ablate, lambda edit: edit.direction.unit)
-        return _along(edits, write, lambda edit: edit.direction.vector(sign * dose))
-
-    edits = kind.edits(layers)
-    nulls = {"random": along(with_random_directions(edits, seed))}
-    if family != ABLATE:
-        # A wall that a prompt does not list has no tokens of its own to be written to.
-        choose = another_cell(seed, wall=family == OPEN)
-        nulls["other"] = along(for_another(edits, choose))
-    made = CandidateIntervention.with_nulls(
-        f"{family}, {kind.name}", layer, kind.position, along(edits), nulls
-    )
-    if family == ABLATE:
-        return made
-    return made.at_dose(dose, lambda dose: _directed(family, kind, place, dose, seed))
-
-
-def _along(
-    edits: CellEdits,
-    change: Callable[..., Intervention],
-    vector: Callable[[DirectionEdit], FloatArray],
-) -> Make:
-    def make(located: Located, cell: Cell) -> Intervention | None:
-        import torch
-
-        changes = [
-            change(
-                torch.tensor(vector(edit), dtype=torch.float32),
-                [edit.where] if isinstance(edit.where, int) else edit.where,
-                [edit.layer],
-            )
-            for edit in edits(located, cell)
-        ]
-        return reduce(Intervention.joined, changes) if changes else None
-
-    return make
-
-
-def same_cell(located: Located, cell: Cell) -> Cell:
-    """Choose the cell itself."""
-    return cell
-
-
-def another_cell(seed: int, *, wall: bool = False) -> CellChoice:
-    """Draw another open cell, or another inner wall, of the same world."""
-
-    def choose(located: Located, cell: Cell) -> Cell | None:
-        sample, world = located.sample, located.sample.world
-        if wall:
-            inner = np.argwhere(world.walls[1:-1, 1:-1]) + 1
-            cells = [Cell(*place) for place in inner.tolist() if tuple(place) != cell]
-        else:
-            taken = {cell, sample.state.cell, world.goal}
-            cells = [each for each in world.open_cells if each not in taken]
-        # By content, so that a draw is the same in any order and any process.
-        draws = Draws("another wall" if wall else "another cell", seed, sample.digest, *cell)
-        return cells[draws.below(len(cells))] if cells else None
-
-    return choose
-
-
-def _own(located: Located, cell: Cell) -> tuple[int, ...]:
-    return located.cell(cell)
-
-
 def _around(located: Located, cell: Cell) -> tuple[int, ...]:
-    cells = [cell, *(cell.moved(action) for action in range(len(MOVES)))]
+    cells = [cell, *(cell.moved(action) for action in range(len(ACTIONS)))]
     return tuple(sorted({token for each in cells for token in located.cell(each)}))
 
 
-def _end(located: Located, cell: Cell) -> tuple[int, ...]:
-    return located.end_of_prompt
-
-
-# The ending of a patch's name and its position, by the tokens that are patched.
-_PATCHED: dict[Tokens, tuple[str, str]] = {
-    _own: ("", "pre/cell"),
-    _around: (", around", "pre/cell"),
-    _end: (", end", "pre/end"),
+Tokens = Callable[[Located, Cell], tuple[int, ...]]
+# Whether a cell is hidden from all tokens of the prompt, and from which of the answer.
+SpanOf = Callable[[Cell], tuple[bool, interventions.When]]
+# The position and the tokens that are patched, by the ending of the name.
+_PATCHED: dict[str, tuple[str, Tokens]] = {
+    "": ("pre/cell", Located.cell),
+    ", around": ("pre/cell", _around),
+    ", end": ("pre/end", lambda located, cell: located.end_of_prompt),
 }
+
+
+def _everywhere(cell: Cell) -> tuple[bool, interventions.When]:
+    return True, interventions.always
+
+
+def hidden_cell(
+    name: str, blocks: Sequence[int], seed: int, layer: int | str, span_of: SpanOf = _everywhere
+) -> Candidate:
+    """Mask the attention to a cell's own tokens in some blocks; the null hides another cell."""
+
+    def make(candidate: Candidate, located: Located, cell: Cell) -> Intervention | None:
+        hidden = another_cell(seed, located, cell) if candidate.null else cell
+        places, (prompt, written) = located.cell(hidden) if hidden else (), span_of(cell)
+        hiding = interventions.knock_out(places, blocks, prompt=prompt, written=written)
+        return hiding if places else None
+
+    return Candidate(name, layer, "pre/cell", make)
+
+
+def another_cell(seed: int, located: Located, cell: Cell, *, wall: bool = False) -> Cell | None:
+    """Draw another open cell, or another inner wall, of the same world."""
+    sample, world = located.sample, located.sample.world
+    taken = {cell} if wall else {cell, sample.state.cell, world.goal}
+    alike = directions.inner_walls(world) if wall else world.open_cells
+    cells = [each for each in alike if each not in taken]
+    # By content, so that a draw is the same in any order and any process.
+    draws = Draws("another wall" if wall else "another cell", seed, sample.digest, *cell)
+    return cells[draws.below(len(cells))] if cells else None
 
 
 @dataclass(frozen=True)
@@ -396,12 +269,6 @@ class TrialOutcome:
     cell: TargetCell
     before: int | None
     after: int | None
-
-    @classmethod
-    def of(cls, trial: Trial, before: int | None, after: int | None) -> TrialOutcome:
-        """The outcome of a trial with these two actions."""
-        world = trial[0].sample.world
-        return cls(content(world), world.shape, trial[1], before, after)
 
     @property
     def counts(self) -> bool:
@@ -424,20 +291,8 @@ class MoveEffect(JsonFields):
     """Shares of the decisions at cells of one kind, with 95% intervals."""
 
     flips: Estimate  # with another move
-    # With a move that is optimal if the cell were changed; 0 for unneeded cells.
-    as_if_changed: Estimate
+    as_if_changed: Estimate  # with a move that is optimal if the cell were changed; 0 if unneeded
     unreadable: Estimate  # with an invalid answer
-
-    @classmethod
-    def of(cls, outcomes: Sequence[TrialOutcome]) -> MoveEffect:
-        """The shares over some outcomes."""
-        # Many decisions in a grid are not many grids; how many are asked is set beforehand.
-        mean = partial(mean_over_grids, grids=[outcome.grid for outcome in outcomes])
-        return cls(
-            mean([outcome.flipped for outcome in outcomes]),
-            mean([outcome.as_if_changed for outcome in outcomes]),
-            mean([outcome.after is None for outcome in outcomes]),
-        )
 
 
 @dataclass(frozen=True)
@@ -454,29 +309,175 @@ class UseRow(JsonFields):
     effect_nats: Estimate | None = None
 
     @property
-    def label(self) -> str:
-        """The intervention with its place."""
-        return f"{self.intervention} at layer {self.layer}"
-
-    @property
     def place(self) -> tuple[str, int | str, str]:
         """The intervention, the layer and the tokens."""
         return self.intervention, self.layer, self.position
 
 
 def row_of(
-    candidate: CandidateIntervention,
-    outcomes: Sequence[TrialOutcome],
-    effect_nats: Estimate | None = None,
+    candidate: Candidate, outcomes: Sequence[TrialOutcome], effect_nats: Estimate | None = None
 ) -> UseRow:
     """Return the effects of an intervention on decisions that were right without it."""
-    return UseRow(
-        candidate.name,
-        candidate.layer,
-        candidate.position,
-        candidate.is_null,
-        MoveEffect.of([o for o in outcomes if o.counts and o.cell.needed]),
-        MoveEffect.of([o for o in outcomes if o.counts and not o.cell.needed]),
-        candidate.dose,
-        effect_nats,
-    )
+
+    def effect(needed: bool) -> MoveEffect:
+        listed = [each for each in outcomes if each.counts and each.cell.needed == needed]
+        # Many decisions in a grid are not many grids; how many are asked is set beforehand.
+        mean = partial(mean_over_grids, grids=[each.grid for each in listed])
+        return MoveEffect(
+            mean([each.flipped for each in listed]),
+            mean([each.as_if_changed for each in listed]),
+            mean([each.after is None for each in listed]),
+        )
+
+    place = candidate.name, candidate.layer, candidate.position, bool(candidate.null)
+    return UseRow(*place, effect(True), effect(False), candidate.dose, effect_nats)
+
+
+_UNCHANGED = "unchanged"
+_TEMPERATURE = 0.7  # of sampled answers
+
+
+@dataclass(frozen=True, eq=False)
+class TrialAnswers:
+    """The answers to trials, half by half; those of a finished stage come from a store."""
+
+    network: Network
+    trials: Mapping[str, Sequence[Trial]]  # by half; those of walls are under half + `WALLS`
+    stage: Callable[[str, Callable[[], Any]], Any]  # the stored value of a stage, or a new one
+    draws: int = 0  # answers a decision from which the effect in nats is estimated
+    seed: int = 0
+    _sweeps: dict[str, interventions.AnswerSweep] = field(default_factory=dict)
+
+    def unchanged(self, name: str, samples: Sequence[Sample]) -> list[ModelAnswer]:
+        """Answer some prompts without a change, each prompt once."""
+        different = {sample.prompt: sample for sample in samples}
+        make = partial(interventions.answer_all, self.network, list(different.values()))
+        answers = self._answers(f"{name}: {_UNCHANGED}", make, tokens=True)
+        by_prompt = dict(zip(different, answers, strict=True))
+        return [by_prompt[sample.prompt] for sample in samples]
+
+    def sweep(self, half: str) -> interventions.AnswerSweep:
+        """The unchanged answer of each trial of a half, to be answered again."""
+        if half not in self._sweeps:
+            samples = [located.sample for located, _ in self.trials[half]]
+            bases = self.unchanged(half, samples)
+            self._sweeps[half] = interventions.AnswerSweep(self.network, samples, bases)
+        return self._sweeps[half]
+
+    def outcomes(self, candidate: Candidate, half: str) -> list[TrialOutcome]:
+        """The outcomes of the trials to which an intervention can be applied."""
+        half += WALLS if candidate.family == OPEN else ""
+        sweep = self.sweep(half)
+        changes = self._changes(candidate, half, range(len(sweep.bases)))
+        key, out = f"{half}: {candidate.key}", []
+        answers = self._answers(key, lambda: list(sweep.answers(changes).values()))
+        for number, answer in zip(changes, answers, strict=True):
+            (located, target), before = self.trials[half][number], sweep.bases[number].action
+            world = located.sample.world
+            out.append(TrialOutcome(content(world), world.shape, target, before, answer.action))
+        return out
+
+    def row(self, candidate: Candidate, half: str) -> UseRow:
+        """The effects of an intervention on a half, in nats too if answers are drawn."""
+        outcomes = self.outcomes(candidate, half)
+        return row_of(candidate, outcomes, self._effect(candidate, half) if self.draws else None)
+
+    def _effect(self, candidate: Candidate, half: str) -> Estimate:
+        """How far the distribution of the next action moves at needed cells, in nats."""
+        half += WALLS if candidate.family == OPEN else ""
+        # The decisions of the flips: right at temperature 0 without the change.
+        trials = zip(self.trials[half], self.sweep(half).bases, strict=True)
+        counted = [
+            number
+            for number, ((_, target), base) in enumerate(trials)
+            if target.needed and base.action in target.optimal
+        ]
+        able = self._changes(candidate, half, counted)
+        # Different draws with and without the change: labels are exchangeable only for independent
+        # answers.
+        plain = self._drawn(_UNCHANGED, half, dict.fromkeys(counted, interventions.UNCHANGED), 1)
+        moved = self._drawn(candidate.key, half, able, 2)
+        grids = [content(self.trials[half][n][0].sample.world) for n in able]
+        both = [moved[n] for n in able], [plain[n] for n in able]
+        return interventions.effect_in_nats(*both, grids)
+
+    def _changes(
+        self, candidate: Candidate, half: str, numbers: Sequence[int]
+    ) -> dict[int, Intervention]:
+        """The changes of the trials to which an intervention can be applied."""
+        some = ((n, *self.trials[half][n]) for n in numbers)
+        made = {n: candidate.change(located, target.cell) for n, located, target in some}
+        return {number: change for number, change in made.items() if change is not None}
+
+    def _drawn(
+        self, name: str, half: str, changes: Mapping[int, Intervention], stream: int
+    ) -> dict[int, IntArray]:
+        """Counts of outcomes, [5], of sampled answers by the number of the trial."""
+        repeated = [number for number in changes for _ in range(self.draws)]
+        samples = [self.trials[half][number][0].sample for number in repeated]
+        listed = [changes[number] for number in repeated]
+        make = partial(interventions.answer_all, self.network, samples, listed)
+        # Far apart, so that no two samples share a seed.
+        seed = (2 * self.seed + stream) * 10_000_019
+        answers = self._answers(
+            f"{half}: {name}, {self.draws} draws at temperature {_TEMPERATURE:g}",
+            partial(make, tokens=self.sweep(half).limit, temperature=_TEMPERATURE, seed=seed),
+        )
+        # The last of the outcomes is an invalid answer.
+        invalid = len(ACTIONS)
+        outcomes = [invalid if each.action is None else each.action for each in answers]
+        drawn = np.array(outcomes, dtype=np.int64).reshape(-1, self.draws)
+        counts = (np.bincount(row, minlength=invalid + 1) for row in drawn)
+        return dict(zip(changes, counts, strict=True))
+
+    def _answers(
+        self, key: str, make: Callable[[], list[ModelAnswer]], *, tokens: bool = False
+    ) -> list[ModelAnswer]:
+        """The answers of a stage; they are stored with their tokens if these are wanted."""
+
+        def rows() -> list[list[Any]]:
+            return [[a.action, a.invalid, list(a.tokens) if tokens else []] for a in make()]
+
+        return [ModelAnswer(action, why, tuple(ids)) for action, why, ids in self.stage(key, rows)]
+
+
+@contextmanager
+def answer_store(
+    folder: str | Path | None,
+    network: Network,
+    trials: Mapping[str, Sequence[Trial]],
+    training: Sequence[Sample],
+    options: Mapping[str, Any],
+) -> Iterator[Callable[[str, Callable[[], Any]], Any]]:
+    """Open the run directory in which stages are stored; in memory without a folder."""
+    if folder is None:
+        known: dict[str, Any] = {}
+        yield lambda key, make: known[key] if key in known else known.setdefault(key, make())
+        return
+
+    def digest(value: Any) -> str:
+        return sha256(json_text(value).encode()).hexdigest()
+
+    halves = {
+        half: sorted({sha256(content(t[0].sample.world).encode()).hexdigest() for t in listed})
+        for half, listed in trials.items()
+    }
+    named = [
+        [half, located.sample.walk, located.sample.step, located.sample.prompt, target.cell]
+        for half, listed in trials.items()
+        for located, target in listed
+    ]
+    # It names the grids of each half before any of them is asked about, and everything that decides
+    # the answers.
+    what = {
+        "kind": "causal use",
+        "model": network.name,
+        "weights": network.revision,
+        **options,
+        "halves": halves,
+        "split": digest(halves),
+        "decisions": digest(named),
+        "learnt from": digest([[s.walk, s.step, s.prompt] for s in training]),
+    }
+    with Stages(folder, what) as stages:
+        yield stages.value
