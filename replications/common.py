@@ -1,7 +1,7 @@
 """What studies share: types, colours, and the texts, tables and records of a file texts.toml.
 
 A text has values in braces by a path and a format, {row.published} or {rates[goal]:percent:0}: one
-of Python's formats or a function of `goalmeter.report`, perhaps with a number of digits.
+of Python's formats or one of `goalmeter.pages`, perhaps with a number of digits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -21,17 +20,7 @@ from goalmeter import MissingExtraError
 from goalmeter.commands.outcome import Outcome, json_text, write_outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import Texts as PageTexts
-from goalmeter.report import (
-    Finding,
-    Section,
-    Table,
-    in_markdown,
-    nats,
-    number,
-    percent,
-    plus,
-    write_text,
-)
+from goalmeter.report import Finding, Section, Table, in_markdown, write_text
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -46,18 +35,6 @@ FEWEST, TOO_FEW = 5, "too few seeds"
 BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
 INK, MUTED, PAPER = "#1f2933", "#52606d", "#ffffff"
 STROKES = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
-
-_FORMATS: dict[str, Any] = {form.__name__: form for form in (nats, number, percent, plus)}
-
-
-class _Prose(Formatter):
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if value is None:
-            return "–"
-        name, _, digits = format_spec.partition(":")
-        if name not in _FORMATS:
-            return str(super().format_field(value, format_spec))
-        return str(_FORMATS[name](value, int(digits)) if digits else _FORMATS[name](value))
 
 
 class Texts(PageTexts):
@@ -76,11 +53,11 @@ class Texts(PageTexts):
 
     def line(self, name: str, /, **values: object) -> str:
         """Return one of the sentences of the entry `sentences`."""
-        return self.filled(self.declared("sentences")[name], **values)
+        return self.sentence("sentences", name, **values)
 
-    def filled(self, text: str, /, **values: object) -> str:
-        """Return a text with its values; a dash for None."""
-        return _Prose().vformat(text, (), values)
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Format a value as a column does, or as Python does; None is a dash."""
+        return "–" if value is None else super().format_field(value, format_spec)
 
     def record(self, name: str, **values: object) -> dict[str, Any]:
         """Return JSON values by the paths of an entry; None where something on a path is None."""

@@ -79,7 +79,7 @@ def _table(relation: str, rows: Sequence[Number]) -> list[str]:
     columns = []
     entry = say.declared("estimates" if relation == "estimate" else "numbers")
     for head, rule, text in entry["columns"]:
-        cells = [say.filled(text, **each) for each in values]
+        cells = [say.filled(text, each) for each in values]
         if not head.endswith("?") or any(cell != "–" for cell in cells):
             columns.append([head.rstrip("?"), rule, *cells])
     head, rules, *lines = zip(*columns, strict=True)

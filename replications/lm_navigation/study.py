@@ -198,7 +198,7 @@ def every_cell_shares(
         shortest = plan(task.world)
         accuracy = exact(walker.policy(shortest), shortest, cap=1).accuracy
         # Shares that differ in their last digits only count as equal.
-        out[task.size, task.complexity].append(float(np.round(accuracy, 12)))
+        out[task.size, task.complexity or 0.0].append(float(np.round(accuracy, 12)))
     return out
 
 

@@ -251,10 +251,11 @@ def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = Non
         "utilities": len(plan.utilities),
         "rows": plan.rows,
     }
-    forecast = unmeasured(study, rough, on=on, out=out, counted=counted)
+    forecast = unmeasured(study, rough, on=on, out=out)
     parallel = min(forecast.slots, max(len(left), 1))
     return replace(
         forecast,
+        counted=counted,
         hours=Span.of(plan.seconds * rows / plan.rows / parallel / 3600),
         disk=Span.of(size + (len(json_text(what)) if left else 0)),
     )

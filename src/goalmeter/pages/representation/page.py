@@ -25,8 +25,7 @@ from goalmeter.representation.probes.comparison import SHUFFLED
 from goalmeter.representation.replay import BEFORE, run_digest
 from goalmeter.representation.result import RESULT, Representation, has_result
 from goalmeter.representation.result_rows import StatePicture
-from goalmeter.representation.use.causal_use import MARGIN
-from goalmeter.representation.use.causal_use import ANSWERING, PROMPT
+from goalmeter.representation.use.causal_use import ANSWERING, MARGIN, PROMPT
 from goalmeter.representation.use.patching import CARRIES
 from goalmeter.representation.use.trials import CONFIRM, SCREEN
 from goalmeter.runs.progress import Tell
