@@ -14,12 +14,7 @@ from goalmeter.gridworld import tabular_world
 from goalmeter.gridworld.planner import plan
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.meg import from_trajectories, known_utility, likelihood, trajectories
-from goalmeter.meg.likelihood import (
-    TrajectoryGroup,
-    fit_class,
-    group_trajectories,
-    pooled,
-)
+from goalmeter.meg.likelihood import TrajectoryGroup, fit_class, group_trajectories, pooled
 from goalmeter.tabular import (
     TabularMDP,
     Trajectories,
