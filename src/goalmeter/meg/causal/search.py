@@ -10,7 +10,7 @@ Source: MEG paper (NeurIPS 2024), Definitions 3.1, 3.2 and 4.2 to 4.4.
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -323,9 +323,8 @@ class FamilyCurve:
             return
         warm = []
         for x in values:
-            left = [node for node in self.nodes if node.at < x][-1:]
-            right = [node for node in self.nodes if node.at > x][:1]
-            warm.append([c for node in (*left, *right) for c in node.best])
+            i = bisect(self.nodes, x, key=lambda node: node.at)
+            warm.append([c for node in self.nodes[max(i - 1, 0) : i + 1] for c in node.best])
         own = self.family.starts(values, fresh)
         starts = [stacked(near, first) for near, first in zip(warm, own, strict=True)]
         for x, (best, _) in zip(values, self.family.maximise(values, starts), strict=True):
