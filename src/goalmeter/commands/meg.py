@@ -12,7 +12,6 @@ import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.agents.abilities import Ability
-from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.declare import InterruptedCommand, Tell, argument, command, option
 from goalmeter.commands.options import SearchTime, SeedOptions
 from goalmeter.commands.outcome import Outcome
@@ -118,6 +117,8 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
 
 
 def _of_agent(name: str, world: gm.TabularMDP) -> FloatArray:
+    from goalmeter.agents.registry import agent as named_agent
+
     agent = named_agent(name)
     if Ability.TABLE not in agent.abilities:
         raise InvalidParameterError(

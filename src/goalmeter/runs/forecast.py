@@ -115,6 +115,7 @@ def unmeasured(
     *,
     on: str = HERE,
     out: str | Path | None = None,
+    counted: Mapping[str, int] | None = None,
     timeout: float | None = None,
 ) -> Forecast:
     """Count the trials of a study without making any; `why` says why the time is unknown."""
@@ -130,6 +131,7 @@ def unmeasured(
         place=on,
         hours=None,
         disk=None,
+        counted=counted or {},
         assumed=(why, at_once),
     )
 
