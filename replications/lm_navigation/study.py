@@ -195,6 +195,7 @@ def every_cell_shares(
     out: dict[tuple[int, float], list[float]] = {kind: [] for kind in KINDS if kind[0] in sizes}
     mazes = suite("maze", paper=True, sizes=sizes, grids=grids, trajectories=1, seed=seed)
     for task in mazes.tasks:
+        assert task.complexity is not None  # it is a maze
         shortest = plan(task.world)
         accuracy = exact(walker.policy(shortest), shortest, cap=1).accuracy
         # Shares that differ in their last digits only count as equal.
