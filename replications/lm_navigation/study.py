@@ -235,10 +235,7 @@ def published() -> dict[str, Number]:
 
 
 def beside(number: Number, ours: Estimate) -> Number:
-    """Return a published share as a row beside what an agent of ours has, in percent.
-
-    The interval of the published share is the ledger's, of this run only ours is.
-    """
+    """Return a published share, with the ledger's interval, beside what ours has, in percent."""
     ends = ours.interval
     interval = None if ends is None else (100 * ends[0], 100 * ends[1])
     of: dict[str, Any] = {"ours": 100 * ours.value, "interval": interval, "seeds": ours.clusters}
