@@ -32,12 +32,7 @@ MAZE, KEY_NO_DOOR, TWO_PATH, KEY_DOOR = SUITES = ("maze", "key-no-door", "two-pa
 
 @dataclass(frozen=True)
 class Subject:
-    """An agent and what is known of it.
-
-    Of an organism that follows from what it was made to be, whether it is the ideal one
-    ("ideal-mouse", which draws from its intended distribution) or the one that was trained
-    ("goalmeter/mouse"); of a reference agent, from its definition.
-    """
+    """An agent and what is known of it, by what it was made to be or by its definition."""
 
     name: str
     directed: bool | None  # whether it has a goal; None of a model, of which nobody knows
@@ -327,16 +322,13 @@ SAME, MADE_UP, SHOWN = "tells nothing, rightly", "makes a difference up", ""
 
 @dataclass(frozen=True)
 class InstrumentVerdict:
-    """One instrument on one question; `words` are "" where it is shown only.
-
-    The area is above 0.5 if the first class has more of what the instrument counts.
-    """
+    """One instrument on one question."""
 
     question: str
     instrument: str
-    area: Estimate
+    area: Estimate  # above 0.5 if the first class has more of what the instrument counts
     judged: bool
-    words: str
+    words: str  # "" where it is shown only
 
     @property
     def failed(self) -> bool:
@@ -403,10 +395,7 @@ class Calibration:
         return reached
 
     def mark(self, question: CalibrationQuestion, instrument: str, subject: Subject) -> str | None:
-        """Return whether an instrument puts an agent on its side of the other class: ✓, ✗ or ?.
-
-        None where the agent is in neither class, or the other one is empty.
-        """
+        """Return whether an agent is on its side of the other class: ✓, ✗, ?; None without one."""
         first, second = question.classes(self.subjects)
         if subject.name in first and second:
             first = [subject.name]

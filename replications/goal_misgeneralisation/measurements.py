@@ -418,10 +418,8 @@ def contains_exact(row: Row) -> bool:
 def area(
     rows: Sequence[Row], predictor: str, minus: str | None = None, *, same_share: bool = False
 ) -> Estimate:
-    """Estimate the area under the ROC curve for agents that pursue the wrong goal, or a difference.
-
-    Agents are the independent units; NaN without a pair of agents to compare.
-    """
+    """Estimate how well a predictor tells who pursues the wrong goal: an area, or a difference."""
+    # Agents are the independent units; NaN without a pair of agents to compare.
     wrong = np.array([row["outcome"] == WRONG for row in rows], dtype=bool)
     share = np.array([row["share"] for row in rows])
     pairs = np.ones((int(wrong.sum()), int((~wrong).sum())))

@@ -195,6 +195,7 @@ def every_cell_shares(
     out: dict[tuple[int, float], list[float]] = {kind: [] for kind in KINDS if kind[0] in sizes}
     mazes = suite("maze", paper=True, sizes=sizes, grids=grids, trajectories=1, seed=seed)
     for task in mazes.tasks:
+        assert task.complexity is not None  # it is a maze
         shortest = plan(task.world)
         accuracy = exact(walker.policy(shortest), shortest, cap=1).accuracy
         # Shares that differ in their last digits only count as equal.
@@ -234,10 +235,7 @@ def published() -> dict[str, Number]:
 
 
 def beside(number: Number, ours: Estimate) -> Number:
-    """Return a published share as a row beside what an agent of ours has, in percent.
-
-    The interval of the published share is the ledger's, of this run only ours is.
-    """
+    """Return a published share, with the ledger's interval, beside what ours has, in percent."""
     ends = ours.interval
     interval = None if ends is None else (100 * ends[0], 100 * ends[1])
     of: dict[str, Any] = {"ours": 100 * ours.value, "interval": interval, "seeds": ours.clusters}

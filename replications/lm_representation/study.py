@@ -64,11 +64,7 @@ Maps = Mapping[tuple[str, str, str], Sequence[Any]]  # by probe, position and si
 
 
 def _compute(out: Path, grids: int, seed: int, tell: ProgressCallback) -> dict[str, Any]:
-    """Let the mouse walk, replay its walks, and read them as the paper does.
-
-    Return the probes with their controls; what the decoded maps explain of the actions of all
-    decisions; plans, by size or "all sizes"; and numbers by the ids of the ledger's rows.
-    """
+    """Let the mouse walk, replay its walks, and read them as the paper does."""
     run = out / "walks"
     options: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
     navigation.measure(

@@ -122,11 +122,7 @@ def with_tokens(network: Network, sample: Sample) -> Sample:
 def decisions(
     network: Network, wants: Wanted, size: int, grids: int, seed: int, *, walls: bool = False
 ) -> list[Sample]:
-    """Return a decision in each of some mazes that no organism learnt in.
-
-    The agent stands where a shortest way needs a wanted cell; mazes without such a place are left
-    out.
-    """
+    """Return a decision in each maze where a shortest way from some place needs a wanted cell."""
     tasks = mazes(size, grids, seed)
     worlds = [task.world for task in tasks]
     starts = [State(world.start) for world in worlds]

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.reflection import Reflection, Trial
 from goalmeter.reflection.result import reflection_of
 from replications import ledger
 from replications.reflection_table import study
-from replications.reflection_table.study import Row
 
 replicate = partial(run_study, "reflection-table-1")
 
@@ -30,7 +30,6 @@ def unrun(row: ledger.Number) -> ledger.Number:
 
 PUBLISHED = [unrun(row) for row in ledger.load(study.LEDGER_PREFIX)]
 ROWS = {row.id.removeprefix(study.LEDGER_PREFIX): row for row in PUBLISHED}
-SCRIPTED = [Row(a, n, ROWS[f"{n}/{a}"], None) for n in study.STEPS for a in study.SCRIPTED]
 RUN = {"agents": "constant,rc(constant),rc(random)", "steps": 500, "seeds": 5}
 
 
@@ -84,7 +83,7 @@ def test_what_was_run_is_not_run_again(
     # By its name, since the package has a function of the name of the module.
     module = import_module("goalmeter.reflection.measure")
     monkeypatch.setattr(module, "run_trial", lambda *args, **kwargs: calls.append("played"))
-    rows = study.table(["rc(random)"], folder, lengths=[500], seeds=5)
+    rows = study.table(folder, StudyOptions(agents="rc(random)", steps=500, seeds=5))
     (row,) = [row for row in rows if row.result is not None]
     assert calls == [] and row.result is not None
     assert row.result.measure == outcome.json["rows"][1]["measure"]

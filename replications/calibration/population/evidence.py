@@ -209,10 +209,7 @@ def measure_population(
     on: str = HERE,
     progress: ProgressCallback | None = None,
 ) -> PopulationEvidence:
-    """Draw a population, let it walk beside named agents, and add up the evidence.
-
-    The seed is that of agents, mazes and walks; the numbers do not depend on where they run.
-    """
+    """Draw a population, let it walk beside named agents, and add up the evidence."""
     pairs = scale.pairs(seed)
     study = Study[Mapping[str, Any]](
         f"population, seed {seed}",
