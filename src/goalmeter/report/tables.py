@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
+from operator import itemgetter
 from typing import IO, Any, Literal, NamedTuple, SupportsFloat
 
 from goalmeter._errors import MissingExtraError, visible
@@ -83,17 +84,9 @@ def table_of(
     )
 
 
-def summary_table(
-    rows: Iterable[tuple[str, Cell | str]], *, caption: str, meaning: str, notes: Iterable[str] = ()
-) -> Table:
-    """A table of names and values."""
-    return Table(
-        caption=caption,
-        columns=(Column("", numeric=False), Column("value", numeric=False)),
-        rows=tuple(rows),
-        meaning=meaning,
-        notes=tuple(notes),
-    )
+def summary_table(rows: Iterable[tuple[str, Cell | str]], **texts: Any) -> Table:
+    """A table of names and values, with the texts of `table_of`."""
+    return table_of(rows, (words("", itemgetter(0)), words("value", itemgetter(1))), **texts)
 
 
 # --- Terminal -------------------------------------------------------------------------------------
