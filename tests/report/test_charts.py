@@ -287,7 +287,7 @@ def test_moves_and_marks_of_a_belief_look_as_they_are_judged() -> None:
         return belief_map("b", SHARES, Marked(**marks), label="p")  # type: ignore[arg-type]
 
     def moved(taken: tuple[int, int] | None) -> str:
-        return drawn(start=(1, 1), moves=[RIGHT], taken=taken)
+        return drawn(grid=["###", "#A_"], moves=[RIGHT], taken=taken)
 
     assert VERMILION in moved(LEFT) and VERMILION not in moved(RIGHT)
     # The triangle of the right move is there whatever was done; the arrow adds to it.

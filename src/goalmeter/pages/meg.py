@@ -73,7 +73,6 @@ def policy_table(
     return say.table("policies", lines, before=notes, caption=caption, meaning=meaning)
 
 
-# --- Causal models --------------------------------------------------------------------------------
 def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
     """Return the table of the best utility, best outcome first; None if it is constant."""
     rows = goal.rows()

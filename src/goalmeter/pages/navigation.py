@@ -236,7 +236,7 @@ def _suite(group: Group, prefix: str) -> list[Section]:
     suite = results[0].plan.suite
     content: list[Content] = [
         navigation_tables.agents_table(results, f"{prefix}-agents"),
-        navigation_tables.choices_table(results),
+        say.table("choices", navigation_tables.named(results, "overall"), suite=suite.name),
         by_distance(results, f"{prefix}-distance"),
     ]
     # Only mazes vary in size and complexity: elsewhere there is no surface, and no model of it.

@@ -62,7 +62,8 @@ say = Texts(
 def suite_tables(results: Sequence[Navigation]) -> list[Table]:
     """Return all tables of one suite."""
     suite = results[0].plan.suite
-    tables = [agents_table(results), choices_table(results)]
+    choices = say.table("choices", named(results, "overall"), suite=suite.name)
+    tables = [agents_table(results), choices]
     if suite.has_complexity:
         tables.append(cells_table(results))
     if any(result.frames is not None for result in results):
@@ -101,11 +102,6 @@ def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
         for name, row in named(results, "overall")
     ]
     return say.table("agents", rows, anchor=anchor, notes=notes, suite=first.plan.suite.name)
-
-
-def choices_table(results: Sequence[Navigation]) -> Table:
-    """Return the table of the cost and the variation of choices."""
-    return say.table("choices", named(results, "overall"), suite=results[0].plan.suite.name)
 
 
 def cells_table(results: Sequence[Navigation]) -> Table:

@@ -18,7 +18,6 @@ from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import FEWEST
 
-# --- Pictures -------------------------------------------------------------------------------------
 _Averages = Mapping[tuple[str, bool], float]  # by environment, and whether it is the opposite
 _TITLES = ("environments", "their opposites")
 
@@ -84,7 +83,6 @@ def pairs_chart(pairs: Sequence[Pair], name: str) -> Figure:
     return say.dots("pairs_chart", name, [pair.label for pair in pairs], rows, few=few)
 
 
-# --- Page -----------------------------------------------------------------------------------------
 GLOSSARY: dict[str, str] = say("glossary")
 
 

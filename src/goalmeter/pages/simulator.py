@@ -38,7 +38,6 @@ MOST_CHARTS = 4
 _NO_UPPER_END = " An interval without an upper end goes on to the right."
 
 
-# --- Pictures -------------------------------------------------------------------------------------
 def intervals(measurement: Measurement, name: str) -> Figure:
     """Draw each utility with its interval, joined to the maximum."""
     results = list(measurement.results.values())
@@ -84,7 +83,6 @@ def tightening(measurement: Measurement, name: str) -> list[Figure]:
     return out
 
 
-# --- Page -----------------------------------------------------------------------------------------
 def load(run: str | Path) -> Measurement:
     """Read a run of `goalmeter meg simulator --out`."""
     stored = read_run(run)

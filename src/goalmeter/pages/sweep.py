@@ -22,7 +22,6 @@ say = Texts("sweep")
 MOST_SENTENCES, MOST_CHARTS = 20, 8
 
 
-# --- Pictures -------------------------------------------------------------------------------------
 _Points = list[tuple[str, float, SweepGroup]]  # the line, the place and the mean of each point
 
 
@@ -84,7 +83,6 @@ def _chart(name: str, argument: str, caption: str, points: _Points) -> Figure | 
     return say.curves("curves", name, drawn, {"x_label": argument}, **texts) if drawn else None
 
 
-# --- Page -----------------------------------------------------------------------------------------
 def part_of(sweeps: Sequence[Sweep], tell: Tell | None = None) -> Part:
     """Return the page part of sweeps."""
     return Part(

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 
-# --- Colours --------------------------------------------------------------------------------------
 # A picture is drawn for a light page. On a page each of its colours becomes a CSS variable,
 # `var(--c0072b2)`: the colour itself in the light, and in the dark the same hue with its lightness
 # mirrored, so that what was near the paper is near the paper still.
@@ -123,7 +122,6 @@ def _linear(colour: str) -> FloatArray:
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
 
 
-# --- Canvas ---------------------------------------------------------------------------------------
 # Text in the pictures stays text, lengths are relative to the page's width, and ids carry the
 # picture's name, so that many pictures can share a page. No picture relies on colour alone.
 LEAST_TEXT = 9.0  # pixels: no text in a picture is shown smaller, a small window scrolls instead

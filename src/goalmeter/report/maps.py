@@ -290,8 +290,7 @@ _SURE = (0.05, 0.95)
 class Marked:
     """What is drawn on top of the cells; places are (row, column)."""
 
-    letters: Mapping[Place, str] = field(default_factory=dict)
-    start: Place | None = None  # from where moves are drawn; None for no moves
+    grid: Sequence[str] = ()  # rows of text, whose letters are shown; moves are drawn from "A"
     moves: Sequence[Place] = ()  # (rows down, columns right) of moves that would be right
     taken: Place | None = None  # the move that was made; None for none
     framed: frozenset[Place] = frozenset()  # with a thick frame
@@ -306,6 +305,12 @@ def belief_map(name: str, cells: ArrayLike, marked: Marked, *, label: str = "") 
 
     shares = np.asarray(cells, dtype=np.float64)
     rows, columns = shares.shape
+    letters = {
+        (row, column): letter
+        for row, line in enumerate(marked.grid)
+        for column, letter in enumerate(line)
+        if letter.isalpha()
+    }
     cell = max(min(_BELIEF_MAP_CELL, _MAP / columns), _SMALLEST_CELL)
     inner, below = max(cell * columns, _BELIEF_MAP_LEAST), _SCALE if label else 0.0
     width, height = inner + 2 * _MARGIN, cell * rows + 2 * _MARGIN + below
@@ -333,17 +338,17 @@ def belief_map(name: str, cells: ArrayLike, marked: Marked, *, label: str = "") 
             bar.ax.tick_params(pad=1.5)
             # Where it is neither near 0 nor near 1, a shade hardly tells the probability.
             for (row, column), share in np.ndenumerate(shares):
-                if _SURE[0] <= share <= _SURE[1] and (row, column) not in marked.letters:
+                if _SURE[0] <= share <= _SURE[1] and (row, column) not in letters:
                     ink = ink_on(mesh, float(share))
                     _write(axes, row + 0.04, column, _short(share), fontsize=SMALLEST, color=ink)
         _frames(axes, marked)
-        for (row, column), letter in marked.letters.items():
+        for (row, column), letter in letters.items():
             is_shaded = label and not np.isnan(shares[row, column])
             colour = ink_on(mesh, shares[row, column]) if is_shaded else INK
             style = {"fontsize": 9, "fontweight": "bold", "color": colour}
             _write(axes, row + 0.03, column, letter, **style)
-        if marked.start is not None:
-            _moves(axes, marked, *marked.start)
+        if "A" in letters.values():
+            _moves(axes, marked, *next(place for place, x in letters.items() if x == "A"))
         return to_svg(figure, name)
 
 

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
+from operator import itemgetter
 from typing import IO, Any, Literal, NamedTuple, SupportsFloat
 
 from goalmeter._errors import MissingExtraError, visible
@@ -13,7 +14,6 @@ from goalmeter.report.numbers import DASH, EstimateLike, percent
 from goalmeter.report.page import Cell, Column, Table
 
 
-# --- Table of -------------------------------------------------------------------------------------
 def _as_text(value: Any) -> Cell | str:
     """A value as its text, or as the cell that it is already."""
     return value if isinstance(value, Cell) else str(value)
@@ -83,20 +83,11 @@ def table_of(
     )
 
 
-def summary_table(
-    rows: Iterable[tuple[str, Cell | str]], *, caption: str, meaning: str, notes: Iterable[str] = ()
-) -> Table:
-    """A table of names and values."""
-    return Table(
-        caption=caption,
-        columns=(Column("", numeric=False), Column("value", numeric=False)),
-        rows=tuple(rows),
-        meaning=meaning,
-        notes=tuple(notes),
-    )
+def summary_table(rows: Iterable[tuple[str, Cell | str]], **texts: Any) -> Table:
+    """A table of names and values, with the texts of `table_of`."""
+    return table_of(rows, (words("", itemgetter(0)), words("value", itemgetter(1))), **texts)
 
 
-# --- Terminal -------------------------------------------------------------------------------------
 def print_tables(tables: Iterable[Table], *, file: IO[str] | None = None) -> None:
     """Print tables, each with its meaning and its notes; default to standard output."""
     from rich.console import Console
@@ -127,7 +118,6 @@ def printable(text: str) -> str:
     return visible(text, lines=True)
 
 
-# --- Notebook -------------------------------------------------------------------------------------
 # No colours of its own: lines are drawn from the colour of the notebook's text, so it is legible in
 # a light scheme and in a dark one.
 _LINE = "border-bottom:1px solid color-mix(in srgb,currentColor 25%,transparent)"

@@ -322,19 +322,8 @@ def _read_figure(state: StatePicture, name: str) -> Figure:
 def _marked(
     grid: Sequence[str], action: int | None, optimal: Sequence[int], **places: frozenset[Place]
 ) -> Marked:
-    letters = {
-        (row, column): cell
-        for row, line in enumerate(grid)
-        for column, cell in enumerate(line)
-        if cell.isalpha()
-    }
-    return Marked(
-        letters=letters,
-        start=next((place for place, letter in letters.items() if letter == "A"), None),
-        moves=[MOVES[each] for each in optimal],
-        taken=None if action is None else MOVES[action],
-        **places,
-    )
+    taken = None if action is None else MOVES[action]
+    return Marked(grid=grid, moves=[MOVES[each] for each in optimal], taken=taken, **places)
 
 
 def _in_words(action: int | None, optimal: Sequence[int]) -> dict[str, str]:
