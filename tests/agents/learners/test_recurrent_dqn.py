@@ -168,8 +168,7 @@ def test_a_network_of_one_state_by_hand() -> None:
     network.gates[:] = [[1, 1, 1, 1], [0, 0, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0]]
     network.values[:] = network.bias[:] = 1
     r = 1 / (1 + np.exp(-4))
-    q_values = Pass(network, 1, 1).forward(network, np.array([[2.0]]))
-    assert q_values == pytest.approx(np.tanh(3 + r) / 2 + 1)
+    assert Pass(network, 1, 1).forward(network, [[2.0]]) == pytest.approx(np.tanh(3 + r) / 2 + 1)
 
 
 def test_gradients_are_slopes() -> None:
