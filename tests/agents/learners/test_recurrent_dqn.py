@@ -58,12 +58,8 @@ def own_values(agent: RecurrentDQN, history: History, n_actions: int, n_obs: int
 def values_of(agent: RecurrentDQN, mind: Any) -> list[float]:
     mind.act()
     windows = windows_of(prefix(mind.turn), agent.learning.length)
-    return q_values(mind.learned.network, windows[:, -1:])[:, 0].tolist()
-
-
-def q_values(network: QNetwork, windows: np.ndarray) -> np.ndarray:
-    """Without dropout, [actions, B]."""
-    return Pass(network, *windows.shape).forward(network, windows)
+    network = mind.learned.network
+    return Pass(network, len(windows), 1).forward(network, windows[:, -1:])[:, 0].tolist()
 
 
 @pytest.mark.parametrize("case", range(12))
@@ -172,7 +168,7 @@ def test_a_network_of_one_state_by_hand() -> None:
     network.gates[:] = [[1, 1, 1, 1], [0, 0, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0]]
     network.values[:] = network.bias[:] = 1
     r = 1 / (1 + np.exp(-4))
-    assert q_values(network, np.array([[2.0]])) == pytest.approx(np.tanh(3 + r) / 2 + 1)
+    assert Pass(network, 1, 1).forward(network, [[2.0]]) == pytest.approx(np.tanh(3 + r) / 2 + 1)
 
 
 def test_gradients_are_slopes() -> None:

@@ -40,7 +40,7 @@ def table(
     algorithm: str, told: Prefix, counts: tuple[int, int], seed: int, **settings: Any
 ) -> np.ndarray[Any, Any]:
     """The learner's probabilities, from the cumulative ones."""
-    learner = sb3_training.ALGORITHMS[algorithm](*counts, seed, settings, False)
+    learner = StableBaselinesAgent(algorithm, seed, **settings)._learner(*counts, None)
     return np.diff(np.array(learner.train(told)), axis=1, prepend=0)
 
 
@@ -168,9 +168,8 @@ def test_errors(make: Any, message: str) -> None:
     assert message in str(caught.value)
 
 
-def values(learner: Any) -> np.ndarray[Any, Any]:
-    """Q after a training, [n_observations, n_actions]."""
-    return np.asarray(learner.model.q_net(learner._every_observation()).detach())
+def every_observation(learner: Any) -> Any:
+    return learner.model.policy.obs_to_tensor(np.arange(learner.counts["observation"]))[0]
 
 
 @pytest.mark.parametrize(
@@ -192,9 +191,10 @@ def test_training_is_what_the_library_does_in_a_world_that_replays(
     if algorithm != "dqn":
         assert table(algorithm, told, counts, 5, **settings) == pytest.approx(expected, abs=2e-5)
         return
-    learner = sb3_training.ALGORITHMS["dqn"](*counts, 5, settings, False)
+    learner = StableBaselinesAgent("dqn", 5, **settings)._learner(*counts, None)
     rows = learner.train(told)
-    assert values(learner) == pytest.approx(expected, abs=2e-5)
+    q_values = learner.model.q_net(every_observation(learner)).detach().numpy()
+    assert q_values == pytest.approx(expected, abs=2e-5)
     # Greedy, but for the last of the exploration rates: 5% uniform.
     chances = np.full(counts[::-1], 0.05 / counts[0])
     chances[np.arange(counts[1]), expected.argmax(axis=1)] += 0.95
@@ -205,8 +205,8 @@ def test_training_is_what_the_library_does_in_a_world_that_replays(
 def test_forced_actions_are_forced_properly(as_published: bool) -> None:
     """PPO compares with the chance of the action that was taken, the better one of the two at each
     observation here; as published, with that of an action that the untrained network drew."""
-    learner: Any = sb3_training.ALGORITHMS["ppo"](2, 8, 3, {}, as_published)
-    untrained = np.asarray(learner._probabilities())
+    learner = StableBaselinesAgent("ppo", 3, as_published=as_published)._learner(2, 8, None)
+    untrained = np.asarray(learner._probabilities(every_observation(learner)))
     better = untrained.argmax(axis=1)
     seen = tuple(i % 8 for i in range(64))
     told = Prefix((1.0,) * 64, seen, tuple(int(better[o]) for o in seen[:-1]))
