@@ -193,8 +193,6 @@ def _mean_of_shares(tables: list[FloatArray], n: int) -> Estimate:
 #                             memorised; a probe's selectivity is its gain less this one. The fit
 #                             stops by the scored scenes, which favours the control
 #
-# All but the control task are scored on the same test grids.
-#
 # Source: Hewitt and Liang, Designing and interpreting probes with control tasks (2019); Belinkov,
 # Probing classifiers: promises, shortcomings, and advances (2022).
 

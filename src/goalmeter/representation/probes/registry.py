@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 # --- Ridge ----------------------------------------------------------------------------------------
-# The heads of all cells share one decomposition of the activations, so a thousand of them cost
-# little more than one, and validation of the penalty is free. A regression on 0 and 1 gives no
+# The heads of all cells share one decomposition of the activations. A regression on 0 and 1 gives no
 # odds. Where both classes are normal with one covariance, what it gives is linear in them: with r
 # the prediction less the share q of walls, R² what it explains,
 #
