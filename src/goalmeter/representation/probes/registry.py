@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from torch import nn
 
 # --- Ridge ----------------------------------------------------------------------------------------
-# The heads of all cells share one decomposition of the activations. A regression on 0 and 1 gives no
-# odds. Where both classes are normal with one covariance, what it gives is linear in them: with r
-# the prediction less the share q of walls, R² what it explains,
+# The heads of all cells share one decomposition of the activations. A regression on 0 and 1 gives
+# no odds. Where both classes are normal with one covariance, what it gives is linear in them: with
+# r the prediction less the share q of walls, R² what it explains,
 #
 #     log-odds = logit q + r / c + (q - 1/2) M
 #     c = q (1 - q) (1 - R²),    M = R² / ((1 - R²) q (1 - q))
