@@ -12,18 +12,8 @@ from goalmeter._errors import InvalidParameterError, whole
 from goalmeter._files import JsonFields
 from goalmeter._types import BoolArray, IntArray
 from goalmeter.representation.activations import Activations
-from goalmeter.representation.plans import readers as targets
-from goalmeter.representation.plans.readers import (
-    MAJORITY,
-    NOTHING,
-    POSITION,
-    SHUFFLED,
-    LinearSteps,
-    PlanReader,
-    PlanReading,
-    WalkPlans,
-    plan_score,
-)
+from goalmeter.representation.plans import readers as plan_readers
+from goalmeter.representation.plans.readers import LinearSteps, PlanReader, PlanReading, WalkPlans
 from goalmeter.representation.probes.comparison import exchanged
 from goalmeter.representation.probes.protocol import Activations as Rows
 from goalmeter.representation.replay import AFTER, BEFORE
@@ -73,18 +63,18 @@ def read_plans(
     """
     complete, chosen, splits = _chosen(at, plans, places, parts, seed)
     actions, grids = chosen.actions, chosen.scenes.grids
-    again = targets.other_walks(plans, seed=seed)
+    again = plan_readers.other_walks(plans, seed=seed)
     read = partial(_predicted, actions, splits, seed)
-    most = np.full(actions.shape, NOTHING)
+    most = np.full(actions.shape, plan_readers.NOTHING)
     for part in splits:
-        most[part.test] = targets.majority(actions[part.train])
-    nothing = np.full(actions.shape, targets.UNASKED)
+        most[part.test] = plan_readers.majority(actions[part.train])
+    nothing = np.full(actions.shape, plan_readers.UNASKED)
     known = {
-        MAJORITY: most,
-        POSITION: read(LinearSteps(), targets.position_features(chosen.scenes)),
-        targets.OPTIMAL: targets.optimal_plans(chosen, seed=seed),
-        targets.STATED: nothing if stated is None else stated[complete],
-        targets.AGAIN: nothing if again is None else again[complete],
+        plan_readers.MAJORITY: most,
+        plan_readers.POSITION: read(LinearSteps(), plan_readers.position_features(chosen.scenes)),
+        plan_readers.OPTIMAL: plan_readers.optimal_plans(chosen, seed=seed),
+        plan_readers.STATED: nothing if stated is None else stated[complete],
+        plan_readers.AGAIN: nothing if again is None else again[complete],
     }
     others: IntArray | None = None
     left_out: dict[str, str] = {}
@@ -92,26 +82,25 @@ def read_plans(
         others = exchanged(chosen.scenes, seed=seed)
     except InvalidParameterError as cause:
         # The scores of the readers stand without this baseline.
-        left_out[SHUFFLED] = str(cause)
+        left_out[plan_readers.SHUFFLED] = str(cause)
     scored = np.sort(np.concatenate([part.test for part in splits]))
     rows: list[PlanRow] = []
     for layer, position in places:
         activations = at(layer, position)[complete]
         for reader in readers:
             ours = read(reader, activations)
-            baselines = known | {
-                targets.REPEAT: np.repeat(ours[:, :1], ours.shape[1], axis=1),
-                SHUFFLED: nothing if others is None else read(reader, activations[others]),
-            }
+            repeated = np.repeat(ours[:, :1], ours.shape[1], axis=1)
+            shuffled = nothing if others is None else read(reader, activations[others])
+            baselines = known | {plan_readers.REPEAT: repeated, plan_readers.SHUFFLED: shuffled}
             # A row for each number of actions that some sequence has.
             for n in range(1, int(chosen.lengths[scored].max()) + 1):
                 beside: dict[str, dict[str, Estimate] | None] = {}
-                for name in targets.BASELINES:
+                for name in plan_readers.BASELINES:
                     theirs = baselines[name]
-                    asked = scored[theirs[scored, 0] != targets.UNASKED]
+                    asked = scored[theirs[scored, 0] != plan_readers.UNASKED]
                     both = theirs[asked], actions[asked], grids[asked], n, ours[asked]
-                    beside[name] = plan_score(*both) if len(asked) else None
-                score = plan_score(ours[scored], actions[scored], grids[scored], n)
+                    beside[name] = plan_readers.plan_score(*both) if len(asked) else None
+                score = plan_readers.plan_score(ours[scored], actions[scored], grids[scored], n)
                 rows.append(PlanRow(layer, position, reader.name, n, **score, baselines=beside))
     lacking = int((~complete).sum())
     return PlanTable(tuple(rows), len(scored), lacking, plans.unreadable, left_out)
@@ -121,7 +110,7 @@ def _predicted(
     actions: IntArray, splits: Sequence[Split], seed: int, reader: PlanReader, activations: Rows
 ) -> IntArray:
     """Return the predictions of a reader by fits to other grids, [N, queries]."""
-    reading, out = PlanReading(activations, actions), np.full(actions.shape, NOTHING)
+    reading, out = PlanReading(activations, actions), np.full(actions.shape, plan_readers.NOTHING)
     for part in splits:
         train, validation, test = map(reading.where, part)
         out[part.test] = reader.fit(train, validation, seed=seed)(test.activations)
@@ -209,12 +198,12 @@ def decided(
     complete, chosen, splits = _chosen(at, plans, places, parts, seed)
     first = chosen.actions[:, :steps]
     # The end of a walk is no action of it.
-    actions = np.where(first < targets.END, first, NOTHING)
+    actions = np.where(first < plan_readers.END, first, plan_readers.NOTHING)
     scored = np.isin(np.arange(len(chosen)), np.concatenate([part.test for part in splits]))
     among = (actions >= 0) & scored[:, None]
     # Predictions of the head of each step, [N, steps].
     read = partial(_predicted, actions, splits, seed, replace(LinearSteps(), repeats=False))
-    features = targets.position_features(chosen.scenes)
+    features = plan_readers.position_features(chosen.scenes)
     # Heads without any input predict what is most frequent.
     position_alone, most_frequent = read(features), read(np.zeros((len(chosen), 1, 1)))
     rows: dict[tuple[int, int, str], DecidedRow] = {}
@@ -228,7 +217,7 @@ def decided(
             right, joint, alone, most = (
                 (each[:, step] == actions[:, step]).astype(float) for each in predictions
             )
-            baselines = {POSITION: mean(alone), MAJORITY: mean(most)}
+            baselines = {plan_readers.POSITION: mean(alone), plan_readers.MAJORITY: mean(most)}
             beyond, added = (mean(each - alone, paired=True) for each in (right, joint))
             rows[layer, step + 1, position] = DecidedRow(
                 layer, position, step + 1, mean(right), baselines, beyond, mean(joint), added

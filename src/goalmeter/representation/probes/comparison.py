@@ -12,13 +12,8 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import JsonFields
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.representation.probes.protocol import (
-    Activations,
-    Majority,
-    PositionOnly,
-    Reading,
-    walls_outside,
-)
+from goalmeter.representation.probes import protocol
+from goalmeter.representation.probes.protocol import Majority, PositionOnly, Reading
 from goalmeter.representation.probes.registry import FittedProbe, Probe
 from goalmeter.representation.result_rows import JsonRow
 from goalmeter.representation.scenes import (
@@ -198,8 +193,6 @@ def _mean_of_shares(tables: list[FloatArray], n: int) -> Estimate:
 #                             memorised; a probe's selectivity is its gain less this one. The fit
 #                             stops by the scored scenes, which favours the control
 #
-# All but the control task are scored on the same test grids.
-#
 # Source: Hewitt and Liang, Designing and interpreting probes with control tasks (2019); Belinkov,
 # Probing classifiers: promises, shortcomings, and advances (2022).
 
@@ -313,7 +306,7 @@ def compare(
     reading: Reading,
     split: Split,
     *,
-    alternatives: Mapping[str, Activations] | None = None,
+    alternatives: Mapping[str, protocol.Activations] | None = None,
     seed: int = 0,
 ) -> Comparison:
     """Fit a probe and its controls, and score them all.
@@ -368,7 +361,7 @@ def cross_fitted(
 ) -> FloatArray:
     """Return posteriors of all scenes by fits to other grids (`folds`), [N, rows, columns, 7]."""
     reading.check("the reading")
-    out = walls_outside(reading.scenes.shapes)
+    out = protocol.walls_outside(reading.scenes.shapes)
     for part in splits:
         _, posterior = _fitted(probe, reading, part, seed)
         rows, columns = posterior.shape[1:3]

@@ -12,18 +12,8 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError, require
 from goalmeter._names import did_you_mean
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.representation.probes.protocol import (
-    Activations,
-    FittedHeads,
-    FittedMajority,
-    Majority,
-    Places,
-    PositionOnly,
-    Reading,
-    Standard,
-    Targets,
-    walls_outside,
-)
+from goalmeter.representation.probes import protocol
+from goalmeter.representation.probes.protocol import FittedHeads, Places, Reading, Standard, Targets
 from goalmeter.representation.scenes import CLASSES, OUTSIDE
 
 if TYPE_CHECKING:
@@ -31,10 +21,9 @@ if TYPE_CHECKING:
     from torch import nn
 
 # --- Ridge ----------------------------------------------------------------------------------------
-# The heads of all cells share one decomposition of the activations, so a thousand of them cost
-# little more than one, and validation of the penalty is free. A regression on 0 and 1 gives no
-# odds. Where both classes are normal with one covariance, what it gives is linear in them: with r
-# the prediction less the share q of walls, R² what it explains,
+# The heads of all cells share one decomposition of the activations. A regression on 0 and 1 gives
+# no odds. Where both classes are normal with one covariance, what it gives is linear in them: with
+# r the prediction less the share q of walls, R² what it explains,
 #
 #     log-odds = logit q + r / c + (q - 1/2) M
 #     c = q (1 - q) (1 - R²),    M = R² / ((1 - R²) q (1 - q))
@@ -112,7 +101,7 @@ def _residuals(targets: Targets) -> FloatArray:
 
 
 def _decomposed(
-    activations: Activations, standard: Standard, centre: FloatArray, targets: FloatArray
+    activations: protocol.Activations, standard: Standard, centre: FloatArray, targets: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Basis [D, m], spectrum [m] and loads [m, T], for basis (loads / (spectrum + penalty))."""
     n, dimensions = activations.shape
@@ -492,9 +481,9 @@ class FittedPublished:
         """As `FittedHeads.parameters`."""
         return sum(array.size for array in self.weights)
 
-    def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
+    def posterior(self, activations: protocol.Activations, shapes: IntArray) -> FloatArray:
         """As `FittedHeads.posterior`, at the prevalence of oversampled classes."""
-        out = walls_outside(shapes)
+        out = protocol.walls_outside(shapes)
         frame = out.shape[1:3]
         real = self.classes != _PADDING
         cells = _coordinates(frame) @ self.weights[0].T[-2:] + self.weights[1]
@@ -529,11 +518,12 @@ def _drawn(target: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 # Each has a name in tables and is fitted to training scenes, stopped by validation scenes.
-Probe = Ridge | Bilinear | Mlp | Published | PositionOnly | Majority
-FittedProbe = FittedHeads | FittedPublished | FittedMajority
-_LISTED = Ridge(), LOGISTIC, Bilinear(), Mlp(), Published(), Published(HIDDEN)
+Probe = Ridge | Bilinear | Mlp | Published | protocol.PositionOnly | protocol.Majority
+FittedProbe = FittedHeads | FittedPublished | protocol.FittedMajority
+_TRAINED = Ridge(), LOGISTIC, Bilinear(), Mlp(), Published(), Published(HIDDEN)
+_LISTED = (*_TRAINED, protocol.PositionOnly(), protocol.Majority())
 # Dataclasses are their own settings: `Bilinear(rank=8)` is another probe.
-PROBES: dict[str, Probe] = {each.name: each for each in (*_LISTED, PositionOnly(), Majority())}
+PROBES: dict[str, Probe] = {each.name: each for each in _LISTED}
 
 
 def probe(name: str) -> Probe:

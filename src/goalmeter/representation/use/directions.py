@@ -109,8 +109,7 @@ PENALTY = 1.0
 
 
 # A probe's direction is that of its weights and not of the difference of the means, so it leaves
-# alone what varies without telling walls apart; see Friedman (1989), Regularized discriminant
-# analysis.
+# alone what varies without telling walls apart; see Friedman (1989).
 @dataclass(frozen=True, eq=False)
 class Direction:
     """The direction from open cells to walls."""

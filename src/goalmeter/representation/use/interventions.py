@@ -378,11 +378,10 @@ class SizedCache:
 
 # Tokens before the first one that an intervention touches take their keys and values from one
 # unchanged pass. The unchanged answer is then read under the intervention in one pass, and written
-# anew only from the first token on that the model would have chosen otherwise. The answers are
-# those of `answer_all` except for ties: sums over many tokens at once differ in their last bits.
+# anew only from the first token on that the model would have chosen otherwise: the answers of
+# `answer_all` except for ties, as sums over many tokens at once differ in their last bits.
 #
-# Source: speculative decoding (Leviathan et al. 2023, arXiv 2211.17192) with the unchanged answer
-# as the draft.
+# Source: speculative decoding (Leviathan et al. 2023, arXiv 2211.17192).
 class AnswerSweep:
     """Answers to the same prompts under one intervention after another, at temperature 0."""
 
