@@ -39,43 +39,55 @@ _IN_JSON: tuple[str, ...] = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MegResult:
-    """Maximum entropy goal-directedness of one behaviour."""
+    """Maximum entropy goal-directedness of one behaviour.
+
+    Attributes:
+        value: MEG in nats; never negative.
+        upper_bound: proven bound on the same quantity, in nats, never above `maximum`; equal to
+            `value` up to `tolerance` where the optimum is certified, larger where `value` is a
+            lower bound.
+        maximum: nats that a fully predictable agent would score: the expected sum of
+            log |A| over the decisions that can matter (of -log of the least likely action's
+            reference probability where the reference is not uniform).
+        ceiling: nats that no utility of any class could exceed for this behaviour: `maximum`
+            less the behaviour's own entropy in those decisions.
+        rationality: beta, in inverse units of `utility`; +-inf for an optimum at infinity.
+        target: what goal-directedness was measured towards, in words.
+        method: how the number was obtained, in words.
+        tolerance: largest difference between bound and value that counts as certified, nats.
+        by_step: share of the value of each decision step, [H] nats (may be negative where the
+            hypothesis predicts worse than the reference); [1] for the infinite problem.
+        by_state: share of the value of each state, [S] nats.
+        utility: the maximising utility in a scale of its own (0 to 1 where it was found rather
+            than given), shaped like a reward; None where there is no single MDP.
+        reference: what 0 nats means, in words.
+        notes: plain statements a reader of the number needs.
+        stopped: "timeout" or "interrupt" where one of them ended the search: `value` is then the
+            best so far and `upper_bound` what was proven by then; None where it ran to its end.
+        bound_size: `upper_bound` holds for all utilities of the class up to this size, taken at
+            their rationality: a thousand times that of the best one reached; inf if for all.
+        bound_measure: what that size is: "range", the largest entry of a utility less its smallest
+            (for the utility shown, which has the range 1, this is `rationality`), or "weights",
+            the sum of a utility's absolute weights; "none" where `bound_size` is inf.
+    """
 
     _JSON = _IN_JSON
 
-    value: float  # MEG in nats; never negative
-    # Proven bound on the same quantity, in nats, never above `maximum`; equal to `value` up to
-    # `tolerance` where the optimum is certified, larger where `value` is a lower bound
+    value: float
     upper_bound: float
-    # Nats that a fully predictable agent would score: the expected sum of log |A| over the
-    # decisions that can matter (of -log of the least likely action's reference probability where
-    # the reference is not uniform)
     maximum: float
-    # Nats that no utility of any class could exceed for this behaviour: `maximum` less the
-    # behaviour's own entropy in those decisions
     ceiling: float
-    rationality: float  # beta, in inverse units of `utility`; +-inf for an optimum at infinity
-    target: str  # what goal-directedness was measured towards, in words
-    method: str  # how the number was obtained, in words
-    tolerance: float  # largest difference between bound and value that counts as certified, nats
-    # Share of the value of each decision step, [H] nats (may be negative where the hypothesis
-    # predicts worse than the reference); [1] for the infinite problem
+    rationality: float
+    target: str
+    method: str
+    tolerance: float
     by_step: FloatArray = field(repr=False)
-    by_state: FloatArray = field(repr=False)  # share of the value of each state, [S] nats
-    # The maximising utility in a scale of its own (0 to 1 where it was found rather than given),
-    # shaped like a reward; None where there is no single MDP
+    by_state: FloatArray = field(repr=False)
     utility: FloatArray | None = field(repr=False, default=None)
-    reference: str = "uniform policy"  # what 0 nats means, in words
-    notes: tuple[str, ...] = ()  # plain statements a reader of the number needs
-    # "timeout" or "interrupt" where one of them ended the search: `value` is then the best so far
-    # and `upper_bound` what was proven by then; None where it ran to its end
+    reference: str = "uniform policy"
+    notes: tuple[str, ...] = ()
     stopped: str | None = None
-    # `upper_bound` holds for all utilities of the class up to this size, taken at their
-    # rationality: a thousand times that of the best one reached; inf if for all
     bound_size: float = math.inf
-    # What that size is: "range", the largest entry of a utility less its smallest (for the utility
-    # shown, which has the range 1, this is `rationality`), or "weights", the sum of a utility's
-    # absolute weights; "none" where `bound_size` is inf
     bound_measure: str = "none"
 
     @property
@@ -181,30 +193,40 @@ def _json(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrajectoryMeg(MegResult):
-    """MEG estimated from trajectories: `value` is the maximised sample average (`raw`)."""
+    """MEG estimated from trajectories: `value` is the maximised sample average (`raw`).
 
-    # What one observation is called in a table; a subclass may count something else.
-    _COUNTED = "trajectories"
+    Attributes:
+        n: number of trajectories.
+        corrected: `raw` less its first-order bias, at least 0, nats; the estimate to quote.
+        unfloored: the same without the floor at 0, nats; to average over many estimates.
+        standard_error: of `corrected`, nats.
+        interval: bootstrap interval over trajectories for the behaviour's MEG, nats, widened for
+            fewer than ten; of fewer than five it is 0 to the maximum.
+        confidence: nominal coverage of the interval.
+        likelihood_ratio: 2 n raw, the statistic of the test of rationality 0.
+        degrees_of_freedom: of that test's chi-square.
+        p_value: probability of so large a statistic if actions were drawn from the reference.
+        held_out: cross-fitted evidence, nats a trajectory: each is scored by the model fitted to
+            the others, mixed with one part in (decisions fitted + 1) of the reference. Far below
+            `raw` where a rich class only overfits; NaN for a single trajectory.
+    """
+
+    _COUNTED = "trajectories"  # what one observation is called in a table
     _JSON = (
         *_IN_JSON,
         *("n", "raw", "corrected", "unfloored", "standard_error", "interval", "confidence"),
         *("likelihood_ratio", "degrees_of_freedom", "p_value", "held_out"),
     )
 
-    n: int  # number of trajectories
-    corrected: float  # `raw` less its first-order bias, at least 0, nats; the estimate to quote
-    unfloored: float  # the same without the floor at 0, nats; to average over many estimates
-    standard_error: float  # of `corrected`, nats
-    # Bootstrap interval over trajectories for the behaviour's MEG, nats, widened for fewer than
-    # ten; of fewer than five it is 0 to the maximum
+    n: int
+    corrected: float
+    unfloored: float
+    standard_error: float
     interval: tuple[float, float]
-    confidence: float  # nominal coverage of the interval
-    likelihood_ratio: float  # 2 n raw, the statistic of the test of rationality 0
-    degrees_of_freedom: float  # of that test's chi-square
-    p_value: float  # probability of so large a statistic if actions were drawn from the reference
-    # Cross-fitted evidence, nats a trajectory: each is scored by the model fitted to the others,
-    # mixed with one part in (decisions fitted + 1) of the reference. Far below `raw` where a rich
-    # class only overfits; NaN for a single trajectory
+    confidence: float
+    likelihood_ratio: float
+    degrees_of_freedom: float
+    p_value: float
     held_out: float
 
     @property

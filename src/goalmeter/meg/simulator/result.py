@@ -31,47 +31,62 @@ def _json(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatorResult:
-    """MEG of an agent in a world that can only be run: an interval, and what it assumes."""
+    """MEG of an agent in a world that can only be run: an interval, and what it assumes.
 
-    # The point estimate, nats; nothing is promised of it. Where there is none (`estimated` is
-    # False) it is the lower end
+    Attributes:
+        value: the point estimate, nats; nothing is promised of it. Where there is none
+            (`estimated` is False) it is the lower end.
+        interval: MEG lies between these, nats, but for a probability of 1 - `level`, if what
+            `assumes` says is true.
+        level: of the interval, over both of its ends, all utilities and rationalities tried.
+        maximum: nats that a fully predictable agent would score: log A for each decision that it
+            makes, on average (an estimate, so an upper end may lie above it). A table leaves out
+            decisions that can change nothing, which sampling cannot tell. None where actions are
+            continuous: there is no most.
+        rationality: beta at which the lower end was proven, in inverse units of the utility.
+        utility: name of the utility.
+        world: name of the simulator.
+        method: how the ends were obtained, in words.
+        steps: what the simulator's steps were spent on, by purpose.
+        binding: which bound gave each end: "lower" and "upper".
+        episodes: of the agent, which were fitted to or bounded with.
+        notes: plain statements a reader of the numbers needs.
+        weights: of the utilities, by name, where this is a combination of several.
+        stopped: "interrupt" if the measurement was ended early, "budget" or "precision".
+        reference: what the agent's actions are compared with, in words.
+        fitted_episodes: that a learnt utility was fitted to, the reference's among them; no bound
+            rests on them.
+        utility_function: a learnt utility, as a function of (observation, info).
+        rests_on_assumption: whether the interval assumes that the utility stays within what was
+            seen, since no bounds were given; a note says what that was.
+        estimated: whether `value` is an estimate and no end of the interval.
+        chance: where the world's chance comes from, as declared: "generator", "none" or "unknown".
+        exceeds: by another utility, how much more MEG is towards this one at least, nats, as the
+            differences in the same episodes say; see `less`.
+        measurement: names the call that gave this result; another call has another name.
+    """
+
     value: float
-    # MEG lies between these, nats, but for a probability of 1 - `level`, if what `assumes` says is
-    # true
     interval: tuple[float, float]
-    level: float  # of the interval, over both of its ends, all utilities and rationalities tried
-    # Nats that a fully predictable agent would score: log A for each decision that it makes, on
-    # average (an estimate, so an upper end may lie above it). A table leaves out decisions that can
-    # change nothing, which sampling cannot tell. None where actions are continuous: there is no
-    # most
+    level: float
     maximum: float | None
-    rationality: float  # beta at which the lower end was proven, in inverse units of the utility
-    utility: str  # name of the utility
-    world: str  # name of the simulator
-    method: str  # how the ends were obtained, in words
-    steps: Mapping[str, int]  # what the simulator's steps were spent on, by purpose
-    binding: Mapping[str, str]  # which bound gave each end: "lower" and "upper"
-    episodes: int  # of the agent, which were fitted to or bounded with
-    notes: tuple[str, ...] = ()  # plain statements a reader of the numbers needs
-    # Of the utilities, by name, where this is a combination of several
+    rationality: float
+    utility: str
+    world: str
+    method: str
+    steps: Mapping[str, int]
+    binding: Mapping[str, str]
+    episodes: int
+    notes: tuple[str, ...] = ()
     weights: Mapping[str, float] | None = None
-    # "interrupt" if the measurement was ended early, "budget" or "precision"
     stopped: str = "budget"
-    reference: str = "free choice"  # what the agent's actions are compared with, in words
-    # That a learnt utility was fitted to, the reference's among them; no bound rests on them
+    reference: str = "free choice"
     fitted_episodes: int = 0
-    # A learnt utility, as a function of (observation, info)
     utility_function: Callable[[Any, Any], float] | None = None
-    # Whether the interval assumes that the utility stays within what was seen, since no bounds were
-    # given; a note says what that was
     rests_on_assumption: bool = False
-    estimated: bool = True  # whether `value` is an estimate and no end of the interval
-    # Where the world's chance comes from, as declared: "generator", "none" or "unknown"
+    estimated: bool = True
     chance: str = UNDECLARED
-    # By another utility, how much more MEG is towards this one at least, nats, as the differences
-    # in the same episodes say; see `less`
     exceeds: Mapping[str, float] = field(default_factory=dict)
-    # Names the call that gave this result; another call has another name
     measurement: str = field(default="", repr=False, compare=False)
 
     @property
