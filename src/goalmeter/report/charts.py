@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import ArrayLike, FloatArray
+from goalmeter._types import ArrayLike
 from goalmeter.report.canvas import BLUE, MUTED, PAPER, RULE, SMALLEST, canvas, to_svg
 from goalmeter.report.maps import PALETTES, box, colour_bar, colour_map, ink_on
 from goalmeter.report.numbers import EstimateLike, general, number
@@ -114,16 +115,37 @@ def heat_map(
                 f"({len(rows)}, {len(columns)}): a value for each row and column"
             )
     names, labels = list(map(short, rows)), list(map(short, columns))
-    places = list(np.arange(len(columns)) + 0.5)
+    places, at = list(np.arange(len(columns)) + 0.5), len(columns) + _GAP
     if means:
-        places.append(len(columns) + _GAP + 0.65)
+        places.append(at + 0.65)
         labels.append("mean of the row")
+    palette = PALETTES["signed" if scale[0] < 0 else "visits"]
+    cells = {"cmap": colour_map(palette), "vmin": scale[0], "vmax": scale[1]}
+    cells |= {"edgecolor": PAPER, "linewidth": 0.6}
+    heights = np.arange(len(rows) + 1)
     wide = max(map(len, names), default=0) * _LETTER + 1.0 + _CELL * (len(columns) + 2 * means)
     height = 2.3 + len(panels) * (0.3 + _HEIGHT * len(rows))
     with canvas(min(_WIDTH, max(_LEAST if means else _NARROW, wide)), height) as figure:
         grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         for axes, panel, array in zip(grid, panels, arrays, strict=True):
-            mesh = _cells(axes, array, scale, panel.hatched, means=means)
+            placed = [(column + 0.5, array[:, column]) for column in range(len(columns))]
+            mesh = axes.pcolormesh(np.arange(len(columns) + 1), heights, array, **cells)
+            if means:
+                of_rows = np.ma.masked_invalid(array).mean(axis=1).filled(np.nan)
+                axes.pcolormesh([at, at + 1.3], heights, of_rows[:, None], **cells)
+                placed.append((at + 0.65, of_rows))
+            for (x, values), row in product(placed, range(len(rows))):
+                if not np.isnan(value := values[row]):
+                    # Without what can be left out: .97, −.5, 0, 1.
+                    whole = round(value, 2) == round(value)
+                    shown = number(value, 0) if whole else number(value, 2).replace("0.", ".", 1)
+                    font = {"size": SMALLEST, "color": ink_on(mesh, value)}
+                    text = axes.text(x, row + 0.53, shown, ha="center", va="center", **font)
+                    text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
+            hatch: dict[str, Any] = {"hatch": "///", "edgecolor": MUTED, "linewidth": 0}
+            for row, column in sorted(panel.hatched):
+                box(axes, row + 0.5, column + 0.5, fill=False, **hatch)
+            axes.set(xlim=(0, at + 1.3 if means else len(columns)), ylim=(len(rows), 0))
             # In the column of the rows' names: the first panel has the columns' names above it.
             place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
             style = {"size": 8, "weight": "bold", "parse_math": False}
@@ -141,46 +163,6 @@ def heat_map(
         bar = colour_bar(figure, mesh, label, **shape)
         bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
         return to_svg(figure, name)
-
-
-def _cells(
-    axes: Any,
-    array: FloatArray,
-    limits: tuple[float, float],
-    hatched: frozenset[tuple[int, int]],
-    *,
-    means: bool,
-) -> Any:
-    """Draw the cells and the column of means; returns what the colour bar is of."""
-    n_rows, n_columns = array.shape
-    palette = PALETTES["signed" if limits[0] < 0 else "visits"]
-    style = {"cmap": colour_map(palette), "vmin": limits[0], "vmax": limits[1]}
-    style |= {"edgecolor": PAPER, "linewidth": 0.6}
-    heights = np.arange(n_rows + 1)
-    mesh = axes.pcolormesh(np.arange(n_columns + 1), heights, array, **style)
-    placed = [(column + 0.5, array[:, column]) for column in range(n_columns)]
-    at = n_columns + _GAP
-    if means:
-        # Not nanmean, which warns of rows that have no number.
-        counts = (~np.isnan(array)).sum(axis=1)
-        of_rows = np.where(counts > 0, np.nansum(array, axis=1) / np.maximum(counts, 1), np.nan)
-        axes.pcolormesh([at, at + 1.3], heights, of_rows[:, None], **style)
-        placed.append((at + 0.65, of_rows))
-    for x, values in placed:
-        for row, value in enumerate(values):
-            if not np.isnan(value):
-                # Without what can be left out: .97, −.5, 0, 1.
-                whole = round(value, 2) == round(value)
-                shown = number(value, 0) if whole else number(value, 2).replace("0.", ".", 1)
-                font = {"size": SMALLEST, "color": ink_on(mesh, value)}
-                text = axes.text(x, row + 0.53, shown, ha="center", va="center", **font)
-                text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
-    for row, column in sorted(hatched):
-        style = {"fill": False, "hatch": "///", "edgecolor": MUTED, "linewidth": 0}
-        box(axes, row + 0.5, column + 0.5, **style)
-    axes.set_xlim(0, at + 1.3 if means else n_columns)
-    axes.set_ylim(n_rows, 0)
-    return mesh
 
 
 # --- Dots -----------------------------------------------------------------------------------------
@@ -238,16 +220,36 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
     """
     most = max(1 if panel.joined else len(panel.series) for panel in panels)
     names = [short(line, _LONGEST) for line in lines]
+    places = np.arange(len(lines))
     width = max(_NAMES, _LETTER * max(map(len, names), default=0)) + 4.3 * len(panels)
     height = 1.35 + (_LINE + 0.08 * (most - 1)) * len(lines)
     with canvas(width, height) as figure:
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-        grid[0].set_yticks(range(len(lines)), names, fontsize=8.5, parse_math=False)
+        grid[0].set_yticks(places, names, fontsize=8.5, parse_math=False)
         grid[0].set_ylim(len(lines) - 0.4, -0.6)
         # Panels share series, and the legend should have each once.
         entries: dict[str, Any] = {}
         for axes, panel in zip(grid, panels, strict=True):
-            _draw(axes, panel, len(lines))
+            axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=_DASHED)
+            if panel.band is not None:
+                axes.axvspan(*panel.band, color=RULE, alpha=0.35, linewidth=0)
+            across = {"transform": axes.get_yaxis_transform(), "color": RULE, "linewidth": 0.5}
+            axes.hlines(places, 0, 1, **across)
+            for line in range(len(lines) if panel.joined else 0):
+                ends = [dots.values[line] for dots in panel.series]
+                stroke = {"color": RULE, "linewidth": 4, "solid_capstyle": "round"}
+                axes.plot(ends, [line] * len(ends), **stroke)
+            for index, dots in enumerate(panel.series):
+                values = np.asarray(dots.values, dtype=np.float64)
+                low, high = np.asarray(dots.intervals, dtype=np.float64).T
+                shift = 0.0 if panel.joined else 0.26 * (index - (len(panel.series) - 1) / 2)
+                # Above the lines of the rows.
+                style = {"linestyle": "none", "markersize": 5.5, "elinewidth": 1.2, "zorder": 3}
+                style["xerr"] = np.array([values - low, high - values]).clip(min=0)
+                _points(axes, values, places + shift, dots, **style)
+            axes.set_xlabel(panel.x_label)
+            if panel.title:
+                axes.set_title(panel.title, fontweight="bold", fontsize=9)
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="y", length=0)
             axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
@@ -258,32 +260,7 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
         return to_svg(figure, name)
 
 
-def _draw(axes: Any, panel: DotPanel, n: int) -> None:
-    axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=_DASHED)
-    if panel.band is not None:
-        axes.axvspan(*panel.band, color=RULE, alpha=0.35, linewidth=0)
-    axes.hlines(np.arange(n), 0, 1, transform=axes.get_yaxis_transform(), color=RULE, linewidth=0.5)
-    count = len(panel.series)
-    if panel.joined:
-        for line in range(n):
-            ends = [dots.values[line] for dots in panel.series]
-            axes.plot(ends, [line] * count, color=RULE, linewidth=4, solid_capstyle="round")
-    for index, dots in enumerate(panel.series):
-        values = np.asarray(dots.values, dtype=np.float64)
-        low, high = np.asarray(dots.intervals, dtype=np.float64).T
-        shift = 0.0 if panel.joined else 0.26 * (index - (count - 1) / 2)
-        # Above the lines of the rows.
-        style = {"linestyle": "none", "markersize": 5.5, "elinewidth": 1.2, "zorder": 3}
-        style["xerr"] = np.array([values - low, high - values]).clip(min=0)
-        _points(axes, values, np.arange(n) + shift, dots, **style)
-    axes.set_xlabel(panel.x_label)
-    if panel.title:
-        axes.set_title(panel.title, fontweight="bold", fontsize=9)
-
-
 # --- Curves ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class Curve:
     """A curve through (x, y).

@@ -141,7 +141,7 @@ def grid_map(
     array, marks = np.asarray(values, dtype=np.float64), marks or Marks()
     rows, columns = array.shape
     wide = columns + (_BESIDE if marks.beside is not None else 0)
-    shown = _scaled(array) if log else array
+    shown, is_whole = _scaled(array) if log else array, bool((array == np.rint(array)).all())
     # A map of zeros has a scale too; of numbers without negative ones the upper half is enough.
     most = limit or float(np.abs(shown).max()) or 1.0
     is_signed = palette == "signed" and shown.min() < 0
@@ -151,12 +151,31 @@ def grid_map(
         axes: Any = figure.subplots()
         mesh = _mesh(axes, shown, **style)
         axes.set_aspect("equal")
-        _squares(axes, mesh, array, shown, marks)
+        for state, value in enumerate(array.ravel().tolist()):
+            row, column = divmod(state, columns)
+            if state in marks.walls:
+                box(axes, row, column, fill=True, color=_WALL)
+                continue
+            ink = ink_on(mesh, shown[row, column])
+            if state in marks.hatched:
+                hatch: dict[str, Any] = {"hatch": "///", "linewidth": 0.0, "alpha": 0.55}
+                box(axes, row, column, fill=False, edgecolor=ink, **hatch)
+            if state in marks.letters:
+                box(axes, row, column, fill=False, edgecolor=INK, linewidth=1.6)
+                font = {"fontsize": SMALLEST, "fontweight": "bold", "color": ink}
+                axes.text(column - 0.44, row - 0.24, marks.letters[state], **font)
+            text = number(value, 0) if is_whole else _short(value)
+            lower = 0.14 if state in marks.letters else 0.0
+            _write(axes, row + lower, column, text, fontsize=7.5, color=ink)
         if marks.beside is not None:
-            _one_more(axes, mesh, *marks.beside, place=((rows - 1) / 2, columns + _BESIDE - 1.5))
+            title, value = marks.beside
+            at_least, place = max(value, 0.0), ((rows - 1) / 2, columns + _BESIDE - 1.5)
+            box(axes, *place, facecolor=mesh.to_rgba(at_least), edgecolor=MUTED)
+            _write(axes, *place, _short(value), color=ink_on(mesh, at_least), fontsize=7.5)
+            font = {"color": INK, "va": "bottom", "parse_math": False, "fontsize": 7.5}
+            _write(axes, place[0] - 0.65, place[1], title, **font)
             # Not around the square beside: the map's own border.
-            middle = (rows - 1) / 2, (columns - 1) / 2
-            box(axes, *middle, rows, columns, fill=False, edgecolor=MUTED)
+            box(axes, place[0], (columns - 1) / 2, rows, columns, fill=False, edgecolor=MUTED)
         _limits(axes, rows, wide)
         axes.spines[:].set_visible(marks.beside is None)
         bar = colour_bar(figure, mesh, label, ax=axes, aspect=40, pad=0.03)
@@ -170,37 +189,6 @@ def grid_map(
 def _scaled(values: ArrayLike) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     return np.asarray(np.sign(array) * np.log1p(10 * np.abs(array)))
-
-
-def _squares(axes: Any, mesh: Any, array: FloatArray, shown: FloatArray, marks: Marks) -> None:
-    """What stands in each square."""
-    whole = bool((array == np.rint(array)).all())
-    for state, value in enumerate(array.ravel().tolist()):
-        row, column = divmod(state, array.shape[1])
-        if state in marks.walls:
-            box(axes, row, column, fill=True, color=_WALL)
-            continue
-        ink = ink_on(mesh, shown[row, column])
-        if state in marks.hatched:
-            style: dict[str, Any] = {"hatch": "///", "linewidth": 0.0, "alpha": 0.55}
-            box(axes, row, column, fill=False, edgecolor=ink, **style)
-        if state in marks.letters:
-            box(axes, row, column, fill=False, edgecolor=INK, linewidth=1.6)
-            style = {"fontsize": SMALLEST, "fontweight": "bold", "color": ink}
-            axes.text(column - 0.44, row - 0.24, marks.letters[state], **style)
-        text = number(value, 0) if whole else _short(value)
-        lower = 0.14 if state in marks.letters else 0.0
-        _write(axes, row + lower, column, text, fontsize=7.5, color=ink)
-
-
-def _one_more(axes: Any, mesh: Any, name: str, value: float, *, place: tuple[float, float]) -> None:
-    """A square of its own with its name above it."""
-    row, column = place
-    at_least = max(value, 0.0)
-    box(axes, row, column, facecolor=mesh.to_rgba(at_least), edgecolor=MUTED)
-    _write(axes, row, column, _short(value), color=ink_on(mesh, at_least), fontsize=7.5)
-    style = {"color": INK, "va": "bottom", "parse_math": False, "fontsize": 7.5}
-    _write(axes, row - 0.65, column, name, **style)
 
 
 # --- Walk map -------------------------------------------------------------------------------------

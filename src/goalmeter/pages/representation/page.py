@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from math import isnan, nan
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from goalmeter._errors import InvalidFileError, in_a_line
 from goalmeter.gridworld.world import ACTIONS, MOVES
 from goalmeter.navigation.rollouts import load
 from goalmeter.pages import Content
-from goalmeter.pages.part import Part
+from goalmeter.pages.part import Part, without
 from goalmeter.pages.representation import claims
 from goalmeter.pages.representation.claims import ABOVE, BELOW, ShownModel, compare, is_low, say
 from goalmeter.report import Figure, Finding, Link, Section, Table
@@ -155,14 +156,14 @@ def _by_layer(named: _Named) -> tuple[bool, int]:
     return is_window, 0 if is_window else named[0].layer
 
 
-def _probe_map(shown: ShownModel, *, name: str, without: str) -> Figure | None:
+def _probe_map(shown: ShownModel, *, name: str, without: str) -> list[Figure | None]:
     """The probe and each control but one, whose numbers are known, by layer and position."""
     rows = claims.in_order(row for row in shown.result.maps_of() if row.probe == shown.chosen[2])
     named = [(row, "") for row in rows if row.control not in (claims.MAJORITY, without)]
     return _heat(shown, name, named, _by_layer, lambda each: claims.position_rank(each[0].position))
 
 
-def flips_map(shown: ShownModel) -> Figure | None:
+def flips_map(shown: ShownModel) -> list[Figure | None]:
     """Flips of the screened interventions by layer, nulls last."""
     rows = sorted((r for r in shown.result.use if r.half == SCREEN), key=lambda row: row.is_null)
     places = Counter(each for each, _ in {(row.intervention, row.position) for row in rows})
@@ -170,7 +171,7 @@ def flips_map(shown: ShownModel) -> Figure | None:
     return _heat(shown, "flips_map", named, lambda named: 0, _by_layer)
 
 
-def moved_map(shown: ShownModel) -> Figure | None:
+def moved_map(shown: ShownModel) -> list[Figure | None]:
     """Moves that follow at every place of the first half."""
     named = [(row, "") for row in shown.result.moved if row.half == SCREEN]
     return _heat(shown, "moved_map", named, lambda named: 0, _by_layer)
@@ -182,7 +183,7 @@ def _heat(
     rows: Sequence[_Named],
     down: Callable[[_Named], Any],
     across: Callable[[_Named], Any],
-) -> Figure | None:
+) -> list[Figure | None]:
     """The declared panels of rows, in the order of two keys; chosen ones are hatched."""
     entry = say.declared(name)
     places = [say.filled(entry["place"], {"row": row}) for row in rows]
@@ -204,56 +205,47 @@ def _heat(
     # In the first panel alone.
     chosen = [cells[n][:3] for n, (row, _) in enumerate(rows) if getattr(row, "chosen", False)]
     picture = f"{shown.prefix}-{name}".replace("_", "-")
-    return say.heat(name, picture, known, lines, columns, chosen, scale, **texts)
+    return [say.heat(name, picture, known, lines, columns, chosen, scale, **texts)]
 
 
 # --- Curves and dots ------------------------------------------------------------------------------
-def dose_figures(shown: ShownModel) -> list[Figure | None]:
+def dose_figures(shown: ShownModel) -> Iterator[Figure | None]:
     """Flips by the dose of a write, with random directions and invalid answers."""
     by_write: dict[tuple[str, str], list[Any]] = {}
     for row in shown.result.doses:
         by_write.setdefault((row.intervention, claims.row_place(row)), []).append(row)
-    out = []
     for count, rows in enumerate(by_write.values(), start=1):
         rows.sort(key=lambda row: row.dose)
-        texts = {"model": shown.name, "first": rows[0]}
-        picture = f"{shown.prefix}-dose-{count}"
-        out.append(say.series("doses", picture, [row.dose for row in rows], rows, **texts))
-    return out
+        doses, picture = [row.dose for row in rows], f"{shown.prefix}-dose-{count}"
+        yield say.series("doses", picture, doses, rows, model=shown.name, first=rows[0])
 
 
-def plan_figures(shown: ShownModel) -> list[Figure | None]:
+def plan_figures(shown: ShownModel) -> Iterator[Figure | None]:
     """Accuracy of the first n actions and of action n alone, two charts for each position."""
-    out = []
     for count, reader in enumerate(claims.best_readers(shown), start=1):
-        ns = [float(row.n) for row in reader.rows]
-        texts: dict[str, Any] = {"model": shown.name, "place": reader.place}
+        ns, texts = [float(row.n) for row in reader.rows], {"model": shown.name}
         for kind in (claims.PREFIX, claims.CONDITIONAL):
-            picture = f"{shown.prefix}-plan-{count}-{kind}"
-            more = {"ticks": ns}
-            out.append(say.series(kind, picture, ns, reader.rows, more, **texts))
-    return out
+            picture, more = f"{shown.prefix}-plan-{count}-{kind}", {"ticks": ns}
+            yield say.series(kind, picture, ns, reader.rows, more, place=reader.place, **texts)
 
 
-def decided_figures(shown: ShownModel) -> list[Figure | None]:
+def decided_figures(shown: ShownModel) -> Iterator[Figure | None]:
     """Accuracy along the reasoning, a chart for each of the first four actions."""
-    out = []
     for step in sorted({row.step for row in shown.result.decided})[:4]:
         rows = claims.along_reasoning(shown, step)
         times = [claims.time_of(row.position) or 0.0 for row in rows]
         texts: dict[str, Any] = {"model": shown.name, "first": rows[0] if rows else None}
-        picture = f"{shown.prefix}-decided-{step}"
-        out.append(say.series("decided_figure", picture, times, rows, **texts))
-    return out
+        yield say.series("decided_figure", f"{shown.prefix}-decided-{step}", times, rows, **texts)
 
 
-def spans_figure(shown: ShownModel) -> Figure | None:
+def spans_figure(shown: ShownModel) -> Iterator[Figure]:
     """Flips by span, with the cell hidden and with another one."""
-    rows = [row for row in shown.result.spans if not isnan(row.flips.value)]
-    if not rows:
-        return None
-    lines = [str(say.shown(row, "span")) for row in rows]
-    return say.dots("spans_figure", f"{shown.prefix}-spans-figure", lines, rows, model=shown.name)
+    if rows := [row for row in shown.result.spans if not isnan(row.flips.value)]:
+        lines, picture = (
+            [str(say.shown(row, "span")) for row in rows],
+            f"{shown.prefix}-spans-figure",
+        )
+        yield say.dots("spans_figure", picture, lines, rows, model=shown.name)
 
 
 def believed_figure(models: Sequence[ShownModel]) -> Figure | None:
@@ -269,13 +261,12 @@ def believed_figure(models: Sequence[ShownModel]) -> Figure | None:
 
 
 # --- States ---------------------------------------------------------------------------------------
-def state_figures(shown: ShownModel) -> list[Figure]:
+def state_figures(shown: ShownModel) -> Iterator[Figure]:
     """Two pictures of each chosen state: as it is, and as it is read."""
-    out = []
     for index, state in enumerate(shown.result.states, start=1):
         name = f"{shown.prefix}-state-{index}"
         walls = [[float(cell == "#") for cell in line] for line in state.truth]
-        true = say.figure(
+        yield say.figure(
             "true_state",
             belief_map(f"{name}-true", walls, _marked(state.truth, state.action, state.optimal)),
             **_in_words(state.action, state.optimal),
@@ -283,8 +274,7 @@ def state_figures(shown: ShownModel) -> list[Figure]:
             walk=short(state.walk, 60),
             step=state.step,
         )
-        out += [true, _read_figure(state, f"{name}-read")]
-    return out
+        yield _read_figure(state, f"{name}-read")
 
 
 def _read_figure(state: StatePicture, name: str) -> Figure:
@@ -337,7 +327,7 @@ def _in_words(action: int | None, optimal: Sequence[int]) -> dict[str, str]:
 
 # --- Sections -------------------------------------------------------------------------------------
 # Section, in the order of the page -> its figures of a model; its tables are with its texts.
-_SECTIONS: dict[str, tuple[Callable[[ShownModel], Content | Sequence[Content]], ...]] = {
+_SECTIONS: dict[str, tuple[Callable[[ShownModel], Iterable[Figure | None]], ...]] = {
     "reading": (
         # Colours begin at one half, which is no information, and at position alone.
         partial(_probe_map, name="auroc_map", without=claims.MAJORITY),
@@ -385,13 +375,13 @@ def _section(name: str, models: Sequence[ShownModel]) -> Section | None:
     names = content.get("tables", ())
     joint = _JOINT[name](models) if name in _JOINT else None
     tables = [table(shown, each) for shown in models for each in names]
-    drawn = [figure(shown) for shown in models for figure in _SECTIONS[name]]
+    drawn = [each for shown in models for figures in _SECTIONS[name] for each in figures(shown)]
     if "fields" in content:
         is_shown = _has(models, content["fields"])
     else:
         is_shown = any(tables) or isinstance(joint, Table) or (any(drawn) and not names)
     anchor = f"representation-{content['anchor']}"
-    return say.section(name, joint, tables, *drawn, anchor=anchor) if is_shown else None
+    return say.section(name, joint, tables, drawn, anchor=anchor) if is_shown else None
 
 
 # --- Findings -------------------------------------------------------------------------------------
@@ -437,11 +427,10 @@ def _read(shown: ShownModel) -> _Lines:
 
 
 def _used(shown: ShownModel) -> _Lines:
-    if (row := shown.confirmed) is None:
-        return
-    null = "" if row.null_flips is None else f"; the highest null flips {percent(row.null_flips)}"
-    texts = say("found_used", row=row, cells="cell" + "s" * (row.cells != 1), null=null)
-    yield texts[shown.use], texts["text" if row.cells else "no_cells"]
+    if row := shown.confirmed:
+        null = f"; the highest null flips {percent(row.null_flips)}" if row.null_flips else ""
+        texts = say("found_used", row=row, cells="cell" + "s" * (row.cells != 1), null=null)
+        yield texts[shown.use], texts["text" if row.cells else "no_cells"]
 
 
 def _believed(shown: ShownModel) -> _Lines:
@@ -468,15 +457,11 @@ def _believed(shown: ShownModel) -> _Lines:
 
 def _looked_up(shown: ShownModel) -> _Lines:
     rows = [row for row in shown.result.spans if row.span != ANSWERING]
-    texts = [
-        say.sentence("found_looked_up", row=row)
-        for row in rows
-        if compare(row.flips, [row.other_flips]) == ABOVE
-    ]
-    reading = next((row for row in rows if row.span == PROMPT), None)
-    if texts and reading is not None and is_low(reading.flips):
-        texts.append(say.sentence("found_looked_up", "reading", row=reading))
-    if texts:
+    above = [row for row in rows if compare(row.flips, [row.other_flips]) == ABOVE]
+    low = [row for row in rows if row.span == PROMPT and is_low(row.flips)][:1]
+    texts = [say.sentence("found_looked_up", row=row) for row in above]
+    texts += [say.sentence("found_looked_up", "reading", row=row) for row in low]
+    if above:
         yield "", f"{'; '.join(texts)}."
 
 
@@ -532,12 +517,9 @@ def _planned(shown: ShownModel) -> _Lines:
 
 def _decided(shown: ShownModel) -> _Lines:
     rows = claims.along_reasoning(shown, 1)
-    first = None
-    for row in reversed(rows):
-        if claims.sign(row.beyond) != ABOVE:
-            break
-        first = row
+    above = [*takewhile(lambda row: claims.sign(row.beyond) == ABOVE, reversed(rows))]
     if rows:
+        first = above[-1] if above else None
         yield "", say.sentence("found_decided", "text" if first else "nowhere", first=first)
 
 
@@ -572,14 +554,6 @@ def findings(shown: ShownModel, summaries: Mapping[str, Table | None]) -> list[F
 
 
 # --- Part -----------------------------------------------------------------------------------------
-def _in_short(shown: ShownModel) -> dict[str, Any]:
-    """The numbers of one model as JSON values, without pictures and with verdicts."""
-    plain = shown.result.to_json()
-    del plain["states"]
-    verdicts = {"read": shown.read, "used": shown.use}
-    return plain | verdicts | {"unbelieved": shown.unbelieved}
-
-
 def part_of_results(results: Sequence[Representation], tell: Tell) -> Part:
     """Return the part of a page about the results of probes, in the order given."""
     models = claims.shown_models(results)
@@ -595,7 +569,11 @@ def part_of_results(results: Sequence[Representation], tell: Tell) -> Part:
         findings=lines,
         glossary=say("glossary"),
         tables=tuple(each for each in summaries.values() if each is not None),
-        runs=list(map(_in_short, models)),
+        runs=[
+            without(shown.result.to_json(), "states")
+            | {"read": shown.read, "used": shown.use, "unbelieved": shown.unbelieved}
+            for shown in models
+        ],
     )
 
 
