@@ -18,9 +18,9 @@ from goalmeter._errors import InvalidFileError
 from goalmeter.commands.runs import report_runs
 from goalmeter.navigation import measure
 from goalmeter.navigation.rollouts import load
+from goalmeter.pages import representation as page
 from goalmeter.pages.part import Part, all_findings
-from goalmeter.pages.representation import claims, page
-from goalmeter.pages.representation.claims import ABOVE, BELOW, OPEN, shown_models
+from goalmeter.pages.representation import ABOVE, BELOW, OPEN, shown_models
 from goalmeter.report import Finding, Table, write_report
 from goalmeter.representation.replay import run_digest
 from goalmeter.representation.result import Representation
@@ -99,7 +99,7 @@ ALONE = Estimate(0.9, None, 5, 1)
 def test_beside_controls(
     ours: Estimate | None, others: list[Estimate | None], expected: str
 ) -> None:
-    assert claims.compare(ours, others) == expected
+    assert page.compare(ours, others) == expected
 
 
 @pytest.mark.parametrize(

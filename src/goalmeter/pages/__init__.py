@@ -39,7 +39,7 @@ from goalmeter.report.tables import share_bar
 from goalmeter.statistics import Estimate
 
 # The modules whose tables, sections and glossaries other reports may have, too.
-__all__ = ["Texts", "meg", "navigation", "reflection", "reflection_tables"]
+__all__ = ["Texts", "meg", "navigation", "reflection"]
 
 Content = Table | Figure | None
 

@@ -24,7 +24,7 @@ INSTRUMENTS = {
 }
 # Kind of run -> the module whose `part_of_runs(runs, tell)` shows what such runs may hold besides,
 # or gives None. Its `runs` are entries to be added to those of the runs.
-BEHIND = {NAVIGATION: "goalmeter.pages.representation.page"}
+BEHIND = {NAVIGATION: "goalmeter.pages.representation"}
 
 
 @dataclass(frozen=True, kw_only=True)

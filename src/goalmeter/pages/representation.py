@@ -2,35 +2,345 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from math import isnan, nan
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from goalmeter._errors import InvalidFileError, in_a_line
 from goalmeter.gridworld.world import ACTIONS, MOVES
 from goalmeter.navigation.rollouts import load
-from goalmeter.pages import Content
+from goalmeter.pages import Content, Texts
 from goalmeter.pages.part import Part, without
-from goalmeter.pages.representation import claims
-from goalmeter.pages.representation.claims import ABOVE, BELOW, ShownModel, compare, is_low, say
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.charts import short
 from goalmeter.report.maps import Marked, Place, belief_map
-from goalmeter.report.numbers import percent
-from goalmeter.representation.probes.comparison import SHUFFLED
-from goalmeter.representation.replay import BEFORE, run_digest
+from goalmeter.report.numbers import DASH, number, percent
+from goalmeter.representation.activations import EMBEDDINGS, RANDOM_WEIGHTS
+from goalmeter.representation.beliefs.believed import unbelieved
+from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
+from goalmeter.representation.probes.protocol import Majority, PositionOnly
+from goalmeter.representation.replay import AFTER, BEFORE, run_digest
 from goalmeter.representation.result import RESULT, Representation, has_result
-from goalmeter.representation.result_rows import StatePicture
-from goalmeter.representation.use.causal_use import ANSWERING, MARGIN, PROMPT
+from goalmeter.representation.result_rows import (
+    DecidedRow,
+    MapRow,
+    PlanRow,
+    StatePicture,
+    SubspaceRow,
+    UsedRow,
+)
+from goalmeter.representation.use.causal_use import (
+    ANSWERING,
+    MARGIN,
+    NOT_USED,
+    PROMPT,
+    UNKNOWN,
+    USED,
+)
 from goalmeter.representation.use.patching import CARRIES
 from goalmeter.representation.use.trials import CONFIRM, SCREEN
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
+
+POSITION, MAJORITY = PositionOnly.name, Majority.name
+# Controls in the order in which they are shown; others come after them.
+_CONTROLS = (None, POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
+# Positions on the same scale as shares of the reasoning: the end of the prompt is a little before
+# 0, and the token before the answer a little after 1.
+_TIMES = {f"{BEFORE}/end": -0.2, f"{AFTER}/end": 1.0, f"{AFTER}/answer": 1.2}
+
+
+# --- Names ----------------------------------------------------------------------------------------
+def layers_in_words(layer: object) -> str:
+    """Describe layers: "layer 2", "layers 0-1" or "all layers"."""
+    if layer == "all":
+        return "all layers"
+    return f"layers {layer}" if isinstance(layer, str) and "-" in layer else f"layer {layer}"
+
+
+def row_place(row: Any) -> str:
+    """Describe the place of a row: "layer 2, pre/end"."""
+    if getattr(row, "is_ceiling", False):
+        return "the other question (ceiling)"
+    return f"{layers_in_words(row.layer)}, {row.position}"
+
+
+def _chance(row: SubspaceRow) -> str:
+    """Where the angle of random directions lies in 95 of 100 draws, in degrees."""
+    if len(row.chance) != 3:
+        return DASH
+    return f"{number(row.chance[0], 0)} to {number(row.chance[2], 0)}"
+
+
+say: Texts = Texts(
+    "representation",
+    {
+        "place": row_place,
+        # An intervention, with its dose if it is a write.
+        "dose": lambda row: row.intervention + ("" if row.dose is None else f", dose {row.dose:g}"),
+        "role": lambda row: " (null)" if row.is_null else " (chosen)" if row.chosen else "",
+        "layers": layers_in_words,
+        "panel": lambda row: row.control or "the probe",
+        "null": lambda row: " (null)" * row.is_null,
+        "reading": lambda row: row.control or f"the probe: {row.probe}",
+        "rival": lambda best: f"{number(best[1], 2)}, {best[0]}" if best else DASH,
+        "beside": lambda verdict: say("beside_names")[verdict],
+        "span": lambda row: say("span_names").get(row.span, row.span),
+        "moved": lambda row: say("moved_names").get(row.moved, row.moved),
+        "chance": _chance,
+        "from": lambda share: "nowhere" if share is None else f"{share:g}",
+    },
+)
+
+
+def position_rank(position: str) -> tuple[int, float, str]:
+    """Sort key of positions: the order in which a model writes."""
+    time = time_of(position)
+    return position.startswith(f"{AFTER}/"), 2.0 if time is None else time, position
+
+
+def time_of(position: str) -> float | None:
+    """Return the share of the reasoning at a position, from 0 to 1; None if it is unknown."""
+    side, _, place = position.partition("/")
+    if position in _TIMES or side != AFTER:
+        return _TIMES.get(position)
+    try:
+        share = float(place)
+    except ValueError:
+        return None
+    return share if 0.0 <= share <= 1.0 else None
+
+
+# --- Models ---------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ShownModel:
+    """A result on the page, and what it comes to."""
+
+    result: Representation
+    name: str  # unique
+    prefix: str  # of its ids
+    chosen: tuple[Any, Any, Any]  # layer, position and probe whose maps were decoded
+    # How the probe and then its controls read walls of uncertain cells at that place, and the probe
+    # alone; AUROC of its controls on the same grids, and the best of them.
+    readings: Sequence[MapRow]
+    probe: MapRow | None
+    rivals: Mapping[str, Estimate | None]
+    best_rival: tuple[str, Estimate] | None
+    read: str  # how the probe reads these walls, beside every control
+    confirmed: UsedRow | None  # the intervention chosen on one half, as it did on the other
+    use: str  # whether cells are used, as far as both the verdict and the intervals say so
+    unbelieved: str  # why nothing is said about a believed world; "" where something is
+
+
+def shown_models(results: Sequence[Representation]) -> list[ShownModel]:
+    """Return what each result comes to, by a unique name."""
+    models = Counter(result.model for result in results)
+    names = [r.model if models[r.model] == 1 else f"{r.model}, {r.run}" for r in results]
+    # Two directories of one name may hold runs of one model.
+    twice = Counter(names)
+    return [
+        _shown(result, name + f" ({n})" * (twice[name] > 1), f"representation-{n}")
+        for n, (result, name) in enumerate(zip(results, names, strict=True), start=1)
+    ]
+
+
+def _shown(result: Representation, name: str, prefix: str) -> ShownModel:
+    place = [result.chosen.get(key) for key in ("layer", "position", "probe")]
+    first = next(map(map_place, result.maps), (None, None, None))
+    chosen = first if None in place else (place[0], place[1], place[2])
+    readings = in_order(row for row in result.maps_of() if map_place(row) == chosen)
+    probe = next((row for row in readings if row.control is None), None)
+    # The control task can only be memorised.
+    rivals = [row for row in readings if row.control not in (None, CONTROL_TASK)]
+    aurocs = {str(row.control): row.auroc for row in rivals}
+    gain = None if probe is None else probe.gain_bits
+    confirmed = next((row for row in result.use if row.chosen and row.half == CONFIRM), None)
+    use = UNKNOWN
+    if confirmed is not None:
+        nulls = [each for each in (confirmed.unneeded_flips, confirmed.null_flips) if each]
+        if result.verdict == USED and compare(confirmed.flips, nulls) == ABOVE:
+            use = USED
+        elif result.verdict == NOT_USED and is_low(confirmed.flips):
+            use = NOT_USED
+    return ShownModel(
+        result,
+        name,
+        prefix,
+        chosen,
+        readings,
+        probe,
+        aurocs,
+        best_rival=best(aurocs),
+        read=OPEN if probe is None else compare(probe.auroc, aurocs.values()),
+        confirmed=confirmed,
+        use=use,
+        unbelieved=unbelieved(gain, result.believed.get("places")),
+    )
+
+
+map_place = attrgetter("layer", "position", "probe")
+
+
+def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
+    """Sort rows by their controls, those of the probe itself first."""
+    ranks = {name: rank for rank, name in enumerate(_CONTROLS)}
+    return sorted(rows, key=lambda row: ranks.get(row.control, len(_CONTROLS)))
+
+
+# --- Verdicts of intervals ------------------------------------------------------------------------
+ABOVE, BELOW, OPEN = "above", "below", "cannot be told"
+
+
+def estimate_of(value: Mapping[str, Any] | None) -> Estimate | None:
+    """Read an estimate from its JSON values."""
+    return None if value is None else Estimate.from_json(value)
+
+
+def estimates_of(values: Mapping[str, Any] | None) -> dict[str, Estimate]:
+    """Read estimates by name."""
+    return {name: Estimate.from_json(value) for name, value in (values or {}).items()}
+
+
+def ends(estimate: Estimate | None) -> tuple[float, float]:
+    """Return the interval of an estimate; NaN, which is nowhere, without one or a number."""
+    if estimate is None or estimate.interval is None or math.isnan(estimate.value):
+        return math.nan, math.nan
+    return estimate.interval
+
+
+def compare(ours: Estimate | None, others: Iterable[Estimate | None]) -> str:
+    """Return `ABOVE` if the interval lies above each other one, `BELOW` if below one of them."""
+    (low, high), controls = ends(ours), list(map(ends, others))
+    if any(high < control[0] for control in controls):
+        return BELOW
+    # Nothing is known to be above a control without an interval.
+    return ABOVE if controls and all(control[1] < low for control in controls) else OPEN
+
+
+def sign(difference: Estimate | None) -> str:
+    """Return the side of 0 on which the interval of a difference lies."""
+    return compare(difference, [Estimate(0.0, (0.0, 0.0), 0, 0)])
+
+
+def signs(differences: Iterable[Estimate]) -> str:
+    """Return `ABOVE` if every difference is, `BELOW` if one is."""
+    found = set(map(sign, differences))
+    return BELOW if BELOW in found else ABOVE if found == {ABOVE} else OPEN
+
+
+def best(named: Mapping[str, Estimate | None]) -> tuple[str, Estimate] | None:
+    """Return the largest known number with its name."""
+    known = [(k, e) for k, e in named.items() if e is not None and not math.isnan(e.value)]
+    return max(known, key=lambda entry: entry[1].value, default=None)
+
+
+def is_low(flips: Estimate) -> bool:
+    """Whether so few moves flip that nothing is used."""
+    return ends(flips)[1] < MARGIN
+
+
+# --- Decoded maps and believed worlds -------------------------------------------------------------
+def measures(explained: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the JSON values of every share, in all states and then in detour states."""
+    return [
+        (f"{name}{where}", states[key])
+        for where, states in (("", explained), (", detour states", explained.get("detour") or {}))
+        for key, name in say("measure_names").items()
+        if states.get(key) is not None
+    ]
+
+
+def worlds_of(believed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return JSON values of the worlds in which the same walks were judged, controls last."""
+    differences = {"meg_decoded": "decoded_difference", "meg_believed": "difference"}
+    out = {
+        key: believed[key] | {"name": name, "less_true": believed.get(differences.get(key, ""))}
+        for key, name in say("world_names").items()
+        if believed.get(key)
+    }
+    beyond = believed.get("beyond") or {}
+    for name, fit in (believed.get("controls") or {}).items():
+        out[name] = fit | {"name": f"{name} (control)", "believed_less": beyond.get(name)}
+    return out
+
+
+# --- Plans ----------------------------------------------------------------------------------------
+PREFIX, CONDITIONAL = "prefix", "conditional"
+# Baselines that know more than a decoder has to. Of the first action, repeating what was read first
+# is reading it.
+_INFORMED, _REPEAT = ("optimal plan", "stated plan", "asked again"), "repeat the first"
+
+
+class Reader(NamedTuple):
+    """A decoder of plans at one place, with its rows by the number of actions."""
+
+    position: str
+    place: str  # the decoder and its place, in words
+    rows: list[PlanRow]
+
+    @property
+    def horizon(self) -> int:
+        """The number of actions up to which the prefix is above every simple baseline."""
+        actions = 0
+        for row in self.rows:
+            if row.n != actions + 1 or above_simple(row) != ABOVE:
+                break
+            actions = row.n
+        return actions
+
+
+def best_readers(shown: ShownModel) -> list[Reader]:
+    """Return, for each position, the layer and decoder that read most of the first action."""
+    by_place: dict[tuple[str, str], list[PlanRow]] = {}
+    for row in sorted(shown.result.plan, key=lambda row: row.n):
+        place = row.position, f"{row.decoder}, {row_place(row)}"
+        by_place.setdefault(place, []).append(row)
+    readers = [Reader(*place, rows) for place, rows in by_place.items()]
+    found: dict[str, Reader] = {}
+    for reader in sorted(readers, key=lambda reader: -_mean([reader.rows[0].prefix])):
+        found.setdefault(reader.position, reader)
+    return [found[position] for position in sorted(found, key=position_rank)]
+
+
+def simple_baselines(row: PlanRow) -> dict[str, Mapping[str, Estimate]]:
+    """Return the baselines that know neither the map nor what the model says or did elsewhere."""
+    return {
+        name: values
+        for name, values in row.baselines.items()
+        if values is not None and name not in _INFORMED and not (name == _REPEAT and row.n == 1)
+    }
+
+
+def above_simple(row: PlanRow) -> str:
+    """Compare the prefix with every simple baseline, by paired differences if they are known."""
+    baselines = simple_baselines(row).values()
+    if all("beyond" in values for values in baselines):
+        return signs(values["beyond"] for values in baselines)
+    return compare(row.prefix, [values.get(PREFIX) for values in baselines])
+
+
+def along_reasoning(shown: ShownModel, step: int) -> list[DecidedRow]:
+    """Return one action along the reasoning, at the layer that reads most of it."""
+    by_layer: dict[int, list[DecidedRow]] = {}
+    for row in shown.result.decided:
+        if row.step == step and time_of(row.position) is not None:
+            by_layer.setdefault(row.layer, []).append(row)
+    rows = max(by_layer.values(), key=lambda rows: _mean([r.accuracy for r in rows]), default=[])
+    return sorted(rows, key=lambda row: position_rank(row.position))
+
+
+def _mean(values: Sequence[Estimate]) -> float:
+    """The mean of the known values; -1 without any."""
+    known = [each.value for each in values if not math.isnan(each.value)]
+    return sum(known) / len(known) if known else -1.0
+
 
 # --- Tables ---------------------------------------------------------------------------------------
 MISSING = "representation-missing"  # id of the section on what a result lacks
@@ -52,13 +362,13 @@ def used_table(models: Sequence[ShownModel]) -> Table | None:
 
 def _sizes(shown: ShownModel) -> Iterator[Any]:
     """The probes of several sizes at the chosen place, with the gains of their controls."""
-    maps = claims.in_order(shown.result.maps_of())
+    maps = in_order(shown.result.maps_of())
     rows = [row for row in maps if (row.layer, row.position) == shown.chosen[:2]]
     probes = [row for row in rows if row.control is None]
     if len({row.probe for row in probes}) < 2:
         return
     # Gains are over position alone, and a majority has no size.
-    without = (None, claims.POSITION, claims.MAJORITY)
+    without = (None, POSITION, MAJORITY)
     names = dict.fromkeys(row.control for row in rows if row.control not in without)
     gains = {(row.probe, row.control): row.gain_bits for row in rows}
     for row in sorted(probes, key=lambda row: row.parameters):
@@ -69,7 +379,7 @@ def _places(shown: ShownModel) -> Iterable[Any]:
     """Agent and goal at the place whose maps are decoded, by control."""
     by_control: dict[Any, dict[str, Any]] = {}
     for row in shown.result.places:
-        if claims.map_place(row) == shown.chosen:
+        if map_place(row) == shown.chosen:
             by_control.setdefault(say.shown(row, "reading"), {})[row.label] = row
     return by_control.items()
 
@@ -77,18 +387,18 @@ def _places(shown: ShownModel) -> Iterable[Any]:
 def _positions(shown: ShownModel) -> Iterator[Any]:
     """What the maps of each position explain, the chosen one first; none for one position."""
     others = shown.result.explained.get("other_positions") or {}
-    positions = {name: others[name] for name in sorted(others, key=claims.position_rank)}
+    positions = {name: others[name] for name in sorted(others, key=position_rank)}
     if others:
         positions = {str(shown.chosen[1]): shown.result.explained} | positions
     for position, states in positions.items():
         shares = {name: states.get(key) for key, name in say("measure_names").items()}
         errors = states.get("explained_errors") or {}
-        highest = claims.best(claims.estimates_of(errors.get("controls")))
+        highest = best(estimates_of(errors.get("controls")))
         yield position, shares, highest and highest[1], states.get("invalid")
 
 
 def _worlds(shown: ShownModel) -> Iterable[Any]:
-    worlds = claims.worlds(shown.result.believed)
+    worlds = worlds_of(shown.result.believed)
     # Tables in Markdown have no notes, so the row itself claims no belief.
     if shown.unbelieved and "meg_believed" in worlds:
         worlds["meg_believed"]["name"] = _UNBELIEVED
@@ -104,19 +414,19 @@ _ROWS: dict[str, Callable[[ShownModel], Iterable[Any]]] = {
     "spans": lambda shown: shown.result.spans,
     "moved": lambda shown: [row for row in shown.result.moved if row.half == CONFIRM],
     "subspaces": lambda shown: shown.result.subspaces,
-    "explained": lambda shown: claims.measures(shown.result.explained),
+    "explained": lambda shown: measures(shown.result.explained),
     "beyond": lambda shown: [
-        row for row in claims.measures(shown.result.explained) if row[1].get("controls")
+        row for row in measures(shown.result.explained) if row[1].get("controls")
     ],
     "positions": _positions,
     "believed": _worlds,
     "plan": lambda shown: sorted(
-        shown.result.plan, key=lambda r: (claims.position_rank(r.position), r.layer, r.decoder, r.n)
+        shown.result.plan, key=lambda r: (position_rank(r.position), r.layer, r.decoder, r.n)
     ),
     "settled": lambda shown: sorted(shown.result.settled, key=lambda row: (row.step, row.layer)),
     "decided": lambda shown: sorted(
         shown.result.decided,
-        key=lambda r: (r.step, claims.position_rank(r.position), r.layer),
+        key=lambda r: (r.step, position_rank(r.position), r.layer),
     ),
 }
 
@@ -141,7 +451,7 @@ def table(shown: ShownModel, name: str) -> Table | None:
             if (value := believed.get(field)) is not None:
                 after.append(say.sentence("believed_notes", field, value=value))
     layer, position, _ = shown.chosen
-    texts = {"model": shown.name, "place": f"{claims.layers_in_words(layer)}, {position}"}
+    texts = {"model": shown.name, "place": f"{layers_in_words(layer)}, {position}"}
     anchor = f"{shown.prefix}-{name}"
     return say.table(name, rows, anchor=anchor, before=before, notes=after, **texts)
 
@@ -158,9 +468,9 @@ def _by_layer(named: _Named) -> tuple[bool, int]:
 
 def _probe_map(shown: ShownModel, *, name: str, without: str) -> list[Figure | None]:
     """The probe and each control but one, whose numbers are known, by layer and position."""
-    rows = claims.in_order(row for row in shown.result.maps_of() if row.probe == shown.chosen[2])
-    named = [(row, "") for row in rows if row.control not in (claims.MAJORITY, without)]
-    return _heat(shown, name, named, _by_layer, lambda each: claims.position_rank(each[0].position))
+    rows = in_order(row for row in shown.result.maps_of() if row.probe == shown.chosen[2])
+    named = [(row, "") for row in rows if row.control not in (MAJORITY, without)]
+    return _heat(shown, name, named, _by_layer, lambda each: position_rank(each[0].position))
 
 
 def flips_map(shown: ShownModel) -> list[Figure | None]:
@@ -213,7 +523,7 @@ def dose_figures(shown: ShownModel) -> Iterator[Figure | None]:
     """Flips by the dose of a write, with random directions and invalid answers."""
     by_write: dict[tuple[str, str], list[Any]] = {}
     for row in shown.result.doses:
-        by_write.setdefault((row.intervention, claims.row_place(row)), []).append(row)
+        by_write.setdefault((row.intervention, row_place(row)), []).append(row)
     for count, rows in enumerate(by_write.values(), start=1):
         rows.sort(key=lambda row: row.dose)
         doses, picture = [row.dose for row in rows], f"{shown.prefix}-dose-{count}"
@@ -222,9 +532,9 @@ def dose_figures(shown: ShownModel) -> Iterator[Figure | None]:
 
 def plan_figures(shown: ShownModel) -> Iterator[Figure | None]:
     """Accuracy of the first n actions and of action n alone, two charts for each position."""
-    for count, reader in enumerate(claims.best_readers(shown), start=1):
+    for count, reader in enumerate(best_readers(shown), start=1):
         ns, texts = [float(row.n) for row in reader.rows], {"model": shown.name}
-        for kind in (claims.PREFIX, claims.CONDITIONAL):
+        for kind in (PREFIX, CONDITIONAL):
             picture, more = f"{shown.prefix}-plan-{count}-{kind}", {"ticks": ns}
             yield say.series(kind, picture, ns, reader.rows, more, place=reader.place, **texts)
 
@@ -232,8 +542,8 @@ def plan_figures(shown: ShownModel) -> Iterator[Figure | None]:
 def decided_figures(shown: ShownModel) -> Iterator[Figure | None]:
     """Accuracy along the reasoning, a chart for each of the first four actions."""
     for step in sorted({row.step for row in shown.result.decided})[:4]:
-        rows = claims.along_reasoning(shown, step)
-        times = [claims.time_of(row.position) or 0.0 for row in rows]
+        rows = along_reasoning(shown, step)
+        times = [time_of(row.position) or 0.0 for row in rows]
         texts: dict[str, Any] = {"model": shown.name, "first": rows[0] if rows else None}
         yield say.series("decided_figure", f"{shown.prefix}-decided-{step}", times, rows, **texts)
 
@@ -252,7 +562,7 @@ def believed_figure(models: Sequence[ShownModel]) -> Figure | None:
     """MEG of every model that has a believed world, on one scale."""
     lines, rows = [], []
     for shown in models:
-        worlds = {} if shown.unbelieved else claims.worlds(shown.result.believed)
+        worlds = {} if shown.unbelieved else worlds_of(shown.result.believed)
         for key, world in worlds.items():
             nats = Estimate.from_json(world["nats"])
             lines.append(f"{shown.name}: {world['name'].removesuffix(' (control)')}")
@@ -330,8 +640,8 @@ def _in_words(action: int | None, optimal: Sequence[int]) -> dict[str, str]:
 _SECTIONS: dict[str, tuple[Callable[[ShownModel], Iterable[Figure | None]], ...]] = {
     "reading": (
         # Colours begin at one half, which is no information, and at position alone.
-        partial(_probe_map, name="auroc_map", without=claims.MAJORITY),
-        partial(_probe_map, name="gain_map", without=claims.POSITION),
+        partial(_probe_map, name="auroc_map", without=MAJORITY),
+        partial(_probe_map, name="gain_map", without=POSITION),
     ),
     "states": (state_figures,),
     "using": (flips_map, dose_figures),
@@ -410,7 +720,7 @@ _Lines = Iterator[tuple[str, str]]
 
 def _best_in_words(named: Mapping[str, Estimate | None], form: str) -> str:
     """The largest number and its name, put into a text; "" where none is known."""
-    highest = claims.best(named)
+    highest = best(named)
     return "" if highest is None else form.format(highest[0], percent(highest[1]))
 
 
@@ -434,25 +744,25 @@ def _used(shown: ShownModel) -> _Lines:
 
 
 def _believed(shown: ShownModel) -> _Lines:
-    worlds = claims.worlds(shown.result.believed)
+    worlds = worlds_of(shown.result.believed)
     true, inner = worlds.get("meg_true"), worlds.get("meg_believed")
     if true is None or inner is None:
         return
     if reason := shown.unbelieved:
         yield "", f"nothing is said of a world that it believes in: {reason}."
         return
-    less = claims.estimate_of(inner["less_true"])
+    less = estimate_of(inner["less_true"])
     text = say.sentence("found_believed", inner=inner, true=true)
     if less is not None:
         kind = "difference" if less.interval is not None else "difference_alone"
         text += say.sentence("found_believed", kind, less=less)
     text += "."
-    beyond = claims.estimates_of(shown.result.believed.get("beyond")).values()
+    beyond = estimates_of(shown.result.believed.get("beyond")).values()
     # An agent that knows the true map, or follows a compass, is above controls too, so this is said
     # together with the difference only.
     if beyond and less is not None:
-        text += " " + say.sentence("found_believed", f"controls_{claims.signs(beyond)}")
-    yield say.sentence("found_believed", claims.sign(less)), text
+        text += " " + say.sentence("found_believed", f"controls_{signs(beyond)}")
+    yield say.sentence("found_believed", sign(less)), text
 
 
 def _looked_up(shown: ShownModel) -> _Lines:
@@ -488,36 +798,36 @@ def _carried(shown: ShownModel) -> _Lines:
 
 def _explained(shown: ShownModel) -> _Lines:
     errors = say("measure_names")["explained_errors"]
-    for name, states in claims.measures(shown.result.explained):
+    for name, states in measures(shown.result.explained):
         share = Estimate.from_json(states)
         if not name.startswith(errors) or isnan(share.value):
             continue
-        controls = claims.estimates_of(states.get("controls"))
+        controls = estimates_of(states.get("controls"))
         where = name.removeprefix(errors).replace(", ", " in ")
         control = _best_in_words(controls, " ({}: {})")
         texts = say("found_explained", where=where, share=share, control=control)
-        beyond = claims.estimates_of(states.get("beyond")).values()
-        yield "", f"{texts['text']} {texts[claims.signs(beyond)]}"
+        beyond = estimates_of(states.get("beyond")).values()
+        yield "", f"{texts['text']} {texts[signs(beyond)]}"
 
 
 def _planned(shown: ShownModel) -> _Lines:
-    for reader in claims.best_readers(shown):
+    for reader in best_readers(shown):
         first = reader.rows[0]
         if first.n != 1 or isnan(first.prefix.value):
             continue
-        baselines = claims.simple_baselines(first)
-        highest = {name: values.get(claims.PREFIX) for name, values in baselines.items()}
+        baselines = simple_baselines(first)
+        highest = {name: values.get(PREFIX) for name, values in baselines.items()}
         when = "before" if reader.position.startswith(f"{BEFORE}/") else "after"
         control = _best_in_words(highest, ", {} in {}")
         texts = say("found_planned", when=when, first=first, reader=reader, control=control)
         kind = ("open", "one")[reader.horizon] if reader.horizon < 2 else "several"
-        below = claims.above_simple(first) == BELOW
+        below = above_simple(first) == BELOW
         yield "", f"{texts['text']} {texts['below' if below else kind]}"
 
 
 def _decided(shown: ShownModel) -> _Lines:
-    rows = claims.along_reasoning(shown, 1)
-    above = [*takewhile(lambda row: claims.sign(row.beyond) == ABOVE, reversed(rows))]
+    rows = along_reasoning(shown, 1)
+    above = [*takewhile(lambda row: sign(row.beyond) == ABOVE, reversed(rows))]
     if rows:
         first = above[-1] if above else None
         yield "", say.sentence("found_decided", "text" if first else "nowhere", first=first)
@@ -556,7 +866,7 @@ def findings(shown: ShownModel, summaries: Mapping[str, Table | None]) -> list[F
 # --- Part -----------------------------------------------------------------------------------------
 def part_of_results(results: Sequence[Representation], tell: Tell) -> Part:
     """Return the part of a page about the results of probes, in the order given."""
-    models = claims.shown_models(results)
+    models = shown_models(results)
     for shown in models:
         tell(f"drawing what was read of {shown.name}")
     summaries = {"read": read_table(models), "used": used_table(models)}
