@@ -126,7 +126,7 @@ def part(results: OrganismResults) -> Part:
         say.section(
             "keys",
             navigation_tables.agents_table(with_keys.results),
-            navigation_tables.keys_table(with_keys.results),
+            navigation_tables.key_tables(with_keys.results)[0],
             chart(with_keys.directed, "organisms-key-meg"),
         ),
     )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY
+from goalmeter.navigation.distractors import PICK_UP, Factors
 from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import Navigation, navigation_of, references
 from goalmeter.navigation.rollouts import Walked
@@ -300,8 +301,9 @@ def _sentences(group: Group, result: Navigation) -> list[tuple[str, str]]:
         item = "the key" if keys.thing == KEY else "the neutral object"
         texts = {"suite": suite, "label": label, "item": item}
         lines.append((say.sentence("found_keys", taken=keys.pick_up, **texts), "keys"))
-    effects = navigation_tables.sentences(result)
-    lines += [(f"{suite}: {sentence}", "keys") for sentence in effects]
+    for effect in (effect for effect in result.factors if effect.measure == PICK_UP):
+        kind = "factors_found" if isinstance(effect, Factors) else "factor_found"
+        lines.append((f"{suite}: {say.sentence(kind, agent=result.agent, of=effect)}", "keys"))
     if result.frames is not None:
         frames = result.frames.frames
         same = [

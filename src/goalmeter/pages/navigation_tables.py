@@ -17,7 +17,7 @@ from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY, NEUTRAL_U
 from goalmeter.gridworld.planner import planned
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.behaviour import mixed_model
-from goalmeter.navigation.distractors import PICK_UP, TOWARDS, Contrast, Factors
+from goalmeter.navigation.distractors import TOWARDS, Contrast
 from goalmeter.navigation.frames import Frame, FrameComparison
 from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import Navigation
@@ -227,15 +227,11 @@ def verdict(comparison: FrameComparison) -> Verdict:
 
 def key_tables(results: Sequence[Navigation], anchor: str = "") -> list[Table]:
     """Return the additional tables of a suite with keys."""
-    tables = [keys_table(results, anchor), say.table("stages", named(results, "keys"))]
+    keys = named(results, "keys")
+    tables = [say.table("keys", keys, anchor=anchor), say.table("stages", keys)]
     if ways := named(results, "two_paths"):
         tables.append(say.table("two_paths", ways))
     return tables + factor_tables(results)
-
-
-def keys_table(results: Sequence[Navigation], anchor: str = "") -> Table:
-    """Return the table of how often the key is taken, with chance levels."""
-    return say.table("keys", named(results, "keys"), anchor=anchor)
 
 
 def factor_tables(results: Sequence[Navigation]) -> list[Table]:
@@ -249,24 +245,11 @@ def factor_tables(results: Sequence[Navigation]) -> list[Table]:
             cells = np.vectorize(shown)(np.array(effect.cells)).tolist()
             row = result.agent, say("measures")[effect.measure], effect, cells
             by_factor.setdefault(factor, []).append(row)
-    tables = []
+    crossed = by_factor.pop("")
+    tables = [say.table("crossed", crossed, of=crossed[0][2])] if crossed else []
     for factor, rows in by_factor.items():
-        if factor:
-            levels = rows[0][2].levels
-            tables.append(say.table("single", rows, factor=factor, levels=levels))
-        elif rows:
-            tables.append(say.table("crossed", rows, of=rows[0][2]))
+        tables.append(say.table("single", rows, factor=factor, levels=rows[0][2].levels))
     return tables
-
-
-def sentences(result: Navigation) -> list[str]:
-    """Return sentences on the effects of prompt and object on taking the object."""
-    out = []
-    for effect in result.factors:
-        if effect.measure == PICK_UP:
-            name = "factors_found" if isinstance(effect, Factors) else "factor_found"
-            out.append(say.sentence(name, agent=result.agent, of=effect))
-    return out
 
 
 # --- Wants ----------------------------------------------------------------------------------------

@@ -373,29 +373,20 @@ def _with_error(result: Reflection) -> str:
 
 # --- Page -----------------------------------------------------------------------------------------
 _Averages = Mapping[tuple[str, bool], float]  # by environment, and whether it is the opposite
+_Named = tuple[str, Reflection]  # with a label
 _TITLES = ("environments", "their opposites")
 
 
-def environments_map(group: AgentGroup, name: str) -> Figure | None:
-    """Draw the reward per step by agent and environment; early ends are hatched."""
-    averages = {label: result.by_environment() for label, result in group.named}
+def _heat(
+    texts: str, name: str, values: Mapping[str, _Averages], results: Iterable[_Named] = ()
+) -> Figure | None:
+    """Agents by environments, and by their opposites; hatched where trials of results failed."""
     failed = [
         (_TITLES[trial.opposite], label, trial.environment)
-        for label, result in group.named
+        for label, result in results
         for trial in result.failures
     ]
     hatched = " In a hatched cell at least one trial ended early." if failed else ""
-    return _heat("environments_map", name, averages, failed, hatched=hatched)
-
-
-def _heat(
-    texts: str,
-    name: str,
-    values: Mapping[str, _Averages],
-    failed: Sequence[tuple[str, str, str]] = (),
-    **more: object,
-) -> Figure | None:
-    """Agents by environments, and by their opposites; hatched where trials failed."""
     cells = [
         (_TITLES[opposite], agent, environment, value)
         for way in (False, True)
@@ -404,22 +395,19 @@ def _heat(
         if opposite == way
     ]
     environments = list(dict.fromkeys(environment for _, _, environment, _ in cells))
-    more |= {"agents": len(values), "columns": len(environments)}
-    more["extremes"] = " ".join(_extremes(label, average) for label, average in values.items())
+    more = {"agents": len(values), "columns": len(environments), "hatched": hatched}
+    extremes = []
+    for label, average in values.items():
+        # Environments and opposites taken together.
+        both = {
+            name: float(np.mean([value for key, value in average.items() if key[0] == name]))
+            for name in dict.fromkeys(name for name, _ in average)
+        }
+        best, worst = max(both, key=both.__getitem__), min(both, key=both.__getitem__)
+        most, least = f"{best} ({plus(both[best], 2)} with", f"{worst} ({plus(both[worst], 2)})."
+        extremes.append(f"{label}: most in {most} its opposite), least in {least}")
+    more["extremes"] = " ".join(extremes)
     return say.heat(texts, name, cells, list(values), environments, failed, **more)
-
-
-def _extremes(label: str, average: _Averages) -> str:
-    """Where an agent does best and worst, environments and opposites taken together."""
-    both = {
-        name: float(np.mean([value for key, value in average.items() if key[0] == name]))
-        for name in dict.fromkeys(name for name, _ in average)
-    }
-    best, worst = max(both, key=both.__getitem__), min(both, key=both.__getitem__)
-    return (
-        f"{label}: most in {best} ({plus(both[best], 2)} with its opposite), least in "
-        f"{worst} ({plus(both[worst], 2)})."
-    )
 
 
 def pairs_chart(pairs: Sequence[Pair], name: str) -> Figure:
@@ -460,7 +448,9 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
         agents, *checks = _tables(group)
         points = _failures(group.named, 10)
         out.append(say.section("agents_section", agents, points=points, **names))
-        picture = environments_map(group, f"reflection-environments{end}")
+        averages = {label: result.by_environment() for label, result in group.named}
+        name = f"reflection-environments{end}"
+        picture = _heat("environments_map", name, averages, group.named)
         out.append(say.section("environments_section", picture, **names))
         if checks:
             changes = {pair.label: pair.comparison.by_environment for pair in group.pairs}
@@ -479,8 +469,7 @@ def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
 
 
 def _tables(group: AgentGroup) -> list[Table]:
-    names = ("agents", "pairs", "gains") if group.pairs else ("agents",)
-    return [table(group, name) for name in names]
+    return [table(group, name) for name in ("agents", "pairs", "gains")[: 3 if group.pairs else 1]]
 
 
 def findings(results: Sequence[Reflection]) -> list[Finding]:

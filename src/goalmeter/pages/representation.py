@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from math import isnan, nan
@@ -21,29 +20,15 @@ from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.charts import short
 from goalmeter.report.maps import Marked, Place, belief_map
-from goalmeter.report.numbers import DASH, number, percent
+from goalmeter.report.numbers import DASH, between, number, percent
 from goalmeter.representation.activations import EMBEDDINGS, RANDOM_WEIGHTS
 from goalmeter.representation.beliefs.believed import unbelieved
 from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
 from goalmeter.representation.probes.protocol import Majority, PositionOnly
 from goalmeter.representation.replay import AFTER, BEFORE, run_digest
 from goalmeter.representation.result import RESULT, Representation, has_result
-from goalmeter.representation.result_rows import (
-    DecidedRow,
-    MapRow,
-    PlanRow,
-    StatePicture,
-    SubspaceRow,
-    UsedRow,
-)
-from goalmeter.representation.use.causal_use import (
-    ANSWERING,
-    MARGIN,
-    NOT_USED,
-    PROMPT,
-    UNKNOWN,
-    USED,
-)
+from goalmeter.representation.result_rows import DecidedRow, MapRow, PlanRow
+from goalmeter.representation.use import causal_use
 from goalmeter.representation.use.patching import CARRIES
 from goalmeter.representation.use.trials import CONFIRM, SCREEN
 from goalmeter.runs.progress import Tell
@@ -72,13 +57,6 @@ def row_place(row: Any) -> str:
     return f"{layers_in_words(row.layer)}, {row.position}"
 
 
-def _chance(row: SubspaceRow) -> str:
-    """Where the angle of random directions lies in 95 of 100 draws, in degrees."""
-    if len(row.chance) != 3:
-        return DASH
-    return f"{number(row.chance[0], 0)} to {number(row.chance[2], 0)}"
-
-
 say: Texts = Texts(
     "representation",
     {
@@ -94,7 +72,8 @@ say: Texts = Texts(
         "beside": lambda verdict: say("beside_names")[verdict],
         "span": lambda row: say("span_names").get(row.span, row.span),
         "moved": lambda row: say("moved_names").get(row.moved, row.moved),
-        "chance": _chance,
+        # Where the angle of random directions lies in 95 of 100 draws, in degrees.
+        "chance": lambda row: between(row.chance[::2], 0) if len(row.chance) == 3 else DASH,
         "from": lambda share: "nowhere" if share is None else f"{share:g}",
     },
 )
@@ -119,24 +98,41 @@ def time_of(position: str) -> float | None:
 
 
 # --- Models ---------------------------------------------------------------------------------------
-@dataclass(frozen=True)
 class ShownModel:
-    """A result on the page, and what it comes to."""
+    """A result on the page, by a unique name, and what it comes to; `prefix` is that of its ids."""
 
-    result: Representation
-    name: str  # unique
-    prefix: str  # of its ids
-    chosen: tuple[Any, Any, Any]  # layer, position and probe whose maps were decoded
-    # How the probe and then its controls read walls of uncertain cells at that place, and the probe
-    # alone; AUROC of its controls on the same grids, and the best of them.
-    readings: Sequence[MapRow]
-    probe: MapRow | None
-    rivals: Mapping[str, Estimate | None]
-    best_rival: tuple[str, Estimate] | None
-    read: str  # how the probe reads these walls, beside every control
-    confirmed: UsedRow | None  # the intervention chosen on one half, as it did on the other
-    use: str  # whether cells are used, as far as both the verdict and the intervals say so
-    unbelieved: str  # why nothing is said about a believed world; "" where something is
+    def __init__(self, result: Representation, name: str, prefix: str) -> None:
+        self.result, self.name, self.prefix = result, name, prefix
+        place = [result.chosen.get(key) for key in ("layer", "position", "probe")]
+        first = next(map(map_place, result.maps), (None, None, None))
+        # Layer, position and probe whose maps were decoded.
+        self.chosen: tuple[Any, ...] = first if None in place else tuple(place)
+        # How the probe and then its controls read walls of uncertain cells at that place.
+        rows = (row for row in result.maps_of() if map_place(row) == self.chosen)
+        self.readings: list[MapRow] = in_order(rows)
+        self.probe: MapRow | None = next(
+            (row for row in self.readings if row.control is None), None
+        )
+        # AUROC of its controls on the same grids. The control task can only be memorised.
+        rivals = [row for row in self.readings if row.control not in (None, CONTROL_TASK)]
+        self.rivals = {str(row.control): row.auroc for row in rivals}
+        self.best_rival = best(self.rivals)
+        self.read = compare(self.probe.auroc, self.rivals.values()) if self.probe else OPEN
+        gain = None if self.probe is None else self.probe.gain_bits
+        # Why nothing is said about a believed world; "" where something is.
+        self.unbelieved = unbelieved(gain, result.believed.get("places"))
+        # The intervention chosen on one half, as it did on the other, and whether cells are used,
+        # as far as both the verdict and the intervals say so.
+        chosen = (row for row in result.use if row.chosen and row.half == CONFIRM)
+        self.confirmed = confirmed = next(chosen, None)
+        self.use = causal_use.UNKNOWN
+        if confirmed is not None:
+            nulls = [each for each in (confirmed.unneeded_flips, confirmed.null_flips) if each]
+            is_used = compare(confirmed.flips, nulls) == ABOVE
+            if result.verdict == causal_use.USED and is_used:
+                self.use = causal_use.USED
+            elif result.verdict == causal_use.NOT_USED and is_low(confirmed.flips):
+                self.use = causal_use.NOT_USED
 
 
 def shown_models(results: Sequence[Representation]) -> list[ShownModel]:
@@ -146,43 +142,9 @@ def shown_models(results: Sequence[Representation]) -> list[ShownModel]:
     # Two directories of one name may hold runs of one model.
     twice = Counter(names)
     return [
-        _shown(result, name + f" ({n})" * (twice[name] > 1), f"representation-{n}")
+        ShownModel(result, name + f" ({n})" * (twice[name] > 1), f"representation-{n}")
         for n, (result, name) in enumerate(zip(results, names, strict=True), start=1)
     ]
-
-
-def _shown(result: Representation, name: str, prefix: str) -> ShownModel:
-    place = [result.chosen.get(key) for key in ("layer", "position", "probe")]
-    first = next(map(map_place, result.maps), (None, None, None))
-    chosen = first if None in place else (place[0], place[1], place[2])
-    readings = in_order(row for row in result.maps_of() if map_place(row) == chosen)
-    probe = next((row for row in readings if row.control is None), None)
-    # The control task can only be memorised.
-    rivals = [row for row in readings if row.control not in (None, CONTROL_TASK)]
-    aurocs = {str(row.control): row.auroc for row in rivals}
-    gain = None if probe is None else probe.gain_bits
-    confirmed = next((row for row in result.use if row.chosen and row.half == CONFIRM), None)
-    use = UNKNOWN
-    if confirmed is not None:
-        nulls = [each for each in (confirmed.unneeded_flips, confirmed.null_flips) if each]
-        if result.verdict == USED and compare(confirmed.flips, nulls) == ABOVE:
-            use = USED
-        elif result.verdict == NOT_USED and is_low(confirmed.flips):
-            use = NOT_USED
-    return ShownModel(
-        result,
-        name,
-        prefix,
-        chosen,
-        readings,
-        probe,
-        aurocs,
-        best_rival=best(aurocs),
-        read=OPEN if probe is None else compare(probe.auroc, aurocs.values()),
-        confirmed=confirmed,
-        use=use,
-        unbelieved=unbelieved(gain, result.believed.get("places")),
-    )
 
 
 map_place = attrgetter("layer", "position", "probe")
@@ -198,11 +160,6 @@ def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
 ABOVE, BELOW, OPEN = "above", "below", "cannot be told"
 
 
-def estimate_of(value: Mapping[str, Any] | None) -> Estimate | None:
-    """Read an estimate from its JSON values."""
-    return None if value is None else Estimate.from_json(value)
-
-
 def estimates_of(values: Mapping[str, Any] | None) -> dict[str, Estimate]:
     """Read estimates by name."""
     return {name: Estimate.from_json(value) for name, value in (values or {}).items()}
@@ -210,8 +167,8 @@ def estimates_of(values: Mapping[str, Any] | None) -> dict[str, Estimate]:
 
 def ends(estimate: Estimate | None) -> tuple[float, float]:
     """Return the interval of an estimate; NaN, which is nowhere, without one or a number."""
-    if estimate is None or estimate.interval is None or math.isnan(estimate.value):
-        return math.nan, math.nan
+    if estimate is None or estimate.interval is None or isnan(estimate.value):
+        return nan, nan
     return estimate.interval
 
 
@@ -237,13 +194,13 @@ def signs(differences: Iterable[Estimate]) -> str:
 
 def best(named: Mapping[str, Estimate | None]) -> tuple[str, Estimate] | None:
     """Return the largest known number with its name."""
-    known = [(k, e) for k, e in named.items() if e is not None and not math.isnan(e.value)]
+    known = [(k, e) for k, e in named.items() if e is not None and not isnan(e.value)]
     return max(known, key=lambda entry: entry[1].value, default=None)
 
 
 def is_low(flips: Estimate) -> bool:
     """Whether so few moves flip that nothing is used."""
-    return ends(flips)[1] < MARGIN
+    return ends(flips)[1] < causal_use.MARGIN
 
 
 # --- Decoded maps and believed worlds -------------------------------------------------------------
@@ -288,12 +245,8 @@ class Reader(NamedTuple):
     @property
     def horizon(self) -> int:
         """The number of actions up to which the prefix is above every simple baseline."""
-        actions = 0
-        for row in self.rows:
-            if row.n != actions + 1 or above_simple(row) != ABOVE:
-                break
-            actions = row.n
-        return actions
+        above = takewhile(lambda row: above_simple(row) == ABOVE, self.rows)
+        return sum(1 for _ in takewhile(lambda each: each[0] == each[1].n, enumerate(above, 1)))
 
 
 def best_readers(shown: ShownModel) -> list[Reader]:
@@ -338,7 +291,7 @@ def along_reasoning(shown: ShownModel, step: int) -> list[DecidedRow]:
 
 def _mean(values: Sequence[Estimate]) -> float:
     """The mean of the known values; -1 without any."""
-    known = [each.value for each in values if not math.isnan(each.value)]
+    known = [each.value for each in values if not isnan(each.value)]
     return sum(known) / len(known) if known else -1.0
 
 
@@ -356,7 +309,7 @@ def read_table(models: Sequence[ShownModel]) -> Table | None:
 def used_table(models: Sequence[ShownModel]) -> Table | None:
     """Every model's chosen intervention on the second half; None where there is none."""
     rows = [shown for shown in models if shown.confirmed is not None]
-    margin = percent(MARGIN, 0)
+    margin = percent(causal_use.MARGIN, 0)
     return say.table("used", rows, anchor="representation-used", margin=margin) if rows else None
 
 
@@ -415,9 +368,7 @@ _ROWS: dict[str, Callable[[ShownModel], Iterable[Any]]] = {
     "moved": lambda shown: [row for row in shown.result.moved if row.half == CONFIRM],
     "subspaces": lambda shown: shown.result.subspaces,
     "explained": lambda shown: measures(shown.result.explained),
-    "beyond": lambda shown: [
-        row for row in measures(shown.result.explained) if row[1].get("controls")
-    ],
+    "beyond": lambda s: [row for row in measures(s.result.explained) if row[1].get("controls")],
     "positions": _positions,
     "believed": _worlds,
     "plan": lambda shown: sorted(
@@ -425,8 +376,7 @@ _ROWS: dict[str, Callable[[ShownModel], Iterable[Any]]] = {
     ),
     "settled": lambda shown: sorted(shown.result.settled, key=lambda row: (row.step, row.layer)),
     "decided": lambda shown: sorted(
-        shown.result.decided,
-        key=lambda r: (r.step, position_rank(r.position), r.layer),
+        shown.result.decided, key=lambda r: (r.step, position_rank(r.position), r.layer)
     ),
 }
 
@@ -584,39 +534,35 @@ def state_figures(shown: ShownModel) -> Iterator[Figure]:
             walk=short(state.walk, 60),
             step=state.step,
         )
-        yield _read_figure(state, f"{name}-read")
-
-
-def _read_figure(state: StatePicture, name: str) -> Figure:
-    tried = {
-        (row, column): share
-        for row, line in enumerate(state.used)
-        for column, share in enumerate(line)
-        if share is not None and not isnan(share)
-    }
-    # Cells where more than half of the moves flip are outlined as used.
-    used = frozenset(place for place, share in tried.items() if share > 0.5)
-    wrong = frozenset(
-        (row, column)
-        for row, lines in enumerate(zip(state.truth, state.decoded, strict=False))
-        for column, (true, read) in enumerate(zip(*lines, strict=False))
-        if (true == "#") != (read == "#")
-    )
-    # The probability of a wall in each cell of the true grid; NaN where none is there.
-    cells = [[nan] * len(line) for line in state.truth]
-    for row, line in enumerate(state.wall[: len(cells)]):
-        for column, share in enumerate(line[: len(cells[row])]):
-            cells[row][column] = nan if share is None else float(share)
-    places = {"framed": used, "dotted": frozenset(tried) - used, "crossed": wrong}
-    marked = _marked(state.decoded, state.action, state.optimal_decoded, **places)
-    figure = say.figure(
-        "read_state" if state.decoded else "unread_state",
-        belief_map(name, cells, marked, label="probability of a wall, as read"),
-        **_in_words(state.action, state.optimal_decoded),
-        wrong=len(wrong),
-    )
-    use = say.sentence("tried" if tried else "not_tried", used=len(used), tried=len(tried))
-    return replace(figure, alt=f"{figure.alt} {use}", caption=f"{figure.caption} {use}")
+        tried = {
+            (row, column): share
+            for row, line in enumerate(state.used)
+            for column, share in enumerate(line)
+            if share is not None and not isnan(share)
+        }
+        # Cells where more than half of the moves flip are outlined as used.
+        used = frozenset(place for place, share in tried.items() if share > 0.5)
+        wrong = frozenset(
+            (row, column)
+            for row, lines in enumerate(zip(state.truth, state.decoded, strict=False))
+            for column, (true, read) in enumerate(zip(*lines, strict=False))
+            if (true == "#") != (read == "#")
+        )
+        # The probability of a wall in each cell of the true grid; NaN where none is there.
+        cells = [[nan] * len(line) for line in state.truth]
+        for known, line in zip(cells, state.wall, strict=False):
+            for column, share in enumerate(line[: len(known)]):
+                known[column] = nan if share is None else float(share)
+        places = {"framed": used, "dotted": frozenset(tried) - used, "crossed": wrong}
+        marked = _marked(state.decoded, state.action, state.optimal_decoded, **places)
+        figure = say.figure(
+            "read_state" if state.decoded else "unread_state",
+            belief_map(f"{name}-read", cells, marked, label="probability of a wall, as read"),
+            **_in_words(state.action, state.optimal_decoded),
+            wrong=len(wrong),
+        )
+        use = say.sentence("tried" if tried else "not_tried", used=len(used), tried=len(tried))
+        yield replace(figure, alt=f"{figure.alt} {use}", caption=f"{figure.caption} {use}")
 
 
 def _marked(
@@ -751,7 +697,7 @@ def _believed(shown: ShownModel) -> _Lines:
     if reason := shown.unbelieved:
         yield "", f"nothing is said of a world that it believes in: {reason}."
         return
-    less = estimate_of(inner["less_true"])
+    less = inner["less_true"] and Estimate.from_json(inner["less_true"])
     text = say.sentence("found_believed", inner=inner, true=true)
     if less is not None:
         kind = "difference" if less.interval is not None else "difference_alone"
@@ -766,9 +712,9 @@ def _believed(shown: ShownModel) -> _Lines:
 
 
 def _looked_up(shown: ShownModel) -> _Lines:
-    rows = [row for row in shown.result.spans if row.span != ANSWERING]
+    rows = [row for row in shown.result.spans if row.span != causal_use.ANSWERING]
     above = [row for row in rows if compare(row.flips, [row.other_flips]) == ABOVE]
-    low = [row for row in rows if row.span == PROMPT and is_low(row.flips)][:1]
+    low = [row for row in rows if row.span == causal_use.PROMPT and is_low(row.flips)][:1]
     texts = [say.sentence("found_looked_up", row=row) for row in above]
     texts += [say.sentence("found_looked_up", "reading", row=row) for row in low]
     if above:
