@@ -212,20 +212,16 @@ class Texts(Formatter):
             when, unless = panel.get("when"), panel.get("unless")
             if (when and not values[when]) or (unless and values[unless]):
                 continue
-            series = []
-            for label, estimates, style in self._series(panel["series"], rows):
-                look = DOTS[style] | {"scale": panel.get("scale", 1.0)}
-                series.append(Dots.of(self.filled(label, values), estimates, **look))
-            margin = values[panel["margin"]] if "margin" in panel else None
-            panels.append(
-                DotPanel(
-                    title=self.filled(panel.get("title", ""), values),
-                    x_label=panel["x_label"],
-                    series=tuple(series),
-                    joined=panel.get("joined", False),
-                    band=None if margin is None else (-margin, margin),
-                )
-            )
+            look: dict[str, Any] = {"title": self.filled(panel.get("title", ""), values)}
+            look |= {"x_label": panel["x_label"], "joined": panel.get("joined", False)}
+            if "margin" in panel:
+                look["band"] = (-values[panel["margin"]], values[panel["margin"]])
+            scale = panel.get("scale", 1.0)
+            series = [
+                Dots.of(self.filled(label, values), estimates, scale=scale, **DOTS[style])
+                for label, estimates, style in self._series(panel["series"], rows)
+            ]
+            panels.append(DotPanel(series=tuple(series), **look))
         named = [{"line": line, "row": row} for line, row in zip(lines, rows, strict=True)]
         values = {"values": self._each(name, named)} | values
         return self.figure(name, dot_chart(picture, lines, panels), **values)

@@ -24,8 +24,7 @@ from goalmeter.pages.navigation_tables import cut as cut
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import MUTED, STROKES
-from goalmeter.report.charts import Curve, short
-from goalmeter.report.maps import Move, walk_map
+from goalmeter.report.charts import Curve, Move, short, walk_map
 from goalmeter.report.numbers import percent
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.verdicts import Verdict

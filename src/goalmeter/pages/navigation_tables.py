@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -115,15 +116,15 @@ def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
 def cells_table(results: Sequence[Navigation]) -> Table:
     """Return the table of the first agent by cell, with the accuracy of the others."""
     agent, *others = results
-    by_cell: dict[tuple[Any, ...], dict[str, float]] = {}
-    for other in others:
-        for row in other.cells:
-            place = row.size, row.complexity, row.condition
-            by_cell.setdefault(place, {})[other.agent] = row.accuracy.value
-    rows = [
-        (row, row.trajectories / row.grids, by_cell.get((row.size, row.complexity, row.condition)))
-        for row in agent.cells
-    ]
+    place, rows = attrgetter("size", "complexity", "condition"), []
+    for row in agent.cells:
+        same = {
+            other.agent: beside.accuracy.value
+            for other in others
+            for beside in other.cells
+            if place(beside) == place(row)
+        }
+        rows.append((row, row.trajectories / row.grids, same))
     return say.table("cells", rows, agent=agent.agent)
 
 

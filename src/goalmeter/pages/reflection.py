@@ -54,7 +54,6 @@ class AgentGroup:
 
     results: tuple[Reflection, ...]
     title: str  # how it differs from other groups of a page, and what is not as published
-    readings: str  # what is not as published, in words
     number: int  # of the group on the page, from 1
 
     @cached_property
@@ -97,7 +96,7 @@ def groups(results: Sequence[Reflection]) -> list[AgentGroup]:
         titles.append(title or "as published" * (len(firsts) > 1))
     named = zip(members.values(), _numbered(titles, "{}, {}"), strict=True)
     return [
-        AgentGroup(tuple(agents), title, describe_readings(agents[0]), number)
+        AgentGroup(tuple(agents), title, number)
         for number, (agents, title) in enumerate(named, start=1)
     ]
 
@@ -266,7 +265,8 @@ def table(group: AgentGroup, name: str) -> Table:
             few = f"With fewer than {FEWEST} seeds there is no interval, and nothing is concluded."
             notes.append(few)
     if name == "agents":
-        before = [f"Not as published: {group.readings}."] * bool(group.readings)
+        readings = describe_readings(results[0])
+        before = [f"Not as published: {readings}."] * bool(readings)
         notes.append("A trial that ended early counts with the reward that it had.")
         if any(map(all_early, results)):
             notes.append("Where every trial ended early, the measure says nothing.")

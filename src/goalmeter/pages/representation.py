@@ -18,8 +18,7 @@ from goalmeter.navigation.rollouts import load
 from goalmeter.pages import Content, Texts
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
-from goalmeter.report.charts import short
-from goalmeter.report.maps import Marked, Place, belief_map
+from goalmeter.report.charts import Marked, Place, belief_map, short
 from goalmeter.report.numbers import DASH, between, number, percent
 from goalmeter.representation.activations import EMBEDDINGS, RANDOM_WEIGHTS
 from goalmeter.representation.beliefs.believed import unbelieved
@@ -300,17 +299,11 @@ MISSING = "representation-missing"  # id of the section on what a result lacks
 _UNBELIEVED = "the true world without walls at unused places (not known to be believed)"
 
 
-def read_table(models: Sequence[ShownModel]) -> Table | None:
-    """Every model at the place whose maps are decoded; None where no uncertain cell was scored."""
-    rows = [shown for shown in models if shown.probe is not None]
-    return say.table("summary", rows, anchor="representation-read") if rows else None
-
-
-def used_table(models: Sequence[ShownModel]) -> Table | None:
-    """Every model's chosen intervention on the second half; None where there is none."""
-    rows = [shown for shown in models if shown.confirmed is not None]
-    margin = percent(causal_use.MARGIN, 0)
-    return say.table("used", rows, anchor="representation-used", margin=margin) if rows else None
+def summary(models: Sequence[ShownModel], name: str) -> Table | None:
+    """Every model where its maps are decoded ("read") or as its cells are "used"; None for none."""
+    rows = [shown for shown in models if (shown.probe if name == "read" else shown.confirmed)]
+    texts = {"anchor": f"representation-{name}", "margin": percent(causal_use.MARGIN, 0)}
+    return say.table("summary" if name == "read" else name, rows, **texts) if rows else None
 
 
 def _sizes(shown: ShownModel) -> Iterator[Any]:
@@ -340,9 +333,8 @@ def _places(shown: ShownModel) -> Iterable[Any]:
 def _positions(shown: ShownModel) -> Iterator[Any]:
     """What the maps of each position explain, the chosen one first; none for one position."""
     others = shown.result.explained.get("other_positions") or {}
-    positions = {name: others[name] for name in sorted(others, key=position_rank)}
-    if others:
-        positions = {str(shown.chosen[1]): shown.result.explained} | positions
+    positions = {str(shown.chosen[1]): shown.result.explained} if others else {}
+    positions |= {name: others[name] for name in sorted(others, key=position_rank)}
     for position, states in positions.items():
         shares = {name: states.get(key) for key, name in say("measure_names").items()}
         errors = states.get("explained_errors") or {}
@@ -438,13 +430,9 @@ def moved_map(shown: ShownModel) -> list[Figure | None]:
 
 
 def _heat(
-    shown: ShownModel,
-    name: str,
-    rows: Sequence[_Named],
-    down: Callable[[_Named], Any],
-    across: Callable[[_Named], Any],
+    shown: ShownModel, name: str, rows: Sequence[_Named], *orders: Callable[[_Named], Any]
 ) -> list[Figure | None]:
-    """The declared panels of rows, in the order of two keys; chosen ones are hatched."""
+    """The declared panels of rows, in the order of keys down and across; chosen ones hatched."""
     entry = say.declared(name)
     places = [say.filled(entry["place"], {"row": row}) for row in rows]
     cells = []
@@ -460,7 +448,7 @@ def _heat(
     scale = {} if "scale" in entry["chart"] else {"scale": (-most, most)}
     lines, columns = (
         list(dict.fromkeys(say.filled(text, {"row": row}) for row in sorted(rows, key=order)))
-        for text, order in zip(entry["place"], (down, across), strict=True)
+        for text, order in zip(entry["place"], orders, strict=True)
     )
     # In the first panel alone.
     chosen = [cells[n][:3] for n, (row, _) in enumerate(rows) if getattr(row, "chosen", False)]
@@ -600,8 +588,8 @@ _SECTIONS: dict[str, tuple[Callable[[ShownModel], Iterable[Figure | None]], ...]
 }
 # Section -> the table or figure of all models together.
 _JOINT: dict[str, Callable[[Sequence[ShownModel]], Content]] = {
-    "reading": read_table,
-    "using": used_table,
+    "reading": partial(summary, name="read"),
+    "using": partial(summary, name="used"),
     "believing": believed_figure,
 }
 
@@ -815,7 +803,7 @@ def part_of_results(results: Sequence[Representation], tell: Tell) -> Part:
     models = shown_models(results)
     for shown in models:
         tell(f"drawing what was read of {shown.name}")
-    summaries = {"read": read_table(models), "used": used_table(models)}
+    summaries = {name: summary(models, name) for name in ("read", "used")}
     lines = [line for shown in models for line in findings(shown, summaries)]
     # What a model reads, uses and believes comes first, of every model.
     lines.sort(key=lambda line: not line.lead)

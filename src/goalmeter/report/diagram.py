@@ -133,12 +133,10 @@ def _em(c: str) -> float:
     """Upper bound of a character's width: that of DejaVu Sans, which is wider than other fonts."""
     if combining(c):
         return 0.0
-    if east_asian_width(c) in "WF":
+    if east_asian_width(c) in "WF" or c in "mwMW@%—…":
         return 1.05
     if c in "iIjl.,:;'|!()[] ":
         return 0.4
-    if c in "mwMW@%—…":
-        return 1.0
     return 0.78 if c.isupper() or c in "<>=+~_&#" else 0.65
 
 
@@ -270,7 +268,16 @@ def _in_layers(
     kinds: Mapping[str, Kind], sizes: Mapping[str, Point], edges: Sequence[Edge]
 ) -> Picture:
     """The arrangement in layers below each other; arrows lead downwards."""
-    layer: dict[Node, int] = dict(_layers(kinds, edges).items())
+    parents = {x: [a for a, b in edges if b == x] for x in kinds}
+    children = {x: [b for a, b in edges if a == x] for x in kinds}
+    order = list(TopologicalSorter(parents).static_order())
+    layer: dict[Node, int] = dict.fromkeys(kinds, 0)
+    for name in order:
+        layer[name] = max((layer[parent] + 1 for parent in parents[name]), default=0)
+    for name in reversed(order):
+        # A node with more arrows out than in moves towards its effects.
+        if len(children[name]) > len(parents[name]):
+            layer[name] = min(layer[child] for child in children[name]) - 1
     breadth: dict[Node, float] = {x: size[0] for x, size in sizes.items()}
     chains: dict[Edge, list[Node]] = {}
     for a, b in edges:
@@ -298,21 +305,6 @@ def _in_layers(
         curves[a, b] = pieces
     width = max(across[x] + breadth[x] / 2 for x in across)
     return Picture(shapes, curves, width, max(top.values()) + depth)
-
-
-def _layers(names: Collection[str], edges: Sequence[Edge]) -> dict[str, int]:
-    """The layer of each node; arrows lead to later layers."""
-    parents = {x: [a for a, b in edges if b == x] for x in names}
-    children = {x: [b for a, b in edges if a == x] for x in names}
-    order = list(TopologicalSorter(parents).static_order())
-    layer: dict[str, int] = {}
-    for x in order:
-        layer[x] = max((layer[p] + 1 for p in parents[x]), default=0)
-    for x in reversed(order):
-        # A node with more arrows out than in moves towards its effects.
-        if len(children[x]) > len(parents[x]):
-            layer[x] = min(layer[c] for c in children[x]) - 1
-    return layer
 
 
 def _spaced(

@@ -133,10 +133,8 @@ def html_table(
     # Refuses rows of another length than the heads.
     Table(caption=caption, columns=tuple(columns), rows=tuple(map(tuple, rows)), meaning="")
     # Columns that hold nothing but numbers are set to the right.
-    sides = ["left"]
-    for i in range(1, len(columns)):
-        is_numeric = rows and all(_NUMBER.match(row[i]) for row in rows)
-        sides.append("right" if is_numeric else "left")
+    numeric = [rows and all(_NUMBER.match(row[i]) for row in rows) for i in range(len(columns))]
+    sides = ["left", *("right" if each else "left" for each in numeric[1:])]
 
     def line(tag: str, cells: Sequence[str]) -> str:
         return "".join(
