@@ -21,7 +21,6 @@ from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import reflection as reflection_page
-from goalmeter.pages import reflection_tables as judged
 from goalmeter.reflection import Reflection, compare, measure
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.report import Figure, Section, Table, number, require_report_extra
@@ -157,7 +156,7 @@ class ErrorEstimate(NamedTuple):
     @property
     def verdict(self) -> str:
         """What the reality check does, by the interval of the difference."""
-        return judged.verdict(self.interval)
+        return reflection_page.verdict(self.interval)
 
     @property
     def side(self) -> int:
@@ -243,7 +242,7 @@ def _thesis(measured: Sequence[Effect]) -> str:
         for agent, group in groupby(members, key=lambda effect: effect.agent):
             numbers = ", ".join(say.line("effect", effect=effect) for effect in group)
             names.append(f"{PUBLISHED_NAMES[agent]} ({numbers})")
-        if names or conclusion == judged.LOWERS:
+        if names or conclusion == reflection_page.LOWERS:
             parts.append(f"{text} {', '.join(names) or 'none'}")
     # What was tried with too few seeds goes neither way.
     told = [effect for effect in measured if effect.ours.verdict != TOO_FEW]
@@ -285,7 +284,7 @@ def _effects_table(effects: Sequence[Effect]) -> Table:
     rows = [
         (PUBLISHED_NAMES[effect.agent] + " *" * (not effect.paired), effect) for effect in effects
     ]
-    untold, too_few = judged.UNTOLD.capitalize(), TOO_FEW.capitalize()
+    untold, too_few = reflection_page.UNTOLD.capitalize(), TOO_FEW.capitalize()
     return say.table("effects_table", rows, untold=untold, too_few=too_few, fewest=FEWEST)
 
 
@@ -346,7 +345,7 @@ def _agreement(kind: str, numbers: Sequence[Number]) -> str:
     enough = [row for row in numbers if not math.isnan(row.z)]
     few = len(numbers) - len(enough)
     if not enough:
-        return f"{few} numbers of {kind} agents are of too few seeds to be judged."
+        return f"{few} numbers of {kind} agents are of too few seeds to be reflection_page."
     margin = enough[0].margin
     return say.line(
         "agreement",
@@ -355,7 +354,7 @@ def _agreement(kind: str, numbers: Sequence[Number]) -> str:
         count=Counter(row.counted for row in enough),
         within=f" within {margin.within:g}" if margin else "",
         z=max(abs(row.z) for row in enough),
-        few=f" {few} more are of too few seeds to be judged." if few else "",
+        few=f" {few} more are of too few seeds to be reflection_page." if few else "",
     )
 
 

@@ -12,8 +12,8 @@ from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import navigation_of
 from goalmeter.navigation.rationality import GoalFit
 from goalmeter.organisms.kinds import organism, organism_names
-from goalmeter.pages import navigation_goals
-from goalmeter.pages.navigation_goals import (
+from goalmeter.pages import navigation_tables
+from goalmeter.pages.navigation_tables import (
     NOTHING,
     OPEN,
     PURSUES,
@@ -116,7 +116,7 @@ def organisms(tmp_path_factory: pytest.TempPathFactory) -> list[Want]:
 
 @pytest.mark.slow
 def test_known_goals_are_identified_from_walks_alone(organisms: list[Want]) -> None:
-    leads = [finding.lead for finding in navigation_goals.findings(organisms, walks="walks")]
+    leads = [finding.lead for finding in navigation_tables.findings(organisms, walks="walks")]
     assert leads == [
         "ideal-mouse: pursues the goal.",
         "ideal-magpie: pursues the key.",

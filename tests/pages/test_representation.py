@@ -18,9 +18,9 @@ from goalmeter._errors import InvalidFileError
 from goalmeter.commands.runs import report_runs
 from goalmeter.navigation import measure
 from goalmeter.navigation.rollouts import load
-from goalmeter.pages.part import Part, all_findings
-from goalmeter.pages.representation import claims, page
-from goalmeter.pages.representation.claims import ABOVE, BELOW, OPEN, shown_models
+from goalmeter.pages import representation as page
+from goalmeter.pages.part import Part
+from goalmeter.pages.representation import ABOVE, BELOW, OPEN, shown_models
 from goalmeter.report import Finding, Table, write_report
 from goalmeter.representation.replay import run_digest
 from goalmeter.representation.result import Representation
@@ -49,7 +49,7 @@ def page_of(folder: Path, part: Part) -> tuple[Path, str]:
         part.title,
         part.sections,
         lede=part.lede,
-        findings=all_findings([part]),
+        findings=part.findings,
         glossary=part.glossary,
     )
     return path, path.read_text(encoding="utf-8")
@@ -99,7 +99,7 @@ ALONE = Estimate(0.9, None, 5, 1)
 def test_beside_controls(
     ours: Estimate | None, others: list[Estimate | None], expected: str
 ) -> None:
-    assert claims.compare(ours, others) == expected
+    assert page.compare(ours, others) == expected
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_use_is_claimed_where_the_verdict_and_the_intervals_agree(
 
 def findings(*results: Representation) -> list[Finding]:
     models = shown_models(results)
-    summaries = {"read": page.read_table(models), "used": page.used_table(models)}
+    summaries = {name: page.summary(models, name) for name in ("read", "used")}
     return [line for shown in models for line in page.findings(shown, summaries)]
 
 

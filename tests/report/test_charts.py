@@ -28,26 +28,24 @@ from goalmeter.report.canvas import (
     text_on,
 )
 from goalmeter.report.charts import (
+    LEVELS,
+    PALETTES,
     Curve,
     CurveAxes,
     DotPanel,
     Dots,
-    Panel,
-    curve_chart,
-    dot_chart,
-    heat_map,
-    panels_of,
-    short,
-)
-from goalmeter.report.maps import (
-    LEVELS,
-    PALETTES,
     Marked,
     Marks,
     Move,
+    Panel,
     belief_map,
     colour_map,
+    curve_chart,
+    dot_chart,
     grid_map,
+    heat_map,
+    panels_of,
+    short,
     walk_map,
 )
 from goalmeter.statistics.clusters import Estimate

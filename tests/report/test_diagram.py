@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork
-from goalmeter.report.diagram import Kind, arranged, svg_text, text_form
+from goalmeter.report.diagram import Kind, Shape, arranged, svg_text, text_form
 from goalmeter.report.page import Figure
 
 from .drawn import texts
@@ -51,8 +51,7 @@ def test_shapes_and_marks_are_those_of_the_field() -> None:
     # Only the information available to the decision is dashed.
     lines = [p for p in root.iter(f"{SVG}path") if "stroke" in p.attrib]
     assert ["stroke-dasharray" in line.attrib for line in lines] == [True, False, False, False]
-    title = root.find(f"{SVG}title")
-    assert title is not None and title.text == (
+    assert root.findtext(f"{SVG}title") == (
         "Diagram: decisions D; utilities U; chance variables S, T; "
         "arrows S to D, S to T, D to T, T to U"
     )
@@ -65,8 +64,7 @@ def test_a_drawing_is_a_figure_of_a_report() -> None:
     assert ids and all(i.startswith("the-mouse-") for i in ids)
     root = ET.fromstring(svg)
     assert root.attrib["role"] == "img" and root.attrib["aria-labelledby"] in ids
-    title = root.find(f"{SVG}title")
-    assert title is not None and title.text == 'S & "D" < T'
+    assert root.findtext(f"{SVG}title") == 'S & "D" < T'
     assert not re.search(r"<script|href|url\(|<style|on\w+=", svg)
 
 
@@ -81,6 +79,12 @@ def test_text_is_escaped_and_long_names_are_cut() -> None:
         svg_text(MOUSE, MOUSE_ARROWS, name='a"b')
 
 
+def reach(shape: Shape, points: Any) -> Any:
+    """Distances of points from the centre, in multiples of that of the border."""
+    u, v = (abs(np.array(points) - shape.centre) / shape.half).T
+    return {"chance": np.hypot(u, v), "decision": np.maximum(u, v), "utility": u + v}[shape.kind]
+
+
 def check_arrangement(nodes: list[tuple[str, Kind]], edges: list[tuple[str, str]]) -> None:
     """Shapes lie apart within the picture; arrows run from border to border, past the others."""
     sizes = {x: (60.0 + 4 * len(x), 44.0) for x, _ in nodes}
@@ -93,18 +97,14 @@ def check_arrangement(nodes: list[tuple[str, Kind]], edges: list[tuple[str, str]
     for a, b in combinations(boxes, 2):
         assert a[2] < b[0] or b[2] < a[0] or a[3] < b[1] or b[3] < a[1]
     t = np.linspace(0, 1, 40)[:, None]
+    weights = np.hstack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3])
     for (a, b), curve in picture.curves.items():
-        assert picture.shapes[a].reach(curve[0][0]) == pytest.approx(1)
-        assert picture.shapes[b].reach(curve[-1][-1]) == pytest.approx(1)
+        assert reach(picture.shapes[a], [curve[0][0]]) == pytest.approx(1)
+        assert reach(picture.shapes[b], [curve[-1][-1]]) == pytest.approx(1)
         assert all(p[-1] == q[0] for p, q in pairwise(curve))
-        for piece in curve:
-            p, q, r, s = (np.array(point) for point in piece)
-            points = (
-                (1 - t) ** 3 * p + 3 * t * (1 - t) ** 2 * q + 3 * t * t * (1 - t) * r + t**3 * s
-            )
-            for x, shape in picture.shapes.items():
-                if x not in (a, b):
-                    assert all(shape.reach((u, v)) > 1 for u, v in points.tolist()), (a, b, x)
+        points = np.vstack([weights @ np.array(piece) for piece in curve])
+        for x in set(picture.shapes) - {a, b}:
+            assert (reach(picture.shapes[x], points) > 1).all(), (a, b, x)
 
 
 @settings(max_examples=10, deadline=None)

@@ -12,7 +12,7 @@ from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
 from goalmeter.commands.declare import Tell, argument, command, option, several
 from goalmeter.commands.options import Count, PlaceOptions, RunOptions, Seed
 from goalmeter.commands.outcome import Outcome, shown
-from goalmeter.pages.reflection_tables import early_text, measure_table, rewards_table
+from goalmeter.pages.reflection import early_text, measure_table, rewards_table
 from goalmeter.reflection import compare, measure
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.measure import HEAVY, bare, check

@@ -26,8 +26,7 @@ from goalmeter.navigation.prompts import Asking
 from goalmeter.organisms.kinds import MANIFEST
 from goalmeter.organisms.network import SETTINGS, read_settings
 from goalmeter.pages import Texts
-from goalmeter.pages import part as pages
-from goalmeter.pages.part import INSTRUMENTS, Part
+from goalmeter.pages.part import INSTRUMENTS, Part, joined, parts_of_runs
 from goalmeter.reflection.environments.registry import BATTERY, opposite
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.reflection.measure import readings_of
@@ -279,24 +278,24 @@ def report_runs(o: ReportOptions, tell: Tell) -> Outcome:
     about: list[dict[str, Any]] = [{} for _ in folders]
     for kind, numbers in kinds.items():
         typed = [o.runs[number] for number in numbers]  # messages name folders as they were typed
-        for part in (pages.part_of_runs(kind, typed, tell), pages.part_behind(kind, typed, tell)):
-            if part is not None:
-                parts.append(part)
-                for number, more in zip(numbers, part.runs, strict=True):
-                    about[number] |= more
+        for part in parts_of_runs(kind, typed, tell):
+            parts.append(part)
+            for number, more in zip(numbers, part.runs, strict=True):
+                about[number] |= more
     tell("report")
+    page = joined(parts)
     path = write_report(
         o.out,
         parts[0].title if len(kinds) == 1 else "How agents do: measured runs",
-        pages.all_sections(parts),
-        lede=" ".join(part.lede for part in parts),
-        findings=pages.all_findings(parts),
-        glossary=pages.all_terms(parts),
+        page.sections,
+        lede=page.lede,
+        findings=page.findings,
+        glossary=page.glossary,
         provenance=provenance(f"goalmeter report {shlex.join(map(str, o.runs))}"),
     ).resolve()
     runs = [each | {"run": str(folder)} for each, folder in zip(about, folders, strict=True)]
     return Outcome(
-        tables=tuple(table for part in parts for table in part.tables),
+        tables=page.tables,
         json={"report": str(path), "runs": runs},
         report=path,
     )

@@ -18,9 +18,9 @@ from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
 from goalmeter.navigation.trajectories import Trajectory, suite
 from goalmeter.organisms.kinds import is_unseen, organism, organism_names
-from goalmeter.pages import Texts, navigation, navigation_goals, navigation_tables
+from goalmeter.pages import Texts, navigation, navigation_tables
 from goalmeter.pages.navigation import Group, cut
-from goalmeter.pages.navigation_goals import Want
+from goalmeter.pages.navigation_tables import Want
 from goalmeter.pages.part import Part
 from goalmeter.report import Finding, Link, Section
 from goalmeter.report.numbers import percent
@@ -90,7 +90,7 @@ def measure(out: Path, *, seed: int, on: str, progress: Tell | None = None) -> O
     place = {result.agent: n for n, result in enumerate(with_keys.results)}
     agents = [result.agent for result in in_mazes.results]
     both = [(n, place[agent]) for n, agent in enumerate(agents) if agent in place]
-    wants = navigation_goals.wants(
+    wants = navigation_tables.wants(
         [in_mazes.results[n] for n, _ in both],
         [with_keys.results[n] for _, n in both],
         ([in_mazes.directed[n] for n, _ in both], [with_keys.directed[n] for _, n in both]),
@@ -113,8 +113,8 @@ def part(results: OrganismResults) -> Part:
     texts = say("organisms")
     if results.missing:
         texts["text"] += (say("ideal", missing=results.missing)["text"],)
-    wants = navigation_goals.wants_table(results.wants)
-    chart = navigation_goals.directedness_chart
+    wants = navigation_tables.wants_table(results.wants)
+    chart = navigation_tables.directedness_chart
     sections = (
         Section(tables=(wants, say.table("made", made, anchor="made")), **texts),
         _walks(results),
@@ -126,11 +126,11 @@ def part(results: OrganismResults) -> Part:
         say.section(
             "keys",
             navigation_tables.agents_table(with_keys.results),
-            navigation_tables.keys_table(with_keys.results),
+            navigation_tables.key_tables(with_keys.results)[0],
             chart(with_keys.directed, "organisms-key-meg"),
         ),
     )
-    findings = navigation_goals.findings(results.wants, walks=_WALKS)
+    findings = navigation_tables.findings(results.wants, walks=_WALKS)
     return Part(sections=sections, findings=findings, glossary=navigation.GLOSSARY)
 
 

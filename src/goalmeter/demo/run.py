@@ -25,7 +25,7 @@ from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.navigation.plan import forecast as model_forecast
 from goalmeter.pages import Texts
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
-from goalmeter.pages.part import Part, all_findings, all_sections, all_terms
+from goalmeter.pages.part import Part, joined
 from goalmeter.pages.reflection import part_of as reflection_part
 from goalmeter.reflection import measure as self_reflection
 from goalmeter.reflection.environments import BATTERY
@@ -169,17 +169,18 @@ def demo(
         mouse.part(mice),
         reflection_part(reflections),
     ]
-    findings = all_findings(parts)
+    page = joined(parts)
     # The terminal shows the findings; every table is in the report.
     title, lede = say("page").values()
-    summary = [title, *(f"- {finding.plain}" for finding in findings), "All of it, with tables:"]
+    findings = [f"- {finding.plain}" for finding in page.findings]
+    summary = [title, *findings, "All of it, with tables:"]
     wrapped = [
         textwrap.fill(line, 100, subsequent_indent="  ", break_long_words=False) for line in summary
     ]
     return write_outcome(
         out,
         title,
-        all_sections(parts),
+        page.sections,
         {
             "organisms": results.to_json(),
             "use": None if isinstance(cells, str) else cells,
@@ -201,8 +202,8 @@ def demo(
         },
         command=f"goalmeter demo --seed {seed}",
         lede=lede,
-        findings=findings,
-        glossary=all_terms(parts),
+        findings=page.findings,
+        glossary=page.glossary,
         tables=(),
         text="\n".join(wrapped),
         figures=False,

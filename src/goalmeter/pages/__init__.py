@@ -14,7 +14,9 @@ perhaps "answer" or "optional" (omitted where no row has a value). A path leads 
 methods without arguments, keys and indices; one with * makes a column for each key that some row
 has there; one with braces is a text about {row}. Texts may have the same formats:
 {row.accuracy:percent}, {gain:number:2}. The text "each" of a figure is filled for each of its rows,
-and all of them together are its {values}.
+and all of them together are its {values}. Series of a chart are [label, path of an estimate from a
+row, style]; one without any estimate is omitted, and one with * is there for each key. A panel with
+"when" (or "unless") needs a value of that name (or none).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from functools import cache, cached_property
 from importlib.resources import files
-from itertools import groupby
+from itertools import chain, groupby
 from math import isnan
 from string import Formatter
 from typing import Any
@@ -39,7 +41,7 @@ from goalmeter.report.tables import share_bar
 from goalmeter.statistics import Estimate
 
 # The modules whose tables, sections and glossaries other reports may have, too.
-__all__ = ["Texts", "meg", "navigation", "reflection", "reflection_tables"]
+__all__ = ["Texts", "meg", "navigation", "reflection"]
 
 Content = Table | Figure | None
 
@@ -204,30 +206,22 @@ class Texts(Formatter):
     def dots(
         self, name: str, picture: str, lines: Sequence[str], rows: Sequence[Any], /, **values: Any
     ) -> Figure:
-        """Return a dot chart with a line for each row, whose panels the entry declares.
-
-        The series of a panel are [label, path of an estimate from a row, style]; one without any
-        estimate is omitted. A panel with "when" (or "unless") needs a value of that name (or none).
-        """
+        """Return a dot chart with a line for each row, whose panels the entry declares."""
         panels = []
         for panel in self.declared(name)["panels"]:
             when, unless = panel.get("when"), panel.get("unless")
             if (when and not values[when]) or (unless and values[unless]):
                 continue
-            series = []
-            for label, estimates, style in self._series(panel["series"], rows):
-                look = DOTS[style] | {"scale": panel.get("scale", 1.0)}
-                series.append(Dots.of(self.filled(label, values), estimates, **look))
-            margin = values[panel["margin"]] if "margin" in panel else None
-            panels.append(
-                DotPanel(
-                    title=self.filled(panel.get("title", ""), values),
-                    x_label=panel["x_label"],
-                    series=tuple(series),
-                    joined=panel.get("joined", False),
-                    band=None if margin is None else (-margin, margin),
-                )
-            )
+            look: dict[str, Any] = {"title": self.filled(panel.get("title", ""), values)}
+            look |= {"x_label": panel["x_label"], "joined": panel.get("joined", False)}
+            if "margin" in panel:
+                look["band"] = (-values[panel["margin"]], values[panel["margin"]])
+            scale = panel.get("scale", 1.0)
+            series = [
+                Dots.of(self.filled(label, values), estimates, scale=scale, **DOTS[style])
+                for label, estimates, style in self._series(panel["series"], rows)
+            ]
+            panels.append(DotPanel(series=tuple(series), **look))
         named = [{"line": line, "row": row} for line, row in zip(lines, rows, strict=True)]
         values = {"values": self._each(name, named)} | values
         return self.figure(name, dot_chart(picture, lines, panels), **values)
@@ -246,11 +240,7 @@ class Texts(Formatter):
         more: Mapping[str, Any] | None = None,
         **values: Any,
     ) -> Figure | None:
-        """Return a chart of curves with a point for each row; None where the first has no number.
-
-        The series of an entry are [label, path of an estimate from a row, style]; one with * has a
-        curve for each key.
-        """
+        """Return a chart of curves with a point for each row; None if the first has no number."""
         curves: list[Curve] = []
         used: Counter[str] = Counter()
         for label, estimates, look in self._series(self.declared(name)["series"], rows):
@@ -318,9 +308,8 @@ class Texts(Formatter):
         """Return the section of an entry with tables and figures, a suffix behind its title."""
         texts = {"anchor": anchor} | self(name, **values)
         texts["title"] += suffix
-        parts = [
-            each for part in content for each in (part if isinstance(part, Sequence) else [part])
-        ]
+        groups = (part if isinstance(part, Sequence) else [part] for part in content)
+        parts = list(chain.from_iterable(groups))
         return Section(
             tables=tuple(part for part in parts if isinstance(part, Table)),
             figures=tuple(part for part in parts if isinstance(part, Figure)),

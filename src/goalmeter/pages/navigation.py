@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY
+from goalmeter.navigation.distractors import PICK_UP, Factors
 from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import Navigation, navigation_of, references
 from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.rollouts import load as load
 from goalmeter.navigation.suite_definition import KEY
 from goalmeter.navigation.trajectories import Trajectory, condition_name
-from goalmeter.pages import Content, navigation_goals, navigation_tables
+from goalmeter.pages import Content, navigation_tables
 from goalmeter.pages.navigation_tables import condition_in_words, say
 from goalmeter.pages.navigation_tables import cut as cut
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import MUTED, STROKES
-from goalmeter.report.charts import Curve, short
-from goalmeter.report.maps import Move, walk_map
+from goalmeter.report.charts import Curve, Move, short, walk_map
 from goalmeter.report.numbers import percent
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.verdicts import Verdict
@@ -256,11 +256,11 @@ def _suite(group: Group, prefix: str) -> list[Section]:
         out.append(say.section("keys_section", tables, suite=suite.name))
     explained = say.section(
         "explained",
-        navigation_goals.directed_tables(group.directed, f"{prefix}-explained"),
-        navigation_goals.directedness_chart(group.directed, f"{prefix}-meg"),
+        navigation_tables.directed_tables(group.directed, f"{prefix}-explained"),
+        navigation_tables.directedness_chart(group.directed, f"{prefix}-meg"),
         suite=suite.name,
     )
-    if item := navigation_goals.item_of(group.directed):
+    if item := navigation_tables.item_of(group.directed):
         text = (*explained.text, say.sentence("explained_more", "beside", item=item))
         explained = replace(explained, text=text)
     return [*out, explained]
@@ -271,14 +271,14 @@ def findings(shown: Sequence[Group]) -> list[Finding]:
     leads, lines = [], []
     for number, group in enumerate(shown, start=1):
         prefix, directed = f"navigation-{number}", group.directed
-        table, *_ = navigation_goals.directed_tables(directed, f"{prefix}-explained")
+        table, *_ = navigation_tables.directed_tables(directed, f"{prefix}-explained")
         # Of reference agents nothing is said: what they want is known.
         for result in group.measured:
             rows = [row for row in directed if row.agent == result.agent]
-            verdict = navigation_goals.in_words(*navigation_goals.wanted(rows))
+            verdict = navigation_tables.in_words(*navigation_tables.wanted(rows))
             lead = f"{result.agent}, {result.plan.suite.name}: {verdict}."
-            text = " ".join(navigation_goals.directedness_sentences(directed, result.agent))
-            place = table.row_anchor(navigation_goals.label_agent(rows[0], directed))
+            text = " ".join(navigation_tables.directedness_sentences(directed, result.agent))
+            place = table.row_anchor(navigation_tables.label_agent(rows[0], directed))
             leads.append(Finding(lead=lead, text=text, links=(Link("numbers", place),)))
             for text, place in _sentences(group, result):
                 words = "tests" if place == "frames" else "numbers"
@@ -300,8 +300,9 @@ def _sentences(group: Group, result: Navigation) -> list[tuple[str, str]]:
         item = "the key" if keys.thing == KEY else "the neutral object"
         texts = {"suite": suite, "label": label, "item": item}
         lines.append((say.sentence("found_keys", taken=keys.pick_up, **texts), "keys"))
-    effects = navigation_tables.sentences(result)
-    lines += [(f"{suite}: {sentence}", "keys") for sentence in effects]
+    for effect in (effect for effect in result.factors if effect.measure == PICK_UP):
+        kind = "factors_found" if isinstance(effect, Factors) else "factor_found"
+        lines.append((f"{suite}: {say.sentence(kind, agent=result.agent, of=effect)}", "keys"))
     if result.frames is not None:
         frames = result.frames.frames
         same = [

@@ -24,7 +24,7 @@ INSTRUMENTS = {
 }
 # Kind of run -> the module whose `part_of_runs(runs, tell)` shows what such runs may hold besides,
 # or gives None. Its `runs` are entries to be added to those of the runs.
-BEHIND = {NAVIGATION: "goalmeter.pages.representation.page"}
+BEHIND = {NAVIGATION: "goalmeter.pages.representation"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Part:
     """The content of a page from one instrument or one experiment of the demo."""
 
     sections: Sequence[Section]
-    findings: Sequence[Finding | str] = ()
+    findings: Sequence[Finding] = ()
     glossary: Mapping[str, str] = field(default_factory=dict)
     title: str = ""  # of the page, if there is nothing else on it
     lede: str = ""  # in a sentence or two, what was measured
@@ -40,24 +40,18 @@ class Part:
     runs: Sequence[dict[str, Any]] = ()  # JSON values about each run, in the order given
 
 
-def part_of_runs(kind: str, runs: Sequence[str | Path], tell: Tell) -> Part:
-    """Load runs of a kind of `INSTRUMENTS` and return their part."""
+def parts_of_runs(kind: str, runs: Sequence[str | Path], tell: Tell) -> list[Part]:
+    """Load runs of a kind of `INSTRUMENTS`; their part, and that of what they hold besides."""
     # Imported by name, so that a page of one instrument does not load the others.
     module = import_module(INSTRUMENTS[kind])
     loaded = []
     for run in runs:
         tell(f"reading {run}")
         loaded.append(module.load(run))
-    part: Part = module.part_of(loaded, tell)
-    return part
-
-
-def part_behind(kind: str, runs: Sequence[str | Path], tell: Tell) -> Part | None:
-    """Return the part of what runs of a kind contain besides their results; None for nothing."""
-    if kind not in BEHIND:
-        return None
-    part: Part | None = import_module(BEHIND[kind]).part_of_runs(runs, tell)
-    return part
+    parts = [module.part_of(loaded, tell)]
+    if kind in BEHIND:
+        parts.append(import_module(BEHIND[kind]).part_of_runs(runs, tell))
+    return [part for part in parts if part is not None]
 
 
 def without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -65,17 +59,12 @@ def without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key not in names}
 
 
-def all_sections(parts: Sequence[Part]) -> list[Section]:
-    """Return the sections of all parts."""
-    return [section for part in parts for section in part.sections]
-
-
-def all_findings(parts: Sequence[Part]) -> list[Finding]:
-    """Return the findings of all parts."""
-    lines = [line for part in parts for line in part.findings]
-    return [Finding(text=line) if isinstance(line, str) else line for line in lines]
-
-
-def all_terms(parts: Sequence[Part]) -> dict[str, str]:
-    """Return the glossaries of all parts in one; the last definition of a term counts."""
-    return {term: text for part in parts for term, text in part.glossary.items()}
+def joined(parts: Sequence[Part]) -> Part:
+    """Return the content of several parts in one; the last definition of a term counts."""
+    return Part(
+        sections=[section for part in parts for section in part.sections],
+        findings=[line for part in parts for line in part.findings],
+        glossary={term: text for part in parts for term, text in part.glossary.items()},
+        lede=" ".join(part.lede for part in parts),
+        tables=tuple(table for part in parts for table in part.tables),
+    )

@@ -129,7 +129,12 @@ def _sections(measurement: Measurement, number: int) -> list[Section]:
         agent=measurement.agent,
         world=measurement.first.world,
     )
-    steps = say.section("steps_section", _steps_table(measurement), suffix=suffix)
+    total = sum(measurement.first.steps.values())
+    rows = [(name, n, n / total if total else 0.0) for name, n in measurement.first.steps.items()]
+    table = say.table(
+        "simulator_steps", rows, total=total, first=measurement.first, made=measurement
+    )
+    steps = say.section("steps_section", table, suffix=suffix)
     if figures := tightening(measurement, f"{name}-steps"):
         return [first, say.section("tightening_section", figures, suffix=suffix), steps]
     return [first, steps]
@@ -163,10 +168,3 @@ def _results_table(measurement: Measurement, number: int) -> Table:
     rows, anchor = measurement.results.values(), f"simulator-{number}-results"
     names: dict[str, Any] = {"agent": measurement.agent, "first": measurement.first}
     return say.table("simulator_results", rows, anchor=anchor, notes=notes, **names)
-
-
-def _steps_table(measurement: Measurement) -> Table:
-    first = measurement.first
-    total = sum(first.steps.values())
-    rows = [(name, count, count / total if total else 0.0) for name, count in first.steps.items()]
-    return say.table("simulator_steps", rows, total=total, first=first, made=measurement)

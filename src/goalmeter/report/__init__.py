@@ -7,12 +7,13 @@ from goalmeter.report.charts import (
     CurveAxes,
     DotPanel,
     Dots,
+    Marks,
     Panel,
     curve_chart,
     dot_chart,
+    grid_map,
     heat_map,
 )
-from goalmeter.report.maps import Marks, grid_map
 from goalmeter.report.markdown import in_markdown
 from goalmeter.report.numbers import gap, hundredths, nats, number, p_value, percent, plus, points
 from goalmeter.report.page import (

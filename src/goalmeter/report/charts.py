@@ -1,21 +1,33 @@
-"""Charts: curves, heat maps and dot charts.
+"""Charts and maps of grid worlds, as SVG.
 
-The argument `name` of each chart is unique on the page; labels of axes contain the unit.
+The argument `name` of each picture is unique on the page; labels of axes contain the unit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.report.canvas import BLUE, MUTED, PAPER, RULE, SMALLEST, canvas, to_svg
-from goalmeter.report.maps import PALETTES, box, colour_bar, colour_map, ink_on
+from goalmeter._types import ArrayLike, BoolArray, FloatArray
+from goalmeter.report.canvas import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    PAPER,
+    RULE,
+    SMALLEST,
+    VERMILION,
+    canvas,
+    text_on,
+    to_svg,
+)
 from goalmeter.report.numbers import EstimateLike, general, number
 from goalmeter.report.tables import printable
 
@@ -29,6 +41,78 @@ def short(name: str, longest: int = 30) -> str:
     if len(name) <= longest:
         return name
     return f"{name[: longest // 2 - 1]}…{name[-longest // 2 :]}"
+
+
+# Palettes whose lightness alone tells the order; the last runs both ways from a pale zero. The
+# greys are for numbers that rest on little.
+PALETTES = {"visits": "Blues", "utility": "Purples", "faint": "Greys", "signed": "PuOr_r"}
+# Colours of a palette: an odd number, so that zero has one of its own, and so few that a page can
+# name them all.
+LEVELS = 33
+_WALL = "#8794a1"
+Place = tuple[int, int]
+
+
+# --- Primitives -----------------------------------------------------------------------------------
+def box(
+    axes: Any, row: float, column: float, high: float = 1.0, wide: float = 1.0, **style: Any
+) -> None:
+    """Draw a box around a place."""
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((column - wide / 2, row - high / 2), wide, high, **style))
+
+
+def _write(axes: Any, row: float, column: float, text: str, **style: Any) -> None:
+    """Write a text into the middle of a place."""
+    axes.text(column, row, text, ha="center", va=style.pop("va", "center"), **style)
+
+
+def _limits(axes: Any, rows: int, columns: float) -> None:
+    """Row 0 is on top; no ticks."""
+    axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), xticks=[], yticks=[])
+
+
+def _mesh(axes: Any, values: Any, **style: Any) -> Any:
+    """Squares of the colours of values [R, C]."""
+    # Squares, not an image: the page gives them other colours in the dark.
+    rows, columns = values.shape
+    return axes.pcolormesh(np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, values, **style)
+
+
+def colour_bar(figure: Any, mesh: Any, label: str, **place: Any) -> Any:
+    """Draw the scale of a mesh's colours."""
+    bar = figure.colorbar(mesh, orientation="horizontal", **place)
+    bar.set_label(label)
+    bar.outline.set_linewidth(0.5)
+    return bar
+
+
+def colour_map(palette: str) -> Any:
+    """The colours of a palette of matplotlib's, in `LEVELS` steps."""
+    import matplotlib
+    from matplotlib.colors import ListedColormap
+
+    # Greys would end in black, which an SVG leaves out as the default, so no page could change it.
+    end = 0.9 if palette == "Greys" else 1.0
+    return ListedColormap(matplotlib.colormaps[palette](np.linspace(0.0, end, LEVELS)))
+
+
+def ink_on(mesh: Any, value: float) -> str:
+    """The colour of text on a cell of some value, to be read in either scheme."""
+    import matplotlib.colors
+
+    return text_on(matplotlib.colors.to_hex(mesh.to_rgba(value)))
+
+
+def _short(value: float) -> str:
+    """A number in at most four characters; rounding never turns something into nothing."""
+    if value == 0:
+        return "0"
+    # "0.00" would say that there is nothing.
+    if abs(value) < 0.005:
+        return "~0"
+    return number(value, 2).replace("0.", ".", 1) if abs(value) < 1 else number(value, 1)
 
 
 def _with_ends(
@@ -114,16 +198,37 @@ def heat_map(
                 f"({len(rows)}, {len(columns)}): a value for each row and column"
             )
     names, labels = list(map(short, rows)), list(map(short, columns))
-    places = list(np.arange(len(columns)) + 0.5)
+    places, at = list(np.arange(len(columns)) + 0.5), len(columns) + _GAP
     if means:
-        places.append(len(columns) + _GAP + 0.65)
+        places.append(at + 0.65)
         labels.append("mean of the row")
+    palette = PALETTES["signed" if scale[0] < 0 else "visits"]
+    cells = {"cmap": colour_map(palette), "vmin": scale[0], "vmax": scale[1]}
+    cells |= {"edgecolor": PAPER, "linewidth": 0.6}
+    heights = np.arange(len(rows) + 1)
     wide = max(map(len, names), default=0) * _LETTER + 1.0 + _CELL * (len(columns) + 2 * means)
     height = 2.3 + len(panels) * (0.3 + _HEIGHT * len(rows))
     with canvas(min(_WIDTH, max(_LEAST if means else _NARROW, wide)), height) as figure:
         grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         for axes, panel, array in zip(grid, panels, arrays, strict=True):
-            mesh = _cells(axes, array, scale, panel.hatched, means=means)
+            placed = [(column + 0.5, array[:, column]) for column in range(len(columns))]
+            mesh = axes.pcolormesh(np.arange(len(columns) + 1), heights, array, **cells)
+            if means:
+                of_rows = np.ma.masked_invalid(array).mean(axis=1).filled(np.nan)
+                axes.pcolormesh([at, at + 1.3], heights, of_rows[:, None], **cells)
+                placed.append((at + 0.65, of_rows))
+            for (x, values), row in product(placed, range(len(rows))):
+                if not np.isnan(value := values[row]):
+                    # Without what can be left out: .97, −.5, 0, 1.
+                    whole = round(value, 2) == round(value)
+                    shown = number(value, 0) if whole else number(value, 2).replace("0.", ".", 1)
+                    font = {"size": SMALLEST, "color": ink_on(mesh, value)}
+                    text = axes.text(x, row + 0.53, shown, ha="center", va="center", **font)
+                    text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
+            hatch: dict[str, Any] = {"hatch": "///", "edgecolor": MUTED, "linewidth": 0}
+            for row, column in sorted(panel.hatched):
+                box(axes, row + 0.5, column + 0.5, fill=False, **hatch)
+            axes.set(xlim=(0, at + 1.3 if means else len(columns)), ylim=(len(rows), 0))
             # In the column of the rows' names: the first panel has the columns' names above it.
             place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
             style = {"size": 8, "weight": "bold", "parse_math": False}
@@ -141,46 +246,6 @@ def heat_map(
         bar = colour_bar(figure, mesh, label, **shape)
         bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
         return to_svg(figure, name)
-
-
-def _cells(
-    axes: Any,
-    array: FloatArray,
-    limits: tuple[float, float],
-    hatched: frozenset[tuple[int, int]],
-    *,
-    means: bool,
-) -> Any:
-    """Draw the cells and the column of means; returns what the colour bar is of."""
-    n_rows, n_columns = array.shape
-    palette = PALETTES["signed" if limits[0] < 0 else "visits"]
-    style = {"cmap": colour_map(palette), "vmin": limits[0], "vmax": limits[1]}
-    style |= {"edgecolor": PAPER, "linewidth": 0.6}
-    heights = np.arange(n_rows + 1)
-    mesh = axes.pcolormesh(np.arange(n_columns + 1), heights, array, **style)
-    placed = [(column + 0.5, array[:, column]) for column in range(n_columns)]
-    at = n_columns + _GAP
-    if means:
-        # Not nanmean, which warns of rows that have no number.
-        counts = (~np.isnan(array)).sum(axis=1)
-        of_rows = np.where(counts > 0, np.nansum(array, axis=1) / np.maximum(counts, 1), np.nan)
-        axes.pcolormesh([at, at + 1.3], heights, of_rows[:, None], **style)
-        placed.append((at + 0.65, of_rows))
-    for x, values in placed:
-        for row, value in enumerate(values):
-            if not np.isnan(value):
-                # Without what can be left out: .97, −.5, 0, 1.
-                whole = round(value, 2) == round(value)
-                shown = number(value, 0) if whole else number(value, 2).replace("0.", ".", 1)
-                font = {"size": SMALLEST, "color": ink_on(mesh, value)}
-                text = axes.text(x, row + 0.53, shown, ha="center", va="center", **font)
-                text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
-    for row, column in sorted(hatched):
-        style = {"fill": False, "hatch": "///", "edgecolor": MUTED, "linewidth": 0}
-        box(axes, row + 0.5, column + 0.5, **style)
-    axes.set_xlim(0, at + 1.3 if means else n_columns)
-    axes.set_ylim(n_rows, 0)
-    return mesh
 
 
 # --- Dots -----------------------------------------------------------------------------------------
@@ -238,16 +303,36 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
     """
     most = max(1 if panel.joined else len(panel.series) for panel in panels)
     names = [short(line, _LONGEST) for line in lines]
+    places = np.arange(len(lines))
     width = max(_NAMES, _LETTER * max(map(len, names), default=0)) + 4.3 * len(panels)
     height = 1.35 + (_LINE + 0.08 * (most - 1)) * len(lines)
     with canvas(width, height) as figure:
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-        grid[0].set_yticks(range(len(lines)), names, fontsize=8.5, parse_math=False)
+        grid[0].set_yticks(places, names, fontsize=8.5, parse_math=False)
         grid[0].set_ylim(len(lines) - 0.4, -0.6)
         # Panels share series, and the legend should have each once.
         entries: dict[str, Any] = {}
         for axes, panel in zip(grid, panels, strict=True):
-            _draw(axes, panel, len(lines))
+            axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=_DASHED)
+            if panel.band is not None:
+                axes.axvspan(*panel.band, color=RULE, alpha=0.35, linewidth=0)
+            across = {"transform": axes.get_yaxis_transform(), "color": RULE, "linewidth": 0.5}
+            axes.hlines(places, 0, 1, **across)
+            for line in range(len(lines) if panel.joined else 0):
+                ends = [dots.values[line] for dots in panel.series]
+                stroke = {"color": RULE, "linewidth": 4, "solid_capstyle": "round"}
+                axes.plot(ends, [line] * len(ends), **stroke)
+            for index, dots in enumerate(panel.series):
+                values = np.asarray(dots.values, dtype=np.float64)
+                low, high = np.asarray(dots.intervals, dtype=np.float64).T
+                shift = 0.0 if panel.joined else 0.26 * (index - (len(panel.series) - 1) / 2)
+                # Above the lines of the rows.
+                style = {"linestyle": "none", "markersize": 5.5, "elinewidth": 1.2, "zorder": 3}
+                style["xerr"] = np.array([values - low, high - values]).clip(min=0)
+                _points(axes, values, places + shift, dots, **style)
+            axes.set_xlabel(panel.x_label)
+            if panel.title:
+                axes.set_title(panel.title, fontweight="bold", fontsize=9)
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="y", length=0)
             axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
@@ -258,32 +343,7 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
         return to_svg(figure, name)
 
 
-def _draw(axes: Any, panel: DotPanel, n: int) -> None:
-    axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=_DASHED)
-    if panel.band is not None:
-        axes.axvspan(*panel.band, color=RULE, alpha=0.35, linewidth=0)
-    axes.hlines(np.arange(n), 0, 1, transform=axes.get_yaxis_transform(), color=RULE, linewidth=0.5)
-    count = len(panel.series)
-    if panel.joined:
-        for line in range(n):
-            ends = [dots.values[line] for dots in panel.series]
-            axes.plot(ends, [line] * count, color=RULE, linewidth=4, solid_capstyle="round")
-    for index, dots in enumerate(panel.series):
-        values = np.asarray(dots.values, dtype=np.float64)
-        low, high = np.asarray(dots.intervals, dtype=np.float64).T
-        shift = 0.0 if panel.joined else 0.26 * (index - (count - 1) / 2)
-        # Above the lines of the rows.
-        style = {"linestyle": "none", "markersize": 5.5, "elinewidth": 1.2, "zorder": 3}
-        style["xerr"] = np.array([values - low, high - values]).clip(min=0)
-        _points(axes, values, np.arange(n) + shift, dots, **style)
-    axes.set_xlabel(panel.x_label)
-    if panel.title:
-        axes.set_title(panel.title, fontweight="bold", fontsize=9)
-
-
 # --- Curves ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class Curve:
     """A curve through (x, y).
@@ -371,3 +431,265 @@ def curve_chart(name: str, curves: Sequence[Curve], axes: CurveAxes) -> str:
         if any(curve.label for curve in curves):
             figure.legend(loc="outside lower center", ncols=2)
         return to_svg(figure, name)
+
+
+# --- Grid map -------------------------------------------------------------------------------------
+_SQUARE = 0.46  # inches
+_BESIDE = 2.4  # squares that one more beside the map takes, with the room before it
+_TICKS = (-100, -10, -1, -0.1, 0, 0.1, 0.3, 1, 3, 10, 30, 100)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What stands in which square; a state is row * C + column.
+
+    A letter, such as S or G, stands in the corner of a square and frames it. Squares may be hatched
+    (a cliff, a hole) or be walls without a number. `beside` is the name and value of one more
+    square, right of the map and on its scale.
+    """
+
+    letters: Mapping[int, str] = field(default_factory=dict)
+    hatched: frozenset[int] = frozenset()
+    walls: frozenset[int] = frozenset()
+    beside: tuple[str, float] | None = None
+
+
+def grid_map(
+    name: str,
+    values: ArrayLike,
+    *,
+    label: str,
+    palette: str,
+    marks: Marks | None = None,
+    log: bool = False,
+    limit: float | None = None,
+) -> str:
+    """A map of values [R, C] as SVG, each square with its number; row 0 is on top.
+
+    The palette is "visits" or "utility" (from 0), "faint" (the same in grey) or "signed" (pale at
+    0), its scale named `label`. With `log`, colours follow log(1 + 10 |value|), so that small
+    values show as well. The scale ends at `limit`, so that several maps can share one, else at the
+    largest value; what is below the scale has the colour of its beginning.
+    """
+    array, marks = np.asarray(values, dtype=np.float64), marks or Marks()
+    rows, columns = array.shape
+    wide = columns + (_BESIDE if marks.beside is not None else 0)
+    shown, is_whole = _scaled(array) if log else array, bool((array == np.rint(array)).all())
+    # A map of zeros has a scale too; of numbers without negative ones the upper half is enough.
+    most = limit or float(np.abs(shown).max()) or 1.0
+    is_signed = palette == "signed" and shown.min() < 0
+    colours = "Oranges" if palette == "signed" and not is_signed else PALETTES[palette]
+    style = {"cmap": colour_map(colours), "vmin": -most if is_signed else 0.0, "vmax": most}
+    with canvas(max(_SQUARE * wide, 2.6), _SQUARE * rows + 0.75) as figure:
+        axes: Any = figure.subplots()
+        mesh = _mesh(axes, shown, **style)
+        axes.set_aspect("equal")
+        for state, value in enumerate(array.ravel().tolist()):
+            row, column = divmod(state, columns)
+            if state in marks.walls:
+                box(axes, row, column, fill=True, color=_WALL)
+                continue
+            ink = ink_on(mesh, shown[row, column])
+            if state in marks.hatched:
+                hatch: dict[str, Any] = {"hatch": "///", "linewidth": 0.0, "alpha": 0.55}
+                box(axes, row, column, fill=False, edgecolor=ink, **hatch)
+            if state in marks.letters:
+                box(axes, row, column, fill=False, edgecolor=INK, linewidth=1.6)
+                font = {"fontsize": SMALLEST, "fontweight": "bold", "color": ink}
+                axes.text(column - 0.44, row - 0.24, marks.letters[state], **font)
+            text = number(value, 0) if is_whole else _short(value)
+            lower = 0.14 if state in marks.letters else 0.0
+            _write(axes, row + lower, column, text, fontsize=7.5, color=ink)
+        if marks.beside is not None:
+            title, value = marks.beside
+            at_least, place = max(value, 0.0), ((rows - 1) / 2, columns + _BESIDE - 1.5)
+            box(axes, *place, facecolor=mesh.to_rgba(at_least), edgecolor=MUTED)
+            _write(axes, *place, _short(value), color=ink_on(mesh, at_least), fontsize=7.5)
+            font = {"color": INK, "va": "bottom", "parse_math": False, "fontsize": 7.5}
+            _write(axes, place[0] - 0.65, place[1], title, **font)
+            # Not around the square beside: the map's own border.
+            box(axes, place[0], (columns - 1) / 2, rows, columns, fill=False, edgecolor=MUTED)
+        _limits(axes, rows, wide)
+        axes.spines[:].set_visible(marks.beside is None)
+        bar = colour_bar(figure, mesh, label, ax=axes, aspect=40, pad=0.03)
+        if log:
+            low, high = mesh.get_clim()
+            ticks = {t: float(_scaled(t)) for t in _TICKS if low <= _scaled(t) <= high}
+            bar.set_ticks(list(ticks.values()), labels=list(map(general, ticks)))
+        return to_svg(figure, name)
+
+
+def _scaled(values: ArrayLike) -> FloatArray:
+    array = np.asarray(values, dtype=np.float64)
+    return np.asarray(np.sign(array) * np.log1p(10 * np.abs(array)))
+
+
+# --- Walk map -------------------------------------------------------------------------------------
+_WALK_CELL, _SIDE = 0.36, 2.6  # inches
+_ASIDE = 0.12  # of a cell
+_MOST_DIGITS = 4  # characters of step numbers that fit into a cell
+
+
+class Move(NamedTuple):
+    """One step: from where, to where (a bump stays), whether it was optimal, and an action."""
+
+    start: Place
+    end: Place
+    good: bool
+    made: bool = True
+
+
+def walk_map(
+    name: str, walls: BoolArray, letters: Mapping[Place, str], moves: Sequence[Move]
+) -> str:
+    """A picture of a walk as SVG: walls [rows, columns], letters of places, and moves in order."""
+    # A move that led nowhere is a ring, an answer that was no action a cross. Each cell has the
+    # numbers of the steps that were made there, the first ones where there are more.
+    rows, columns = walls.shape
+    with canvas(max(_WALK_CELL * columns, _SIDE), max(_WALK_CELL * rows, _SIDE)) as figure:
+        axes: Any = figure.subplots()
+        axes.set_aspect("equal")
+        for row, column in np.argwhere(walls).tolist():
+            box(axes, row, column, color=_WALL, linewidth=0)
+        for edge in range(max(rows, columns) + 1):
+            axes.axhline(edge - 0.5, color=RULE, linewidth=0.4)
+            axes.axvline(edge - 0.5, color=RULE, linewidth=0.4)
+        for (row, column), letter in letters.items():
+            style = {"fontsize": 8, "fontweight": "bold", "color": INK, "parse_math": False}
+            axes.text(column - 0.42, row - 0.2, printable(letter), **style)
+        steps: dict[Place, list[str]] = {}
+        for index, move in enumerate(moves, start=1):
+            steps.setdefault(move.start, []).append(str(index))
+            (row, column), (to_row, to_column) = move.start, move.end
+            colour, stroke = (BLUE, "-") if move.good else (VERMILION, "--")
+            if not move.made:
+                axes.plot(column, row, marker="x", color=VERMILION, markersize=6)
+            elif move.start == move.end:
+                style = {"marker": "o", "markersize": 6, "markerfacecolor": "none"}
+                axes.plot(column, row, color=colour, **style)
+            else:
+                style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.1}
+                style |= {"mutation_scale": 7, "linestyle": stroke}
+                # To the right of the way, so that there and back stand beside each other.
+                down, right = _ASIDE * (to_column - column), -_ASIDE * (to_row - row)
+                ends = (to_column + right, to_row + down), (column + right, row + down)
+                axes.annotate("", *ends, arrowprops=style)
+        for (row, column), numbers in steps.items():
+            # On a patch of paper, so that arrows do not strike it out.
+            patch = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
+            style = {"fontsize": SMALLEST, "ha": "right", "color": INK, "bbox": patch}
+            # As many of the first numbers as fit, with a mark that there are more.
+            counts = range(len(numbers), 0, -1)
+            texts = [",".join(numbers[:n]) + "…" * (n < len(numbers)) for n in counts]
+            text = next((text for text in texts if len(text) <= _MOST_DIGITS), texts[-1])
+            axes.text(column + 0.46, row + 0.42, text, **style)
+        _limits(axes, rows, columns)
+        axes.set(xticks=range(columns), yticks=range(rows))
+        axes.tick_params(length=0, labelsize=SMALLEST)
+        axes.spines[:].set_visible(False)
+        return to_svg(figure, name)
+
+
+# --- Belief map -----------------------------------------------------------------------------------
+# Inches: of a cell at most, of a map at most (two stand beside each other on a page, and each fits
+# into a telephone), of the picture at least, around the map, and of the colour scale below it.
+_BELIEF_MAP_CELL, _MAP, _BELIEF_MAP_LEAST, _MARGIN, _SCALE = 0.45, 3.75, 2.6, 0.04, 0.62
+_SMALLEST_CELL = 0.25
+# Probabilities outside of these are seen by their shade alone.
+_SURE = (0.05, 0.95)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marked:
+    """What is drawn on top of the cells; places are (row, column)."""
+
+    grid: Sequence[str] = ()  # rows of text, whose letters are shown; moves are drawn from "A"
+    moves: Sequence[Place] = ()  # (rows down, columns right) of moves that would be right
+    taken: Place | None = None  # the move that was made; None for none
+    framed: frozenset[Place] = frozenset()  # with a thick frame
+    dotted: frozenset[Place] = frozenset()  # with a dotted frame
+    crossed: frozenset[Place] = frozenset()  # with a cross in the corner
+
+
+def belief_map(name: str, cells: ArrayLike, marked: Marked, *, label: str = "") -> str:
+    """A map of the probability of a wall in each cell as SVG; NaN, for unknown, is hatched."""
+    # Without a `label` there is no colour scale, and cells are walls or not.
+    from matplotlib.colors import ListedColormap
+
+    shares = np.asarray(cells, dtype=np.float64)
+    rows, columns = shares.shape
+    letters = {
+        (row, column): letter
+        for row, line in enumerate(marked.grid)
+        for column, letter in enumerate(line)
+        if letter.isalpha()
+    }
+    cell = max(min(_BELIEF_MAP_CELL, _MAP / columns), _SMALLEST_CELL)
+    inner, below = max(cell * columns, _BELIEF_MAP_LEAST), _SCALE if label else 0.0
+    width, height = inner + 2 * _MARGIN, cell * rows + 2 * _MARGIN + below
+    with canvas(width, height) as figure:
+        # Placed by hand, so that maps with a scale have cells as large as those without.
+        figure.set_layout_engine("none")
+
+        def placed(left: float, bottom: float, wide: float, high: float) -> Any:
+            return figure.add_axes((left / width, bottom / height, wide / width, high / height))
+
+        axes = placed((width - cell * columns) / 2, below + _MARGIN, cell * columns, cell * rows)
+        _limits(axes, rows, columns)
+        axes.spines[:].set_visible(True)
+        # Greys in as many steps as a page can name; two of them where there are walls, no shades.
+        colours = colour_map(PALETTES["faint"]) if label else ListedColormap([PAPER, _WALL])
+        style = {"cmap": colours, "vmin": 0.0, "vmax": 1.0, "edgecolor": RULE, "linewidth": 0.4}
+        mesh = _mesh(axes, np.ma.masked_invalid(shares), **style)
+        for row, column in np.argwhere(np.isnan(shares)).tolist():
+            box(axes, row, column, linewidth=0, fill=False, hatch="///", edgecolor=MUTED)
+        if label:
+            cax = placed(_MARGIN + 0.15, below - 0.17, inner - 0.3, 0.1)
+            bar = colour_bar(figure, mesh, "", cax=cax)
+            bar.set_label(label, labelpad=1)
+            bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
+            bar.ax.tick_params(pad=1.5)
+            # Where it is neither near 0 nor near 1, a shade hardly tells the probability.
+            for (row, column), share in np.ndenumerate(shares):
+                if _SURE[0] <= share <= _SURE[1] and (row, column) not in letters:
+                    ink = ink_on(mesh, float(share))
+                    _write(axes, row + 0.04, column, _short(share), fontsize=SMALLEST, color=ink)
+        for (row, column), letter in letters.items():
+            is_shaded = label and not np.isnan(shares[row, column])
+            colour = ink_on(mesh, shares[row, column]) if is_shaded else INK
+            style = {"fontsize": 9, "fontweight": "bold", "color": colour}
+            _write(axes, row + 0.03, column, letter, **style)
+        _on_top(axes, marked, next((place for place, x in letters.items() if x == "A"), None))
+        return to_svg(figure, name)
+
+
+def _on_top(axes: Any, marked: Marked, start: Place | None) -> None:
+    """Frames, crosses and, from where the agent stands, moves: the one made, and right ones."""
+    looks = (marked.framed, GREEN, 2.2, "-"), (marked.dotted, MUTED, 1.1, (0, (1.2, 1.4)))
+    for places, colour, line, stroke in looks:
+        for row, column in sorted(places):
+            # Paper below the line, so that it is seen on every shade.
+            for edge, width, dashes in ((PAPER, line + 1.6, "-"), (colour, line, stroke)):
+                style: dict[str, Any] = {"linewidth": width, "linestyle": dashes, "fill": False}
+                box(axes, row, column, 0.84, 0.84, edgecolor=edge, **style)
+    for row, column in sorted(marked.crossed):
+        for colour, width in ((PAPER, 3.0), (VERMILION, 1.5)):
+            style = {"color": colour, "markeredgewidth": width, "markersize": 4.5}
+            axes.plot(column + 0.3, row - 0.3, marker="x", **style)
+    if start is None:
+        return
+    row, column = start
+    for down, right in marked.moves:
+        shape = {(0, -1): "<", (0, 1): ">", (-1, 0): "^", (1, 0): "v"}[down, right]
+        style = {"color": BLUE, "markersize": 5.0, "markeredgewidth": 0.0, "clip_on": False}
+        axes.plot(column + 0.37 * right, row + 0.37 * down, marker=shape, zorder=5, **style)
+    if marked.taken is None:
+        return
+    down, right = marked.taken
+    ends = [(column + by * right, row + by * down) for by in (1.32, 0.6)]
+    good = marked.taken in marked.moves
+    colour, shaft = (BLUE, "-") if good else (VERMILION, (0, (1.2, 2.2)))
+    for edge, width, stroke in ((PAPER, 4.0, "-"), (colour, 1.9, shaft)):
+        style = {"arrowstyle": "-|>", "color": edge, "linewidth": width, "mutation_scale": 9}
+        style |= {"linestyle": stroke, "shrinkA": 0, "shrinkB": 0}
+        axes.annotate("", *ends, arrowprops=style, zorder=4)

@@ -4,8 +4,8 @@ Decisions are squares, utilities are diamonds and chance variables are round (Ho
 1984); arrows into a decision, the information available to it, are dashed (Everitt et al. 2021).
 The picture is one SVG element without scripts, fonts or links; no meaning rests on colour alone.
 
-Nodes are placed by Graphviz where it is installed, otherwise in layers as by Sugiyama, Tagawa and
-Toda (1981). Nothing is random: equal graphs get equal pictures.
+Nodes are placed by Graphviz where it is installed, otherwise in layers (Sugiyama et al. 1981).
+Nothing is random: equal graphs get equal pictures.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from graphlib import TopologicalSorter
-from html import escape
 from itertools import pairwise
 from math import dist, hypot, sqrt
 from statistics import fmean
 from typing import Literal, NamedTuple
 from unicodedata import combining, east_asian_width
 
-from goalmeter._errors import InvalidParameterError, visible
+from goalmeter._errors import InvalidParameterError
 from goalmeter._names import listed
+from goalmeter.report.tables import escaped
 
 Kind = Literal["chance", "decision", "utility"]
 Point = tuple[float, float]
@@ -45,10 +45,9 @@ _LEAST_TEXT = 9.0  # pixels; in a narrower place the picture scrolls instead of 
 _LONGEST = 32
 _HEAD, _HEAD_HALF = 8.5, 3.4
 _INCH = 72.0
-# Pixels: between neighbours, between layers, the width of a bend, and around other shapes.
-_BETWEEN, _GAP, _BEND, _CLEAR = 20.0, 46.0, 12.0, 5.0
-_ASPECT = 1.7  # the preferred ratio of width to height
-_SWEEPS, _RELAXATIONS = 16, 40
+# Pixels: between neighbours, between layers, the width of a bend, and above and below a shape.
+_BETWEEN, _GAP, _BEND, _ROOM = 20.0, 46.0, 12.0, 10.0
+_SWEEPS = 40
 
 
 # --- Text -----------------------------------------------------------------------------------------
@@ -113,16 +112,16 @@ def svg_text(
             outlines += _outline(shape, 3.0, f'{stroke} stroke-width="1"')
         cx, cy = shape.centre
         body.append(
-            f"<g><title>{_escaped(x)} ({shape.kind})</title>{outlines}"
+            f"<g><title>{escaped(x)} ({shape.kind})</title>{outlines}"
             f'<text x="{_n(cx)}" y="{_n(cy + 0.35 * _FONT)}" text-anchor="middle" '
-            f'fill="{_INK}">{_escaped(labels[x])}</text></g>'
+            f'fill="{_INK}">{escaped(labels[x])}</text></g>'
         )
     width, height = picture.width + 2 * _MARGIN, picture.height + 2 * _MARGIN
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{name}-title" '
         f'viewBox="{_n(-_MARGIN)} {_n(-_MARGIN)} {_n(width)} {_n(height)}" '
         f'style="min-width: {_n(width * _LEAST_TEXT / _FONT)}px; max-width: {_n(width)}px">\n'
-        f'<title id="{name}-title">{_escaped(title or _description(kinds, edges))}</title>\n'
+        f'<title id="{name}-title">{escaped(title or _description(kinds, edges))}</title>\n'
         f'<g id="{name}-figure_1" font-family="DejaVu Sans, Verdana, sans-serif" '
         f'font-size="{_n(_FONT)}" fill="none" stroke-width="1.3" stroke-linecap="round">\n'
         + "\n".join(body)
@@ -134,12 +133,10 @@ def _em(c: str) -> float:
     """Upper bound of a character's width: that of DejaVu Sans, which is wider than other fonts."""
     if combining(c):
         return 0.0
-    if east_asian_width(c) in "WF":
+    if east_asian_width(c) in "WF" or c in "mwMW@%—…":
         return 1.05
     if c in "iIjl.,:;'|!()[] ":
         return 0.4
-    if c in "mwMW@%—…":
-        return 1.0
     return 0.78 if c.isupper() or c in "<>=+~_&#" else 0.65
 
 
@@ -159,16 +156,6 @@ class Shape(NamedTuple):
     kind: Kind
     centre: Point
     half: Point
-
-    def reach(self, point: Point, clearance: float = 0.0) -> float:
-        """The distance of a point from the centre, in multiples of that of the border."""
-        u = abs(point[0] - self.centre[0]) / (self.half[0] + clearance)
-        v = abs(point[1] - self.centre[1]) / (self.half[1] + clearance)
-        return {"chance": hypot(u, v), "decision": max(u, v), "utility": u + v}[self.kind]
-
-    def border(self, towards: Point) -> Point:
-        """The point where the ray from the centre towards another point leaves the shape."""
-        return _between(self.centre, towards, 1 / (self.reach(towards) or 1.0))
 
 
 def _outline(shape: Shape, inset: float, style: str) -> str:
@@ -206,11 +193,6 @@ def _arrow(curve: Sequence[Piece], into: Kind) -> str:
     )
 
 
-def _escaped(text: str) -> str:
-    """Text for XML, which cannot hold control characters: these are spelled out."""
-    return escape(visible(text, lines=True))
-
-
 def _p(point: Point) -> str:
     return f"{_n(point[0])},{_n(point[1])}"
 
@@ -236,11 +218,7 @@ def arranged(
     """Arrange nodes of these sizes (width, height) and the arrows between them."""
     if not kinds:
         return Picture({}, {}, 0.0, 0.0)
-    if picture := _by_dot(kinds, sizes, edges):
-        return picture
-    # Which direction of the arrows suits a page better depends on the result.
-    both = [_in_layers(kinds, sizes, edges, down=down) for down in (False, True)]
-    return min(both, key=lambda p: max(p.width / p.height / _ASPECT, _ASPECT * p.height / p.width))
+    return _by_dot(kinds, sizes, edges) or _in_layers(kinds, sizes, edges)
 
 
 def _by_dot(
@@ -287,135 +265,75 @@ def _by_dot(
 
 
 def _in_layers(
-    kinds: Mapping[str, Kind], sizes: Mapping[str, Point], edges: Sequence[Edge], *, down: bool
+    kinds: Mapping[str, Kind], sizes: Mapping[str, Point], edges: Sequence[Edge]
 ) -> Picture:
-    """The arrangement in layers, one after the other along the arrows, downwards or rightwards."""
-    layer: dict[Node, int] = dict(_layers(list(kinds), edges).items())
-    breadth: dict[Node, float] = {x: size[0 if down else 1] for x, size in sizes.items()}
+    """The arrangement in layers below each other; arrows lead downwards."""
+    parents = {x: [a for a, b in edges if b == x] for x in kinds}
+    children = {x: [b for a, b in edges if a == x] for x in kinds}
+    order = list(TopologicalSorter(parents).static_order())
+    layer: dict[Node, int] = dict.fromkeys(kinds, 0)
+    for name in order:
+        layer[name] = max((layer[parent] + 1 for parent in parents[name]), default=0)
+    for name in reversed(order):
+        # A node with more arrows out than in moves towards its effects.
+        if len(children[name]) > len(parents[name]):
+            layer[name] = min(layer[child] for child in children[name]) - 1
+    breadth: dict[Node, float] = {x: size[0] for x, size in sizes.items()}
     chains: dict[Edge, list[Node]] = {}
     for a, b in edges:
         bends: dict[Node, int] = {(a, b, k): k for k in range(layer[a] + 1, layer[b])}
         layer |= bends
         breadth |= dict.fromkeys(bends, _BEND)
         chains[a, b] = [a, *bends, b]
-    before: dict[Node, list[Node]] = {x: [] for x in layer}
-    after: dict[Node, list[Node]] = {x: [] for x in layer}
-    for x, y in (pair for chain in chains.values() for pair in pairwise(chain)):
-        after[x].append(y)
-        before[y].append(x)
-    rows = [[x for x in layer if layer[x] == k] for k in range(1 + max(layer.values()))]
-    _sort(rows, before, after)
-    across = _spaced(rows, before, after, breadth)
-
-    # Where each layer begins and ends along the arrows; steep arrows get a wider gap.
-    bands: list[Point] = []
-    start = 0.0
-    for row in rows:
-        depth = max((sizes[x][1 if down else 0] for x in row if isinstance(x, str)), default=0.0)
-        bands.append((start, start + depth))
-        steepest = max((abs(across[x] - across[y]) for x in row for y in after[x]), default=0.0)
-        start += depth + _GAP + min(0.22 * steepest, 70.0)
-
-    def point(along: float, at: float) -> Point:
-        return (at, along) if down else (along, at)
-
+    across = _spaced(layer, breadth, list(chains.values()))
+    depth = max(height for _, height in sizes.values()) + 2 * _ROOM
+    top = {x: number * (depth + _GAP) for x, number in layer.items()}
     shapes = {
-        x: Shape(kind, point(fmean(bands[layer[x]]), across[x]), (sizes[x][0] / 2, sizes[x][1] / 2))
+        x: Shape(kind, (across[x], top[x] + depth / 2), (sizes[x][0] / 2, sizes[x][1] / 2))
         for x, kind in kinds.items()
     }
     curves = {}
     for (a, b), chain in chains.items():
-        line = _line(shapes[a].border(shapes[b].centre), shapes[b].border(shapes[a].centre))
-        if _is_clear(line, [shape for x, shape in shapes.items() if x not in (a, b)]):
-            curves[a, b] = [line]
-            continue
         # Straight within each layer, where there may be shapes, and turning between layers.
         pieces: list[Piece] = []
-        first, last = fmean(bands[layer[a]]), fmean(bands[layer[b]])
-        at = shapes[a].border(point(last, across[a]))
+        at = across[a], shapes[a].centre[1] + shapes[a].half[1]
         for x, y in pairwise(chain):
-            turn, back = bands[layer[x]][1], bands[layer[y]][0]
-            middle, ends = (turn + back) / 2, (point(turn, across[x]), point(back, across[y]))
-            turns = ends[0], point(middle, across[x]), point(middle, across[y]), ends[1]
-            pieces += [_line(at, ends[0]), turns]
-            at = ends[1]
-        pieces.append(_line(at, shapes[b].border(point(first, across[b]))))
+            leave, enter = (across[x], top[x] + depth), (across[y], top[y])
+            pieces += [_turn(at, leave), _turn(leave, enter)]
+            at = enter
+        pieces.append(_turn(at, (across[b], shapes[b].centre[1] - shapes[b].half[1])))
         curves[a, b] = pieces
-    far = max(across[x] + breadth[x] / 2 for x in across)
-    return Picture(shapes, curves, *point(bands[-1][1], far))
-
-
-def _layers(names: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]:
-    """The layer of each node; arrows lead to later layers."""
-    parents = {x: [a for a, b in edges if b == x] for x in names}
-    children = {x: [b for a, b in edges if a == x] for x in names}
-    order = list(TopologicalSorter(parents).static_order())
-    layer: dict[str, int] = {}
-    for x in order:
-        layer[x] = max((layer[p] + 1 for p in parents[x]), default=0)
-    for x in reversed(order):
-        # A node with more arrows out than in moves towards its effects.
-        if len(children[x]) > len(parents[x]):
-            layer[x] = min(layer[c] for c in children[x]) - 1
-    isolated = [x for x in names if not parents[x] and not children[x]]
-    count = max(1 + max(layer.values()), round(len(isolated) ** 0.5))
-    return layer | {x: i % count for i, x in enumerate(isolated)}
-
-
-_Links = Mapping[Node, Sequence[Node]]
-
-
-def _sort(rows: list[list[Node]], before: _Links, after: _Links) -> None:
-    """Sort the layers so that few arrows cross: each node near the mean of its neighbours."""
-    for sweep in range(_SWEEPS):
-        links, step = (before, 1) if sweep % 2 == 0 else (after, -1)
-        for k in range(len(rows))[::step][1:]:
-            place = {x: p for p, x in enumerate(rows[k - step])}
-            scale = len(place) / len(rows[k])
-            mean = {
-                x: fmean(place[y] for y in links[x]) if links[x] else p * scale
-                for p, x in enumerate(rows[k])
-            }
-            rows[k].sort(key=mean.__getitem__)
+    width = max(across[x] + breadth[x] / 2 for x in across)
+    return Picture(shapes, curves, width, max(top.values()) + depth)
 
 
 def _spaced(
-    rows: Sequence[Sequence[Node]], before: _Links, after: _Links, breadth: Mapping[Node, float]
+    layer: Mapping[Node, int], breadth: Mapping[Node, float], chains: Sequence[Sequence[Node]]
 ) -> dict[Node, float]:
-    """Positions across that keep the order and draw linked nodes together."""
-    at = dict.fromkeys((x for row in rows for x in row), 0.0)
-    for turn in range(_RELAXATIONS):
+    """Positions across, each node near the mean of its neighbours, so that few arrows cross."""
+    rows = [[x for x in layer if layer[x] == k] for k in range(1 + max(layer.values()))]
+    linked: dict[Node, list[Node]] = {x: [] for x in layer}
+    for x, y in (pair for chain in chains for pair in pairwise(chain)):
+        linked[x].append(y)
+        linked[y].append(x)
+    at = dict.fromkeys(layer, 0.0)
+    for turn in range(_SWEEPS):
         for row in rows if turn % 2 == 0 else reversed(rows):
-            wanted = []
-            for x in row:
-                # Long arrows should be straight; short ones may be slanted.
-                linked = [*before[x], *after[x]]
-                bends = [isinstance(x, tuple) + isinstance(y, tuple) for y in linked]
-                pulls = [(1.0, 3.0, 8.0)[count] for count in bends]
-                middle = sum(pull * at[y] for pull, y in zip(pulls, linked, strict=True))
-                wanted.append(middle / sum(pulls) if linked else at[x])
+            wanted = {x: fmean(at[y] for y in linked[x]) if linked[x] else at[x] for x in row}
+            row.sort(key=wanted.__getitem__)
             # From the left, none nearer to the one before than it may be; then all of them back by
             # what they were pushed to the right on average.
-            placed: list[float] = []
-            for x, place in zip(row, wanted, strict=True):
-                gap = (breadth[row[len(placed) - 1]] + breadth[x]) / 2 + _BETWEEN
-                placed.append(max(place, placed[-1] + gap) if placed else place)
-            back = fmean(placed) - fmean(wanted)
-            at.update((x, place - back) for x, place in zip(row, placed, strict=True))
+            placed = [wanted[row[0]]]
+            for left, x in pairwise(row):
+                gap = (breadth[left] + breadth[x]) / 2 + _BETWEEN
+                placed.append(max(wanted[x], placed[-1] + gap))
+            back = fmean(placed) - fmean(wanted.values())
+            at |= {x: place - back for x, place in zip(row, placed, strict=True)}
     lowest = min(at[x] - breadth[x] / 2 for x in at)
     return {x: place - lowest for x, place in at.items()}
 
 
-def _is_clear(line: Piece, others: Sequence[Shape]) -> bool:
-    """Whether a straight line passes no other shape too closely."""
-    n = 2 + int(dist(line[0], line[3]) / 6)
-    samples = [_between(line[0], line[3], k / n) for k in range(n + 1)]
-    return all(shape.reach(point, _CLEAR) >= 1 for shape in others for point in samples)
-
-
-def _line(start: Point, end: Point) -> Piece:
-    return start, _between(start, end, 1 / 3), _between(start, end, 2 / 3), end
-
-
-def _between(p: Point, q: Point, share: float) -> Point:
-    return p[0] + (q[0] - p[0]) * share, p[1] + (q[1] - p[1]) * share
+def _turn(start: Point, end: Point) -> Piece:
+    """A curve that leaves and arrives upright; a straight line where one is below the other."""
+    middle = (start[1] + end[1]) / 2
+    return start, (start[0], middle), (end[0], middle), end

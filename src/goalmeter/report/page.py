@@ -106,9 +106,8 @@ class Table:
 
     def row_anchor(self, name: str) -> str:
         """The id of the first row of that name, or of the table where there is none."""
-        # Reversed, so that of rows of one name the first stays.
-        by_name = {row[0].text: n for n, row in reversed(list(enumerate(self.cells)))}
-        return self.row_anchors[by_name[name]] if name in by_name else self.anchor
+        names = [row[0].text for row in self.cells]
+        return self.row_anchors[names.index(name)] if name in names else self.anchor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,18 +203,12 @@ def write_report(
     The `lede` is a paragraph below the title, `glossary` says what terms mean, and `provenance`, in
     the foot, how the page was made. Findings may lead to the numbers behind them.
     """
-    texts = {"lede": lede, "findings": findings, "glossary": glossary, "provenance": provenance}
-    return write_text(path, render(title, sections, **texts))  # type: ignore[arg-type]
+    texts = {"lede": lede, "glossary": glossary or {}, "provenance": provenance}
+    return write_text(path, render(title, sections, findings, **texts))
 
 
 def render(
-    title: str,
-    sections: Sequence[Section],
-    *,
-    lede: str = "",
-    findings: Sequence[Finding | str] = (),
-    glossary: Mapping[str, str] | None = None,
-    provenance: Sequence[str] = (),
+    title: str, sections: Sequence[Section], findings: Sequence[Finding | str] = (), **texts: Any
 ) -> str:
     """The page as text; see `write_report`."""
     jinja2 = require("jinja2", extra="report", feature=_FEATURE)
@@ -235,7 +228,7 @@ def render(
     # Declared once a page: pictures share most of their colours.
     light, dark = styles(figure.svg for section in sections for figure in section.figures)
     look = {"style": room.joinpath("style.css").read_text("utf-8"), "light": light, "dark": dark}
-    texts = {"title": title, "lede": lede, "glossary": glossary or {}, "provenance": provenance}
+    texts = {"title": title, "lede": "", "glossary": {}, "provenance": (), **texts}
     return str(template.render(sections=placed, findings=sentences, **texts, **look))
 
 

@@ -133,26 +133,24 @@ def html_table(
     # Refuses rows of another length than the heads.
     Table(caption=caption, columns=tuple(columns), rows=tuple(map(tuple, rows)), meaning="")
     # Columns that hold nothing but numbers are set to the right.
-    sides = ["left"]
-    for i in range(1, len(columns)):
-        is_numeric = rows and all(_NUMBER.match(row[i]) for row in rows)
-        sides.append("right" if is_numeric else "left")
+    numeric = [rows and all(_NUMBER.match(row[i]) for row in rows) for i in range(len(columns))]
+    sides = ["left", *("right" if each else "left" for each in numeric[1:])]
 
     def line(tag: str, cells: Sequence[str]) -> str:
         return "".join(
-            f'<{tag} style="{_CELL};text-align:{side}">{_safe(text)}</{tag}>'
+            f'<{tag} style="{_CELL};text-align:{side}">{escaped(text)}</{tag}>'
             for side, text in zip(sides, cells, strict=True)
         )
 
     # A table of names and values needs no heads.
     head = f"<thead><tr>{line('th', columns)}</tr></thead>" if any(columns) else ""
     body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
-    below = [f'<div style="opacity:.75;max-width:60em">{_safe(note)}</div>' for note in notes]
+    below = [f'<div style="opacity:.75;max-width:60em">{escaped(note)}</div>' for note in notes]
     return (
         '<div class="goalmeter" style="color:inherit;background:transparent">'
         '<table style="border-collapse:collapse;color:inherit;background:transparent">'
         f'<caption style="caption-side:top;text-align:left;font-weight:bold;color:inherit">'
-        f"{_safe(caption)}</caption>{head}<tbody>{body}</tbody></table>{''.join(below)}</div>"
+        f"{escaped(caption)}</caption>{head}<tbody>{body}</tbody></table>{''.join(below)}</div>"
     )
 
 
@@ -189,6 +187,6 @@ def one_row(values: Mapping[str, Any]) -> Any:
     return data_frame([{k: v for k, v in record.items() if not isinstance(v, list | dict)}])
 
 
-def _safe(text: str) -> str:
-    """A text that can neither end the element it stands in nor turn the direction of its line."""
+def escaped(text: str) -> str:
+    """A text for markup: it can neither end its element nor turn the direction of its line."""
     return escape(visible(text, lines=True))
