@@ -20,7 +20,7 @@ from goalmeter.navigation import measure
 from goalmeter.navigation.rollouts import load
 from goalmeter.pages import representation as page
 from goalmeter.pages.part import Part
-from goalmeter.pages.representation import ABOVE, BELOW, OPEN, shown_models
+from goalmeter.pages.representation_claims import ABOVE, BELOW, OPEN, shown_models
 from goalmeter.report import Finding, Table, write_report
 from goalmeter.representation.replay import run_digest
 from goalmeter.representation.result import Representation
