@@ -22,7 +22,6 @@ from goalmeter.runs import cores
 
 say = Texts("commands")
 
-# --- Agents ---------------------------------------------------------------------------------------
 # What each instrument can measure: an agent with one of these abilities.
 INSTRUMENTS: dict[str, tuple[Ability, ...]] = {
     "reflect": (Ability.HISTORY,),
@@ -92,7 +91,6 @@ def listings(needed: Ability | None = None) -> list[dict[str, Any]]:
     ]
 
 
-# --- Reflect list ---------------------------------------------------------------------------------
 def catalogue() -> Outcome:
     """Return all environments and agents, as tables and as JSON."""
     environments: list[dict[str, Any]] = [
@@ -111,9 +109,9 @@ def catalogue() -> Outcome:
     for about in environments:
         # The first value of each is the default.
         options = about["options"].items()
-        readings = [f"{name}={value}" for name, values in options for value in values[1:]]
+        readings = " ".join(f"{name}={value}" for name, some in options for value in some[1:])
         battery = "yes" if about["in_battery"] else None
-        rows.append(about | {"battery": battery, "readings": " ".join(readings) or None})
+        rows.append(about | {"battery": battery, "readings": readings or None})
     agents = [{key: line[key] for key in ("name", "about")} for line in listings(Ability.HISTORY)]
     return Outcome(
         tables=(say.table("environments", rows), say.table("names", agents)),
@@ -121,7 +119,6 @@ def catalogue() -> Outcome:
     )
 
 
-# --- Train organism -------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(SeedOptions):
     """Options of `goalmeter train-organism`; None stands for the value of the recipe."""

@@ -6,7 +6,7 @@ A field of the record states an option once: its type, bounds, default and help.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin
 from typing import get_type_hints as hints_of
@@ -20,7 +20,6 @@ Tell = Callable[[str], None]
 REQUIRED: Any = ...
 
 
-# --- Options --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Option:
     """An option of the command line; its type and its default are those of the field."""
@@ -70,10 +69,7 @@ def argument(
 
 def options_in(record: Any) -> Mapping[str, Option]:
     """Return the options of a record by field: arguments, its own, and those of its bases."""
-    hints, own = (
-        hints_of(record, include_extras=True),
-        vars(record).get("__annotations__", {}),
-    )
+    hints, own = hints_of(record, include_extras=True), vars(record).get("__annotations__", {})
     options = {}
     for each in fields(record):
         kind, spelling = hints[each.name], dict[str, Any]()
@@ -83,15 +79,17 @@ def options_in(record: Any) -> Mapping[str, Option]:
         item: Any = get_args(kind)[0] if is_list else kind
         if get_origin(item) is Annotated:
             item, spelling = item.__origin__, dict(*item.__metadata__)
-        spelling = {"kind": list[item] if is_list else item} | spelling | dict(each.metadata)
-        said = Option(**spelling)
-        if said.commas:
-            read, write = partial(_listed, item), lambda values: ",".join(map(str, values))
-            said = replace(said, kind=str, read=read, write=write)
-        flag = said.flag or f"--{each.name.replace('_', '-')}"
-        options[each.name] = replace(said, flag=flag, default=each.default)
+        said: dict[str, Any] = {"flag": f"--{each.name.replace('_', '-')}"}
+        said |= {"kind": list[item] if is_list else item} | spelling | dict(each.metadata)
+        if said.get("commas"):
+            said |= {"kind": str, "read": partial(_listed, item), "write": _with_commas}
+        options[each.name] = Option(**said, default=each.default)
     order = sorted(options, key=lambda name: (not options[name].is_argument, name not in own))
     return {name: options[name] for name in order}
+
+
+def _with_commas(values: Sequence[Any]) -> str:
+    return ",".join(map(str, values))
 
 
 def _listed(kind: Any, flag: str, text: str | None) -> list[Any] | None:
@@ -116,7 +114,6 @@ def pairs(flag: str, texts: Sequence[str], expected: str) -> dict[str, str]:
     return out
 
 
-# --- Commands -------------------------------------------------------------------------------------
 class InterruptedCommand(KeyboardInterrupt):
     """A measurement was interrupted at the keyboard; `outcome` is what it had by then."""
 

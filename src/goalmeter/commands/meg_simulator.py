@@ -105,8 +105,7 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
     _modules.clear()
     example = "KEY=JSON, such as size=7 or 'goal=[1,2]'"
     env_options = values("--env-option", o.env_options, example)
-    measured: dict[str, Any] = {name: getattr(o, name) for name in _AS_THEY_ARE}
-    measured["bounds"] = _bounds(o.bounds)
+    measured = {name: getattr(o, name) for name in _AS_THEY_ARE} | {"bounds": _bounds(o.bounds)}
     out = None
     if o.out is not None:
         require_report_extra()
@@ -114,7 +113,9 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
     with ExitStack() as until_measured:
         # What a user's code prints is no result, and the result is all that standard output has.
         until_measured.enter_context(redirect_stdout(sys.stderr))
-        state = o.state if o.state in (None, OBSERVATION) else _function(str(o.state), "state")
+        state: Any = o.state
+        if state not in (None, OBSERVATION):
+            state = _function(state, "state")
         utilities = _utilities(o.utilities)
         tell(f"making {o.env}")
         with caller_guard():
@@ -132,9 +133,10 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
             tell(str(now))
 
         def measure() -> Measurement:
-            functions: dict[str, Any] = {"utility": utilities, "state": state}
             try:
-                found: Any = from_simulator(world, acting, progress=hear, **measured, **functions)
+                found: Any = from_simulator(
+                    world, acting, utility=utilities, state=state, progress=hear, **measured
+                )
                 return measurement(found)
             except SimulatorInterrupted as so_far:
                 raise InterruptedCommand(
@@ -193,7 +195,6 @@ def _outcome(measurement: Measurement) -> Outcome:
     return Outcome(tables=short_tables(measurement), json=measurement.to_json(), text=text)
 
 
-# --- User files -----------------------------------------------------------------------------------
 # Each file is run once: it may train what it holds. What its functions raise later is an error of
 # the file, with the line, and no internal error.
 _modules: dict[Path, ModuleType] = {}
@@ -212,7 +213,6 @@ def _member(spelled: str, kind: str) -> Any:
 
 
 def _function(spelled: str, kind: str) -> Callable[..., Any]:
-    """Return the function FILE.py:NAME."""
     member = _member(spelled, kind)
     if not callable(member):
         raise InvalidFileError(f"{spelled} is {shown(member)}, expected a function")
@@ -252,7 +252,6 @@ def _contents(names: list[str]) -> dict[str, str]:
     return {path: digest(path) for path in sorted(paths)}
 
 
-# --- Typed values ---------------------------------------------------------------------------------
 def _environment(env: str, options: dict[str, Any]) -> Any:
     if split_name(env) is None:
         return opened(env, **options)

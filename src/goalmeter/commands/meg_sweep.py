@@ -11,13 +11,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter.commands import outcome
 from goalmeter.commands.declare import Tell, argument, command, option, several
-from goalmeter.commands.options import (
-    PlaceOptions,
-    RunOptions,
-    SearchTime,
-    SeedOptions,
-    values,
-)
+from goalmeter.commands.options import PlaceOptions, RunOptions, SearchTime, SeedOptions, values
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.sweeps.plan import plan_sweep
 from goalmeter.meg.sweeps.sweep import forecast_of, play

@@ -108,9 +108,8 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
         # "." and ".." have no name that could be continued.
         named = Path(o.out) if Path(o.out).name not in ("", "..") else Path(o.out).resolve()
         folders = {"run": Path(o.out), "against_run": named.with_name(f"{named.name}.against")}
-    in_turn = [(o.agent, o.of_agent(o.agent, folders.get("run"), seeds))]
-    if o.against is not None:
-        in_turn.append((o.against, o.of_agent(o.against, folders.get("against_run"), seeds)))
+    asked = {"run": o.agent} | ({} if o.against is None else {"against_run": o.against})
+    in_turn = [(name, o.of_agent(name, folders.get(run), seeds)) for run, name in asked.items()]
     if o.dry_run:
         return shown([forecast_of(name, **options) for name, options in in_turn])
     for name, options in in_turn[1:]:
@@ -133,17 +132,17 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
     }
     if rival is not None and comparison is not None:
         json |= {"against": rival.to_json(), "comparison": comparison.to_json()}
-    for name, folder in [*folders.items()][: len(measured)]:
-        json[name] = str(folder.resolve())
-    unfinished = [
-        f"none of the {len(each.failures)} trials of {each.agent} was finished, so its measure "
-        f"says nothing; the table says why"
-        for each in measured
-        if len(each.failures) == len(each.trials)
-    ]
+    json |= {name: str(folder.resolve()) for name, folder in folders.items() if name in asked}
+    incomplete = ""
+    for each in measured[::-1]:
+        if len(each.failures) == len(each.trials):
+            incomplete = (
+                f"none of the {len(each.failures)} trials of {each.agent} was finished, so its "
+                f"measure says nothing; the table says why"
+            )
     return Outcome(
         text=early_text(result, rival),
-        incomplete=next(iter(unfinished), ""),
+        incomplete=incomplete,
         tables=(rewards_table(result, rival), measure_table(result, rival, comparison, baselines)),
         json=json,
     )

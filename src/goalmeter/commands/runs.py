@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import (
-    IncompleteRunError,
-    InvalidFileError,
-    InvalidParameterError,
-    shortened,
-)
+from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError, shortened
 from goalmeter._files import check_writable
 from goalmeter.agents.local_models import is_organism
 from goalmeter.commands.declare import Tell, argument, command, option

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError, how_to_install
-from goalmeter.agents.grid_agents import Decision
+from goalmeter.agents.grid_agents import Acting, Decision
 from goalmeter.agents.local_models import is_model
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
@@ -29,7 +29,6 @@ __all__ = ["ideal_organism", "play_every", "require_models", "walk_plan"]
 # An organism is a language model that was trained ("goalmeter/mouse"), or the ideal one
 # ("ideal-mouse"), which draws each move from the distribution that the other was trained on.
 IDEAL, TRAINED = "ideal-", "goalmeter/"
-MOLE = "mole"  # the organism whose map is wrong
 
 
 def require_models(agents: Iterable[str]) -> None:
@@ -104,23 +103,14 @@ class IdealOrganism:
     name: str
     organism: Organism
 
-    def begin(self, world: GridWorld, draws: Draws) -> IdealWalk:
-        """Set out in a world."""
-        return IdealWalk(self.organism, world, draws)
+    def begin(self, world: GridWorld, draws: Draws) -> Acting:
+        """Set out in a world, with moves drawn from the intended distribution."""
 
+        def act(state: State) -> Decision:
+            row = _intended(self.organism, world, state)
+            return Decision(draws.weighted(row), row)
 
-@dataclass(frozen=True)
-class IdealWalk:
-    """A walk whose moves are drawn from the intended distribution."""
-
-    organism: Organism
-    world: GridWorld
-    draws: Draws
-
-    def act(self, state: State) -> Decision:
-        """Draw a move from the intended distribution."""
-        row = _intended(self.organism, self.world, state)
-        return Decision(self.draws.weighted(row), row)
+        return Acting(act)
 
 
 # Each state occurs in several walks, and a plan on the organism's map is made each time.

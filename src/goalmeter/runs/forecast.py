@@ -77,8 +77,7 @@ def forecast_of(
     """
     forecast = unmeasured(study, "nothing is left to make", on=on, out=out, timeout=timeout)
     if not (left := left_of(study.trials, out)):
-        nothing = Span.of(0.0)
-        return replace(forecast, hours=nothing, disk=nothing, assumed=forecast.assumed[:1])
+        return replace(forecast, hours=Span(0, 0), disk=Span(0, 0), assumed=forecast.assumed[:1])
     seconds, sizes = list[float](), list[int]()
     # A process of its own where trials run apart, as a user's code may have to; here where it can.
     place = HERE if callable(study.function) else "processes:1"

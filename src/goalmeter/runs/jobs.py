@@ -118,7 +118,6 @@ def in_a_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {words}".rstrip(": ") + (places[-1] if places else "")
 
 
-# --- Studies --------------------------------------------------------------------------------------
 T = TypeVar("T")
 
 
@@ -152,7 +151,6 @@ class Study(Generic[T]):
         return Batch(self.function, [self.trials[key] for key in keys], self.common, self.files)
 
 
-# --- Backends -------------------------------------------------------------------------------------
 class Backend(Protocol):
     """Where the trials of a study run, from entering the context to leaving it.
 

@@ -65,13 +65,8 @@ _PROGRAM = (
 )
 # Threads change the order of sums and so their last bits; hashes change the order of sets. What a
 # user has set stays.
-_ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "VECLIB_MAXIMUM_THREADS": "1",
-    "PYTHONHASHSEED": "0",
-}
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_ENVIRONMENT = dict.fromkeys(_THREADS, "1") | {"PYTHONHASHSEED": "0"}
 _ATTEMPTS = 6  # starts in a row that may fail: a machine short of memory may spare the next one
 _CHECK_EVERY = 1.0  # seconds; how often it is checked whether a silent process has ended
 _ENDING = 1.0  # seconds that a process may take to end after it has closed its pipe
