@@ -13,7 +13,7 @@ from goalmeter.agents.abilities import Ability
 from goalmeter.agents.local_models import organism_agents
 from goalmeter.agents.registry import factories, plugin_factory
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.options import SeedOptions
+from goalmeter.commands.options import SeedOptions, Steps
 from goalmeter.commands.outcome import Outcome
 from goalmeter.organisms.training import recipe, train
 from goalmeter.pages import Texts
@@ -125,13 +125,9 @@ class TrainingOptions(SeedOptions):
 
     name: str = argument("NAME  mouse, magpie, mole or moth.", complete="organisms")
     out: Path | None = option("Run directory; default runs/organism-NAME.")
-    steps: int | None = option(
-        "Training steps; default as in the recipe.", least=1, most=10_000_000
-    )
+    steps: Steps | None = option("Training steps; default as in the recipe.")
     rate: float | None = option("Learning rate; default as in the recipe.")
-    begin_with: str | None = option(
-        "--from  Organism or folder whose weights it begins with, or nothing."
-    )
+    begin_with: str | None = option("--from  Organism or folder of its first weights, or nothing.")
     sizes: Sequence[int] | None = option("5,7  Sizes of grids; default 5,7,9,11.", commas=True)
     keys: bool = option("--keys/--no-keys  Worlds with keys too.", default=True)
     device: str | None = option("cpu, cuda, ...; default the first GPU if there is one.")

@@ -50,9 +50,10 @@ def option(text: str, metavar: str | None = None, *, default: Any = None, **spel
     return field(default=default, metadata={"help": text} | spelling)
 
 
-def several(text: str, **spelling: Any) -> Any:
-    """Declare a field of a record as an option that may be repeated, or left out."""
-    return option(text, default=(), **spelling)
+def several(text: str, *, default: Any = (), **spelling: Any) -> Any:
+    """Declare a field of a record as an option that may be repeated, as its help then says."""
+    text = text if "repeat " in text else f"{text.removesuffix('.')}; repeat for more."
+    return option(text, default=default, **spelling)
 
 
 def shared(**spelling: Any) -> tuple[tuple[str, Any], ...]:
@@ -82,14 +83,11 @@ def options_in(record: Any) -> Mapping[str, Option]:
         said: dict[str, Any] = {"flag": f"--{each.name.replace('_', '-')}"}
         said |= {"kind": list[item] if is_list else item} | spelling | dict(each.metadata)
         if said.get("commas"):
-            said |= {"kind": str, "read": partial(_listed, item), "write": _with_commas}
+            said |= {"kind": str, "read": partial(_listed, item)}
+            said["write"] = lambda values: ",".join(map(str, values))
         options[each.name] = Option(**said, default=each.default)
     order = sorted(options, key=lambda name: (not options[name].is_argument, name not in own))
     return {name: options[name] for name in order}
-
-
-def _with_commas(values: Sequence[Any]) -> str:
-    return ",".join(map(str, values))
 
 
 def _listed(kind: Any, flag: str, text: str | None) -> list[Any] | None:

@@ -41,9 +41,7 @@ class MdpOptions(SeedOptions):
         "time-state, network, or a features file."
     )
     reference: Path | None = option("POLICY.npz  The policy that scores 0; default uniform.")
-    timeout: SearchTime | None = option(
-        "Time limit of a search for an unknown utility, which ends with the best so far."
-    )
+    timeout: SearchTime | None = option("Limit of a search, which ends with the best so far.")
 
 
 @command(MdpOptions)
@@ -111,9 +109,8 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
         if world.steps * world.n_states * world.n_actions <= BASELINE_ENTRIES:
             optimal = gm.optimal_policy(world)
             baselines["optimal"] = gm.meg.known_utility(world, optimal).value
-    return Outcome(
-        tables=(result_table(result, baselines),), json=result.to_json() | {"baselines": baselines}
-    )
+    json = result.to_json() | {"baselines": baselines}
+    return Outcome(tables=(result_table(result, baselines),), json=json)
 
 
 def _of_agent(name: str, world: gm.TabularMDP) -> FloatArray:

@@ -53,8 +53,7 @@ class SimulatorOptions(SeedOptions):
     """Options of `goalmeter meg simulator`."""
 
     env: str = argument(
-        "ENV_ID  A Gymnasium environment: its id, MODULE:ID, or a function that makes it, "
-        "FILE.py:FUNCTION."
+        "ENV_ID  A Gymnasium environment: its id, MODULE:ID, or FILE.py:FUNCTION that makes it."
     )
     agent: str = option(
         "AGENT  Who is measured: a name, sb3:PATH.zip, or FILE.py:NAME of an agent, of a function "
@@ -66,15 +65,12 @@ class SimulatorOptions(SeedOptions):
         "(fitted to some episodes, bounded with others), or NAME=FILE.py:FUNCTION with a function "
         "of (observation, info); repeat for more, and for their differences."
     )
-    combined: bool = option(
-        "Measure the best linear combination of the utilities too.", default=False
-    )
+    combined: bool = option("Measure the best linear combination of utilities too.", default=False)
     horizon: Count | None = option("Number of decisions; default the environment's time limit.")
     budget: Count = option("Steps of the simulator, in all.", default=200_000)
     level: float = option("Probability with which the interval holds.", default=0.95)
     precision: float = option(
-        "End before the budget is spent when the lower end is within this share of the estimate.",
-        default=0.02,
+        "End early when the lower end is within this share of the estimate.", default=0.02
     )
     state: str | None = option(
         "observation|FILE.py:FUNCTION  Which states are the same: observation, or a function of "
@@ -85,8 +81,7 @@ class SimulatorOptions(SeedOptions):
         "follow; repeat for more utilities."
     )
     reference: str | None = option(
-        "REFERENCE  Reference of continuous actions: uniform, gaussian(SCALE) or "
-        "gaussian(SCALE,CENTRE)."
+        "REFERENCE  Of continuous actions: uniform, gaussian(SCALE) or gaussian(SCALE,CENTRE)."
     )
     chance: str | None = option(
         "generator|none|unknown  Where chance comes from: generator (all of it from the "
@@ -94,7 +89,7 @@ class SimulatorOptions(SeedOptions):
         "environments and ours, else unknown."
     )
     env_options: Sequence[str] = several(
-        "--env-option KEY=JSON  A keyword for the environment, such as size=7; repeat for more."
+        "--env-option KEY=JSON  A keyword for the environment, such as size=7."
     )
     out: Path | None = option("RUN  Run directory for the results, with a page.")
 
@@ -286,9 +281,7 @@ def _agent(spelled: str) -> Any:
         raise InvalidFileError(f"{spelled}() returned nothing, expected an agent")
     if hasattr(member, "begin"):
         begin = _guarded(member.begin, spelled)
-        return SimpleNamespace(
-            begin=lambda generator: _guarded(begin(generator), spelled), __name__=spelled
-        )
+        return SimpleNamespace(begin=lambda rng: _guarded(begin(rng), spelled), __name__=spelled)
     # A model of a library is asked by its methods; a plain function is called.
     if callable(member) and not hasattr(member, "predict"):
         return _guarded(member, spelled)

@@ -55,8 +55,8 @@ class NavigateOptions(
     call_seconds: float | None = option(
         "With --dry-run: seconds of a model call.", least=0, most=MOST_SECONDS
     )
-    answer_tokens: int | None = option(
-        "With --dry-run: tokens of an answer with its reasoning.", least=1, most=10**8
+    answer_tokens: shared.Tokens | None = option(
+        "With --dry-run: tokens of an answer with its reasoning."
     )
 
 

@@ -31,9 +31,7 @@ class ReflectOptions(PlaceOptions, RunOptions):
     """Options of `goalmeter reflect`."""
 
     agent: str | None = argument(
-        "AGENT  A name, such as rc(naive), or your own: FILE.py:NAME.",
-        default=None,
-        complete="agents",
+        "AGENT  A name, such as rc(naive), or FILE.py:NAME.", default=None, complete="agents"
     )
     environments: Sequence[str] = several(
         "--environment NAME  Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for "
@@ -45,17 +43,13 @@ class ReflectOptions(PlaceOptions, RunOptions):
     timeout: float | None = option(
         "Seconds for a trial, 0 for no limit; default 60 for your own code.", least=0
     )
-    opposite_reading: str = option(
-        "literal|unnegated  Definition of an opposite.", default="literal"
-    )
+    opposite_reading: str = option("literal|unnegated  Reading of an opposite.", default="literal")
     step_counting: str = option("percepts|actions  Definition of a step.", default="percepts")
     against: str | None = option(
         "AGENT  Compare with this agent on the same trials, which --out RUN stores in RUN.against.",
         complete="agents",
     )
-    list_all: bool = option(
-        "--list  Show the environments and agents that have names.", default=False
-    )
+    list_all: bool = option("--list  Show environments and agents that have names.", default=False)
     seed: Seed = option("The first seed.", default=0)
 
     @property

@@ -20,7 +20,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._names import did_you_mean
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.options import PlaceOptions, SeedOptions
+from goalmeter.commands.options import PlaceOptions, SeedOptions, Steps
 from goalmeter.commands.outcome import Outcome
 from goalmeter.pages import Texts
 from goalmeter.runs import HERE
@@ -75,15 +75,11 @@ class ReplicateOptions(PlaceOptions, SeedOptions):
 
     name: str = argument(f"NAME  {', '.join(REPLICATIONS)}.", complete="replications")
     out: Path | None = option("Output folder; default runs/NAME.")
-    seeds: int | None = option(
-        "Number of seeds; default as in the experiment.", least=0, most=10_000
-    )
+    seeds: int | None = option("Number of seeds; default as in the study.", least=0, most=10_000)
     agents: str | None = option(
         "scripted|neural|all  Rows of reflection-table-1; or names, with commas between them."
     )
-    steps: int | None = option(
-        "Length of the trials, where it can be chosen.", least=1, most=10_000_000
-    )
+    steps: Steps | None = option("Length of the trials, where it can be chosen.")
     run: Sequence[Path] | None = option("RUN  A run to show in lm-navigation; repeat for more.")
 
 

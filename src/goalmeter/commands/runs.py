@@ -168,9 +168,8 @@ def _status(folder: Path) -> RunStatus:
     name = str(read_settings(folder).get("name"))
     is_over = (folder / MANIFEST).exists()
     sentence = "it is finished: its weights are there" if is_over else "nobody trains it"
-    return RunStatus(
-        str(folder), FINISHED if is_over else INCOMPLETE, sentence, kind="steps", agent=name
-    )
+    state = FINISHED if is_over else INCOMPLETE
+    return RunStatus(str(folder), state, sentence, kind="steps", agent=name)
 
 
 # --- Tables ---------------------------------------------------------------------------------------

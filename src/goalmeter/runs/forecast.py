@@ -119,32 +119,27 @@ def unmeasured(
 ) -> Forecast:
     """Count the trials of a study without making any; `why` says why the time is unknown."""
     left = left_of(study.trials, out)
-    slots, at_once = slots_at(on, len(left), timeout=timeout)
+    slots = getattr(opened(on, trials=max(len(left), 1), timeout=timeout), "slots", None)
+    at_once = f"{slots} are made at once ({on}), each as fast as one alone"
+    if slots == 1:
+        at_once = f"one is made after the other ({on})"
+    elif not slots:
+        at_once = (
+            f"how many {on} makes at once is not known before it is reached: the time is that of "
+            f"one after the other"
+        )
     return Forecast(
         name=study.name,
         noun=study.noun,
         trials=len(study.trials),
         kept=len(study.trials) - len(left),
         left=len(left),
-        slots=slots,
+        slots=int(slots or 1),
         place=on,
         hours=None,
         disk=None,
         counted=counted or {},
         assumed=(why, at_once),
-    )
-
-
-def slots_at(on: str, trials: int, *, timeout: float | None = None) -> tuple[int, str]:
-    """Return how many of some trials a backend makes at once, and that in a sentence."""
-    known = getattr(opened(on, trials=max(trials, 1), timeout=timeout), "slots", None)
-    if known == 1:
-        return 1, f"one is made after the other ({on})"
-    if known:
-        return int(known), f"{known} are made at once ({on}), each as fast as one alone"
-    return 1, (
-        f"how many {on} makes at once is not known before it is reached: the time is that of one "
-        f"after the other"
     )
 
 

@@ -62,9 +62,7 @@ def is_number(value: Any, most: float) -> bool:
 def whole(least: int, most: int, *, or_null: bool = False, required: bool = True) -> Field:
     """Return a field for an integer in a range."""
     words = f"a whole number from {least} to {most}" + " or null" * or_null
-    return Field(
-        words, lambda v: (or_null and v is None) or is_whole(v, least, most), required=required
-    )
+    return Field(words, lambda v: (or_null and v is None) or is_whole(v, least, most), required)
 
 
 def text(*, required: bool = True, empty: bool = True) -> Field:

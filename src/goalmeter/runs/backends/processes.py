@@ -111,9 +111,8 @@ class WorkerProcess:
                     total += seconds
             except TimeoutError:
                 self.end()
-                results.append(
-                    JobResult(jobs.TIMEOUT, detail=f"no answer within {self._timeout:g} s")
-                )
+                detail = f"no answer within {self._timeout:g} s"
+                results.append(JobResult(jobs.TIMEOUT, detail=detail))
             except (EOFError, OSError):
                 status = self.end(_ENDING)
                 outcome = jobs.KILLED if -status in _FROM_OUTSIDE else jobs.CRASH

@@ -19,11 +19,8 @@ from goalmeter.runs.backends.remote import options_of, setup_of, worker_here
 from goalmeter.runs.jobs import Batch, BatchResult
 
 # Standard output and logging are left to this process.
-_QUIET: dict[str, Any] = {
-    "log_to_driver": False,
-    "configure_logging": False,
-    "logging_level": logging.ERROR,
-}
+_QUIET: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+_QUIET["logging_level"] = logging.ERROR
 
 
 def join(ray: ModuleType, address: str) -> None:

@@ -82,9 +82,7 @@ class SlurmJobs:
         self._requested |= {f"slurm_{name}": options[name] for name in _OF_SLURM if name in options}
         if memory := options.get("memory"):
             self._requested["slurm_mem"] = memory.upper().removesuffix("B")
-        self._submitit: Any = require(
-            "submitit", extra="slurm", feature="Running trials in jobs of Slurm"
-        )
+        self._submitit: Any = require("submitit", extra="slurm", feature="Running trials in Slurm")
         if self._cluster == "slurm" and shutil.which("sbatch") is None:
             raise InvalidParameterError(
                 "there is no program sbatch, so this machine submits no jobs to Slurm; run it on a "
