@@ -75,9 +75,8 @@ COMPLETIONS: dict[str, Callable[[], Iterable[str]]] = {
     "navigators": lambda: _agents("GRID", "TEXT"),
     "agents": lambda: [*(names := _agents("HISTORY")), *(f"rc({name})" for name in names)],
     "environments": lambda: [
-        form.format(name)
-        for form in ("{}", "opposite({})")
-        for name in _module("reflection.environments.registry").environment_names()
+        *(names := _module("reflection.environments.registry").environment_names()),
+        *map("opposite({})".format, names),
     ],
 }
 
@@ -207,13 +206,9 @@ def _command(name: str, command: Command[Any]) -> Any:
         except KeyboardInterrupt:
             if {"out", "run"} & options.keys():
                 folder = values.get("out") or values.get("run")
-                tell(
-                    "goalmeter: nothing is kept; with --out RUN the finished results would have "
-                    "been"
-                    if folder is None
-                    else f"goalmeter: {folder} keeps what is finished; the same command continues "
-                    f"it"
-                )
+                lost = "nothing is kept; with --out RUN the finished results would have been"
+                kept = f"{folder} keeps what is finished; the same command continues it"
+                tell(f"goalmeter: {lost if folder is None else kept}")
             raise
         show(outcome, as_json=as_json)
         if outcome.incomplete:
@@ -322,7 +317,5 @@ def report_internal_error(error: Exception) -> None:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(encodable(report))
         where = f"the file {path}"
-    words = " ".join(str(error).split())[:200]
-    tell(
-        f"goalmeter: internal error, {type(error).__name__}: {words}; please report it with {where}"
-    )
+    words = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    tell(f"goalmeter: internal error, {words}; please report it with {where}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, make_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,8 @@ INSTRUMENTS: dict[str, tuple[Ability, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class NoOptions:
-    """Options of a command without any."""
-
-
-@command(NoOptions)
-def agents(o: NoOptions, tell: Tell) -> Outcome:
+@command(make_dataclass("NoOptions", ()))
+def agents(o: Any, tell: Tell) -> Outcome:
     """List available agents and the measures that support each."""
     lines = listings()
     rows = []
@@ -93,25 +88,16 @@ def listings(needed: Ability | None = None) -> list[dict[str, Any]]:
 
 def catalogue() -> Outcome:
     """Return all environments and agents, as tables and as JSON."""
-    environments: list[dict[str, Any]] = [
-        {
-            "name": environment.name,
-            "n_actions": environment.n_actions,
-            "n_observations": environment.n_observations,
-            "in_battery": environment.in_battery,
-            "idea": environment.idea,
-            "options": {name: list(values) for name, values in environment.run.options.items()},
-            "known_returns": environment.known_returns,
-        }
-        for environment in all_environments()
-    ]
-    rows = []
-    for about in environments:
+    names = ("name", "n_actions", "n_observations", "in_battery", "idea")
+    environments, rows = [], []
+    for each in all_environments():
+        options = {name: list(values) for name, values in each.run.options.items()}
+        about: dict[str, Any] = {name: getattr(each, name) for name in names}
+        environments.append(about | {"options": options, "known_returns": each.known_returns})
         # The first value of each is the default.
-        options = about["options"].items()
-        readings = " ".join(f"{name}={value}" for name, some in options for value in some[1:])
-        battery = "yes" if about["in_battery"] else None
-        rows.append(about | {"battery": battery, "readings": readings or None})
+        readings = [f"{name}={value}" for name, some in options.items() for value in some[1:]]
+        battery = "yes" if each.in_battery else None
+        rows.append(about | {"battery": battery, "readings": " ".join(readings) or None})
     agents = [{key: line[key] for key in ("name", "about")} for line in listings(Ability.HISTORY)]
     return Outcome(
         tables=(say.table("environments", rows), say.table("names", agents)),

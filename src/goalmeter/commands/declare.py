@@ -1,7 +1,4 @@
-"""Declaration of commands: one record of options per command, from which the command line derives.
-
-A field of the record states an option once: its type, bounds, default and help.
-"""
+"""Declaration of commands: a record of options for each, from which the command line derives."""
 
 from __future__ import annotations
 

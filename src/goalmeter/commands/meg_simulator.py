@@ -44,9 +44,6 @@ from goalmeter.pages.simulator import part_of, short_tables
 from goalmeter.report import require_report_extra
 from goalmeter.runs import Study, carry_out, keys_in
 
-# Fields of the options that `from_simulator` takes as they are.
-_AS_THEY_ARE = ("combined", "reference", "chance", "budget", "level", "precision", "seed")
-
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatorOptions(SeedOptions):
@@ -100,7 +97,8 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
     _modules.clear()
     example = "KEY=JSON, such as size=7 or 'goal=[1,2]'"
     env_options = values("--env-option", o.env_options, example)
-    measured = {name: getattr(o, name) for name in _AS_THEY_ARE} | {"bounds": _bounds(o.bounds)}
+    as_they_are = ("combined", "reference", "chance", "budget", "level", "precision", "seed")
+    measured = {name: getattr(o, name) for name in as_they_are} | {"bounds": _bounds(o.bounds)}
     out = None
     if o.out is not None:
         require_report_extra()
@@ -119,9 +117,8 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
             measured["horizon"] = time_limit(world) if o.horizon is None else o.horizon
             acting = _agent(o.agent)
         messages: list[Any] = []
-        measurement = partial(
-            Measurement, o.agent, measured["horizon"], o.budget, o.seed, tightening=messages
-        )
+        about = o.agent, measured["horizon"], o.budget, o.seed
+        measurement = partial(Measurement, *about, tightening=messages)
 
         def hear(now: Any) -> None:
             messages.append(now)
@@ -197,9 +194,7 @@ _modules: dict[Path, ModuleType] = {}
 
 def _member(spelled: str, kind: str) -> Any:
     if (parts := split_name(spelled)) is None:
-        raise InvalidParameterError(
-            f"{shown(spelled)} names no {kind} in a file, expected FILE.py:NAME"
-        )
+        raise InvalidParameterError(f"{shown(spelled)} names no {kind} in a file, as FILE.py:NAME")
     path, name = parts
     key = Path(path).resolve()
     if key not in _modules:
@@ -227,9 +222,8 @@ def _guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
             where = Path(spelled.rpartition(":")[0]).resolve()
             name, words = type(cause).__name__, in_a_line(cause)
             said = words if words.startswith(name) else f"{name}: {words}"
-            raise InvalidParameterError(
-                f"{spelled} fails{line_of(cause, where)}: {said}; mend it"
-            ) from cause
+            sentence = f"{spelled} fails{line_of(cause, where)}: {said}; mend it"
+            raise InvalidParameterError(sentence) from cause
 
     call.__name__ = spelled
     return call

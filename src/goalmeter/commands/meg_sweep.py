@@ -9,10 +9,9 @@ from pathlib import Path
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
-from goalmeter.commands import outcome
 from goalmeter.commands.declare import Tell, argument, command, option, several
 from goalmeter.commands.options import PlaceOptions, RunOptions, SearchTime, SeedOptions, values
-from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.meg.sweeps.plan import plan_sweep
 from goalmeter.meg.sweeps.sweep import forecast_of, play
 from goalmeter.meg.sweeps.table import FAILED, Sweep, require_parquet, write_csv, write_parquet
@@ -67,7 +66,7 @@ def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
     )
     place = o.place(seconds=plan.seconds)
     if o.dry_run:
-        return outcome.shown([forecast_of(plan, on=place, out=o.out)])
+        return shown([forecast_of(plan, on=place, out=o.out)])
     inputs = {Path(path).resolve() for path in plan.contents} | {Path(o.worlds).resolve()}
     for path in filter(None, (o.csv, o.parquet)):
         if Path(path).resolve() in inputs:

@@ -34,7 +34,6 @@ Seed = Annotated[int, shared(least=0, most=MOST_SEED)]
 SearchTime = Annotated[float, shared(metavar="SECONDS", least=0.001, most=1e9)]
 
 
-# --- Places, seeds, runs --------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class DryRunOptions:
     """Whether only the cost is wanted."""
@@ -83,7 +82,6 @@ class RunOptions:
     out: Path | None = option("RUN  Run directory; an existing run is resumed.")
 
 
-# --- Values ---------------------------------------------------------------------------------------
 def bounds(flag: str, texts: Sequence[str] | None) -> list[tuple[int, int]] | None:
     """Return pairs of bounds, each written LOW-HIGH."""
     from goalmeter.navigation.suite_definition import MOST_STEPS

@@ -64,16 +64,10 @@ class ReflectOptions(PlaceOptions, RunOptions):
         percepts = 2 * len(self.played) * len(seeds) * self.steps
         # The time of users' code is unknown: it is played on all cores.
         slow = users or bare(name) in HEAVY
-        return {
-            "steps": self.steps,
-            "seeds": seeds,
-            "environments": self.played,
-            "opposite_reading": self.opposite_reading,
-            "step_counting": self.step_counting,
-            "on": self.place(seconds=inf if slow else percepts * SECONDS_A_PERCEPT),
-            "timeout": limit or None,
-            "out": folder,
-        }
+        place = self.place(seconds=inf if slow else percepts * SECONDS_A_PERCEPT)
+        as_they_are = ("steps", "opposite_reading", "step_counting")
+        more = {"seeds": seeds, "environments": self.played, "timeout": limit or None, "on": place}
+        return {name: getattr(self, name) for name in as_they_are} | more | {"out": folder}
 
 
 @command(ReflectOptions)
@@ -89,8 +83,7 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
         return catalogue()
     if o.agent is None:
         raise InvalidParameterError(
-            "AGENT is missing: name one, such as rc(naive) or my_agent.py:agent; --list shows "
-            "all agents and environments"
+            "AGENT is missing: name one, such as rc(naive) or my_agent.py:agent; --list shows all"
         )
     # Before a range is made of them, or a product.
     whole(o.seeds, "seeds", least=1, most=MOST_SEEDS)

@@ -1,8 +1,7 @@
 """`goalmeter replicate` and `goalmeter demo`.
 
-A study is a module `replications/FOLDER/study.py` with two functions of `StudyOptions`:
-`replicate(out, options)` runs it and returns an `Outcome`; `planned(options)` returns how much of
-what it will do, by name. `OPTIONS` names the options of this study alone.
+The module of a study has `replicate(out, options)`, which returns an `Outcome`, `planned(options)`,
+which says how much of what it will do, and perhaps `OPTIONS`, the names of options of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 import goalmeter
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
-from goalmeter._names import did_you_mean
+from goalmeter._names import unknown_name
 from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.options import PlaceOptions, SeedOptions, Steps
 from goalmeter.commands.outcome import Outcome
@@ -90,10 +89,7 @@ def replicate(o: ReplicateOptions, tell: Tell) -> Outcome:
     The last line of the output is the path of report.html.
     """
     if o.name not in REPLICATIONS:
-        raise InvalidParameterError(
-            f"{o.name!r} is not a known replication, expected one of: {', '.join(REPLICATIONS)}"
-            f"{did_you_mean(o.name, REPLICATIONS, quoted=True)}"
-        )
+        raise unknown_name(o.name, [*REPLICATIONS], "the replication")
     find_replications(o.name)
     module = import_module(f"replications.{REPLICATIONS[o.name]}.study")
     own = {"agents": o.agents, "steps": o.steps, "run": o.run}

@@ -259,8 +259,7 @@ def report_runs(o: ReportOptions, tell: Tell) -> Outcome:
             start = file.read(200).lower()
         if start and not start.lstrip().startswith((b"<!doctype html", b"<html")):
             raise InvalidFileError(
-                f"{o.out} exists and is not an HTML page, so it is not replaced; choose another "
-                f"--out"
+                f"{o.out} exists and is no HTML page, so it is not replaced; choose another --out"
             )
     kinds: dict[str, list[int]] = {}  # numbers of the runs of each kind, in the order of typing
     for number, run in enumerate(o.runs):

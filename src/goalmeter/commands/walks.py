@@ -59,8 +59,7 @@ def play_every(
         if plan.asking is not None and not plan.keys().keys() <= set(keys_in(run_folder(plan, out)))
     ]
     # Each run is written by the process that asks, so other machines cannot run it.
-    elsewhere = on != HERE and is_of_this_machine(on) and len(models) > 1
-    if elsewhere:
+    if on != HERE and is_of_this_machine(on) and len(models) > 1:
         trials = {
             f"{plan.agent} in {plan.suite.name}": {
                 "run": json.dumps(plan.what),

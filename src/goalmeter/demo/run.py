@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,7 @@ from goalmeter.commands.walks import (
 from goalmeter.demo import mouse
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import Cell
-from goalmeter.meg import TrajectoryMeg, from_trajectories
+from goalmeter.meg import from_trajectories
 from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.plan import forecast as model_forecast
 from goalmeter.navigation.prompts import template
@@ -60,12 +60,11 @@ say = Texts("demo")
 MOLE = "mole"  # the organism whose map is wrong
 LAKE_NAME, LAKE_EPSILON = "FrozenLake-v1", 0.2
 LOG_EPSILON, LOG_EPISODES = 0.1, 100
-# Agents whose self-reflection is measured, each beside its reality check; few steps and seeds, so
-# that it takes seconds.
+# Whose self-reflection is measured, each beside its reality check; few steps, to take seconds only.
 REFLECTING = tuple(
-    name
-    for agent in ("random", "constant", "naive", "q-learner")
-    for name in (agent, f"rc({agent})")
+    form.format(name)
+    for name in ("random", "constant", "naive", "q-learner")
+    for form in ("{}", "rc({})")
 )
 REFLECTION_STEPS, REFLECTION_SEEDS = 150, 5
 _NOISE = "cliff-noise"  # id of the table that the finding leads to
@@ -229,15 +228,11 @@ def use_study(seed: int) -> Study[dict[str, Any]]:
 
 def use_of(name: str, cells: str, grids: int, seed: int) -> dict[str, Any]:
     """Measure whether an organism acts on some cells, as JSON values, in a worker process."""
-    network = Network.open(f"{TRAINED}{name}")
-
-    def wanted(sample: Sample, cell: Cell) -> bool:
-        return is_unseen(cell.row) == (cells == UNSEEN)
-
+    network, unseen = Network.open(f"{TRAINED}{name}"), cells == UNSEEN
     use = causal_use(
-        _decisions(network, wanted, grids, seed),
+        _decisions(network, unseen, grids, seed),
         network,
-        cells=wanted,
+        cells=lambda sample, cell: is_unseen(cell.row) == unseen,
         screen_cells=SCREEN_CELLS,
         families=("knock-out",),
         layers=[1],
@@ -254,10 +249,8 @@ def use_of(name: str, cells: str, grids: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _decisions(
-    network: Network, wanted: Callable[[Sample, Cell], bool], grids: int, seed: int
-) -> list[Sample]:
-    """A decision in each unseen maze that has a place where a shortest path needs a wanted cell."""
+def _decisions(network: Network, unseen: bool, grids: int, seed: int) -> list[Sample]:
+    """A decision in each held-out maze where a shortest path needs a cell of the wanted rows."""
     mazes = suite(
         MAZE.name, sizes=[SIZE], complexities=COMPLEXITIES, grids=grids, seed=seed, held_out=True
     ).tasks
@@ -270,16 +263,15 @@ def _decisions(
         states = [State(cell) for cell in world.open_cells if cell != world.goal]
         Draws("where the agent stands", seed, task.name).shuffle(states)
         for state in states:
-            question = template(PROMPT).prompt(world, state)
-            ids = network.local.ids([{"role": "user", "content": question}])
-            sample = Sample(task.name, 0, world, state, None, (), question, ids, ())
             if any(
                 target.needed
                 and uncertain[world.shape][target.cell]
-                and wanted(sample, target.cell)
+                and is_unseen(target.cell.row) == unseen
                 for target in target_cells(world, state)
             ):
-                samples.append(sample)
+                question = template(PROMPT).prompt(world, state)
+                ids = network.local.ids([{"role": "user", "content": question}])
+                samples.append(Sample(task.name, 0, world, state, None, (), question, ids, ()))
                 break
     return samples
 
@@ -313,15 +305,6 @@ def _measured(mdp: gm.TabularMDP, noisy: Mapping[str, float]) -> list[PolicyRow]
     ]
 
 
-def _cliff_part(rows: list[PolicyRow]) -> Part:
-    best, noisy = rows[0].known, rows[1].known
-    table = policy_table(rows=rows, **say("cliff_policies", maximum=nats(best.maximum)))
-    text = say.sentence("findings", "cliff", best=best, noisy=noisy)
-    section = say.section("cliff", replace(table, anchor=_NOISE))
-    findings = [Finding(text=text, links=(Link("numbers", _NOISE),))]
-    return Part(sections=(section,), findings=findings, glossary=GLOSSARY)
-
-
 def _frozen_lake() -> tuple[list[PolicyRow] | None, Section]:
     """Measure policies in FrozenLake; None if Gymnasium is not installed."""
     try:
@@ -337,21 +320,7 @@ def _frozen_lake() -> tuple[list[PolicyRow] | None, Section]:
 
 
 # --- Logged trajectories --------------------------------------------------------------------------
-class LoggedRow(NamedTuple):
-    """An estimate from logs and the exact value of the policy that wrote them."""
-
-    agent: str
-    goal: str
-    estimate: TrajectoryMeg
-    exact: gm.MegResult
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as JSON values."""
-        row = {"agent": self.agent, "goal": self.goal, "exact": self.exact.value}
-        return row | self.estimate.to_json()
-
-
-def _logged(seed: int) -> tuple[list[LoggedRow], Section]:
+def _logged(seed: int) -> tuple[list[dict[str, Any]], Section]:
     mdp = gm.cliff_world()
     policies = {
         f"ε-greedy, ε = {LOG_EPSILON:g}": gm.epsilon_greedy(gm.optimal_policy(mdp), LOG_EPSILON),
@@ -361,17 +330,22 @@ def _logged(seed: int) -> tuple[list[LoggedRow], Section]:
     rows = []
     for name, policy in policies.items():
         log = sample_trajectories(mdp, policy, LOG_EPISODES, rng=rng)
-        estimate = from_trajectories(mdp, log, rng=rng)
-        rows.append(LoggedRow(name, "the reward", estimate, gm.meg.known_utility(mdp, policy)))
+        estimate: Any = from_trajectories(mdp, log, rng=rng)
+        exact = gm.meg.known_utility(mdp, policy)
+        rows.append({"agent": name, "goal": "the reward", "estimate": estimate, "exact": exact})
         estimate = from_trajectories(mdp, log, unknown="state", rng=rng)
-        exact = gm.meg.unknown_utility(mdp, policy)
-        rows.append(LoggedRow(name, "some utility over states", estimate, exact))
-    confidence = percent(rows[0].estimate.confidence, 0)
+        exact, goal = gm.meg.unknown_utility(mdp, policy), "some utility over states"
+        rows.append({"agent": name, "goal": goal, "estimate": estimate, "exact": exact})
+    confidence = percent(estimate.confidence, 0)
     table = say.table("logged_estimates", rows, episodes=LOG_EPISODES, confidence=confidence)
-    return rows, say.section("logged", table, episodes=LOG_EPISODES)
+    values = [
+        {"agent": row["agent"], "goal": row["goal"], "exact": row["exact"].value}
+        | row["estimate"].to_json()
+        for row in rows
+    ]
+    return values, say.section("logged", table, episodes=LOG_EPISODES)
 
 
-# --- Run ------------------------------------------------------------------------------------------
 def demo(
     out: str | Path, *, seed: int = 0, on: str = HERE, progress: Tell | None = None
 ) -> Outcome:
@@ -396,11 +370,16 @@ def demo(
         seeds = range(seed, seed + REFLECTION_SEEDS)
         reflections.append(self_reflection(name, REFLECTION_STEPS, seeds))
     tell("report")
+    best, noisy, *_ = (row.known for row in cliff)
+    table = policy_table(rows=cliff, **say("cliff_policies", maximum=nats(best.maximum)))
+    cliff_section = say.section("cliff", replace(table, anchor=_NOISE))
+    text = say.sentence("findings", "cliff", best=best, noisy=noisy)
+    finding = Finding(text=text, links=(Link("numbers", _NOISE),))
+    sections = (cliff_section, lake_section, logs_section)
     parts = [
         organisms_part(results),
         part_of_use(cells),
-        _cliff_part(cliff),
-        Part(sections=(lake_section, logs_section)),
+        Part(sections=sections, findings=[finding], glossary=GLOSSARY),
         mouse.part(mice),
         reflection_part(reflections),
     ]
@@ -408,9 +387,7 @@ def demo(
     # The terminal shows the findings; every table is in the report.
     title, lede = say("page").values()
     summary = [title, *(f"- {finding.plain}" for finding in findings), "All of it, with tables:"]
-    wrapped = [
-        textwrap.fill(line, 100, subsequent_indent="  ", break_long_words=False) for line in summary
-    ]
+    fill = partial(textwrap.fill, width=100, subsequent_indent="  ", break_long_words=False)
     return write_outcome(
         out,
         title,
@@ -420,7 +397,7 @@ def demo(
             "use": None if isinstance(cells, str) else cells,
             "cliff_world": [row.to_json() for row in cliff],
             "frozen_lake": lake and [row.to_json() for row in lake],
-            "logged": [row.to_json() for row in logs],
+            "logged": logs,
             "mouse": mice.to_json(),
             # Without trials, of which there are hundreds.
             "reflection": [
@@ -439,7 +416,7 @@ def demo(
         findings=findings,
         glossary=all_terms(parts),
         tables=(),
-        text="\n".join(wrapped),
+        text="\n".join(map(fill, summary)),
         figures=False,
     )
 

@@ -1,7 +1,4 @@
-"""Cost forecasts of studies for `--dry-run`, made without a run directory.
-
-The time is measured on some trials that are made and not stored, spread evenly over the plan.
-"""
+"""Cost forecasts of studies for `--dry-run`, from some trials that are made and not stored."""
 
 from __future__ import annotations
 
@@ -51,8 +48,8 @@ class Forecast(JsonFields):
     kept: int  # number in the run directory
     left: int  # number of the others
     slots: int  # how many are made at once
-    hours: Span | None  # of work, by the clock; None if unknown
-    disk: Span | None  # bytes that are written; None if unknown
+    hours: Span | None = None  # of work, by the clock; None if unknown
+    disk: Span | None = None  # bytes that are written; None if unknown
     place: str = ""  # execution backend; "" where the user does not choose one
     calls: Span | None = None  # calls of a model; None where there are none
     prompt_tokens: Span | None = None  # of these calls
@@ -114,7 +111,6 @@ def unmeasured(
     *,
     on: str = HERE,
     out: str | Path | None = None,
-    counted: Mapping[str, int] | None = None,
     timeout: float | None = None,
 ) -> Forecast:
     """Count the trials of a study without making any; `why` says why the time is unknown."""
@@ -136,9 +132,6 @@ def unmeasured(
         left=len(left),
         slots=int(slots or 1),
         place=on,
-        hours=None,
-        disk=None,
-        counted=counted or {},
         assumed=(why, at_once),
     )
 

@@ -161,12 +161,10 @@ class Backend(Protocol):
     @property
     def slots(self) -> int:
         """Number of batches that are made at once."""
-        ...
 
     @property
     def worthwhile(self) -> float:
         """Seconds of work that make a batch worth sending; 0 for one trial at a time."""
-        ...
 
     def __enter__(self) -> Self: ...
 
@@ -179,4 +177,3 @@ class Backend(Protocol):
         next one is depends on what the last ones took. A `GoalmeterError` means that this backend
         cannot make them, whatever they are. Leaving the context ends what still runs.
         """
-        ...

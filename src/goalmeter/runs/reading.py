@@ -17,7 +17,6 @@ from goalmeter._files import read_bytes, reading
 from goalmeter._names import did_you_mean
 
 
-# --- Records --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Field:
     """Valid values of a field of a record, in words and as a test, and whether it is required."""

@@ -208,15 +208,9 @@ class Stages(RunStore):
     progress: Progress
 
     def __init__(
-        self,
-        folder: str | Path,
-        what: Mapping[str, Any],
-        *,
-        grows: Collection[str] = (),
-        tell: Tell | None = None,
-        elsewhere: str = ELSEWHERE,
+        self, folder: str | Path, what: Mapping[str, Any], *, tell: Tell | None = None, **more: Any
     ) -> None:
-        super().__init__(folder, what, grows=grows, elsewhere=elsewhere)
+        super().__init__(folder, what, **more)
         self.tell: Tell = tell or (lambda line: None)
 
     def __enter__(self) -> Self:

@@ -24,7 +24,6 @@ from goalmeter.runs import jobs
 from goalmeter.runs.jobs import Batch, BatchResult, JobResult, calls, function_of
 
 
-# --- Inside of a worker ---------------------------------------------------------------------------
 # A worker receives batches on a pipe. It sends a message when the imports of a batch are over, and
 # for each call. What a user's code prints goes to standard error.
 def main(pipe_number: int) -> NoReturn:
@@ -199,7 +198,6 @@ def _in_words(status: int) -> str:
     return f"exit status {status}"
 
 
-# --- Pool -----------------------------------------------------------------------------------------
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
