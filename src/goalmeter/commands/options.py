@@ -130,7 +130,6 @@ def values(
     return out
 
 
-# --- Suites ---------------------------------------------------------------------------------------
 # run.json lists the indices of grids and trajectories; the command line counts them from 0.
 _Indices = Annotated[int, shared(least=1, write=lambda indices: str(len(indices)))]
 _as_range = shared(kind=list[str], read=bounds, write=lambda pair: "-".join(map(str, pair)))
@@ -182,7 +181,6 @@ def as_typed(message: str) -> str:
     return head + mark + differences
 
 
-# --- Language models -----------------------------------------------------------------------------
 _ASKED, _REACHED, _COSTS = "How a language model is asked", "How it is reached", "What it may cost"
 _asked = partial(option, group=_ASKED)
 _reached = partial(option, group=_REACHED)

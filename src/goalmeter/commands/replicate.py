@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -137,8 +138,6 @@ def demo(o: DemoOptions, tell: Tell) -> Outcome:
     The last line of the output is the path of report.html.
     """
     run = import_module(DEMO)
-    if o.dry_run:
-        outcome: Outcome = run.dry_run(o.out, seed=o.seed, on=o.place())
-    else:
-        outcome = run.demo(o.out, seed=o.seed, on=o.place(), progress=tell)
+    make = run.dry_run if o.dry_run else partial(run.demo, progress=tell)
+    outcome: Outcome = make(o.out, seed=o.seed, on=o.place())
     return outcome

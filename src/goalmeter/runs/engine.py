@@ -154,7 +154,6 @@ def _number_of_tries(stored: Collection[str], key: str) -> int:
     return next(number for number in count() if try_key(key, number + 1) not in stored)
 
 
-# --- Engine ---------------------------------------------------------------------------------------
 def carry_out(
     study: Study[T],
     *,

@@ -91,7 +91,6 @@ def listed(what: str, accepts: Callable[[Any], bool], *, least: int = 0, most: i
     return Field(f"a list of {least} to {most} different {what}", fits)
 
 
-# --- Reading --------------------------------------------------------------------------------------
 RUN, TRIALS, STATUS = "run.json", "trials.jsonl", "status.json"
 FORMAT = 1
 # Of run.json; one of a million grids and a hundred thousand seeds has ten.

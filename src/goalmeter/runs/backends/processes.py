@@ -56,7 +56,6 @@ def _receive(pipe: Connection, batches: SimpleQueue[Batch]) -> None:
     os._exit(0)
 
 
-# --- Worker processes -----------------------------------------------------------------------------
 # The same import path as here, so that the same goalmeter is found, however this process found it.
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); number = int(sys.argv[2]); "
