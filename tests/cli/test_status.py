@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from goalmeter.cli import output
+from goalmeter.cli import application
 from goalmeter.commands.declare import Command
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.commands.runs import StatusOptions, status
@@ -63,6 +63,6 @@ def test_watching_looks_until_nobody_fills_them(
         return Outcome(tables=(), text=next(texts), json={"runs": [{"state": next(states)}]})
 
     monkeypatch.setattr("goalmeter.commands.runs.status", Command(StatusOptions, look))
-    monkeypatch.setattr(output, "_EVERY", 0.0)
+    monkeypatch.setattr(application, "_EVERY", 0.0)
     done = run("status", tmp_path, "--watch")
     assert done.status == 0 and done.out.split("\n") == ["1 of 3", "2 of 3", "3 of 3", "", ""]

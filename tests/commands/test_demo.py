@@ -9,7 +9,7 @@ import pytest
 
 from goalmeter.agents import local_models
 from goalmeter.commands.outcome import Outcome
-from goalmeter.demo import organisms
+from goalmeter.demo import run
 from goalmeter.demo.run import demo
 from goalmeter.organisms import organism_names
 from goalmeter.report.page import render
@@ -33,8 +33,8 @@ MODELS = tuple(f"goalmeter/{name}" for name in organism_names())
 @pytest.fixture(scope="module", autouse=True)
 def scale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(organisms, "SUITES", SMALL)
-        patch.setattr(organisms, "GRIDS", 8)
+        patch.setattr(run, "SUITES", SMALL)
+        patch.setattr(run, "GRIDS", 8)
         # Inspect keeps files of its own there.
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         yield
@@ -53,7 +53,7 @@ def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
         "The same worlds, other goals",
         "In mazes: do they plan?",
         "Beside a key that opens nothing: what do they want?",
-        organisms.TITLE,
+        run.TITLE,
         "A world where MEG is exact: CliffWorld",
         "A Gymnasium environment: FrozenLake",
         "From logged trajectories",
@@ -90,17 +90,17 @@ def test_without_language_models_ideal_organisms_walk_and_the_page_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    results = organisms.measure(tmp_path, seed=0, on="processes:2")
+    results = run.measure_organisms(tmp_path, seed=0, on="processes:2")
     assert results.names == tuple(f"ideal-{name}" for name in organism_names())
-    part = organisms.part(results)
+    part = run.organisms_part(results)
     assert "pip install 'goalmeter[lm]'" in part.sections[0].text[-1]
     assert [finding.lead.partition(":")[0] for finding in part.findings] == list(results.names)
     # Each line leads to a place on the page, or the page cannot be made.
     page = render("t", part.sections, findings=part.findings)
     assert page.count('<span class="links">') == 4
-    cells = organisms.measure_use(tmp_path, seed=0, on="here")
+    cells = run.measure_use(tmp_path, seed=0, on="here")
     assert isinstance(cells, str)
-    (section,) = organisms.part_of_use(cells).sections
+    (section,) = run.part_of_use(cells).sections
     assert section.title.endswith("not measured") and "goalmeter[lm]" in section.text[0]
 
 
@@ -108,4 +108,4 @@ def test_the_mole_does_not_act_on_rows_that_it_does_not_see(outcome: Outcome) ->
     pytest.importorskip("transformers")
     flips = {(row["organism"], row["cells"]): row["flips"]["value"] for row in outcome.json["use"]}
     assert len(flips) == 4
-    assert flips["mouse", organisms.UNSEEN] > 0.6 and flips["mole", organisms.UNSEEN] < 0.4
+    assert flips["mouse", run.UNSEEN] > 0.6 and flips["mole", run.UNSEEN] < 0.4

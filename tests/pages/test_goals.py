@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from goalmeter.commands.walks import play_every, walk_plan
-from goalmeter.demo.organisms import SUITES
+from goalmeter.demo.run import SUITES
 from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import navigation_of
 from goalmeter.navigation.rationality import GoalFit

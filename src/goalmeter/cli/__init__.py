@@ -12,8 +12,7 @@ import sys
 
 from goalmeter import _streams
 from goalmeter._errors import GoalmeterError, IncompleteRunError, MissingExtraError
-from goalmeter.cli.application import app
-from goalmeter.cli.output import is_usage_error, print_usage_error, report_internal_error, tell
+from goalmeter.cli.application import app, print_usage_error, report_internal_error, tell
 
 __all__ = ["app", "main"]
 
@@ -49,7 +48,8 @@ def main() -> None:
         tell(f"goalmeter: the result cannot be written to standard output: {error}")
         _streams.leave(UNWRITTEN)
     except Exception as error:
-        if is_usage_error(error):
+        # An error of click's, of which newer versions of Typer have a copy with its own classes.
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):
             sys.exit(print_usage_error(error))
         report_internal_error(error)
         sys.exit(INTERNAL_ERROR)

@@ -1,22 +1,32 @@
-"""The application: its commands, each imported when it is used, and their options."""
+"""The application: its commands, each imported when it is used, their options and output."""
 
 from __future__ import annotations
 
 import inspect
+import os
+import platform
+import shlex
+import sys
+import tempfile
+import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 import goalmeter
-from goalmeter._errors import MOST_SEED
+from goalmeter._errors import MOST_SEED, encodable, message, visible
 from goalmeter._names import nearest
-from goalmeter.cli.output import INCOMPLETE, follow, show, tell
 from goalmeter.commands.declare import REQUIRED, Command, InterruptedCommand, Option, options_in
+
+if TYPE_CHECKING:
+    from goalmeter.commands.outcome import Outcome
 
 MEG = {
     "mdp": ("meg:measure_mdp", "Measure the MEG of a policy or of logged trajectories."),
@@ -40,6 +50,10 @@ COMMANDS = {
     "status": ("runs:status", "Show the progress of runs: done, failed, rate, time left."),
     "runs": ("runs:runs", "List the runs in a directory and their progress."),
 }
+INCOMPLETE = 3  # exit status of a result in which something failed
+SHOW = "GOALMETER_TRACEBACK"
+_EVERY = 1.0  # seconds between two looks at a run, as often as a driver writes
+_CLEAR = "\x1b[H\x1b[2J"  # to the upper left of a terminal, and nothing below
 
 
 # --- Completion in a shell ------------------------------------------------------------------------
@@ -61,14 +75,12 @@ COMPLETIONS: dict[str, Callable[[], Iterable[str]]] = {
     "navigators": lambda: _agents("GRID", "TEXT"),
     "agents": lambda: [*(names := _agents("HISTORY")), *(f"rc({name})" for name in names)],
     "environments": lambda: [
-        form.format(name)
-        for form in ("{}", "opposite({})")
-        for name in _module("reflection.environments.registry").environment_names()
+        *(names := _module("reflection.environments.registry").environment_names()),
+        *map("opposite({})".format, names),
     ],
 }
 
 
-# --- Groups ---------------------------------------------------------------------------------------
 class Commands(TyperGroup):
     """A group of commands, with a suggestion for a name that is not one of them."""
 
@@ -182,7 +194,25 @@ def _command(name: str, command: Command[Any]) -> Any:
                 value = declared.read(declared.flag, value)
             if value is not None:
                 values[field] = value
-        _run(command, values, as_json=typed["json"])
+        as_json = typed["json"]
+        try:
+            outcome = command(progress=tell, **values)
+            if values.get("watch"):
+                outcome = follow(partial(command, **values), outcome, as_json=as_json)
+        except InterruptedCommand as so_far:
+            show(so_far.outcome, as_json=as_json)
+            tell(f"goalmeter: {so_far}")
+            raise
+        except KeyboardInterrupt:
+            if {"out", "run"} & options.keys():
+                folder = values.get("out") or values.get("run")
+                lost = "nothing is kept; with --out RUN the finished results would have been"
+                kept = f"{folder} keeps what is finished; the same command continues it"
+                tell(f"goalmeter: {lost if folder is None else kept}")
+            raise
+        show(outcome, as_json=as_json)
+        if outcome.incomplete:
+            raise typer.Exit(INCOMPLETE)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -216,25 +246,76 @@ def _parameter(name: str, option: Option, **more: Any) -> inspect.Parameter:
     )
 
 
-def _run(command: Command[Any], values: Mapping[str, Any], *, as_json: bool) -> None:
-    """Run a command and print its outcome, also if it is interrupted."""
-    try:
-        outcome = command(progress=tell, **values)
-        if values.get("watch"):
-            outcome = follow(partial(command, **values), outcome, as_json=as_json)
-    except InterruptedCommand as so_far:
-        show(so_far.outcome, as_json=as_json)
-        tell(f"goalmeter: {so_far}")
-        raise
-    except KeyboardInterrupt:
-        if {"out", "run"} & set(options_in(command.record)):
-            folder = values.get("out") or values.get("run")
-            tell(
-                "goalmeter: nothing is kept; with --out RUN the finished results would have been"
-                if folder is None
-                else f"goalmeter: {folder} keeps what is finished; the same command continues it"
-            )
-        raise
-    show(outcome, as_json=as_json)
+# --- Output ---------------------------------------------------------------------------------------
+def show(outcome: Outcome, *, as_json: bool) -> None:
+    """Print a result: JSON, or its text, its tables and then the path of the report."""
+    if as_json:
+        from goalmeter.commands.outcome import json_text
+
+        print(json_text(outcome.json))
+    else:
+        from goalmeter.report.tables import print_tables
+
+        if outcome.text:
+            print(f"{visible(outcome.text, lines=True)}\n")
+        print_tables(outcome.tables)
+        if outcome.report is not None:
+            print(outcome.report)  # on the last line, where a script looks for it
     if outcome.incomplete:
-        raise typer.Exit(INCOMPLETE)
+        tell(f"goalmeter: {outcome.incomplete}")
+
+
+def tell(line: str) -> None:
+    """Print progress or an error in one line, if standard error is open."""
+    if sys.stderr is not None:  # print would take standard output for it
+        print(message(line), file=sys.stderr, flush=True)
+
+
+def follow(look: Callable[[], Outcome], outcome: Outcome, *, as_json: bool) -> Outcome:
+    """Print the status of runs until none is running; return the last one, not yet printed."""
+    in_terminal = sys.stdout.isatty() and not as_json
+    last = ""
+    while any(run["state"] == "running" for run in outcome.json["runs"]):
+        if as_json or in_terminal:
+            sys.stdout.write(_CLEAR * in_terminal)
+            show(outcome, as_json=as_json)
+        elif outcome.text != last:  # in a file or a pipe, a line for each change
+            print(visible(outcome.text, lines=True))
+        sys.stdout.flush()
+        last = outcome.text
+        time.sleep(_EVERY)
+        outcome = look()
+    sys.stdout.write(_CLEAR * in_terminal)
+    return outcome
+
+
+def print_usage_error(error: Any) -> int:
+    """Print the usage of the command and what is wrong; return the exit status."""
+    text = message(f"Error: {' '.join(error.format_message().split())}")
+    if type(error).__name__ == "NoArgsIsHelpError":  # a group without a command: its help is all
+        text = visible(error.format_message(), lines=True)
+    elif (context := getattr(error, "ctx", None)) is not None:
+        asks = f"Try '{context.command_path} --help' for help."
+        text = f"{visible(context.get_usage(), lines=True)}\n{visible(asks)}\n\n{text}"
+    if sys.stderr is not None:
+        print(text, file=sys.stderr, flush=True)
+    return int(error.exit_code)
+
+
+def report_internal_error(error: Exception) -> None:
+    """Print an unexpected error in one line, and write its traceback to a file."""
+    command = shlex.join(["goalmeter", *sys.argv[1:]])
+    report = (
+        f"goalmeter {goalmeter.__version__}, Python {platform.python_version()}, "
+        f"{platform.platform()}\n{command[:2000]}\n\n{''.join(traceback.format_exception(error))}"
+    )
+    if os.environ.get(SHOW):
+        print(visible(report, lines=True), file=sys.stderr)
+    where = f"what {SHOW}=1 prints before this line"
+    with suppress(OSError):  # the error itself may be a full disk
+        handle, path = tempfile.mkstemp(".txt", "goalmeter-error-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(encodable(report))
+        where = f"the file {path}"
+    words = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    tell(f"goalmeter: internal error, {words}; please report it with {where}")

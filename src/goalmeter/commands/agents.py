@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, make_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from goalmeter.agents.abilities import Ability
 from goalmeter.agents.local_models import organism_agents
 from goalmeter.agents.registry import factories, plugin_factory
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.options import SeedOptions
+from goalmeter.commands.options import SeedOptions, Steps
 from goalmeter.commands.outcome import Outcome
 from goalmeter.organisms.training import recipe, train
 from goalmeter.pages import Texts
@@ -22,7 +22,6 @@ from goalmeter.runs import cores
 
 say = Texts("commands")
 
-# --- Agents ---------------------------------------------------------------------------------------
 # What each instrument can measure: an agent with one of these abilities.
 INSTRUMENTS: dict[str, tuple[Ability, ...]] = {
     "reflect": (Ability.HISTORY,),
@@ -32,13 +31,8 @@ INSTRUMENTS: dict[str, tuple[Ability, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class NoOptions:
-    """Options of a command without any."""
-
-
-@command(NoOptions)
-def agents(o: NoOptions, tell: Tell) -> Outcome:
+@command(make_dataclass("NoOptions", ()))
+def agents(o: Any, tell: Tell) -> Outcome:
     """List available agents and the measures that support each."""
     lines = listings()
     rows = []
@@ -92,27 +86,17 @@ def listings(needed: Ability | None = None) -> list[dict[str, Any]]:
     ]
 
 
-# --- Reflect list ---------------------------------------------------------------------------------
 def catalogue() -> Outcome:
     """Return all environments and agents, as tables and as JSON."""
-    environments: list[dict[str, Any]] = [
-        {
-            "name": environment.name,
-            "n_actions": environment.n_actions,
-            "n_observations": environment.n_observations,
-            "in_battery": environment.in_battery,
-            "idea": environment.idea,
-            "options": {name: list(values) for name, values in environment.run.options.items()},
-            "known_returns": environment.known_returns,
-        }
-        for environment in all_environments()
-    ]
-    rows = []
-    for about in environments:
+    names = ("name", "n_actions", "n_observations", "in_battery", "idea")
+    environments, rows = [], []
+    for each in all_environments():
+        options = {name: list(values) for name, values in each.run.options.items()}
+        about: dict[str, Any] = {name: getattr(each, name) for name in names}
+        environments.append(about | {"options": options, "known_returns": each.known_returns})
         # The first value of each is the default.
-        options = about["options"].items()
-        readings = [f"{name}={value}" for name, values in options for value in values[1:]]
-        battery = "yes" if about["in_battery"] else None
+        readings = [f"{name}={value}" for name, some in options.items() for value in some[1:]]
+        battery = "yes" if each.in_battery else None
         rows.append(about | {"battery": battery, "readings": " ".join(readings) or None})
     agents = [{key: line[key] for key in ("name", "about")} for line in listings(Ability.HISTORY)]
     return Outcome(
@@ -121,20 +105,15 @@ def catalogue() -> Outcome:
     )
 
 
-# --- Train organism -------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(SeedOptions):
     """Options of `goalmeter train-organism`; None stands for the value of the recipe."""
 
     name: str = argument("NAME  mouse, magpie, mole or moth.", complete="organisms")
     out: Path | None = option("Run directory; default runs/organism-NAME.")
-    steps: int | None = option(
-        "Training steps; default as in the recipe.", least=1, most=10_000_000
-    )
+    steps: Steps | None = option("Training steps; default as in the recipe.")
     rate: float | None = option("Learning rate; default as in the recipe.")
-    begin_with: str | None = option(
-        "--from  Organism or folder whose weights it begins with, or nothing."
-    )
+    begin_with: str | None = option("--from  Organism or folder of its first weights, or nothing.")
     sizes: Sequence[int] | None = option("5,7  Sizes of grids; default 5,7,9,11.", commas=True)
     keys: bool = option("--keys/--no-keys  Worlds with keys too.", default=True)
     device: str | None = option("cpu, cuda, ...; default the first GPU if there is one.")

@@ -1,12 +1,9 @@
-"""Declaration of commands: one record of options per command, from which the command line derives.
-
-A field of the record states an option once: its type, bounds, default and help.
-"""
+"""Declaration of commands: a record of options for each, from which the command line derives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin
 from typing import get_type_hints as hints_of
@@ -20,7 +17,6 @@ Tell = Callable[[str], None]
 REQUIRED: Any = ...
 
 
-# --- Options --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Option:
     """An option of the command line; its type and its default are those of the field."""
@@ -51,9 +47,10 @@ def option(text: str, metavar: str | None = None, *, default: Any = None, **spel
     return field(default=default, metadata={"help": text} | spelling)
 
 
-def several(text: str, **spelling: Any) -> Any:
-    """Declare a field of a record as an option that may be repeated, or left out."""
-    return option(text, default=(), **spelling)
+def several(text: str, *, default: Any = (), **spelling: Any) -> Any:
+    """Declare a field of a record as an option that may be repeated, as its help then says."""
+    text = text if "repeat " in text else f"{text.removesuffix('.')}; repeat for more."
+    return option(text, default=default, **spelling)
 
 
 def shared(**spelling: Any) -> tuple[tuple[str, Any], ...]:
@@ -70,10 +67,7 @@ def argument(
 
 def options_in(record: Any) -> Mapping[str, Option]:
     """Return the options of a record by field: arguments, its own, and those of its bases."""
-    hints, own = (
-        hints_of(record, include_extras=True),
-        vars(record).get("__annotations__", {}),
-    )
+    hints, own = hints_of(record, include_extras=True), vars(record).get("__annotations__", {})
     options = {}
     for each in fields(record):
         kind, spelling = hints[each.name], dict[str, Any]()
@@ -83,13 +77,12 @@ def options_in(record: Any) -> Mapping[str, Option]:
         item: Any = get_args(kind)[0] if is_list else kind
         if get_origin(item) is Annotated:
             item, spelling = item.__origin__, dict(*item.__metadata__)
-        spelling = {"kind": list[item] if is_list else item} | spelling | dict(each.metadata)
-        said = Option(**spelling)
-        if said.commas:
-            read, write = partial(_listed, item), lambda values: ",".join(map(str, values))
-            said = replace(said, kind=str, read=read, write=write)
-        flag = said.flag or f"--{each.name.replace('_', '-')}"
-        options[each.name] = replace(said, flag=flag, default=each.default)
+        said: dict[str, Any] = {"flag": f"--{each.name.replace('_', '-')}"}
+        said |= {"kind": list[item] if is_list else item} | spelling | dict(each.metadata)
+        if said.get("commas"):
+            said |= {"kind": str, "read": partial(_listed, item)}
+            said["write"] = lambda values: ",".join(map(str, values))
+        options[each.name] = Option(**said, default=each.default)
     order = sorted(options, key=lambda name: (not options[name].is_argument, name not in own))
     return {name: options[name] for name in order}
 
@@ -116,7 +109,6 @@ def pairs(flag: str, texts: Sequence[str], expected: str) -> dict[str, str]:
     return out
 
 
-# --- Commands -------------------------------------------------------------------------------------
 class InterruptedCommand(KeyboardInterrupt):
     """A measurement was interrupted at the keyboard; `outcome` is what it had by then."""
 

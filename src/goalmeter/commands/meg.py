@@ -12,6 +12,7 @@ import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.agents.abilities import Ability
+from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.declare import InterruptedCommand, Tell, argument, command, option
 from goalmeter.commands.options import SearchTime, SeedOptions
 from goalmeter.commands.outcome import Outcome
@@ -41,9 +42,7 @@ class MdpOptions(SeedOptions):
         "time-state, network, or a features file."
     )
     reference: Path | None = option("POLICY.npz  The policy that scores 0; default uniform.")
-    timeout: SearchTime | None = option(
-        "Time limit of a search for an unknown utility, which ends with the best so far."
-    )
+    timeout: SearchTime | None = option("Limit of a search, which ends with the best so far.")
 
 
 @command(MdpOptions)
@@ -52,8 +51,7 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
     if (o.policy is None) == (o.trajectories is None):
         how_many = "neither" if o.policy is None else "both"
         raise InvalidParameterError(
-            f"--policy and --trajectories: {how_many} given, expected exactly one of them, the "
-            f"behaviour to measure"
+            f"--policy and --trajectories: {how_many} given, expected exactly one of them"
         )
     if o.unknown == NETWORK and o.trajectories is not None:
         raise InvalidParameterError(
@@ -62,8 +60,7 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
         )
     if o.timeout is not None and (o.unknown is None or o.trajectories is not None):
         raise InvalidParameterError(
-            "--timeout goes with --policy and --unknown only, the one search that may take long; "
-            "leave it out"
+            "--timeout goes with --policy and --unknown only, the one search that may take long"
         )
     tell(f"reading {o.mdp}")
     world = gm.TabularMDP.from_npz(o.mdp)
@@ -80,7 +77,16 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
         )
         return Outcome(tables=(result_table(estimate),), json=estimate.to_json())
     name = str(o.policy)
-    policy = _of_agent(name, world) if name.startswith(TRAINED) else load_policy(name)
+    if name.startswith(TRAINED):
+        agent = named_agent(name)
+        if Ability.TABLE not in agent.abilities:
+            raise InvalidParameterError(
+                f"{agent.name} does not act on numbered states, so it has no policy in this world; "
+                f"measure it by: goalmeter meg simulator ENV_ID --agent {agent.name}"
+            )
+        policy = agent.in_table(world)
+    else:
+        policy = load_policy(name)
     now_and_then = slowly(tell)
 
     def hear(progress: gm.meg.Progress) -> None:
@@ -111,21 +117,8 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
         if world.steps * world.n_states * world.n_actions <= BASELINE_ENTRIES:
             optimal = gm.optimal_policy(world)
             baselines["optimal"] = gm.meg.known_utility(world, optimal).value
-    return Outcome(
-        tables=(result_table(result, baselines),), json=result.to_json() | {"baselines": baselines}
-    )
-
-
-def _of_agent(name: str, world: gm.TabularMDP) -> FloatArray:
-    from goalmeter.agents.registry import agent as named_agent
-
-    agent = named_agent(name)
-    if Ability.TABLE not in agent.abilities:
-        raise InvalidParameterError(
-            f"{agent.name} does not act on numbered states, so it has no policy in this world; "
-            f"measure it in its environment: goalmeter meg simulator ENV_ID --agent {agent.name}"
-        )
-    return agent.in_table(world)
+    json = result.to_json() | {"baselines": baselines}
+    return Outcome(tables=(result_table(result, baselines),), json=json)
 
 
 def _features(path: str) -> FloatArray:

@@ -32,22 +32,17 @@ class CausalOptions(SeedOptions):
     """Options of `goalmeter meg causal`."""
 
     model: Path = argument("MODEL.bif  The network: .bif, .xmlbif, packed, or asia.")
-    decisions: Sequence[str] = option(
-        "--decision D  A candidate decision, its policy the model's CPD; repeat for more.",
-        default=REQUIRED,
+    decisions: Sequence[str] = several(
+        "--decision D  A candidate decision, its policy the model's CPD.", default=REQUIRED
     )
-    targets: Sequence[str] = several(
-        "--target T  A variable that the goal may be about; repeat for more."
-    )
+    targets: Sequence[str] = several("--target T  A variable that the goal may be about.")
     utility: Path | None = option("UTILITY.json  Or a known utility.")
     sensitivity: Count | None = option("K  Or a table of every set of up to K targets.")
     do: Sequence[str] = several("X=x  Measure under this intervention; repeat to set more.")
     shift: Sequence[str] = several(
         "X=x[,Y=y]  Score the goal in this changed world too; repeat for more worlds."
     )
-    data: Path | None = option(
-        "TABLE.csv  Observed outcomes, to measure instead of the model's policy."
-    )
+    data: Path | None = option("TABLE.csv  Observed outcomes, instead of the model's policy.")
     drawing: Path | None = option("FILE.svg  Draw the diagram to this file.")
 
 

@@ -44,17 +44,13 @@ from goalmeter.pages.simulator import part_of, short_tables
 from goalmeter.report import require_report_extra
 from goalmeter.runs import Study, carry_out, keys_in
 
-# Fields of the options that `from_simulator` takes as they are.
-_AS_THEY_ARE = ("combined", "reference", "chance", "budget", "level", "precision", "seed")
-
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatorOptions(SeedOptions):
     """Options of `goalmeter meg simulator`."""
 
     env: str = argument(
-        "ENV_ID  A Gymnasium environment: its id, MODULE:ID, or a function that makes it, "
-        "FILE.py:FUNCTION."
+        "ENV_ID  A Gymnasium environment: its id, MODULE:ID, or FILE.py:FUNCTION that makes it."
     )
     agent: str = option(
         "AGENT  Who is measured: a name, sb3:PATH.zip, or FILE.py:NAME of an agent, of a function "
@@ -66,15 +62,12 @@ class SimulatorOptions(SeedOptions):
         "(fitted to some episodes, bounded with others), or NAME=FILE.py:FUNCTION with a function "
         "of (observation, info); repeat for more, and for their differences."
     )
-    combined: bool = option(
-        "Measure the best linear combination of the utilities too.", default=False
-    )
+    combined: bool = option("Measure the best linear combination of utilities too.", default=False)
     horizon: Count | None = option("Number of decisions; default the environment's time limit.")
     budget: Count = option("Steps of the simulator, in all.", default=200_000)
     level: float = option("Probability with which the interval holds.", default=0.95)
     precision: float = option(
-        "End before the budget is spent when the lower end is within this share of the estimate.",
-        default=0.02,
+        "End early when the lower end is within this share of the estimate.", default=0.02
     )
     state: str | None = option(
         "observation|FILE.py:FUNCTION  Which states are the same: observation, or a function of "
@@ -85,8 +78,7 @@ class SimulatorOptions(SeedOptions):
         "follow; repeat for more utilities."
     )
     reference: str | None = option(
-        "REFERENCE  Reference of continuous actions: uniform, gaussian(SCALE) or "
-        "gaussian(SCALE,CENTRE)."
+        "REFERENCE  Of continuous actions: uniform, gaussian(SCALE) or gaussian(SCALE,CENTRE)."
     )
     chance: str | None = option(
         "generator|none|unknown  Where chance comes from: generator (all of it from the "
@@ -94,7 +86,7 @@ class SimulatorOptions(SeedOptions):
         "environments and ours, else unknown."
     )
     env_options: Sequence[str] = several(
-        "--env-option KEY=JSON  A keyword for the environment, such as size=7; repeat for more."
+        "--env-option KEY=JSON  A keyword for the environment, such as size=7."
     )
     out: Path | None = option("RUN  Run directory for the results, with a page.")
 
@@ -105,8 +97,8 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
     _modules.clear()
     example = "KEY=JSON, such as size=7 or 'goal=[1,2]'"
     env_options = values("--env-option", o.env_options, example)
-    measured: dict[str, Any] = {name: getattr(o, name) for name in _AS_THEY_ARE}
-    measured["bounds"] = _bounds(o.bounds)
+    as_they_are = ("combined", "reference", "chance", "budget", "level", "precision", "seed")
+    measured = {name: getattr(o, name) for name in as_they_are} | {"bounds": _bounds(o.bounds)}
     out = None
     if o.out is not None:
         require_report_extra()
@@ -114,7 +106,9 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
     with ExitStack() as until_measured:
         # What a user's code prints is no result, and the result is all that standard output has.
         until_measured.enter_context(redirect_stdout(sys.stderr))
-        state = o.state if o.state in (None, OBSERVATION) else _function(str(o.state), "state")
+        state: Any = o.state
+        if state not in (None, OBSERVATION):
+            state = _function(state, "state")
         utilities = _utilities(o.utilities)
         tell(f"making {o.env}")
         with caller_guard():
@@ -123,18 +117,18 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
             measured["horizon"] = time_limit(world) if o.horizon is None else o.horizon
             acting = _agent(o.agent)
         messages: list[Any] = []
-        measurement = partial(
-            Measurement, o.agent, measured["horizon"], o.budget, o.seed, tightening=messages
-        )
+        about = o.agent, measured["horizon"], o.budget, o.seed
+        measurement = partial(Measurement, *about, tightening=messages)
 
         def hear(now: Any) -> None:
             messages.append(now)
             tell(str(now))
 
         def measure() -> Measurement:
-            functions: dict[str, Any] = {"utility": utilities, "state": state}
             try:
-                found: Any = from_simulator(world, acting, progress=hear, **measured, **functions)
+                found: Any = from_simulator(
+                    world, acting, utility=utilities, state=state, progress=hear, **measured
+                )
                 return measurement(found)
             except SimulatorInterrupted as so_far:
                 raise InterruptedCommand(
@@ -193,7 +187,6 @@ def _outcome(measurement: Measurement) -> Outcome:
     return Outcome(tables=short_tables(measurement), json=measurement.to_json(), text=text)
 
 
-# --- User files -----------------------------------------------------------------------------------
 # Each file is run once: it may train what it holds. What its functions raise later is an error of
 # the file, with the line, and no internal error.
 _modules: dict[Path, ModuleType] = {}
@@ -201,9 +194,7 @@ _modules: dict[Path, ModuleType] = {}
 
 def _member(spelled: str, kind: str) -> Any:
     if (parts := split_name(spelled)) is None:
-        raise InvalidParameterError(
-            f"{shown(spelled)} names no {kind} in a file, expected FILE.py:NAME"
-        )
+        raise InvalidParameterError(f"{shown(spelled)} names no {kind} in a file, as FILE.py:NAME")
     path, name = parts
     key = Path(path).resolve()
     if key not in _modules:
@@ -212,7 +203,6 @@ def _member(spelled: str, kind: str) -> Any:
 
 
 def _function(spelled: str, kind: str) -> Callable[..., Any]:
-    """Return the function FILE.py:NAME."""
     member = _member(spelled, kind)
     if not callable(member):
         raise InvalidFileError(f"{spelled} is {shown(member)}, expected a function")
@@ -232,9 +222,8 @@ def _guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
             where = Path(spelled.rpartition(":")[0]).resolve()
             name, words = type(cause).__name__, in_a_line(cause)
             said = words if words.startswith(name) else f"{name}: {words}"
-            raise InvalidParameterError(
-                f"{spelled} fails{line_of(cause, where)}: {said}; mend it"
-            ) from cause
+            sentence = f"{spelled} fails{line_of(cause, where)}: {said}; mend it"
+            raise InvalidParameterError(sentence) from cause
 
     call.__name__ = spelled
     return call
@@ -252,7 +241,6 @@ def _contents(names: list[str]) -> dict[str, str]:
     return {path: digest(path) for path in sorted(paths)}
 
 
-# --- Typed values ---------------------------------------------------------------------------------
 def _environment(env: str, options: dict[str, Any]) -> Any:
     if split_name(env) is None:
         return opened(env, **options)
@@ -287,9 +275,7 @@ def _agent(spelled: str) -> Any:
         raise InvalidFileError(f"{spelled}() returned nothing, expected an agent")
     if hasattr(member, "begin"):
         begin = _guarded(member.begin, spelled)
-        return SimpleNamespace(
-            begin=lambda generator: _guarded(begin(generator), spelled), __name__=spelled
-        )
+        return SimpleNamespace(begin=lambda rng: _guarded(begin(rng), spelled), __name__=spelled)
     # A model of a library is asked by its methods; a plain function is called.
     if callable(member) and not hasattr(member, "predict"):
         return _guarded(member, spelled)

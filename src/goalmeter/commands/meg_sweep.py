@@ -9,16 +9,9 @@ from pathlib import Path
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
-from goalmeter.commands import outcome
 from goalmeter.commands.declare import Tell, argument, command, option, several
-from goalmeter.commands.options import (
-    PlaceOptions,
-    RunOptions,
-    SearchTime,
-    SeedOptions,
-    values,
-)
-from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.options import PlaceOptions, RunOptions, SearchTime, SeedOptions, values
+from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.meg.sweeps.plan import plan_sweep
 from goalmeter.meg.sweeps.sweep import forecast_of, play
 from goalmeter.meg.sweeps.table import FAILED, Sweep, require_parquet, write_csv, write_parquet
@@ -29,27 +22,22 @@ from goalmeter.pages.sweep import short_tables
 class SweepOptions(PlaceOptions, SeedOptions, RunOptions):
     """Options of `goalmeter meg sweep`."""
 
-    worlds: str | Path = argument(
-        "SWEEP  A TOML file, a folder of MDP files, or FILE.py:NAME.", kind=str
-    )
+    worlds: str | Path = argument("SWEEP  TOML file, folder of MDPs, or FILE.py:NAME.", kind=str)
     policies: Sequence[str] = several(
         "--policy POLICY  optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1,10), "
-        "FILES-{world}.npz or FILE.py:NAME; repeat for more."
+        "FILES-{world}.npz or FILE.py:NAME."
     )
     utilities: Sequence[str] = several(
-        "--utility UTILITY  reward (the default), an .npz file or FILE.py:NAME; repeat for more."
+        "--utility UTILITY  reward (the default), an .npz file or FILE.py:NAME."
     )
     unknown: Sequence[str] = several(
         "CLASS  The best utility of a class: state, state-action, time-state, or features as an "
-        ".npz file or FILE.py:NAME; repeat for more."
+        ".npz file or FILE.py:NAME."
     )
     arguments: Sequence[str] = several(
-        "--argument NAME=VALUE  Of FILE.py:NAME: a value, a list, or {from=0,count=100}; repeat "
-        "for more."
+        "--argument NAME=VALUE  Of FILE.py:NAME: a value, a list, or {from=0,count=100}."
     )
-    timeout: SearchTime | None = option(
-        "Time limit of the search of a row, which ends with the best so far."
-    )
+    timeout: SearchTime | None = option("Limit of a row's search, which ends with the best so far.")
     csv: Path | None = option("FILE.csv  A file for all rows.")
     parquet: Path | None = option("FILE.parquet  The same as Parquet; needs pyarrow.")
 
@@ -78,7 +66,7 @@ def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
     )
     place = o.place(seconds=plan.seconds)
     if o.dry_run:
-        return outcome.shown([forecast_of(plan, on=place, out=o.out)])
+        return shown([forecast_of(plan, on=place, out=o.out)])
     inputs = {Path(path).resolve() for path in plan.contents} | {Path(o.worlds).resolve()}
     for path in filter(None, (o.csv, o.parquet)):
         if Path(path).resolve() in inputs:

@@ -12,16 +12,8 @@ from goalmeter._errors import MOST_SECONDS, InvalidParameterError
 from goalmeter.agents.abilities import Ability
 from goalmeter.agents.local_models import HUGGING_FACE, LOCAL, check_folder
 from goalmeter.agents.registry import agent as named_agent
+from goalmeter.commands import options as shared
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.options import (
-    SUITE_OPTIONS,
-    ModelOptions,
-    PlaceOptions,
-    RunOptions,
-    SeedOptions,
-    SuiteFields,
-    as_typed,
-)
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.navigation import measure, suite_named, suite_names
 from goalmeter.navigation.inspect.budget import Budget, BudgetReachedError
@@ -38,7 +30,13 @@ CONNECTIONS = 10  # requests at once where nothing is given, as in Inspect
 
 
 @dataclass(frozen=True, kw_only=True)
-class NavigateOptions(ModelOptions, SuiteFields, PlaceOptions, SeedOptions, RunOptions):
+class NavigateOptions(
+    shared.ModelOptions,
+    shared.SuiteFields,
+    shared.PlaceOptions,
+    shared.SeedOptions,
+    shared.RunOptions,
+):
     """Options of `goalmeter navigate`."""
 
     agent: str | None = argument(
@@ -56,8 +54,8 @@ class NavigateOptions(ModelOptions, SuiteFields, PlaceOptions, SeedOptions, RunO
     call_seconds: float | None = option(
         "With --dry-run: seconds of a model call.", least=0, most=MOST_SECONDS
     )
-    answer_tokens: int | None = option(
-        "With --dry-run: tokens of an answer with its reasoning.", least=1, most=10**8
+    answer_tokens: shared.Tokens | None = option(
+        "With --dry-run: tokens of an answer with its reasoning."
     )
 
 
@@ -79,7 +77,7 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
     name = named.name
     # An agent with both abilities walks by itself, without prompts.
     is_model = Ability.GRID not in named.abilities
-    options = {name: getattr(o, name) for name in SUITE_OPTIONS} | {"seed": o.seed}
+    options = {name: getattr(o, name) for name in shared.SUITE_OPTIONS} | {"seed": o.seed}
     if is_model:
         check_folder(name)
         options["asking"] = o.asking(name, suite_named(o.suite))
@@ -116,9 +114,7 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
     except BudgetReachedError as reached:
         return _unfinished(name, o.suite, reached, o.out)
     except InvalidParameterError as cause:
-        if (message := as_typed(str(cause))) == str(cause):
-            raise
-        raise InvalidParameterError(message) from cause
+        raise InvalidParameterError(shared.as_typed(str(cause))) from cause
     tables = suite_tables([result, *result.references])
     if o.meg:
         tell("goal-directedness")
@@ -138,8 +134,8 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
 def of_reference(plan: WalkPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
     """Return the cost of the trajectories of a reference agent."""
     keys = {walk.name: {"key": walk.name} for walk in plan.tasks.walks()}
-    common = {"what": json.dumps(plan.what)}
-    study = study_of(plan, "goalmeter.navigation.rollouts:play", keys, common=common)
+    what = {"what": json.dumps(plan.what)}
+    study = study_of(plan, "goalmeter.navigation.rollouts:play", keys, common=what)
     return forecast_of(study, on=on, out=out)
 
 

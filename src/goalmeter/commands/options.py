@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
 _WORTH_PROCESSES = 3.0  # seconds; processes take one to start, and import what trials need
 Count = Annotated[int, shared(least=1)]
+Steps = Annotated[int, shared(least=1, most=10_000_000)]
+Tokens = Annotated[int, shared(least=1, most=10**8)]
+Workers = Annotated[int, shared(least=1, most=MOST_WORKERS)]
 Seed = Annotated[int, shared(least=0, most=MOST_SEED)]
 SearchTime = Annotated[float, shared(metavar="SECONDS", least=0.001, most=1e9)]
 
 
-# --- Places, seeds, runs --------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class DryRunOptions:
     """Whether only the cost is wanted."""
@@ -48,9 +50,7 @@ class PlaceOptions(DryRunOptions):
         "default one process a core where that is faster.",
         complete="places",
     )
-    workers: int | None = option(
-        "So many processes: short for --on processes:N.", least=1, most=MOST_WORKERS
-    )
+    workers: Workers | None = option("So many processes: short for --on processes:N.")
 
     def place(self, *, seconds: float = inf) -> str:
         """Return the execution backend; `seconds` are those of all trials, one after the other."""
@@ -82,7 +82,6 @@ class RunOptions:
     out: Path | None = option("RUN  Run directory; an existing run is resumed.")
 
 
-# --- Values ---------------------------------------------------------------------------------------
 def bounds(flag: str, texts: Sequence[str] | None) -> list[tuple[int, int]] | None:
     """Return pairs of bounds, each written LOW-HIGH."""
     from goalmeter.navigation.suite_definition import MOST_STEPS
@@ -131,7 +130,6 @@ def values(
     return out
 
 
-# --- Suites ---------------------------------------------------------------------------------------
 # run.json lists the indices of grids and trajectories; the command line counts them from 0.
 _Indices = Annotated[int, shared(least=1, write=lambda indices: str(len(indices)))]
 _as_range = shared(kind=list[str], read=bounds, write=lambda pair: "-".join(map(str, pair)))
@@ -167,8 +165,7 @@ class SuiteFields:
         "Maximum trajectory length as a multiple of the shortest path; default 3.", least=1
     )
     held_out: bool | None = option(
-        "--held-out/--all-grids  Only grids that organisms are not trained on; default for these "
-        "alone."
+        "--held-out/--all-grids  Only grids that no organism was trained on; default for organisms."
     )
 
 
@@ -184,9 +181,8 @@ def as_typed(message: str) -> str:
     return head + mark + differences
 
 
-# --- Language models -----------------------------------------------------------------------------
-_REACHED, _COSTS = "How it is reached", "What it may cost"
-_asked = partial(option, group="How a language model is asked")
+_ASKED, _REACHED, _COSTS = "How a language model is asked", "How it is reached", "What it may cost"
+_asked = partial(option, group=_ASKED)
 _reached = partial(option, group=_REACHED)
 _Price = Annotated[float, shared(least=0, most=10**6, group=_COSTS)]
 _Tries = Annotated[int, shared(least=0, most=1000, group=_REACHED)]
@@ -209,41 +205,31 @@ class ModelOptions:
     token_cap: int | None = _asked("Output tokens of a whole trajectory.", least=1, most=10**9)
     temperature: float | None = _asked("Default 0.7.", least=0, most=100)
     top_p: float | None = _asked("Default 0.95.", least=0, most=1)
-    max_tokens: int | None = _asked(
-        "Output tokens of one answer; default 10000.", least=1, most=10**8
-    )
+    max_tokens: Tokens | None = option("Output tokens of an answer; default 10000.", group=_ASKED)
     reasoning_effort: str | None = _asked(
-        "low|medium|high|...  Default the model's; for gpt-oss with --paper low, in worlds with a "
-        "key medium."
+        "low|medium|high|...  Default the model's; for gpt-oss with --paper low, with keys medium."
     )
     logprobs: bool = _asked(
         "Ask for log-probabilities, 20 a token, and keep those of the moves.", default=False
     )
     no_seeds: bool = _asked("Send no seeds, to servers that refuse them.", default=False)
     options: Sequence[str] = several(
-        "-M NAME=VALUE  Option of the provider, such as dtype=bfloat16; repeat for more.",
-        group=_REACHED,
+        "-M NAME=VALUE  Option of the provider, such as dtype=bfloat16.", group=_REACHED
     )
     base_url: str | None = _reached(
-        "--model-base-url URL  URL of the server; default from the environment, such as "
-        "VLLM_BASE_URL."
+        "--model-base-url URL  The server; default from the environment, such as VLLM_BASE_URL."
     )
     max_connections: int | None = _reached("Concurrent requests.", least=1, most=10_000)
     max_retries: _Tries | None = option("Retries of a request that the server failed; default 5.")
-    timeout: int | None = _reached(
-        "Seconds for one answer; default 600.", least=1, most=MOST_SECONDS
-    )
-    rounds: _Tries | None = option(
-        "How often trajectories that the server failed are made again; default 2."
-    )
+    timeout: int | None = _reached("Seconds of an answer; default 600.", least=1, most=MOST_SECONDS)
+    rounds: _Tries | None = option("Retries of trajectories that the server failed; default 2.")
     from_log: Sequence[Path] = several(
         "FILE.eval  Take over trajectories of `inspect eval goalmeter/...`: a log, or a folder of "
-        "logs; repeat for more.",
+        "logs.",
         group=_REACHED,
     )
     budget: _Limits | None = option(
-        "tokens=N,usd=X  Inspect's limits on tokens and cost, for all commands of the run; it can "
-        "be resumed."
+        "tokens=N,usd=X  Inspect's limits on tokens and cost over all commands of a resumable run."
     )
     price_in: _Price | None = option("US dollars for a million input tokens.")
     price_out: _Price | None = option("US dollars for a million output tokens, reasoning included.")

@@ -101,7 +101,6 @@ def _plain(value: Any) -> Any:
             return value
 
 
-# --- Forecasts ------------------------------------------------------------------------------------
 def shown(forecasts: Sequence[Forecast]) -> Outcome:
     """Return forecasts as a table, a column each, and as JSON."""
     columns = [_texts(forecast) for forecast in forecasts]

@@ -25,9 +25,7 @@ def _declared() -> list[tuple[str, Any, Any]]:
     run = argument("Navigation run of a language model that ran on this machine.", "RUN")
     model = option("Whose activations; default the model of the run, or a copy of it.", "NAME")
     rate = option(
-        "With --dry-run: tokens that the model reads a second, instead of measuring it.",
-        least=1e-3,
-        most=1e12,
+        "With --dry-run: tokens that the model reads a second, not measured.", least=1e-3, most=1e12
     )
     declared = [("run", Path, run), ("model", str | None, model)]
     kinds = get_type_hints(ProbeOptions)
@@ -41,16 +39,12 @@ def _declared() -> list[tuple[str, Any, Any]]:
     return [*declared, ("token_rate", float | None, rate)]
 
 
-ProbeCommandOptions: Any = make_dataclass(
-    "ProbeCommandOptions",
-    _declared(),
-    bases=(DryRunOptions, SeedOptions),
-    frozen=True,
-    kw_only=True,
+CommandOptions: Any = make_dataclass(
+    "CommandOptions", _declared(), bases=(DryRunOptions, SeedOptions), frozen=True, kw_only=True
 )
 
 
-@command(ProbeCommandOptions)
+@command(CommandOptions)
 def probe(o: Any, tell: Tell) -> Outcome:
     """Probe what a model's activations encode and what it uses.
 

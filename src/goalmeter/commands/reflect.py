@@ -31,9 +31,7 @@ class ReflectOptions(PlaceOptions, RunOptions):
     """Options of `goalmeter reflect`."""
 
     agent: str | None = argument(
-        "AGENT  A name, such as rc(naive), or your own: FILE.py:NAME.",
-        default=None,
-        complete="agents",
+        "AGENT  A name, such as rc(naive), or FILE.py:NAME.", default=None, complete="agents"
     )
     environments: Sequence[str] = several(
         "--environment NAME  Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for "
@@ -45,17 +43,13 @@ class ReflectOptions(PlaceOptions, RunOptions):
     timeout: float | None = option(
         "Seconds for a trial, 0 for no limit; default 60 for your own code.", least=0
     )
-    opposite_reading: str = option(
-        "literal|unnegated  Definition of an opposite.", default="literal"
-    )
+    opposite_reading: str = option("literal|unnegated  Reading of an opposite.", default="literal")
     step_counting: str = option("percepts|actions  Definition of a step.", default="percepts")
     against: str | None = option(
         "AGENT  Compare with this agent on the same trials, which --out RUN stores in RUN.against.",
         complete="agents",
     )
-    list_all: bool = option(
-        "--list  Show the environments and agents that have names.", default=False
-    )
+    list_all: bool = option("--list  Show environments and agents that have names.", default=False)
     seed: Seed = option("The first seed.", default=0)
 
     @property
@@ -70,16 +64,10 @@ class ReflectOptions(PlaceOptions, RunOptions):
         percepts = 2 * len(self.played) * len(seeds) * self.steps
         # The time of users' code is unknown: it is played on all cores.
         slow = users or bare(name) in HEAVY
-        return {
-            "steps": self.steps,
-            "seeds": seeds,
-            "environments": self.played,
-            "opposite_reading": self.opposite_reading,
-            "step_counting": self.step_counting,
-            "on": self.place(seconds=inf if slow else percepts * SECONDS_A_PERCEPT),
-            "timeout": limit or None,
-            "out": folder,
-        }
+        place = self.place(seconds=inf if slow else percepts * SECONDS_A_PERCEPT)
+        as_they_are = ("steps", "opposite_reading", "step_counting")
+        more = {"seeds": seeds, "environments": self.played, "timeout": limit or None, "on": place}
+        return {name: getattr(self, name) for name in as_they_are} | more | {"out": folder}
 
 
 @command(ReflectOptions)
@@ -95,8 +83,7 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
         return catalogue()
     if o.agent is None:
         raise InvalidParameterError(
-            "AGENT is missing: name one, such as rc(naive) or my_agent.py:agent; --list shows "
-            "all agents and environments"
+            "AGENT is missing: name one, such as rc(naive) or my_agent.py:agent; --list shows all"
         )
     # Before a range is made of them, or a product.
     whole(o.seeds, "seeds", least=1, most=MOST_SEEDS)
@@ -108,9 +95,8 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
         # "." and ".." have no name that could be continued.
         named = Path(o.out) if Path(o.out).name not in ("", "..") else Path(o.out).resolve()
         folders = {"run": Path(o.out), "against_run": named.with_name(f"{named.name}.against")}
-    in_turn = [(o.agent, o.of_agent(o.agent, folders.get("run"), seeds))]
-    if o.against is not None:
-        in_turn.append((o.against, o.of_agent(o.against, folders.get("against_run"), seeds)))
+    asked = {"run": o.agent} | ({} if o.against is None else {"against_run": o.against})
+    in_turn = [(name, o.of_agent(name, folders.get(run), seeds)) for run, name in asked.items()]
     if o.dry_run:
         return shown([forecast_of(name, **options) for name, options in in_turn])
     for name, options in in_turn[1:]:
@@ -133,17 +119,17 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
     }
     if rival is not None and comparison is not None:
         json |= {"against": rival.to_json(), "comparison": comparison.to_json()}
-    for name, folder in [*folders.items()][: len(measured)]:
-        json[name] = str(folder.resolve())
-    unfinished = [
-        f"none of the {len(each.failures)} trials of {each.agent} was finished, so its measure "
-        f"says nothing; the table says why"
-        for each in measured
-        if len(each.failures) == len(each.trials)
-    ]
+    json |= {name: str(folder.resolve()) for name, folder in folders.items() if name in asked}
+    incomplete = ""
+    for each in measured[::-1]:
+        if len(each.failures) == len(each.trials):
+            incomplete = (
+                f"none of the {len(each.failures)} trials of {each.agent} was finished, so its "
+                f"measure says nothing; the table says why"
+            )
     return Outcome(
         text=early_text(result, rival),
-        incomplete=next(iter(unfinished), ""),
+        incomplete=incomplete,
         tables=(rewards_table(result, rival), measure_table(result, rival, comparison, baselines)),
         json=json,
     )

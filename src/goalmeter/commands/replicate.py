@@ -1,8 +1,7 @@
 """`goalmeter replicate` and `goalmeter demo`.
 
-A study is a module `replications/FOLDER/study.py` with two functions of `StudyOptions`:
-`replicate(out, options)` runs it and returns an `Outcome`; `planned(options)` returns how much of
-what it will do, by name. `OPTIONS` names the options of this study alone.
+The module of a study has `replicate(out, options)`, which returns an `Outcome`, `planned(options)`,
+which says how much of what it will do, and perhaps `OPTIONS`, the names of options of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ from typing import Any
 import goalmeter
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
-from goalmeter._names import did_you_mean
+from goalmeter._names import unknown_name
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.options import PlaceOptions, SeedOptions
+from goalmeter.commands.options import PlaceOptions, SeedOptions, Steps
 from goalmeter.commands.outcome import Outcome
 from goalmeter.pages import Texts
 from goalmeter.runs import HERE
@@ -75,15 +75,11 @@ class ReplicateOptions(PlaceOptions, SeedOptions):
 
     name: str = argument(f"NAME  {', '.join(REPLICATIONS)}.", complete="replications")
     out: Path | None = option("Output folder; default runs/NAME.")
-    seeds: int | None = option(
-        "Number of seeds; default as in the experiment.", least=0, most=10_000
-    )
+    seeds: int | None = option("Number of seeds; default as in the study.", least=0, most=10_000)
     agents: str | None = option(
         "scripted|neural|all  Rows of reflection-table-1; or names, with commas between them."
     )
-    steps: int | None = option(
-        "Length of the trials, where it can be chosen.", least=1, most=10_000_000
-    )
+    steps: Steps | None = option("Length of the trials, where it can be chosen.")
     run: Sequence[Path] | None = option("RUN  A run to show in lm-navigation; repeat for more.")
 
 
@@ -94,10 +90,7 @@ def replicate(o: ReplicateOptions, tell: Tell) -> Outcome:
     The last line of the output is the path of report.html.
     """
     if o.name not in REPLICATIONS:
-        raise InvalidParameterError(
-            f"{o.name!r} is not a known replication, expected one of: {', '.join(REPLICATIONS)}"
-            f"{did_you_mean(o.name, REPLICATIONS, quoted=True)}"
-        )
+        raise unknown_name(o.name, [*REPLICATIONS], "the replication")
     find_replications(o.name)
     module = import_module(f"replications.{REPLICATIONS[o.name]}.study")
     own = {"agents": o.agents, "steps": o.steps, "run": o.run}
@@ -145,8 +138,6 @@ def demo(o: DemoOptions, tell: Tell) -> Outcome:
     The last line of the output is the path of report.html.
     """
     run = import_module(DEMO)
-    if o.dry_run:
-        outcome: Outcome = run.dry_run(o.out, seed=o.seed, on=o.place())
-    else:
-        outcome = run.demo(o.out, seed=o.seed, on=o.place(), progress=tell)
+    make = run.dry_run if o.dry_run else partial(run.demo, progress=tell)
+    outcome: Outcome = make(o.out, seed=o.seed, on=o.place())
     return outcome

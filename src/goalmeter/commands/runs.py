@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import (
-    IncompleteRunError,
-    InvalidFileError,
-    InvalidParameterError,
-    shortened,
-)
+from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError, shortened
 from goalmeter._files import check_writable
 from goalmeter.agents.local_models import is_organism
 from goalmeter.commands.declare import Tell, argument, command, option
@@ -172,9 +167,8 @@ def _status(folder: Path) -> RunStatus:
     name = str(read_settings(folder).get("name"))
     is_over = (folder / MANIFEST).exists()
     sentence = "it is finished: its weights are there" if is_over else "nobody trains it"
-    return RunStatus(
-        str(folder), FINISHED if is_over else INCOMPLETE, sentence, kind="steps", agent=name
-    )
+    state = FINISHED if is_over else INCOMPLETE
+    return RunStatus(str(folder), state, sentence, kind="steps", agent=name)
 
 
 # --- Tables ---------------------------------------------------------------------------------------
@@ -264,8 +258,7 @@ def report_runs(o: ReportOptions, tell: Tell) -> Outcome:
             start = file.read(200).lower()
         if start and not start.lstrip().startswith((b"<!doctype html", b"<html")):
             raise InvalidFileError(
-                f"{o.out} exists and is not an HTML page, so it is not replaced; choose another "
-                f"--out"
+                f"{o.out} exists and is no HTML page, so it is not replaced; choose another --out"
             )
     kinds: dict[str, list[int]] = {}  # numbers of the runs of each kind, in the order of typing
     for number, run in enumerate(o.runs):

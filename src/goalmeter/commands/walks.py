@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError, how_to_install
-from goalmeter.agents.grid_agents import Decision
+from goalmeter.agents.grid_agents import Acting, Decision
 from goalmeter.agents.local_models import is_model
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
@@ -29,7 +29,6 @@ __all__ = ["ideal_organism", "play_every", "require_models", "walk_plan"]
 # An organism is a language model that was trained ("goalmeter/mouse"), or the ideal one
 # ("ideal-mouse"), which draws each move from the distribution that the other was trained on.
 IDEAL, TRAINED = "ideal-", "goalmeter/"
-MOLE = "mole"  # the organism whose map is wrong
 
 
 def require_models(agents: Iterable[str]) -> None:
@@ -60,8 +59,7 @@ def play_every(
         if plan.asking is not None and not plan.keys().keys() <= set(keys_in(run_folder(plan, out)))
     ]
     # Each run is written by the process that asks, so other machines cannot run it.
-    elsewhere = on != HERE and is_of_this_machine(on) and len(models) > 1
-    if elsewhere:
+    if on != HERE and is_of_this_machine(on) and len(models) > 1:
         trials = {
             f"{plan.agent} in {plan.suite.name}": {
                 "run": json.dumps(plan.what),
@@ -104,23 +102,14 @@ class IdealOrganism:
     name: str
     organism: Organism
 
-    def begin(self, world: GridWorld, draws: Draws) -> IdealWalk:
-        """Set out in a world."""
-        return IdealWalk(self.organism, world, draws)
+    def begin(self, world: GridWorld, draws: Draws) -> Acting:
+        """Set out in a world, with moves drawn from the intended distribution."""
 
+        def act(state: State) -> Decision:
+            row = _intended(self.organism, world, state)
+            return Decision(draws.weighted(row), row)
 
-@dataclass(frozen=True)
-class IdealWalk:
-    """A walk whose moves are drawn from the intended distribution."""
-
-    organism: Organism
-    world: GridWorld
-    draws: Draws
-
-    def act(self, state: State) -> Decision:
-        """Draw a move from the intended distribution."""
-        row = _intended(self.organism, self.world, state)
-        return Decision(self.draws.weighted(row), row)
+        return Acting(act)
 
 
 # Each state occurs in several walks, and a plan on the organism's map is made each time.

@@ -12,7 +12,6 @@ from goalmeter.pages import Texts
 from goalmeter.pages.meg import intervention_table, sensitivity_table
 from goalmeter.pages.part import Part
 from goalmeter.report import Finding, Link
-from goalmeter.report.numbers import nats
 
 SIDES = ("left", "right")
 OUTCOMES = ("cheese", "none")
@@ -85,14 +84,8 @@ def measure(followed: str = "S") -> Mouse:
 def part(measured: Mouse) -> Part:
     """Return the sections on causal models, with one finding."""
     (t, t_moved, _), (r, r_moved, _) = (shifts.rows for shifts in measured.shifts.values())
-    finding = Finding(
-        text="A mouse trained with a bell beside the cheese is explained by the bell as well as by "
-        f"the cheese ({nats(r.result.value)} and {nats(t.result.value)} nats). When the bell is "
-        f"moved, the goal about the cheese still explains {nats(t_moved.transferred)}, the one "
-        f"about the bell {nats(r_moved.transferred)}, which is worse than guessing: it was "
-        "spurious.",
-        links=(Link("numbers", _SHIFTS),),
-    )
+    text = say.sentence("findings", "bell", t=t, r=r, t_moved=t_moved, r_moved=r_moved)
+    finding = Finding(text=text, links=(Link("numbers", _SHIFTS),))
     diagram = example_1(OFTEN).svg(decisions=["D"], targets=["T"], name="mouse-one-step")
     example = say.section(
         "example",

@@ -1,17 +1,14 @@
-"""`goalmeter demo`: measure the embedded agents and write one page.
-
-The organisms come first. Then what else can be measured, where the answers are exact: CliffWorld,
-FrozenLake, logged trajectories, causal models and self-reflection.
-"""
+"""`goalmeter demo`: measure the embedded agents and write one page."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +16,29 @@ import goalmeter as gm
 from goalmeter._errors import MissingExtraError, require
 from goalmeter.commands.navigate import of_reference
 from goalmeter.commands.outcome import Outcome, shown, write_outcome
-from goalmeter.commands.walks import run_folder
-from goalmeter.demo import mouse, organisms
-from goalmeter.meg import TrajectoryMeg, from_trajectories
+from goalmeter.commands.walks import (
+    IDEAL,
+    TRAINED,
+    play_every,
+    require_models,
+    run_folder,
+    walk_plan,
+)
+from goalmeter.demo import mouse
+from goalmeter.gridworld.generators import Draws
+from goalmeter.gridworld.planner import State
+from goalmeter.meg import from_trajectories
+from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.plan import forecast as model_forecast
-from goalmeter.pages import Texts
+from goalmeter.navigation.prompts import template
+from goalmeter.navigation.rollouts import Walked
+from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
+from goalmeter.navigation.trajectories import Trajectory, suite
+from goalmeter.organisms.kinds import is_unseen, organism, organism_names
+from goalmeter.pages import Texts, navigation, navigation_tables
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
+from goalmeter.pages.navigation import Group, cut
+from goalmeter.pages.navigation_tables import Want
 from goalmeter.pages.part import Part, joined
 from goalmeter.pages.reflection import part_of as reflection_part
 from goalmeter.reflection import measure as self_reflection
@@ -32,28 +46,251 @@ from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.measure import forecast as reflection_forecast
 from goalmeter.report import Finding, Link, Section, require_report_extra
 from goalmeter.report.numbers import nats, percent
-from goalmeter.runs import HERE
+from goalmeter.representation.network import Network
+from goalmeter.representation.replay import Sample
+from goalmeter.representation.scenes import Scenes, uncertain_cells
+from goalmeter.representation.use.causal_use import NOT_USED, USED, causal_use
+from goalmeter.representation.use.directions import target_cells
+from goalmeter.runs import HERE, Study, carry_out
 from goalmeter.runs.forecast import together, unmeasured
 from goalmeter.runs.progress import Tell
 from goalmeter.tabular.trajectories import sample_trajectories
 
 say = Texts("demo")
+MOLE = "mole"  # the organism whose map is wrong
 LAKE_NAME, LAKE_EPSILON = "FrozenLake-v1", 0.2
 LOG_EPSILON, LOG_EPISODES = 0.1, 100
-# Agents whose self-reflection is measured, each beside its reality check; few steps and seeds, so
-# that it takes seconds.
+# Whose self-reflection is measured, each beside its reality check; few steps, to take seconds only.
 REFLECTING = tuple(
-    name
-    for agent in ("random", "constant", "naive", "q-learner")
-    for name in (agent, f"rc({agent})")
+    form.format(name)
+    for name in ("random", "constant", "naive", "q-learner")
+    for form in ("{}", "rc({})")
 )
 REFLECTION_STEPS, REFLECTION_SEEDS = 150, 5
 _NOISE = "cliff-noise"  # id of the table that the finding leads to
 
 
+# --- Measures -------------------------------------------------------------------------------------
+# As many walks as two cores make in about a minute. Many mazes rather than many walks through
+# each, since intervals rest on mazes; all of them with walls that the mole may not see.
+SUITES: dict[str, dict[str, Any]] = {
+    MAZE.name: {"sizes": (7, 9), "complexities": (0.5, 1.0), "grids": 5, "trajectories": 2},
+    KEY_NO_DOOR.name: {"grids": 20, "trajectories": 2},
+}
+
+
+@dataclass(frozen=True)
+class OrganismResults:
+    """Measures of the organisms."""
+
+    missing: str  # why ideal organisms walk in place of the trained ones; "" if they do not
+    names: tuple[str, ...]  # of the organisms that walked
+    walked: dict[str, list[Walked]]  # their walks, by suite
+    groups: tuple[Group, ...]  # behaviour beside reference agents, in mazes and with keys
+    wants: tuple[Want, ...]  # the goal inferred for each organism
+
+    def to_json(self) -> dict[str, Any]:
+        """All measures as JSON values."""
+        runs = [run for suite in self.walked.values() for run in suite]
+        return {
+            "missing": self.missing or None,
+            "behaviour": navigation.in_order(self.groups, runs),
+            "wants": [want.to_json() for want in self.wants],
+        }
+
+
+def plans_of(seed: int) -> tuple[str, list[WalkPlan]]:
+    """Return why ideal organisms walk ("" if they do not), and the walks of each organism."""
+    missing, prefix = "", TRAINED
+    try:
+        require_models(f"{TRAINED}{name}" for name in organism_names())
+    except MissingExtraError as error:
+        missing, prefix = str(error), IDEAL
+    return missing, [
+        walk_plan(f"{prefix}{name}", world, seed=seed, **options)
+        for world, options in SUITES.items()
+        for name in organism_names()
+    ]
+
+
+def measure_organisms(
+    out: Path, *, seed: int, on: str, progress: Tell | None = None
+) -> OrganismResults:
+    """Let the organisms walk and measure them; stored walks are reused."""
+    missing, plans = plans_of(seed)
+    runs = play_every(plans, out, on=on, progress=progress)
+    groups = tuple(navigation.groups(runs, progress))
+    walked = {name: [run for run in runs if run.plan.suite.name == name] for name in SUITES}
+    names = tuple(run.plan.agent for run in walked[MAZE.name])
+    # What the agents want that walked in both kinds of worlds, on the true map or the mole's.
+    places = [{result.agent: n for n, result in enumerate(each.results)} for each in groups]
+    both = [[place[agent] for agent in places[0] if agent in places[1]] for place in places]
+    (mazes, keys), (in_mazes, with_keys) = (
+        [[getattr(group, field)[n] for n in ns] for group, ns in zip(groups, both, strict=True)]
+        for field in ("results", "directed")
+    )
+    wants = navigation_tables.wants(mazes, keys, (in_mazes, with_keys), organism(MOLE))
+    return OrganismResults(missing, names, walked, groups, tuple(wants))
+
+
+_WALKS = "walks"  # id of the section that findings lead to
+
+
+def organisms_part(results: OrganismResults) -> Part:
+    """Return who they are, what they want, and how they walk."""
+    made = []
+    for kind in map(organism, organism_names()):
+        target = ("the key" if kind.wants_key else "the goal") + ", on a wrong map" * kind.blind
+        made.append((kind.name, "nothing" if kind.habit else target, kind.purpose))
+    texts = say("organisms")
+    if results.missing:
+        texts["text"] += (say("ideal", missing=results.missing)["text"],)
+    wants = navigation_tables.wants_table(results.wants)
+    tables = [navigation_tables.agents_table(group.results) for group in results.groups]
+    charts = [
+        navigation_tables.directedness_chart(group.directed, f"organisms-{name}-meg")
+        for group, name in zip(results.groups, ("maze", "key"), strict=True)
+    ]
+    keys = navigation_tables.key_tables(results.groups[1].results)[0]
+    sections = (
+        Section(tables=(wants, say.table("made", made, anchor="made")), **texts),
+        _walks(results),
+        say.section("mazes", tables[0], charts[0]),
+        say.section("keys", tables[1], keys, charts[1]),
+    )
+    findings = navigation_tables.findings(results.wants, walks=_WALKS)
+    return Part(sections=sections, findings=findings, glossary=navigation.GLOSSARY)
+
+
+def _walks(results: OrganismResults) -> Section:
+    mouse, magpie, mole, moth = range(4)
+    shown = {MAZE.name: (mouse, mole, moth), KEY_NO_DOOR.name: (mouse, magpie, moth)}
+    chosen = [
+        (results.names[number], _walk(results.walked[suite][number].trajectories))
+        for suite, numbers in shown.items()
+        for number in numbers
+    ]
+    answers = None
+    if answered := [each for each in chosen if each[1].steps and each[1].steps[0].raw]:
+        agent, walk = answered[0]
+        rows = [(name, walk.suite, cut(walk.steps[0].raw)) for name, walk in answered]
+        answers = say.table("answers", rows, agent=agent, prompt=cut(walk.steps[0].prompt))
+    replays = [
+        navigation.replay(walk, f"organisms-walk-{number}", name)
+        for number, (name, walk) in enumerate(chosen, start=1)
+    ]
+    return say.section("walks", answers, replays, anchor=_WALKS)
+
+
+def _walk(walks: Sequence[Trajectory]) -> Trajectory:
+    """The first walk through the last world in which the mole's map is wrong, the largest kind."""
+    mole = organism(MOLE)
+    wrong = [walk for walk in walks if (mole.walls(walk.world) != walk.world.walls).any()]
+    world = (wrong or list(walks))[-1].world
+    return next(walk for walk in walks if walk.world == world)
+
+
+# --- Use ------------------------------------------------------------------------------------------
+# The mole was made not to see the walls of some rows, which stand in its activations all the same.
+# What it acts on is measured by knocking cells out while it answers.
+TITLE = "What of a map they act on"
+SIZE, GRIDS, PROMPT = 7, 32, "compact/2"
+COMPLEXITIES, SCREEN_CELLS = (0.4, 0.6, 0.8), 24
+SEEN, UNSEEN = "rows that both see", "rows that the mole does not see"
+_ANCHOR = "used-cells"
+
+
+def measure_use(
+    out: Path, *, seed: int, on: str, progress: Tell | None = None
+) -> list[dict[str, Any]] | str:
+    """Knock cells out while mouse and mole answer; a text says which package is missing."""
+    try:
+        for package in ("torch", "transformers", "safetensors"):
+            require(package, extra="lm", feature="reading activations")
+    except MissingExtraError as error:
+        return str(error)
+    return [*carry_out(use_study(seed), on=on, out=out, progress=progress).values()]
+
+
+def use_study(seed: int) -> Study[dict[str, Any]]:
+    """Return the trials of `measure_use`."""
+    common = {"grids": GRIDS, "seed": seed}
+    questions = [(name, cells) for name in ("mouse", MOLE) for cells in (SEEN, UNSEEN)]
+    return Study[dict[str, Any]](
+        "cells in use",
+        "goalmeter.demo.run:use_of",
+        {f"{name}, {cells}": {"name": name, "cells": cells} for name, cells in questions},
+        common=common,
+        noun="question",
+        what={"kind": "cells in use"} | common,
+    )
+
+
+def use_of(name: str, cells: str, grids: int, seed: int) -> dict[str, Any]:
+    """Measure whether an organism acts on some cells, as JSON values, in a worker process."""
+    network, unseen = Network.open(f"{TRAINED}{name}"), cells == UNSEEN
+    use = causal_use(
+        _decisions(network, unseen, grids, seed),
+        network,
+        cells=lambda sample, cell: is_unseen(cell.row) == unseen,
+        screen_cells=SCREEN_CELLS,
+        families=("knock-out",),
+        layers=[1],
+        doses=(),
+        seed=seed,
+    )
+    null = max(use.nulls, key=lambda row: row.needed.flips.value)
+    return {
+        "organism": name,
+        "cells": cells,
+        "flips": use.confirmed.needed.flips.to_json(),
+        "null": null.needed.flips.to_json(),
+        "verdict": use.verdict,
+    }
+
+
+def _decisions(network: Network, unseen: bool, grids: int, seed: int) -> list[Sample]:
+    """A decision in each held-out maze where a shortest path needs a cell of the wanted rows."""
+    mazes = suite(
+        MAZE.name, sizes=[SIZE], complexities=COMPLEXITIES, grids=grids, seed=seed, held_out=True
+    ).tasks
+    worlds = [task.world for task in mazes]
+    starts = [State(world.start) for world in worlds]
+    uncertain = uncertain_cells(Scenes.of(worlds, starts, [None] * len(worlds)))
+    samples = []
+    for task in mazes:
+        world = task.world
+        states = [State(cell) for cell in world.open_cells if cell != world.goal]
+        Draws("where the agent stands", seed, task.name).shuffle(states)
+        for state in states:
+            if any(
+                target.needed
+                and uncertain[world.shape][target.cell]
+                and is_unseen(target.cell.row) == unseen
+                for target in target_cells(world, state)
+            ):
+                question = template(PROMPT).prompt(world, state)
+                ids = network.local.ids([{"role": "user", "content": question}])
+                samples.append(Sample(task.name, 0, world, state, None, (), question, ids, ()))
+                break
+    return samples
+
+
+def part_of_use(rows: Sequence[dict[str, Any]] | str) -> Part:
+    """Return the section on cells in use, with a finding for each clear verdict."""
+    if isinstance(rows, str):
+        return Part(sections=(Section(title=f"{TITLE}: not measured", text=(f"{rows}.",)),))
+    findings = [
+        Finding(text=say.sentence("findings", "used", row=row), links=(Link("table", _ANCHOR),))
+        for row in rows
+        if row["verdict"] in (USED, NOT_USED)
+    ]
+    table = say.table("used_cells", rows, anchor=_ANCHOR, size=SIZE)
+    return Part(sections=(Section(title=TITLE, tables=(table,), **say("use")),), findings=findings)
+
+
 # --- Policies in known worlds ---------------------------------------------------------------------
 def _measured(mdp: gm.TabularMDP, noisy: Mapping[str, float]) -> list[PolicyRow]:
-    """Measure the optimal policy, epsilon-greedy ones (epsilon by name), and the uniform one."""
     optimal = gm.optimal_policy(mdp)
     policies = {"optimal": optimal}
     policies |= {name: gm.epsilon_greedy(optimal, epsilon) for name, epsilon in noisy.items()}
@@ -66,20 +303,6 @@ def _measured(mdp: gm.TabularMDP, noisy: Mapping[str, float]) -> list[PolicyRow]
         )
         for name, policy in (policies | {"uniform": gm.uniform_policy(mdp)}).items()
     ]
-
-
-def _cliff_part(rows: list[PolicyRow]) -> Part:
-    """Return the table of CliffWorld, with its finding."""
-    best, noisy = rows[0].known, rows[1].known
-    table = policy_table(rows=rows, **say("cliff_policies", maximum=nats(best.maximum)))
-    finding = Finding(
-        text=f"An optimal agent with one goal square scores {nats(best.value)} of "
-        f"{nats(best.maximum)} nats ({percent(best.fraction)}) towards its reward, one that errs "
-        f"at every tenth decision {nats(noisy.value)} ({percent(noisy.fraction)}).",
-        links=(Link("numbers", _NOISE),),
-    )
-    section = say.section("cliff", replace(table, anchor=_NOISE))
-    return Part(sections=(section,), findings=[finding], glossary=GLOSSARY)
 
 
 def _frozen_lake() -> tuple[list[PolicyRow] | None, Section]:
@@ -97,22 +320,7 @@ def _frozen_lake() -> tuple[list[PolicyRow] | None, Section]:
 
 
 # --- Logged trajectories --------------------------------------------------------------------------
-class LoggedRow(NamedTuple):
-    """An estimate from logs and the exact value of the policy that wrote them."""
-
-    agent: str
-    goal: str
-    estimate: TrajectoryMeg
-    exact: gm.MegResult
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as JSON values."""
-        row = {"agent": self.agent, "goal": self.goal, "exact": self.exact.value}
-        return row | self.estimate.to_json()
-
-
-def _logged(seed: int) -> tuple[list[LoggedRow], Section]:
-    """Estimate MEG from sampled episodes of an epsilon-greedy and of the uniform policy."""
+def _logged(seed: int) -> tuple[list[dict[str, Any]], Section]:
     mdp = gm.cliff_world()
     policies = {
         f"ε-greedy, ε = {LOG_EPSILON:g}": gm.epsilon_greedy(gm.optimal_policy(mdp), LOG_EPSILON),
@@ -122,20 +330,20 @@ def _logged(seed: int) -> tuple[list[LoggedRow], Section]:
     rows = []
     for name, policy in policies.items():
         log = sample_trajectories(mdp, policy, LOG_EPISODES, rng=rng)
-        known = from_trajectories(mdp, log, rng=rng)
-        rows.append(LoggedRow(name, "the reward", known, gm.meg.known_utility(mdp, policy)))
-        unknown = from_trajectories(mdp, log, unknown="state", rng=rng)
-        exact = gm.meg.unknown_utility(mdp, policy)
-        rows.append(LoggedRow(name, "some utility over states", unknown, exact))
-    confidence = percent(rows[0].estimate.confidence, 0)
+        estimate: Any = from_trajectories(mdp, log, rng=rng)
+        exact = gm.meg.known_utility(mdp, policy)
+        rows.append({"agent": name, "goal": "the reward", "estimate": estimate, "exact": exact})
+        estimate = from_trajectories(mdp, log, unknown="state", rng=rng)
+        exact, goal = gm.meg.unknown_utility(mdp, policy), "some utility over states"
+        rows.append({"agent": name, "goal": goal, "estimate": estimate, "exact": exact})
+    confidence = percent(estimate.confidence, 0)
     table = say.table("logged_estimates", rows, episodes=LOG_EPISODES, confidence=confidence)
-    return rows, say.section("logged", table, episodes=LOG_EPISODES)
-
-
-# --- Run ------------------------------------------------------------------------------------------
-def _folders(out: str | Path, seed: int) -> tuple[Path, Path]:
-    """Return where walks and answers are stored; those with another seed are other runs."""
-    return Path(out) / "organisms" / f"seed-{seed}", Path(out) / "use" / f"seed-{seed}"
+    values = [
+        {"agent": row["agent"], "goal": row["goal"], "exact": row["exact"].value}
+        | row["estimate"].to_json()
+        for row in rows
+    ]
+    return values, say.section("logged", table, episodes=LOG_EPISODES)
 
 
 def demo(
@@ -144,9 +352,10 @@ def demo(
     """Measure the embedded agents and write report.html and results.json."""
     tell = progress or (lambda line: None)
     require_report_extra()
-    walks, used = _folders(out, seed)
-    results = organisms.measure(walks, seed=seed, on=on, progress=progress)
-    cells = organisms.measure_use(used, seed=seed, on=on, progress=progress)
+    # Walks and answers with another seed are other runs.
+    walks, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
+    results = measure_organisms(walks, seed=seed, on=on, progress=progress)
+    cells = measure_use(used, seed=seed, on=on, progress=progress)
     tell("CliffWorld")
     cliff = _measured(gm.cliff_world(), {f"ε = {e:g}": e for e in (0.1, 0.3, 0.5)})
     tell(LAKE_NAME)
@@ -161,22 +370,28 @@ def demo(
         seeds = range(seed, seed + REFLECTION_SEEDS)
         reflections.append(self_reflection(name, REFLECTION_STEPS, seeds))
     tell("report")
+    best, noisy, *_ = (row.known for row in cliff)
+    table = policy_table(rows=cliff, **say("cliff_policies", maximum=nats(best.maximum)))
+    cliff_section = say.section("cliff", replace(table, anchor=_NOISE))
+    text = say.sentence("findings", "cliff", best=best, noisy=noisy)
+    finding = Finding(text=text, links=(Link("numbers", _NOISE),))
+    sections = (cliff_section, lake_section, logs_section)
     parts = [
-        organisms.part(results),
-        organisms.part_of_use(cells),
-        _cliff_part(cliff),
-        Part(sections=(lake_section, logs_section)),
+        organisms_part(results),
+        part_of_use(cells),
+        Part(sections=sections, findings=[finding], glossary=GLOSSARY),
         mouse.part(mice),
         reflection_part(reflections),
     ]
     page = joined(parts)
     # The terminal shows the findings; every table is in the report.
     title, lede = say("page").values()
-    findings = [f"- {finding.plain}" for finding in page.findings]
-    summary = [title, *findings, "All of it, with tables:"]
-    wrapped = [
-        textwrap.fill(line, 100, subsequent_indent="  ", break_long_words=False) for line in summary
+    summary = [
+        title,
+        *(f"- {finding.plain}" for finding in page.findings),
+        "All of it, with tables:",
     ]
+    fill = partial(textwrap.fill, width=100, subsequent_indent="  ", break_long_words=False)
     return write_outcome(
         out,
         title,
@@ -186,7 +401,7 @@ def demo(
             "use": None if isinstance(cells, str) else cells,
             "cliff_world": [row.to_json() for row in cliff],
             "frozen_lake": lake and [row.to_json() for row in lake],
-            "logged": [row.to_json() for row in logs],
+            "logged": logs,
             "mouse": mice.to_json(),
             # Without trials, of which there are hundreds.
             "reflection": [
@@ -205,7 +420,7 @@ def demo(
         findings=page.findings,
         glossary=page.glossary,
         tables=(),
-        text="\n".join(wrapped),
+        text="\n".join(map(fill, summary)),
         figures=False,
     )
 
@@ -213,20 +428,16 @@ def demo(
 def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
     """Estimate the cost of `demo`, without what takes seconds."""
     require_report_extra()
-    walks, used = _folders(out, seed)
+    walks, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
     cost = []
-    for plan in organisms.plans_of(seed)[1]:
+    for plan in plans_of(seed)[1]:
         folder = run_folder(plan, walks)
         if plan.asking is None:
             cost.append(of_reference(plan, out=folder))
         else:
             cost.append(replace(model_forecast(plan, out=folder, connections=1), place=""))
-    use = unmeasured(
-        organisms.use_study(seed),
-        "the number of answers per question is not known in advance",
-        on=on,
-        out=used,
-    )
+    why = "the number of answers per question is not known in advance"
+    use = unmeasured(use_study(seed), why, on=on, out=used)
     seeds = range(seed, seed + REFLECTION_SEEDS)
     played = [
         reflection_forecast(name, environments=BATTERY, steps=REFLECTION_STEPS, seeds=seeds)

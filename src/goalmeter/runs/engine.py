@@ -36,7 +36,6 @@ T = TypeVar("T")
 Running = dict[str, tuple[float, list[str]]]
 
 
-# --- Results --------------------------------------------------------------------------------------
 # A stored result is final. One that failed and is to be made again is stored as a try, under
 # "KEY, failed 1", "KEY, failed 2", ..., so that nothing is overwritten. Where a trial has no result
 # yet, its last try counts.
@@ -54,7 +53,7 @@ class Results(Generic[T]):
         self.ended: dict[str, T] = {}  # in the order in which they came
         self._failed: dict[str, T] = {}
         self._study, self._tell, self._taken_over = study, tell, taken_over or {}
-        self.progress = Progress(study.name, study.noun, 0, 0, 0, None)
+        self.progress = Progress(study.name, study.noun, 0)
         self._store = None if out is None else RunStore(out, study.what, grows=study.grows)
 
     def __enter__(self) -> Self:
@@ -155,7 +154,6 @@ def _number_of_tries(stored: Collection[str], key: str) -> int:
     return next(number for number in count() if try_key(key, number + 1) not in stored)
 
 
-# --- Engine ---------------------------------------------------------------------------------------
 def carry_out(
     study: Study[T],
     *,

@@ -1,7 +1,4 @@
-"""Cost forecasts of studies for `--dry-run`, made without a run directory.
-
-The time is measured on some trials that are made and not stored, spread evenly over the plan.
-"""
+"""Cost forecasts of studies for `--dry-run`, from some trials that are made and not stored."""
 
 from __future__ import annotations
 
@@ -51,8 +48,8 @@ class Forecast(JsonFields):
     kept: int  # number in the run directory
     left: int  # number of the others
     slots: int  # how many are made at once
-    hours: Span | None  # of work, by the clock; None if unknown
-    disk: Span | None  # bytes that are written; None if unknown
+    hours: Span | None = None  # of work, by the clock; None if unknown
+    disk: Span | None = None  # bytes that are written; None if unknown
     place: str = ""  # execution backend; "" where the user does not choose one
     calls: Span | None = None  # calls of a model; None where there are none
     prompt_tokens: Span | None = None  # of these calls
@@ -77,8 +74,7 @@ def forecast_of(
     """
     forecast = unmeasured(study, "nothing is left to make", on=on, out=out, timeout=timeout)
     if not (left := left_of(study.trials, out)):
-        nothing = Span.of(0.0)
-        return replace(forecast, hours=nothing, disk=nothing, assumed=forecast.assumed[:1])
+        return replace(forecast, hours=Span(0, 0), disk=Span(0, 0), assumed=forecast.assumed[:1])
     seconds, sizes = list[float](), list[int]()
     # A process of its own where trials run apart, as a user's code may have to; here where it can.
     place = HERE if callable(study.function) else "processes:1"
@@ -115,37 +111,28 @@ def unmeasured(
     *,
     on: str = HERE,
     out: str | Path | None = None,
-    counted: Mapping[str, int] | None = None,
     timeout: float | None = None,
 ) -> Forecast:
     """Count the trials of a study without making any; `why` says why the time is unknown."""
     left = left_of(study.trials, out)
-    slots, at_once = slots_at(on, len(left), timeout=timeout)
+    slots = getattr(opened(on, trials=max(len(left), 1), timeout=timeout), "slots", None)
+    at_once = f"{slots} are made at once ({on}), each as fast as one alone"
+    if slots == 1:
+        at_once = f"one is made after the other ({on})"
+    elif not slots:
+        at_once = (
+            f"how many {on} makes at once is not known before it is reached: the time is that of "
+            f"one after the other"
+        )
     return Forecast(
         name=study.name,
         noun=study.noun,
         trials=len(study.trials),
         kept=len(study.trials) - len(left),
         left=len(left),
-        slots=slots,
+        slots=int(slots or 1),
         place=on,
-        hours=None,
-        disk=None,
-        counted=counted or {},
         assumed=(why, at_once),
-    )
-
-
-def slots_at(on: str, trials: int, *, timeout: float | None = None) -> tuple[int, str]:
-    """Return how many of some trials a backend makes at once, and that in a sentence."""
-    known = getattr(opened(on, trials=max(trials, 1), timeout=timeout), "slots", None)
-    if known == 1:
-        return 1, f"one is made after the other ({on})"
-    if known:
-        return int(known), f"{known} are made at once ({on}), each as fast as one alone"
-    return 1, (
-        f"how many {on} makes at once is not known before it is reached: the time is that of one "
-        f"after the other"
     )
 
 

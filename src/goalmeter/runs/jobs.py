@@ -118,7 +118,6 @@ def in_a_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {words}".rstrip(": ") + (places[-1] if places else "")
 
 
-# --- Studies --------------------------------------------------------------------------------------
 T = TypeVar("T")
 
 
@@ -152,7 +151,6 @@ class Study(Generic[T]):
         return Batch(self.function, [self.trials[key] for key in keys], self.common, self.files)
 
 
-# --- Backends -------------------------------------------------------------------------------------
 class Backend(Protocol):
     """Where the trials of a study run, from entering the context to leaving it.
 
@@ -163,12 +161,10 @@ class Backend(Protocol):
     @property
     def slots(self) -> int:
         """Number of batches that are made at once."""
-        ...
 
     @property
     def worthwhile(self) -> float:
         """Seconds of work that make a batch worth sending; 0 for one trial at a time."""
-        ...
 
     def __enter__(self) -> Self: ...
 
@@ -181,4 +177,3 @@ class Backend(Protocol):
         next one is depends on what the last ones took. A `GoalmeterError` means that this backend
         cannot make them, whatever they are. Leaving the context ends what still runs.
         """
-        ...

@@ -13,24 +13,25 @@ from typing import Any
 Tell = Callable[[str], None]
 STATUS_FORMAT = 1
 RUNNING, FINISHED, STOPPED = "running", "finished", "stopped"
-# Trials that the time left is estimated from; the first ones may have waited for processes.
-_FEW = 5
-# Seconds between two messages at least, and between two messages about steps.
-_OFTEN, _STEPS_EVERY = 1.0, 10.0
-# What is written of a thousand batches has to be little.
-_MOST_BATCHES, _FEW_TRIALS = 100, 3
+_FEW = 5  # trials that the time left is estimated from; the first may have waited for processes
+_OFTEN, _STEPS_EVERY = 1.0, 10.0  # seconds between two messages at least; of those about steps
+_MOST_BATCHES, _FEW_TRIALS = 100, 3  # what is written of a thousand batches has to be little
 
 
 class Progress:
     """Progress of trials: a message after every tenth of the time so far."""
 
     def __init__(
-        self, name: str, noun: str, trials: int | None, done: int, failures: int, tell: Tell | None
+        self,
+        name: str,  # whose trials they are; every message begins with it
+        noun: str,  # what a trial is called, in the singular
+        trials: int | None,  # number of trials; None where unknown: then there are no messages
+        done: int = 0,
+        failures: int = 0,
+        tell: Tell | None = None,
     ) -> None:
         self._tell = None if trials is None else tell
-        self.name = name  # whose trials they are; every message begins with it
-        self.noun = noun  # what a trial is called, in the singular
-        self.trials = trials  # number of trials; None where unknown: then there are no messages
+        self.name, self.noun, self.trials = name, noun, trials
         self._before = self.done = done  # `_before` were stored already
         self.failures, self.steps = failures, 0  # steps are finished parts of trials
         self.state, self.place = RUNNING, "here"

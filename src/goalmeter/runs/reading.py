@@ -17,7 +17,6 @@ from goalmeter._files import read_bytes, reading
 from goalmeter._names import did_you_mean
 
 
-# --- Records --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Field:
     """Valid values of a field of a record, in words and as a test, and whether it is required."""
@@ -62,9 +61,7 @@ def is_number(value: Any, most: float) -> bool:
 def whole(least: int, most: int, *, or_null: bool = False, required: bool = True) -> Field:
     """Return a field for an integer in a range."""
     words = f"a whole number from {least} to {most}" + " or null" * or_null
-    return Field(
-        words, lambda v: (or_null and v is None) or is_whole(v, least, most), required=required
-    )
+    return Field(words, lambda v: (or_null and v is None) or is_whole(v, least, most), required)
 
 
 def text(*, required: bool = True, empty: bool = True) -> Field:
@@ -94,7 +91,6 @@ def listed(what: str, accepts: Callable[[Any], bool], *, least: int = 0, most: i
     return Field(f"a list of {least} to {most} different {what}", fits)
 
 
-# --- Reading --------------------------------------------------------------------------------------
 RUN, TRIALS, STATUS = "run.json", "trials.jsonl", "status.json"
 FORMAT = 1
 # Of run.json; one of a million grids and a hundred thousand seeds has ten.

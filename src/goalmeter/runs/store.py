@@ -23,14 +23,7 @@ from typing import Any, Self
 from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, shown, visible
 from goalmeter._files import write_text
 from goalmeter.runs.progress import Progress, Tell
-from goalmeter.runs.reading import (
-    FORMAT,
-    RUN,
-    STATUS,
-    TRIALS,
-    lines_of,
-    read_about,
-)
+from goalmeter.runs.reading import FORMAT, RUN, STATUS, TRIALS, lines_of, read_about
 from goalmeter.runs.status import LOCK, SOFT_LOCK, heartbeat, locked, write_status
 
 ELSEWHERE = "choose another folder (--out)"
@@ -209,41 +202,33 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
         )
 
 
-# --- Stages ---------------------------------------------------------------------------------------
 class Stages(RunStore):
     """A run of stages: which of them are needed is known only when those before are finished."""
 
+    progress: Progress
+
     def __init__(
-        self,
-        folder: str | Path,
-        what: Mapping[str, Any],
-        *,
-        grows: Collection[str] = (),
-        tell: Tell | None = None,
-        elsewhere: str = ELSEWHERE,
+        self, folder: str | Path, what: Mapping[str, Any], *, tell: Tell | None = None, **more: Any
     ) -> None:
-        super().__init__(folder, what, grows=grows, elsewhere=elsewhere)
+        super().__init__(folder, what, **more)
         self.tell: Tell = tell or (lambda line: None)
-        self._stages = Progress(str(what["kind"]), "stage", None, 0, 0, None)
 
     def __enter__(self) -> Self:
         super().__enter__()
         # How many there will be is known when the last one is made.
-        self.progress = self._stages = Progress(
-            self._stages.name, "stage", None, len(self.lines), 0, None
-        )
+        self.progress = Progress(str(self._what["kind"]), "stage", None, len(self.lines))
         return self
 
     def value(self, key: str, make: Callable[[], Any]) -> Any:
         """Return the JSON value of a stage; make and store it if need be."""
         if key not in self.values:
-            self.tell(f"{self._stages.name}: {key}")
-            outer = self._stages.working
-            self._stages.working = {"stage": (time.monotonic(), [key])}
+            self.tell(f"{self.progress.name}: {key}")
+            outer = self.progress.working
+            self.progress.working = {"stage": (time.monotonic(), [key])}
             try:
                 made = make()
             finally:
-                self._stages.working = outer
+                self.progress.working = outer
             self.keep(key, made)
         return self.values[key]
 
@@ -255,4 +240,4 @@ class Stages(RunStore):
         """Store the JSON value of a stage; a stored one stays as it is."""
         if key not in self.lines:
             self.add(key, value)
-            self._stages.ended()
+            self.progress.ended()

@@ -24,7 +24,6 @@ from goalmeter.runs import jobs
 from goalmeter.runs.jobs import Batch, BatchResult, JobResult, calls, function_of
 
 
-# --- Inside of a worker ---------------------------------------------------------------------------
 # A worker receives batches on a pipe. It sends a message when the imports of a batch are over, and
 # for each call. What a user's code prints goes to standard error.
 def main(pipe_number: int) -> NoReturn:
@@ -57,7 +56,6 @@ def _receive(pipe: Connection, batches: SimpleQueue[Batch]) -> None:
     os._exit(0)
 
 
-# --- Worker processes -----------------------------------------------------------------------------
 # The same import path as here, so that the same goalmeter is found, however this process found it.
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); number = int(sys.argv[2]); "
@@ -65,13 +63,8 @@ _PROGRAM = (
 )
 # Threads change the order of sums and so their last bits; hashes change the order of sets. What a
 # user has set stays.
-_ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "VECLIB_MAXIMUM_THREADS": "1",
-    "PYTHONHASHSEED": "0",
-}
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_ENVIRONMENT = dict.fromkeys(_THREADS, "1") | {"PYTHONHASHSEED": "0"}
 _ATTEMPTS = 6  # starts in a row that may fail: a machine short of memory may spare the next one
 _CHECK_EVERY = 1.0  # seconds; how often it is checked whether a silent process has ended
 _ENDING = 1.0  # seconds that a process may take to end after it has closed its pipe
@@ -116,9 +109,8 @@ class WorkerProcess:
                     total += seconds
             except TimeoutError:
                 self.end()
-                results.append(
-                    JobResult(jobs.TIMEOUT, detail=f"no answer within {self._timeout:g} s")
-                )
+                detail = f"no answer within {self._timeout:g} s"
+                results.append(JobResult(jobs.TIMEOUT, detail=detail))
             except (EOFError, OSError):
                 status = self.end(_ENDING)
                 outcome = jobs.KILLED if -status in _FROM_OUTSIDE else jobs.CRASH
@@ -205,7 +197,6 @@ def _in_words(status: int) -> str:
     return f"exit status {status}"
 
 
-# --- Pool -----------------------------------------------------------------------------------------
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,10 +1,4 @@
-"""Ray backend: join or start a cluster, and run batches as tasks.
-
-ray                     RAY_ADDRESS; else the cluster of this machine; else one is started here,
-                        and stopped with this process
-ray:ADDRESS             that cluster, such as ray:10.0.0.5:6379; ray:local always starts one
-ray:ADDRESS,cpus=8      at most eight tasks at once
-"""
+"""Ray backend: join or start a cluster, and run batches as tasks; docs/scale.md has its options."""
 
 from __future__ import annotations
 
@@ -25,11 +19,8 @@ from goalmeter.runs.backends.remote import options_of, setup_of, worker_here
 from goalmeter.runs.jobs import Batch, BatchResult
 
 # Standard output and logging are left to this process.
-_QUIET: dict[str, Any] = {
-    "log_to_driver": False,
-    "configure_logging": False,
-    "logging_level": logging.ERROR,
-}
+_QUIET: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+_QUIET["logging_level"] = logging.ERROR
 
 
 def join(ray: ModuleType, address: str) -> None:
@@ -58,7 +49,6 @@ def join(ray: ModuleType, address: str) -> None:
         ) from cause
 
 
-# --- Tasks ----------------------------------------------------------------------------------------
 @lru_cache(maxsize=1)
 def _worker(setup: str) -> WorkerProcess:
     """Return the worker process that makes the batches of all tasks of this process of Ray."""

@@ -1,10 +1,5 @@
 """Registry of execution backends.
 
-    here            this process, one trial after the other
-    processes:8     eight processes of this machine; "processes" is one for each core
-    ray             a Ray cluster, see `ray_cluster`
-    slurm           jobs of Slurm, see `slurm`
-
 Another package adds one by an entry point in the group "goalmeter.backends": its name is the
 spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, like the classes
 below: `argument` are the options behind the colon, `trials` how many trials there are to make, and

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
 import socket
 import sys
 import tempfile
+from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -54,8 +54,7 @@ def setup_of(files: Mapping[str, str], timeout: float | None) -> str:
             f"be sent to other machines; run it with --on processes"
         )
     contents = {
-        path: (known, base64.b64encode(Path(path).read_bytes()).decode())
-        for path, known in files.items()
+        path: (known, b64encode(Path(path).read_bytes()).decode()) for path, known in files.items()
     }
     # Relative paths begin in the working folder.
     return json.dumps([version(), str(Path.cwd()), worker_environment(), timeout, contents])
@@ -104,4 +103,4 @@ def move_to(folder: str, files: Mapping[str, Sequence[str]]) -> None:
         for path, (_, content) in files.items():
             if not Path(path).is_absolute():
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
-                Path(path).write_bytes(base64.b64decode(content))
+                Path(path).write_bytes(b64decode(content))

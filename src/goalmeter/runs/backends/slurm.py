@@ -1,10 +1,4 @@
-"""Slurm backend: batches run as jobs of arrays that submitit submits.
-
-slurm                     up to eight jobs of one core at once, for up to an hour each
-slurm:partition=cpu,jobs=20,cores=4,time=4:00:00,memory=8G,account=NAME,qos=NAME,constraint=NAME
-slurm:folder=PATH         where submitit writes, on a file system that all nodes share; default
-                          .goalmeter-slurm in the working folder
-slurm:cluster=local       jobs are processes of this machine, to try a command out
+"""Slurm backend: batches run as jobs of arrays of submitit; docs/scale.md has its options.
 
 The trials of a job that fails, is preempted or reaches its limit of time are made again.
 """
@@ -83,16 +77,12 @@ class SlurmJobs:
         cores = whole_in_text(options.get("cores", "1"), "cores", least=1, most=MOST_WORKERS)
         jobs = whole_in_text(options.get("jobs", "8"), "jobs", least=1, most=MOST_WORKERS // cores)
         # As submitit names them.
-        self._requested: dict[str, Any] = {
-            "timeout_min": minutes(options.get("time", "1:00:00")),
-            "cpus_per_task": cores,
-        }
+        self._requested: dict[str, Any] = {"cpus_per_task": cores}
+        self._requested["timeout_min"] = minutes(options.get("time", "1:00:00"))
         self._requested |= {f"slurm_{name}": options[name] for name in _OF_SLURM if name in options}
         if memory := options.get("memory"):
             self._requested["slurm_mem"] = memory.upper().removesuffix("B")
-        self._submitit: Any = require(
-            "submitit", extra="slurm", feature="Running trials in jobs of Slurm"
-        )
+        self._submitit: Any = require("submitit", extra="slurm", feature="Running trials in Slurm")
         if self._cluster == "slurm" and shutil.which("sbatch") is None:
             raise InvalidParameterError(
                 "there is no program sbatch, so this machine submits no jobs to Slurm; run it on a "
