@@ -30,7 +30,7 @@ from goalmeter.agents.user_code import canonical, files_of, from_here, misspelle
 from goalmeter.meg.sweeps import worlds as world_tools
 from goalmeter.meg.sweeps.worlds import FILES, GENERATOR, GENERATORS, WORLD, Axes, WorldSource
 from goalmeter.tabular.arrays import naming
-from goalmeter.tabular.batched import MOST_STATES
+from goalmeter.tabular.planning import MOST_STATES
 
 KIND = "sweep"
 POLICY, UTILITY, UNKNOWN = "policy", "utility", "unknown"
@@ -66,11 +66,6 @@ class SweepChoice(JsonFields):
     def is_word(self) -> bool:
         """Whether it is built in."""
         return self.name in WORDS[self.role]
-
-    @property
-    def is_file(self) -> bool:
-        """Whether it is read from an .npz file; otherwise it may be a user's function."""
-        return not self.is_word and split_name(self.name) is None
 
     def path_in(self, source: WorldSource, number: int) -> str:
         """Return the path of a file in a world, whose {names} are filled in."""
@@ -161,7 +156,7 @@ class SweepPlan:
         """Yield the files of some worlds of a source, and of the policies and utilities in them."""
         yield from source.paths[numbers.start : numbers.stop]
         for choice in (*self.policies, *self.utilities):
-            if choice.is_file:
+            if choice.name.endswith(".npz"):
                 each = numbers if "{" in choice.name else numbers[:1]
                 yield from (choice.path_in(source, number) for number in each)
 
@@ -280,8 +275,8 @@ def plan_sweep(
         entries |= _entries_of(str(worlds), arguments)
     else:
         given["worlds"] = worlds
-    for section, values in given.items():
-        entries[section] += _numbered(values, section)
+    for section, more in given.items():
+        entries[section] += _numbered(more, section)
     if not entries["worlds"]:
         raise InvalidParameterError("there are no worlds, expected at least one entry")
     if not entries["policies"]:
@@ -289,17 +284,22 @@ def plan_sweep(
             f"no policy is asked for, expected at least one: {', '.join(WORDS[POLICY])}, a file "
             f"that ends in .npz, or FILE.py:NAME"
         )
-    sources = []
-    for where, value, folder in entries["worlds"]:
+    entries["utilities"] = entries["utilities"] or [("utilities", "reward", Path())]
+    sources: list[WorldSource] = []
+    choices: dict[str, dict[str, SweepChoice]] = {"policies": {}, "utilities": {}}
+    for section, (where, value, folder) in ((s, entry) for s in entries for entry in entries[s]):
         with naming(where):
-            key, name, axes = _read_entry(value, "worlds", folder, seed)
-        sources.append(WorldSource(name if key == GENERATOR else None, axes))
-    reward = [("utilities", "reward", Path())]
-    choices = (
-        _choices(entries["policies"], "policies", seed),
-        _choices(entries["utilities"] or reward, "utilities", seed),
-    )
-    plan = SweepPlan(tuple(sources), *choices, timeout)
+            key, name, axes = _read_entry(value, section, folder, seed)
+            if section == "worlds":
+                sources.append(WorldSource(name if key == GENERATOR else None, axes))
+                continue
+            for values in product(*axes.values()):
+                choice = SweepChoice(key, name, dict(zip(axes, values, strict=True)))
+                if choice.label in choices[section]:
+                    raise InvalidParameterError(f"{choice.label} is there twice; name it once")
+                choices[section][choice.label] = choice
+    chosen, aims = (tuple(choices[section].values()) for section in SECTIONS if section in choices)
+    plan = SweepPlan(tuple(sources), chosen, aims, timeout)
     return _with_chunks(replace(plan, contents=_contents(plan)))
 
 
@@ -445,19 +445,6 @@ def _text(value: object, name: str) -> str:
     if isinstance(value, (str, Path)) and str(value).strip():
         return str(value)
     raise InvalidParameterError(f"{name} is {shown(value)}, expected text")
-
-
-def _choices(entries: Sequence[_Entry], section: str, seed: int) -> tuple[SweepChoice, ...]:
-    out: dict[str, SweepChoice] = {}
-    for where, value, folder in entries:
-        with naming(where):
-            role, name, axes = _read_entry(value, section, folder, seed)
-            for values in product(*axes.values()):
-                choice = SweepChoice(role, name, dict(zip(axes, values, strict=True)))
-                if choice.label in out:
-                    raise InvalidParameterError(f"{choice.label} is there twice; name it once")
-                out[choice.label] = choice
-    return tuple(out.values())
 
 
 def _contents(plan: SweepPlan) -> dict[str, str | None]:

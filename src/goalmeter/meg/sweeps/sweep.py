@@ -36,8 +36,8 @@ from goalmeter.runs.jobs import REFUSED
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
 from goalmeter.tabular.arrays import as_floats, naming
-from goalmeter.tabular.batched import optimal_policies, soft_optimal_policies
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.planning import optimal_policies, soft_optimal_policies
 from goalmeter.tabular.policies import check_policy
 
 
@@ -130,7 +130,7 @@ def _loaded(
 ) -> list[FloatArray | str]:
     """Return the array of a file or a user's function in each world, or what is wrong with it."""
     read = cache(_READERS[choice.role])
-    function = None if choice.is_file else function_of(choice.name, choice.role)
+    function = None if choice.name.endswith(".npz") else function_of(choice.name, choice.role)
 
     def load(world: TabularMDP, number: int) -> FloatArray:
         if function is not None:
@@ -237,17 +237,13 @@ def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = Non
     worlds = sum(len(chunk.worlds) for chunk in left)
     size = rows * ROW_BYTES + worlds * WORLD_BYTES + len(left) * CHUNK_BYTES
     rough = "the time is a rough estimate from the numbers of states; nothing was measured for it"
-    counted = {
-        "worlds": plan.worlds,
-        "policies": len(plan.policies),
-        "utilities": len(plan.utilities),
-        "rows": plan.rows,
-    }
+    names = ("worlds", "policies", "utilities", "rows")
+    sizes = (plan.worlds, len(plan.policies), len(plan.utilities), plan.rows)
     forecast = unmeasured(study, rough, on=on, out=out)
     parallel = min(forecast.slots, max(len(left), 1))
     return replace(
         forecast,
-        counted=counted,
+        counted=dict(zip(names, sizes, strict=True)),
         hours=Span.of(plan.seconds * rows / plan.rows / parallel / 3600),
         disk=Span.of(size + (len(json_text(what)) if left else 0)),
     )

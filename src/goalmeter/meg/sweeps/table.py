@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib import import_module
 from itertools import chain, islice, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -109,8 +109,7 @@ def checked_columns(value: Any, rows: int, worlds: int) -> Columns:
             f"its columns are not of {rows} rows in {worlds} worlds, as its key has it: "
             f"{shown(str(cause))}"
         ) from cause
-    columns: Columns = value
-    return columns
+    return cast(Columns, value)
 
 
 # --- Result ---------------------------------------------------------------------------------------
@@ -144,13 +143,8 @@ class SweepGroup:
 
     def value_in_words(self) -> str:
         """Return the mean in nats, with its interval in brackets if it has one."""
-        if np.isnan(self.value.value):
-            return "–"
-        text = nats(self.value.value)
-        if self.value.interval is None:
-            return text
-        low, high = self.value.interval
-        return f"{text} [{nats(low)}, {nats(high)}]"
+        ends = self.value.interval and ", ".join(map(nats, self.value.interval))
+        return nats(self.value.value) + (f" [{ends}]" if ends else "")
 
 
 @dataclass(frozen=True)
@@ -187,10 +181,9 @@ class Sweep:
             name, arguments = source.label(number), source.arguments(number)
             for policy, utility in product(plan.policies, plan.utilities):
                 facts, values = next(measured)
-                labels = (name, policy.label, utility.label)
-                yield SweepRow(
-                    *labels, arguments, policy.arguments, utility.arguments, values, facts
-                )
+                labels = name, policy.label, utility.label
+                given = arguments, policy.arguments, utility.arguments
+                yield SweepRow(*labels, *given, values, facts)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -200,10 +193,10 @@ class Sweep:
             "policy": [choice.arguments for choice in self.plan.policies],
             "utility": [choice.arguments for choice in self.plan.utilities],
         }
-        arguments = dict.fromkeys(
-            f"{prefix}.{name}" for prefix, items in each.items() for item in items for name in item
-        )
-        names = ("row", *each, *arguments, *_FACTS, *_RESULTS)
+        arguments = [
+            f"{key}.{name}" for key, items in each.items() for item in items for name in item
+        ]
+        names = ("row", *each, *dict.fromkeys(arguments), *_FACTS, *_RESULTS)
         return (*names, "status", "method", "notes", "world_digest")
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -299,12 +292,11 @@ class Sweep:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON; `rows` is None where there are more than 10,000."""
-        rows = None
-        if len(self) <= JSON_ROWS:
-            rows = [
-                {k: json_number(v) if isinstance(v, float) else v for k, v in record.items()}
-                for record in self.records()
-            ]
+        records = self.records() if len(self) <= JSON_ROWS else ()
+        rows = [
+            {k: json_number(v) if isinstance(v, float) else v for k, v in record.items()}
+            for record in records
+        ]
         return {
             "worlds": self.plan.worlds,
             "policies": [choice.label for choice in self.plan.policies],
@@ -315,7 +307,7 @@ class Sweep:
                 {name: json_value(getattr(group, name)) for name in _GROUP_IN_JSON}
                 for group in self.summary
             ],
-            "rows": rows,
+            "rows": rows or None,
         }
 
     def to_pandas(self) -> Any:
@@ -326,9 +318,11 @@ class Sweep:
     def heading(self) -> str:
         """The caption of a table of this sweep."""
         plan = self.plan
-        policies = _count(len(plan.policies), "policy", "policies")
-        utilities = _count(len(plan.utilities), "utility", "utilities")
-        return f"MEG of {policies} towards {utilities} in {_count(plan.worlds, 'world', 'worlds')}"
+        policies, utilities, worlds = len(plan.policies), len(plan.utilities), plan.worlds
+        return (
+            f"MEG of {policies} {'policy' if policies == 1 else 'policies'} towards {utilities} "
+            f"{'utility' if utilities == 1 else 'utilities'} in {worlds} world{'s' * (worlds != 1)}"
+        )
 
     def notes(self) -> list[str]:
         """Return what a reader of the means needs: negative, uncertified and failed rows."""
@@ -352,13 +346,11 @@ class Sweep:
             out.append(f"{self.counts[FAILED]} of {len(self)} rows failed ({words}{more}).")
         return out
 
-    def _cells(self) -> list[tuple[str, ...]]:
-        heads = ("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed")
-        rows: list[tuple[str, ...]] = [heads]
+    def _cells(self) -> Sequence[Sequence[str]]:
+        rows = [("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed")]
         for group in self.summary:
-            names, value = (group.policy, group.utility), group.value_in_words()
-            share = percent(group.fraction.value)
-            rows.append((*names, str(group.measured), value, share, str(group.failed)))
+            numbers = str(group.measured), group.value_in_words(), percent(group.fraction.value)
+            rows.append((group.policy, group.utility, *numbers, str(group.failed)))
         return rows
 
     def _repr_html_(self) -> str:
@@ -367,10 +359,6 @@ class Sweep:
 
     def __str__(self) -> str:
         return "\n".join([text_table(self.heading, self._cells()), *self.notes()])
-
-
-def _count(n: int, one: str, many: str) -> str:
-    return f"{n} {one if n == 1 else many}"
 
 
 # --- Table files ----------------------------------------------------------------------------------
