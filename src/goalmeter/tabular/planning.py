@@ -356,10 +356,9 @@ def backward(task: SoftProblem, visit: Visit | None = None, *, derivatives: bool
         if visit is not None:
             _sweep(task, 0, after, None, visit, mdp.discount)
         return after
-    width, batch = task.rewards.array.shape[-1], task.rationality.shape[0]
+    sizes = mdp.n_states, task.rewards.array.shape[-1], task.rationality.shape[0]
     # Two sets of columns take turns, so that a pass over 10^4 decisions allocates nothing.
-    after = zero_columns(mdp.n_states, width, batch, derivatives=derivatives)
-    spare = zero_columns(mdp.n_states, width, batch, derivatives=derivatives)
+    after, spare = (zero_columns(*sizes, derivatives=derivatives) for _ in range(2))
     for step in reversed(range(mdp.horizon)):
         _sweep(task, step, after, spare, visit)
         after, spare = spare, after
@@ -566,16 +565,14 @@ def spread_out(task: SoftProblem, n_states: int) -> SoftProblem:
 
 def optimal_policies(worlds: Sequence[TabularMDP]) -> list[FloatArray]:
     """`optimal_policy` of each world, in order."""
-    return _planned(worlds, np.inf, greedy=True)
+    return soft_optimal_policies(worlds, np.inf, greedy=True)
 
 
-def soft_optimal_policies(worlds: Sequence[TabularMDP], rationality: float) -> list[FloatArray]:
-    """The soft-optimal policy of each world, in order: [H, S, A], or [S, A] without a horizon."""
-    return _planned(worlds, rationality, greedy=False)
-
-
-def _planned(worlds: Sequence[TabularMDP], rationality: float, *, greedy: bool) -> list[FloatArray]:
-    """The policies of worlds, which are planned side by side if they can be."""
+def soft_optimal_policies(
+    worlds: Sequence[TabularMDP], rationality: float, *, greedy: bool = False
+) -> list[FloatArray]:
+    """The (greedy or) soft-optimal policy of each world: [H, S, A], or [S, A] without a horizon."""
+    # Worlds are planned side by side if they can be.
     groups: dict[object, list[int]] = {}
     for i, world in enumerate(worlds):
         # The infinite problem is solved by factorising, which gains nothing from neighbours.

@@ -30,6 +30,7 @@ from goalmeter.gridworld import GridWorld, key_door, key_no_door, maze, tabular_
 from goalmeter.gridworld.conversions import GOAL_UTILITY
 from goalmeter.runs.jobs import in_a_line
 from goalmeter.tabular import TabularMDP, cliff_world
+from goalmeter.tabular.arrays import HEADS
 
 SEED, WORLD, FILES, GENERATOR = "seed", "world", "files", "generator"
 MOST_WORLDS = 10_000_000
@@ -298,11 +299,10 @@ def world_digest(world: TabularMDP) -> str:
 
 def _states_in(path: str) -> int:
     """Read the number of states from the header of an MDP file's reward; 1 if impossible."""
-    head = np.lib.format
-    readers = {(1, 0): head.read_array_header_1_0, (2, 0): head.read_array_header_2_0}
     try:
         with reading(path) as file, zipfile.ZipFile(file).open(_REWARD) as member:
-            return int(readers[head.read_magic(member)](member)[0][0]) or 1
+            version = np.lib.format.read_magic(member)
+            return int(HEADS[version](member)[0][0]) or 1
     except Exception:  # reading all of the file will say what is wrong
         return 1
 
