@@ -23,7 +23,7 @@ import numpy as np
 from causal_worlds import chain, random_network
 
 import goalmeter as gm
-from goalmeter.meg.causal import Sensitivity
+from goalmeter.meg.causal.sensitivity import Sensitivity
 
 # A decision that influences much, in the shipped networks.
 SHIPPED = {"insurance": "DrivingSkill", "alarm": "INTUBATION"}

@@ -24,8 +24,7 @@ from goalmeter.tabular import (
     transition,
 )
 from goalmeter.tabular.backup import problem
-from goalmeter.tabular.batched import optimal_policies, soft_optimal_policies
-from goalmeter.tabular.planning import backward, plan
+from goalmeter.tabular.planning import backward, optimal_policies, plan, soft_optimal_policies
 from goalmeter.tabular.policies import rewards_of
 
 RATIONALITIES = [0.0, 1e-8, 0.5, 1.0, -1.0, 7.0, 1e8, -1e8, np.inf, -np.inf]

@@ -14,7 +14,7 @@ from goalmeter.commands.options import PlaceOptions, RunOptions, SearchTime, See
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.meg.sweeps.plan import plan_sweep
 from goalmeter.meg.sweeps.sweep import forecast_of, play
-from goalmeter.meg.sweeps.table import FAILED, Sweep, require_parquet, write_csv, write_parquet
+from goalmeter.meg.sweeps.table import FAILED, require_parquet, write_csv, write_parquet
 from goalmeter.pages.sweep import short_tables
 
 
@@ -72,7 +72,7 @@ def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
         if Path(path).resolve() in inputs:
             raise InvalidParameterError(f"{path} is an input of the sweep; name another file")
         check_writable(path)  # before all is measured, which may take long
-    sweep = Sweep(plan, play(plan, on=place, out=o.out, progress=tell))
+    sweep = play(plan, on=place, out=o.out, progress=tell)
     json = sweep.to_json() | ({} if o.out is None else {"run": str(Path(o.out).resolve())})
     if o.csv is not None:
         json["csv"] = str(write_csv(sweep, o.csv).resolve())

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import goalmeter as gm
 from goalmeter.causal import CausalBayesianNetwork
-from goalmeter.meg.causal import Interventions, Sensitivity
+from goalmeter.meg.causal.interventions import Interventions
+from goalmeter.meg.causal.sensitivity import Sensitivity
 from goalmeter.pages import Texts
 from goalmeter.pages.meg import intervention_table, sensitivity_table
 from goalmeter.pages.part import Part

@@ -6,16 +6,11 @@ from goalmeter._names import lazy_front as _lazy_front
 
 if typing.TYPE_CHECKING:
     from goalmeter.meg.behaviour import mce_plug_in
-    from goalmeter.meg.causal import (
-        CausalMeg,
-        TableMeg,
-        causal_class,
-        causal_utility,
-        from_table,
-        targets,
-        under_interventions,
-    )
+    from goalmeter.meg.causal.interventions import under_interventions
+    from goalmeter.meg.causal.result import CausalMeg, TableMeg
     from goalmeter.meg.causal.sensitivity import sensitivity
+    from goalmeter.meg.causal.table import from_table
+    from goalmeter.meg.causal.utilities import causal_class, causal_utility, targets
     from goalmeter.meg.known import known_utility, known_utility_many
     from goalmeter.meg.neural import neural_utility, neural_values
     from goalmeter.meg.result import FitInterrupted, MegResult, Progress, TrajectoryMeg

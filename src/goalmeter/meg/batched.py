@@ -18,8 +18,8 @@ from goalmeter.meg.faces import exposes, survivors
 from goalmeter.meg.linear import FAR, IDLE_SHARE, IDLE_STEPS, NEAR, POLISHING_STEPS
 from goalmeter.meg.result import TimeIsUp
 from goalmeter.meg.soft_model import ALL, FLOOR, NULL_SHARE, SoftModel
-from goalmeter.tabular.batched import Sums, side_by_side
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.planning import Sums, side_by_side
 
 # Weights, gradients and steps are kept by world, [W, D]; the model of all worlds has the same
 # numbers in the order of its own class, world by world within each of a utility's axes.

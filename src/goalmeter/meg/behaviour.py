@@ -16,9 +16,8 @@ from goalmeter._errors import InvalidParameterError, InvalidPolicyError, Invalid
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.arrays import as_floats, wrong_shape
 from goalmeter.tabular.backup import Backup, SoftProblem, problem
-from goalmeter.tabular.batched import ONE_WORLD, Sums
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import backward, log_of_reference, state_occupancy
+from goalmeter.tabular.planning import ONE_WORLD, Sums, backward, log_of_reference, state_occupancy
 from goalmeter.tabular.policies import Rewards, check_policy, rewards_of
 from goalmeter.tabular.transition import Block
 

@@ -30,8 +30,8 @@ from goalmeter.meg.result import PESSIMISES, Listener, MegResult, Progress, refe
 from goalmeter.tabular import planning
 from goalmeter.tabular.arrays import naming
 from goalmeter.tabular.backup import SoftProblem, problem
-from goalmeter.tabular.batched import MOST_STATES, Sums, column, side_by_side, spread_out
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.planning import MOST_STATES, Sums, column, side_by_side, spread_out
 from goalmeter.tabular.policies import (
     check_policy,
     check_resolved,

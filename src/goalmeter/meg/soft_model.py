@@ -10,9 +10,8 @@ import numpy as np
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import Behaviour, LinearClass, decisions, rounding
 from goalmeter.tabular.backup import Backup, problem
-from goalmeter.tabular.batched import ONE_WORLD, Sums
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import SoftPlan, StationarySolver, plan, resolved
+from goalmeter.tabular.planning import ONE_WORLD, SoftPlan, StationarySolver, Sums, plan, resolved
 from goalmeter.tabular.policies import Rewards
 from goalmeter.tabular.transition import Block
 

@@ -18,9 +18,8 @@ from goalmeter.meg.neural import neural_utility
 from goalmeter.meg.result import Listener, MegResult, Reached, Watch, listener
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.visit_matching import penalised_climb
-from goalmeter.tabular.batched import Sums
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import log_of_reference
+from goalmeter.tabular.planning import Sums, log_of_reference
 
 if TYPE_CHECKING:
     from torch import nn

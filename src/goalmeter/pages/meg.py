@@ -16,7 +16,7 @@ from goalmeter.report.numbers import nats, number, utility
 from goalmeter.report.tables import share_bar, summary_table
 
 if TYPE_CHECKING:
-    from goalmeter.meg.causal import Interventions
+    from goalmeter.meg.causal.interventions import Interventions
     from goalmeter.meg.causal.result import CausalMeg, Goal
     from goalmeter.meg.causal.sensitivity import Sensitivity, SensitivityRow
 

@@ -156,9 +156,8 @@ class Immutable:
 # Only numbers are read: unpickling an array of Python objects would run the file's code. Sizes are
 # checked before anything is unpacked, because numpy allocates what the head of an array asks for.
 
-# Readers of an array's head by the version of its format. Version 3 is for names of columns, which
-# numbers have none of.
-_HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+# Readers of an array's head by its format; the third is for names of columns, not for numbers.
+HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _MEND = "write it with numpy.savez(path, name=array, ...)"
 
 
@@ -224,12 +223,12 @@ def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> AnyArr
     try:
         with archive.open(entry) as member:
             version = np.lib.format.read_magic(member)
-            if version not in _HEADS:
+            if version not in HEADS:
                 raise InvalidFileError(
                     f"the array {name!r} has format {version}, expected that of numpy.savez with "
                     f"numbers"
                 )
-            shape, _, dtype = _HEADS[version](member)
+            shape, _, dtype = HEADS[version](member)
             if dtype.kind not in "biuf":
                 raise InvalidFileError(
                     f"the array {name!r} holds {dtype.name} values, expected numbers (Python "

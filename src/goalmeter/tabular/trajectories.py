@@ -59,10 +59,8 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
     before = np.arange(n), np.maximum(first - 1, 0)
     from_state, by_action = s[before], a[before]
     inside = _inside(mdp, from_state, by_action)
-    entered = np.ones(n)
-    entered[inside] = mdp.transition.probability(
-        from_state[inside], by_action[inside], state[inside]
-    )
+    entered, moves = np.ones(n), (from_state[inside], by_action[inside], state[inside])
+    entered[inside] = mdp.transition.probability(*moves)
     repeats = steps - 1 - first
     strange = (first > 0) & (repeats > 0) & (entered <= 0)
     if strange.any():

@@ -202,12 +202,8 @@ class Transition:
     @classmethod
     def from_rows(cls, rows: Any, n_states: int, n_actions: int) -> Transition:
         """From compressed rows [S * A, S], state-major, of any sums (`TabularMDP.branching`)."""
-        order = np.concatenate(
-            [
-                (np.arange(a, b) * n_actions + np.arange(n_actions)[:, None]).ravel()
-                for a, b in block_bounds(n_states)
-            ]
-        )
+        place = np.arange(n_states) * n_actions + np.arange(n_actions)[:, None]
+        order = np.concatenate([place[:, a:b].ravel() for a, b in block_bounds(n_states)])
         return cls(sp.csr_matrix(rows)[order], n_states, n_actions)
 
     @property
@@ -330,14 +326,12 @@ class Transition:
         """All rows as CSR [A * S, S], those of the first action first."""
         if len(self.blocks) == 1:
             return self.blocks[0].compressed
-        return sp.vstack(
-            [
-                block.compressed[action * block.size : (action + 1) * block.size]
-                for action in range(self.n_actions)
-                for block in self.blocks
-            ],
-            format="csr",
-        )
+        parts = [
+            block.compressed[action * block.size : (action + 1) * block.size]
+            for action in range(self.n_actions)
+            for block in self.blocks
+        ]
+        return sp.vstack(parts, format="csr")
 
     def actions_differ(self, by_more_than: float = ROUNDING) -> AnyArray:
         """For each state, whether actions lead to distributions whose distance is larger: [S]."""

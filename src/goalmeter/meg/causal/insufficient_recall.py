@@ -144,7 +144,7 @@ class _TargetSearch:
         # With no utility the answers are what is left to say of later decisions.
         left = safe_log(mixed) - at.answers
         weight = np.sqrt(table.sums(self.plain.visits) * mixed)
-        rows = weight[:, None] * at.centred(at.paid_features())
+        rows = weight[:, None] * at.paid_features()
         wanted = weight * at.centred(left[:, None])[:, 0]
         return np.asarray(np.linalg.lstsq(rows, wanted, rcond=1e-8)[0])
 
@@ -293,8 +293,9 @@ class _TargetSearch:
         family, b = self.family(trial.y)
         if len(trial.model.policies) > MAX_UNKNOWNS:
             return None
-        try:
-            moves = Linearised(self.table, family.value, b, trial.model.policies).moves()
+        at = Linearised(self.table, family.value, b, trial.model.policies)
+        try:  # d(logs of stationary policies) / d(weights of the features, times b), [K, D]
+            moves = at.centred(np.asarray(np.linalg.solve(at.matrix, at.paid_features())))
         except np.linalg.LinAlgError:
             return None
         weighted = np.sqrt(self.plain.visits)[:, None] * moves

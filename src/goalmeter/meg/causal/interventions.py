@@ -111,13 +111,9 @@ class Interventions:
             ("world", *heads, "the same, β refitted", "gap"),
             [
                 (
-                    do_text(row.do),
-                    nats_of_search(row.result.signed),
-                    nats(row.result.upper_bound),
-                    percent(row.result.fraction),
-                    nats(row.transferred),
-                    nats_of_search(row.refitted),
-                    nats(row.gap),
+                    *(do_text(row.do), nats_of_search(row.result.signed)),
+                    *(nats(row.result.upper_bound), percent(row.result.fraction)),
+                    *(nats(row.transferred), nats_of_search(row.refitted), nats(row.gap)),
                 )
                 for row in self.rows
             ],
@@ -216,11 +212,10 @@ def _of_one_utility(
         known, refitted = replace(world, goal=goal), result.value
         if goal is not world.goal:
             refitted = measure(known, restarts=restarts, rng=rng).value
+        score = result.value
         if not np.isnan(rationality):
             score = _score(known, rationality, restarts, rng)
-        elif not world.do:
-            score = result.value
-        else:
+        elif world.do:
             score = float("nan")
             result = replace(result, notes=(*result.notes, _IN_A_GAP))
         rows.append(InterventionRow(world.do, result, score, refitted))
@@ -242,10 +237,9 @@ def _score(
         return planned_evidence(table, measured, rationality, restarts, rng)
     # A known utility is a class of one weight, which is its rationality.
     utilities = linear_in(payments(query.process, query.goal)[..., None], query.name)
-    weights = np.array([rationality])
     if np.isinf(rationality):
-        return _evidence(query, utilities, np.zeros(1), [np.sign(weights)])
-    return _evidence(query, utilities, weights, [])
+        return _evidence(query, utilities, np.zeros(1), [np.sign([rationality])])
+    return _evidence(query, utilities, np.array([rationality]), [])
 
 
 def _evidence(

@@ -424,15 +424,10 @@ class Linearised:
         return np.asarray(np.eye(len(cross)) - self.centred(cross))
 
     def paid_features(self) -> FloatArray:
-        """E[features | context, action] of all decisions, [K, D]."""
+        """E[features | context, action] of all decisions, centred: [K, D]."""
         features, mass = self.table.features, self.mass[:, None]
         total = self.table.totals([chance[:, None] * features for chance in self.chances])
-        return np.divide(total, mass, out=np.zeros_like(total), where=mass > 0)
-
-    def moves(self) -> FloatArray:
-        """d(logs of stationary policies) / d(weights of the features, times b), [K, D]."""
-        moved = np.linalg.solve(self.matrix, self.centred(self.paid_features()))
-        return self.centred(np.asarray(moved))
+        return self.centred(np.divide(total, mass, out=np.zeros_like(total), where=mass > 0))
 
     def bordered(self) -> FloatArray:
         """`matrix` with b as one more unknown and E[U] as one more equation, [K + 1, K + 1]."""

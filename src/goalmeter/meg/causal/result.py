@@ -181,8 +181,8 @@ class Goal:
         ]
 
     def __str__(self) -> str:
-        rows = [(outcome, value) for outcome, value in self.rows() if not np.isnan(value)]
-        shown = [f"{'/'.join(map(str, outcome))} {utility(value)}" for outcome, value in rows]
+        rows = self.rows()
+        shown = [f"{'/'.join(map(str, x))} {utility(u)}" for x, u in rows if not np.isnan(u)]
         if len(shown) > _SHOWN:
             left = len(shown) - _SHOWN
             shown = [*shown[: _SHOWN // 2], f"... {left} more ...", *shown[-_SHOWN // 2 :]]
@@ -284,11 +284,9 @@ def no_influence(query: DecisionQuery) -> CausalMeg:
     """Return the result where no decision influences the utility: 0, with the reason."""
     noun = "decision" if len(query.decisions) == 1 else "decisions"
     verb = "is" if len(query.targets) == 1 else "are"
+    numbers: dict[str, Any] = dict.fromkeys(("value", "upper_bound", "maximum", "ceiling"), 0.0)
     return CausalMeg(
-        value=0.0,
-        upper_bound=0.0,
-        maximum=0.0,
-        ceiling=0.0,
+        **numbers,
         rationality=0.0,
         tolerance=0.0,
         target=query.name,

@@ -261,11 +261,10 @@ class Family:
         if not self.fixed:
             # Where several policies are equally good, a little additional utility for what the
             # measured policy does decides between them.
-            b = np.asarray(at)
-            size = np.where(np.isfinite(b) & (b != 0), b, 1.0)
+            size = np.where(np.isfinite(at) & (np.asarray(at) != 0), at, 1.0)
             taken = np.sum([measured[place] for place in table.place], axis=0)
             value = self.value[:, None] + _LEAN * taken[:, None] / size
-            uniform = np.repeat(1.0 / table.choices[:, None], len(b), axis=1)
+            uniform = np.repeat(1.0 / table.choices[:, None], len(at), axis=1)
             lean, _ = ascend(table, value, size, uniform, sweeps=_SWEEPS // 2, tolerance=_NEAR)
             out = [[lean[:, [i]], *own] for i, own in enumerate(out)]
         return [np.concatenate(own, axis=1) for own in out]

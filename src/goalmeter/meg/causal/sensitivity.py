@@ -101,12 +101,8 @@ class Sensitivity(JsonFields):
             ("targets", *heads),
             [
                 (
-                    ", ".join(row.targets),
-                    nats_of_search(row.value),
-                    nats(row.upper_bound),
-                    percent(row.fraction),
-                    rationality(row.rationality),
-                    row.theorem_text(),
+                    *(", ".join(row.targets), nats_of_search(row.value), nats(row.upper_bound)),
+                    *(percent(row.fraction), rationality(row.rationality), row.theorem_text()),
                 )
                 for row in self.rows
             ],
@@ -220,10 +216,9 @@ def _separations(
     # Sets of variables are whole numbers, a bit a variable: there may be many pairs of sets.
     bit = {x: 1 << i for i, x in enumerate(network.variables)}
     mask = {names: sum(bit[x] for x in names) for names in sets}
-    connected = {}  # variables that the decisions are connected with, given each set
-    for names in sets:
-        ball = network.ball(query.decisions, names)
-        connected[names] = sum(bit[x] for x in ball.connected)
+    # The variables that the decisions are connected with, given each set.
+    balls = {names: network.ball(query.decisions, names) for names in sets}
+    connected = {names: sum(bit[x] for x in ball.connected) for names, ball in balls.items()}
     part_of: dict[Names, Names] = {}
     above: dict[Names, tuple[Names, ...]] = {}
     for names, target in mask.items():

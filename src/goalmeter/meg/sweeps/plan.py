@@ -30,21 +30,17 @@ from goalmeter.agents.user_code import canonical, files_of, from_here, misspelle
 from goalmeter.meg.sweeps import worlds as world_tools
 from goalmeter.meg.sweeps.worlds import FILES, GENERATOR, GENERATORS, WORLD, Axes, WorldSource
 from goalmeter.tabular.arrays import naming
-from goalmeter.tabular.batched import MOST_STATES
+from goalmeter.tabular.planning import MOST_STATES
 
 KIND = "sweep"
 POLICY, UTILITY, UNKNOWN = "policy", "utility", "unknown"
-OPTIMAL, UNIFORM, EPSILON_GREEDY = "optimal", "uniform", "epsilon_greedy"
-SOFT_OPTIMAL, REWARD = "soft_optimal", "reward"
 # Built-in names of each role, with their arguments.
 WORDS: dict[str, dict[str, tuple[str, ...]]] = {
     POLICY: {
-        OPTIMAL: (),
-        UNIFORM: (),
-        EPSILON_GREEDY: ("epsilon",),
-        SOFT_OPTIMAL: ("rationality",),
+        **{"optimal": (), "uniform": ()},
+        **{"epsilon_greedy": ("epsilon",), "soft_optimal": ("rationality",)},
     },
-    UTILITY: {REWARD: ()},
+    UTILITY: {"reward": ()},
     UNKNOWN: {"state": (), "state-action": (), "time-state": ()},
     GENERATOR: dict.fromkeys(GENERATORS, ()),
 }
@@ -70,11 +66,6 @@ class SweepChoice(JsonFields):
     def is_word(self) -> bool:
         """Whether it is built in."""
         return self.name in WORDS[self.role]
-
-    @property
-    def is_file(self) -> bool:
-        """Whether it is read from an .npz file; otherwise it may be a user's function."""
-        return not self.is_word and split_name(self.name) is None
 
     def path_in(self, source: WorldSource, number: int) -> str:
         """Return the path of a file in a world, whose {names} are filled in."""
@@ -148,11 +139,10 @@ class SweepPlan:
     def chunks(self) -> dict[str, Chunk]:
         """All chunks by their keys in a run, in the order of their rows."""
         out = {}
+        policies, utilities = len(self.policies), len(self.utilities)
         for end, size in zip(accumulate(self.sizes), self.sizes, strict=True):
-            (world, policy), (last_world, last_policy) = (
-                divmod(row // len(self.utilities), len(self.policies))
-                for row in (end - size, end - 1)
-            )
+            world, policy = divmod((end - size) // utilities, policies)
+            last_world, last_policy = divmod((end - 1) // utilities, policies)
             ranges = range(world, last_world + 1), range(policy, last_policy + 1)
             out[f"rows {end - size} to {end - 1}"] = Chunk(size, *ranges)
         return out
@@ -166,7 +156,7 @@ class SweepPlan:
         """Yield the files of some worlds of a source, and of the policies and utilities in them."""
         yield from source.paths[numbers.start : numbers.stop]
         for choice in (*self.policies, *self.utilities):
-            if choice.is_file:
+            if choice.name.endswith(".npz"):
                 each = numbers if "{" in choice.name else numbers[:1]
                 yield from (choice.path_in(source, number) for number in each)
 
@@ -195,9 +185,10 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
     sources: list[WorldSource] = []
     while (name := f"worlds {len(sources) + 1}") in what or f"{name}, {FILES}" in what:
         start = f"{name}, "
-        arguments = {key[len(start) :]: what[key] for key in what if key.startswith(start)}
-        generator = str(what[name]) if name in what else None
-        sources.append(WorldSource(generator, world_tools.axes_of(arguments)))
+        axes = world_tools.axes_of(
+            {key[len(start) :]: what[key] for key in what if key.startswith(start)}
+        )
+        sources.append(WorldSource(str(what[name]) if name in what else None, axes))
     choices: dict[str, list[SweepChoice]] = {POLICY: [], UTILITY: []}
     for noun, found in choices.items():
         while (value := what.get(f"{noun} {len(found) + 1}")) is not None:
@@ -221,8 +212,7 @@ def _with_chunks(plan: SweepPlan) -> SweepPlan:
     total = 0
     for source in plan.sources:
         filled = work = worlds = 0
-        for known in source.states():
-            size = known or 1
+        for size in source.states():
             cost = policies * sum(_work(size, utility) for utility in plan.utilities)
             total += cost
             if worlds and (filled + size > MOST_STATES or work + cost > _MOST_WORK):
@@ -263,12 +253,7 @@ _MOST_BYTES = 2**26  # of a TOML file
 MOST_FILES = 100_000  # each takes some hundred bytes of run.json
 
 
-class _Entry(NamedTuple):
-    """An entry, its place for messages, and the folder that its paths are relative to."""
-
-    value: Any
-    where: str
-    folder: Path = Path()
+_Entry = tuple[str, Any, Path]  # its place for messages, its value, the folder of its paths
 
 
 def plan_sweep(
@@ -285,59 +270,62 @@ def plan_sweep(
     if timeout is not None:
         timeout = finite(timeout, "timeout", least=0.001, most=MOST_SECONDS)
     entries: dict[str, list[_Entry]] = {section: [] for section in SECTIONS}
+    given = {"policies": policies, "utilities": utilities}
     if isinstance(worlds, (str, Path)):
         entries |= _entries_of(str(worlds), arguments)
     else:
-        entries["worlds"] = _numbered(worlds, "worlds")
-    entries["policies"] += _numbered(policies, "policies")
-    entries["utilities"] += _numbered(utilities, "utilities")
+        given["worlds"] = worlds
+    for section, more in given.items():
+        entries[section] += _numbered(more, section)
     if not entries["worlds"]:
         raise InvalidParameterError("there are no worlds, expected at least one entry")
     if not entries["policies"]:
         raise InvalidParameterError(
-            "no policy is asked for, expected at least one: optimal, uniform, epsilon_greedy, "
-            "soft_optimal, a file that ends in .npz, or FILE.py:NAME"
+            f"no policy is asked for, expected at least one: {', '.join(WORDS[POLICY])}, a file "
+            f"that ends in .npz, or FILE.py:NAME"
         )
-    sources = []
-    for entry in entries["worlds"]:
-        with naming(entry.where):
-            key, name, axes = _read_entry(entry, "worlds", seed)
-        sources.append(WorldSource(name if key == GENERATOR else None, axes))
-    plan = SweepPlan(
-        tuple(sources),
-        _choices(entries["policies"], "policies", seed),
-        _choices(entries["utilities"] or [_Entry(REWARD, "utilities")], "utilities", seed),
-        timeout,
-    )
+    entries["utilities"] = entries["utilities"] or [("utilities", "reward", Path())]
+    sources: list[WorldSource] = []
+    choices: dict[str, dict[str, SweepChoice]] = {"policies": {}, "utilities": {}}
+    for section, (where, value, folder) in ((s, entry) for s in entries for entry in entries[s]):
+        with naming(where):
+            key, name, axes = _read_entry(value, section, folder, seed)
+            if section == "worlds":
+                sources.append(WorldSource(name if key == GENERATOR else None, axes))
+                continue
+            for values in product(*axes.values()):
+                choice = SweepChoice(key, name, dict(zip(axes, values, strict=True)))
+                if choice.label in choices[section]:
+                    raise InvalidParameterError(f"{choice.label} is there twice; name it once")
+                choices[section][choice.label] = choice
+    chosen, aims = (tuple(choices[section].values()) for section in SECTIONS if section in choices)
+    plan = SweepPlan(tuple(sources), chosen, aims, timeout)
     return _with_chunks(replace(plan, contents=_contents(plan)))
 
 
-def _numbered(entries: Sequence[Any], section: str, folder: Path = Path()) -> list[_Entry]:
-    return [_Entry(entry, f"{section} {n}", folder) for n, entry in enumerate(entries, start=1)]
+def _numbered(values: Sequence[Any], section: str, folder: Path = Path()) -> list[_Entry]:
+    return [(f"{section} {n}", value, folder) for n, value in enumerate(values, start=1)]
 
 
 def _entries_of(text: str, arguments: Mapping[str, Any] | None) -> dict[str, list[_Entry]]:
     """Return the entries by section of a TOML file, a folder of MDPs, or a function of worlds."""
     if split_name(text) is not None:
-        return {"worlds": [_Entry({GENERATOR: text, **(arguments or {})}, text)]}
+        return {"worlds": [(text, {GENERATOR: text, **(arguments or {})}, Path())]}
     if arguments:
         raise InvalidParameterError(
             f"arguments are given to {text}, expected FILE.py:NAME, which alone takes some"
         )
-    if text.endswith(".toml"):
-        return _read_toml(Path(text))
-    if Path(text).is_dir() or text.endswith(".npz"):
-        return {"worlds": [_Entry({FILES: text}, text)]}
-    raise InvalidParameterError(
-        f"{shown(text)} is no sweep, expected a file that ends in .toml, a folder of MDP "
-        f"files, or a function of worlds as FILE.py:NAME; "
-        f"{misspelled(text, 'worlds.py:world') or 'check the path'}"
-    )
-
-
-def _read_toml(path: Path) -> dict[str, list[_Entry]]:
+    path = Path(text)
+    if path.is_dir() or text.endswith(".npz"):
+        return {"worlds": [(text, {FILES: text}, Path())]}
+    if not text.endswith(".toml"):
+        raise InvalidParameterError(
+            f"{shown(text)} is no sweep, expected a file that ends in .toml, a folder of MDP "
+            f"files, or a function of worlds as FILE.py:NAME; "
+            f"{misspelled(text, 'worlds.py:world') or 'check the path'}"
+        )
     try:
-        value = tomllib.loads(read_bytes(path, _MOST_BYTES).decode("utf-8"))
+        sections = tomllib.loads(read_bytes(path, _MOST_BYTES).decode("utf-8"))
     except FileNotFoundError:
         raise InvalidFileError(f"there is no file {path}; check the path") from None
     except (OSError, UnicodeDecodeError) as cause:
@@ -346,23 +334,24 @@ def _read_toml(path: Path) -> dict[str, list[_Entry]]:
         raise
     except (ValueError, RecursionError) as cause:  # a number with too many digits: ValueError
         raise InvalidFileError(f"{path} is no TOML: {cause}") from cause
-    for section, entries in value.items():
-        if section not in SECTIONS:
-            hint = did_you_mean(section, SECTIONS, quoted=True) or ";"
+    for name, values in sections.items():
+        if name not in SECTIONS:
+            hint = did_you_mean(name, SECTIONS, quoted=True) or ";"
             raise InvalidParameterError(
-                f"{path}: there is no key {section!r}{hint} expected {', '.join(SECTIONS)}"
+                f"{path}: there is no key {name!r}{hint} expected {', '.join(SECTIONS)}"
             )
-        if not isinstance(entries, list):
+        if not isinstance(values, list):
             raise InvalidParameterError(
-                f"{path}: {section} is {shown(entries)}, expected one or more tables, each headed "
-                f"[[{section}]]"
+                f"{path}: {name} is {shown(values)}, expected one or more tables, each headed "
+                f"[[{name}]]"
             )
-    return {name: _numbered(value[name], f"{path}, [[{name}]]", path.parent) for name in value}
+    return {
+        name: _numbered(sections[name], f"{path}, [[{name}]]", path.parent) for name in sections
+    }
 
 
-def _read_entry(entry: _Entry, section: str, seed: int) -> tuple[str, str, Axes]:
+def _read_entry(value: Any, section: str, folder: Path, seed: int) -> tuple[str, str, Axes]:
     """Return the key of an entry, its name, and the grid of its arguments."""
-    value, _, folder = entry
     keys = SECTIONS[section]
     if isinstance(value, str) and section != "worlds":
         value = _in_full(value, keys[0])
@@ -394,7 +383,12 @@ def _read_entry(entry: _Entry, section: str, seed: int) -> tuple[str, str, Axes]
         if "{" not in name and not Path(name).is_file():
             raise InvalidFileError(f"there is no file {name}; check the path")
     else:
-        raise _unknown_name(key, name)
+        hint = misspelled(name, f"mine.py:{_RETURNS[key]}")
+        near = f"; {hint};" if hint else did_you_mean(name, known, quoted=True) or ";"
+        files = "" if key == GENERATOR else " a file that ends in .npz,"
+        raise InvalidParameterError(
+            f"there is no {key} {name!r}{near} expected {', '.join(known)},{files} or FILE.py:NAME"
+        )
     axes = world_tools.axes_of(arguments)
     for argument, values in axes.items() if name in WORDS[POLICY] else ():
         is_share = argument == "epsilon"
@@ -414,7 +408,7 @@ def _in_full(text: str, role: str) -> Entry:
         return {role: text.strip()}
     name, values = parts.groups()
     if name not in WORDS[role]:
-        raise _unknown_name(role, name)
+        return {role: name}  # an unknown name, whose error is the same without the values
     if len(WORDS[role][name]) != 1:
         raise InvalidParameterError(f"{name} takes no values, got ({values}); leave them")
     try:
@@ -422,16 +416,6 @@ def _in_full(text: str, role: str) -> Entry:
     except ValueError:
         raise InvalidParameterError(f"{shown(values)} are no numbers") from None
     return {role: name, WORDS[role][name][0]: numbers}
-
-
-def _unknown_name(role: str, name: str) -> InvalidParameterError:
-    known = WORDS[role]
-    hint = misspelled(name, f"mine.py:{_RETURNS[role]}")
-    near = f"; {hint};" if hint else did_you_mean(name, known, quoted=True) or ";"
-    files = "" if role == GENERATOR else " a file that ends in .npz,"
-    return InvalidParameterError(
-        f"there is no {role} {name!r}{near} expected {', '.join(known)},{files} or FILE.py:NAME"
-    )
 
 
 def _paths(value: Any, folder: Path) -> tuple[str, ...]:
@@ -461,19 +445,6 @@ def _text(value: object, name: str) -> str:
     if isinstance(value, (str, Path)) and str(value).strip():
         return str(value)
     raise InvalidParameterError(f"{name} is {shown(value)}, expected text")
-
-
-def _choices(entries: Sequence[_Entry], section: str, seed: int) -> tuple[SweepChoice, ...]:
-    out: dict[str, SweepChoice] = {}
-    for entry in entries:
-        with naming(entry.where):
-            role, name, axes = _read_entry(entry, section, seed)
-            for values in product(*axes.values()):
-                choice = SweepChoice(role, name, dict(zip(axes, values, strict=True)))
-                if choice.label in out:
-                    raise InvalidParameterError(f"{choice.label} is there twice; name it once")
-                out[choice.label] = choice
-    return tuple(out.values())
 
 
 def _contents(plan: SweepPlan) -> dict[str, str | None]:

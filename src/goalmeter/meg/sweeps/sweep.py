@@ -26,7 +26,7 @@ from goalmeter.meg.result import MegResult
 from goalmeter.meg.sweeps import plan as plans
 from goalmeter.meg.sweeps import table
 from goalmeter.meg.sweeps.plan import SweepChoice, SweepPlan
-from goalmeter.meg.sweeps.table import FAILED, ChunkColumns, Sweep, SweepValues
+from goalmeter.meg.sweeps.table import FAILED, Columns, Sweep, SweepValues
 from goalmeter.meg.sweeps.worlds import WorldSource, call, function_of, world_digest
 from goalmeter.meg.unknown import unknown_utility, unknown_utility_many
 from goalmeter.report.numbers import general
@@ -35,9 +35,9 @@ from goalmeter.runs.forecast import Forecast, Span, left_of, unmeasured
 from goalmeter.runs.jobs import REFUSED
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
-from goalmeter.tabular.arrays import as_floats
-from goalmeter.tabular.batched import optimal_policies, soft_optimal_policies
+from goalmeter.tabular.arrays import as_floats, naming
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.planning import optimal_policies, soft_optimal_policies
 from goalmeter.tabular.policies import check_policy
 
 
@@ -52,8 +52,8 @@ def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
         return str(error)
 
 
-def measure(what: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the rows of a chunk of a stored plan, as `ChunkColumns.to_json`."""
+def measure(what: Mapping[str, Any], key: str) -> Columns:
+    """Return the columns of a chunk of a stored plan."""
     plan = plans.plan_of(what)
     chunk = plan.chunks[key]
     source, start = plan.place(chunk.worlds.start)
@@ -86,7 +86,7 @@ def measure(what: Mapping[str, Any], key: str) -> dict[str, Any]:
         for n, w in good.items()
     }
     ordered = [found[place] for place in sorted(found)]
-    return table.columns_of([facts.get(number) for number in numbers], ordered).to_json()
+    return table.columns_of([facts.get(number) for number in numbers], ordered)
 
 
 def _arrays(
@@ -99,30 +99,46 @@ def _arrays(
     if not worlds or (choice.is_word and choice.role != plans.POLICY):
         return {}
     if choice.is_word:
-        built_in = _attempt(_policies, choice, list(worlds.values()), best)
-        each = [built_in] * len(worlds) if isinstance(built_in, str) else built_in
-        return dict(zip(worlds, each, strict=True))
-    load = _attempt(_loader, choice, source)
-    if isinstance(load, str):
-        return dict.fromkeys(worlds, load)
-    return {number: _attempt(load, world, number) for number, world in worlds.items()}
+        made = _attempt(_policies, choice, list(worlds.values()), best)
+    else:
+        made = _attempt(_loaded, choice, source, worlds)
+    return dict(zip(worlds, [made] * len(worlds) if isinstance(made, str) else made, strict=True))
 
 
 def _policies(
     choice: SweepChoice, worlds: Sequence[TabularMDP], best: Callable[[], Sequence[FloatArray]]
 ) -> Sequence[FloatArray]:
     """Return a built-in policy in every world; `best` returns the optimal ones."""
-    if choice.name == plans.OPTIMAL:
+    if choice.name == "optimal":
         return best()
-    if choice.name == plans.UNIFORM:
+    if choice.name == "uniform":
         return [tabular.uniform_policy(world) for world in worlds]
-    if choice.name == plans.EPSILON_GREEDY:
+    if choice.name == "epsilon_greedy":
         return [tabular.epsilon_greedy(policy, choice.arguments["epsilon"]) for policy in best()]
     return soft_optimal_policies(worlds, choice.arguments["rationality"])
 
 
-def _loader(choice: SweepChoice, source: WorldSource) -> Callable[[TabularMDP, int], FloatArray]:
-    """Return the function of a world and its number that a file or a user's function stands for."""
+_READERS: dict[str, Callable[[str], FloatArray]] = {
+    plans.POLICY: tabular.load_policy,
+    plans.UTILITY: tabular.load_utility,
+    plans.UNKNOWN: tabular.load_features,
+}
+
+
+def _loaded(
+    choice: SweepChoice, source: WorldSource, worlds: Mapping[int, TabularMDP]
+) -> list[FloatArray | str]:
+    """Return the array of a file or a user's function in each world, or what is wrong with it."""
+    read = cache(_READERS[choice.role])
+    function = None if choice.name.endswith(".npz") else function_of(choice.name, choice.role)
+
+    def load(world: TabularMDP, number: int) -> FloatArray:
+        if function is not None:
+            return checked(world, call(function, choice.label, world, **choice.arguments))
+        path = choice.path_in(source, number)
+        value = read(path)
+        with naming(path):
+            return checked(world, value)
 
     def checked(world: TabularMDP, value: Any) -> FloatArray:
         if choice.role == plans.POLICY:
@@ -130,27 +146,7 @@ def _loader(choice: SweepChoice, source: WorldSource) -> Callable[[TabularMDP, i
             return np.asarray(value, dtype=np.float64)
         return as_floats(value, "the array", InvalidUtilityError)  # its shape is checked later
 
-    if not choice.is_file:
-        function = function_of(choice.name, choice.role)
-        return lambda world, _: checked(
-            world, call(function, choice.label, world, **choice.arguments)
-        )
-    read_array = {
-        plans.POLICY: tabular.load_policy,
-        plans.UTILITY: tabular.load_utility,
-        plans.UNKNOWN: tabular.load_features,
-    }
-    load = cache(read_array[choice.role])
-
-    def read(world: TabularMDP, number: int) -> FloatArray:
-        path = choice.path_in(source, number)
-        value = load(path)
-        try:
-            return checked(world, value)
-        except GoalmeterError as cause:
-            raise type(cause)(f"{path}: {cause}") from cause
-
-    return read
+    return [_attempt(load, world, number) for number, world in worlds.items()]
 
 
 # A world, a policy, and a utility or features; None for the reward or a named class.
@@ -160,14 +156,12 @@ _Case = tuple[TabularMDP, FloatArray, FloatArray | None]
 def _measured(
     cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
 ) -> list[SweepValues]:
-    if not cases:
-        return []
-    results = _attempt(_results, cases, utility, timeout)
+    results = _attempt(_results, cases, utility, timeout) if cases else []
     if not isinstance(results, str):
         return [_row_of(result) for result in results]
     if len(cases) == 1:
         return [SweepValues(FAILED, note=results)]
-    half = len(cases) // 2
+    half = len(cases) // 2  # as a batch names no row, the rows that fail are looked for
     parts = (cases[:half], cases[half:])
     return [row for part in parts for row in _measured(part, utility, timeout)]
 
@@ -205,30 +199,28 @@ def _row_of(result: MegResult) -> SweepValues:
 
 
 # --- Runs -----------------------------------------------------------------------------------------
-def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[ChunkColumns]:
+def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[Columns]:
     """Return the study of a plan, whose trials are chunks; `what` is as a run stores it."""
+    chunks = plan.chunks
 
-    def read(key: str, value: Any) -> ChunkColumns:
-        chunk = plan.chunks[key]
-        return table.columns_from_json(value, rows=chunk.rows, worlds=len(chunk.worlds))
-
-    def lost(key: str, result: JobResult) -> ChunkColumns:
+    def lost(key: str, result: JobResult) -> Columns:
         if result.outcome == REFUSED:
             raise result.refusal()  # a file has changed: stored and new chunks do not fit together
         sentence = f"the process that measured it ended with {result.outcome}: {result.detail}"
-        chunk, failed = plan.chunks[key], SweepValues(FAILED, note=sentence)
-        return table.columns_of([None] * len(chunk.worlds), [failed] * chunk.rows)
+        failed = [SweepValues(FAILED, note=sentence)] * chunks[key].rows
+        return table.columns_of([None] * len(chunks[key].worlds), failed)
 
     return Study(
         plans.KIND,
         "goalmeter.meg.sweeps.sweep:measure",
-        {key: {"key": key} for key in plan.chunks},
+        {key: {"key": key} for key in chunks},
         common={"what": what},
         noun="chunk",
         what=what,
-        from_json=read,
-        to_json=ChunkColumns.to_json,
-        is_failure=lambda columns: FAILED[0] in columns.status,
+        from_json=lambda key, value: table.checked_columns(
+            value, chunks[key].rows, len(chunks[key].worlds)
+        ),
+        is_failure=lambda columns: FAILED[0] in columns["status"],
         instead=lost,
     )
 
@@ -245,28 +237,22 @@ def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = Non
     worlds = sum(len(chunk.worlds) for chunk in left)
     size = rows * ROW_BYTES + worlds * WORLD_BYTES + len(left) * CHUNK_BYTES
     rough = "the time is a rough estimate from the numbers of states; nothing was measured for it"
-    counted = {
-        "worlds": plan.worlds,
-        "policies": len(plan.policies),
-        "utilities": len(plan.utilities),
-        "rows": plan.rows,
-    }
+    names = ("worlds", "policies", "utilities", "rows")
+    sizes = (plan.worlds, len(plan.policies), len(plan.utilities), plan.rows)
     forecast = unmeasured(study, rough, on=on, out=out)
     parallel = min(forecast.slots, max(len(left), 1))
     return replace(
         forecast,
-        counted=counted,
+        counted=dict(zip(names, sizes, strict=True)),
         hours=Span.of(plan.seconds * rows / plan.rows / parallel / 3600),
         disk=Span.of(size + (len(json_text(what)) if left else 0)),
     )
 
 
-def play(
-    plan: SweepPlan, *, on: str, out: str | Path | None, progress: Tell | None
-) -> list[ChunkColumns]:
-    """Measure every chunk and return the columns in order; see `runs.carry_out`."""
+def play(plan: SweepPlan, *, on: str, out: str | Path | None, progress: Tell | None) -> Sweep:
+    """Measure every chunk; see `runs.carry_out`."""
     study = study_of(plan, plan.to_json())
-    return list(carry_out(study, on=on, out=out, progress=progress).values())
+    return Sweep(plan, list(carry_out(study, on=on, out=out, progress=progress).values()))
 
 
 def load(folder: str | Path) -> Sweep:
@@ -332,4 +318,4 @@ def sweep(
     """
     options: dict[str, Any] = {"policies": policies, "utilities": utilities}
     plan = plans.plan_sweep(worlds, arguments=arguments, seed=seed, timeout=timeout, **options)
-    return Sweep(plan, play(plan, on=on, out=out, progress=progress))
+    return play(plan, on=on, out=out, progress=progress)

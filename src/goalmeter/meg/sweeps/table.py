@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib import import_module
 from itertools import chain, islice, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from goalmeter.report.tables import data_frame, html_table, text_table
 from goalmeter.statistics.clusters import Estimate, estimate
 
 CERTIFIED, OPEN, FAILED = "certified", "open", "failed"
-STATUSES = {name[0]: name for name in (CERTIFIED, OPEN, FAILED)}
+_STATUSES = {name[0]: name for name in (CERTIFIED, OPEN, FAILED)}
 NUMBERS = ("value", "upper_bound", "maximum", "rationality", "bound_size")
 _TEXTS = ("method", "note")
 
@@ -63,68 +63,53 @@ class SweepValues(NamedTuple):
         return min(self.value / self.maximum, 1.0) if self.maximum > 0 else 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class ChunkColumns:
-    """The rows of a chunk, column by column."""
-
-    worlds: Sequence[WorldFacts | None]  # of the chunk; None for one that could not be made
-    numbers: Mapping[str, FloatArray]  # [rows] by name of `NUMBERS`, NaN in rows that failed
-    status: str  # first letter of each row's status
-    texts: Mapping[str, Sequence[int]]  # places in `words`, [rows], of "method" and "note"
-    words: Sequence[str]  # the sentences, once each
-
-    def rows(self) -> Iterator[tuple[WorldFacts | None, SweepValues]]:
-        """Yield every row, and its world."""
-        worlds = np.repeat(np.arange(len(self.worlds)), len(self.status) // len(self.worlds))
-        numbers = (self.numbers[name].tolist() for name in NUMBERS)
-        texts = ([self.words[place] for place in self.texts[name]] for name in _TEXTS)
-        for world, letter, *values in zip(worlds, self.status, *numbers, *texts, strict=True):
-            yield self.worlds[world], SweepValues(STATUSES[letter], *values)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the columns as JSON, each as one text."""
-        spelled_out = {name: map(repr, self.numbers[name].tolist()) for name in NUMBERS}
-        spelled_out |= {name: map(str, self.texts[name]) for name in _TEXTS}
-        return {
-            "worlds": [None if world is None else list(world) for world in self.worlds],
-            **{name: " ".join(cells) for name, cells in spelled_out.items()},
-            "status": self.status,
-            "words": list(self.words),
-        }
+# A chunk keeps its rows column by column, each of them one text with a cell for each row:
+#   worlds           the `WorldFacts` of each world as a list; None for one that could not be made
+#   value, ...       the `NUMBERS`, NaN in rows that failed
+#   status           the first letters
+#   method, note     places in `words`, which has each sentence once
+Columns = Mapping[str, Any]
 
 
-def columns_of(worlds: Sequence[WorldFacts | None], rows: Sequence[SweepValues]) -> ChunkColumns:
-    """Return the columns of some rows."""
+def columns_of(worlds: Sequence[WorldFacts | None], rows: Sequence[SweepValues]) -> Columns:
+    """Return the columns of some rows, which are JSON."""
+    cells = dict(zip(SweepValues._fields, zip(*rows, strict=True), strict=True))
     words: dict[str, int] = {}
-    texts = {
-        name: [words.setdefault(getattr(row, name), len(words)) for row in rows] for name in _TEXTS
-    }
-    numbers = {
-        name: np.array([getattr(row, name) for row in rows], dtype=float) for name in NUMBERS
-    }
-    return ChunkColumns(worlds, numbers, "".join(row.status[0] for row in rows), texts, list(words))
+    out: dict[str, Any] = {"worlds": [None if world is None else list(world) for world in worlds]}
+    out |= {name: " ".join(repr(float(number)) for number in cells[name]) for name in NUMBERS}
+    for name in _TEXTS:
+        out[name] = " ".join(str(words.setdefault(text, len(words))) for text in cells[name])
+    return out | {"status": "".join(status[0] for status in cells["status"]), "words": list(words)}
 
 
-def columns_from_json(value: Any, *, rows: int, worlds: int) -> ChunkColumns:
-    """Read columns that a run stores, and check the numbers of rows and worlds."""
+def rows_of(columns: Columns) -> Iterator[tuple[WorldFacts | None, SweepValues]]:
+    """Yield every row, and its world."""
+    facts = [None if entry is None else _facts(*entry) for entry in columns["worlds"]]
+    each = len(columns["status"]) // len(facts)
+    numbers = (map(float, columns[name].split()) for name in NUMBERS)
+    texts = ([columns["words"][int(place)] for place in columns[name].split()] for name in _TEXTS)
+    rows = zip(columns["status"], *numbers, *texts, strict=True)
+    for row, (letter, *values) in enumerate(rows):
+        yield facts[row // each], SweepValues(_STATUSES[letter], *values)
+
+
+def _facts(states: Any, actions: Any, horizon: Any, discount: Any, name: Any) -> WorldFacts:
+    decisions = None if horizon is None else int(horizon)
+    return WorldFacts(int(states), int(actions), decisions, float(discount), str(name))
+
+
+def checked_columns(value: Any, rows: int, worlds: int) -> Columns:
+    """Return columns that a run stores, if they are of so many rows and worlds."""
     try:
-        facts = [None if entry is None else _stored_facts(*entry) for entry in value["worlds"]]
-        numbers = {name: np.array(list(map(float, value[name].split()))) for name in NUMBERS}
-        texts = {name: list(map(int, value[name].split())) for name in _TEXTS}
-        out = ChunkColumns(facts, numbers, value["status"], texts, list(map(str, value["words"])))
-        if len(out.status) != rows or len(facts) != worlds or len(list(out.rows())) != rows:
-            raise ValueError(f"there are {len(out.status)} rows in {len(facts)} worlds")
+        found = len(list(rows_of(value))), len(value["worlds"])
+        if found != (rows, worlds):
+            raise ValueError(f"there are {found[0]} rows in {found[1]} worlds")
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as cause:
         raise InvalidFileError(
             f"its columns are not of {rows} rows in {worlds} worlds, as its key has it: "
             f"{shown(str(cause))}"
         ) from cause
-    return out
-
-
-def _stored_facts(states: Any, actions: Any, horizon: Any, discount: Any, name: Any) -> WorldFacts:
-    decisions = None if horizon is None else int(horizon)
-    return WorldFacts(int(states), int(actions), decisions, float(discount), str(name))
+    return cast(Columns, value)
 
 
 # --- Result ---------------------------------------------------------------------------------------
@@ -137,6 +122,7 @@ def _stored_facts(states: Any, actions: Any, horizon: Any, discount: Any, name: 
 _CROWD = 1000
 JSON_ROWS = 10_000  # longer tables are left out of JSON
 _NOTES_IN_TEXT, _NOTES_IN_JSON = 3, 100
+_GROUP_IN_JSON = ("policy", "utility", "value", "fraction", "measured", "not_certified", "failed")
 _FACTS = ("states", "actions", "horizon", "discount")
 _RESULTS = ("value", "upper_bound", "maximum", "fraction", "rationality", "bound_size")
 
@@ -157,18 +143,8 @@ class SweepGroup:
 
     def value_in_words(self) -> str:
         """Return the mean in nats, with its interval in brackets if it has one."""
-        if np.isnan(self.value.value):
-            return "–"
-        text = nats(self.value.value)
-        if self.value.interval is None:
-            return text
-        low, high = self.value.interval
-        return f"{text} [{nats(low)}, {nats(high)}]"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON."""
-        names = ("policy", "utility", "value", "fraction", "measured", "not_certified", "failed")
-        return {name: json_value(getattr(self, name)) for name in names}
+        ends = self.value.interval and ", ".join(map(nats, self.value.interval))
+        return nats(self.value.value) + (f" [{ends}]" if ends else "")
 
 
 @dataclass(frozen=True)
@@ -190,7 +166,7 @@ class Sweep:
     """MEG of policies × utilities × worlds."""
 
     plan: SweepPlan
-    chunks: Sequence[ChunkColumns] = field(repr=False)  # results, in the order of the rows
+    chunks: Sequence[Columns] = field(repr=False)  # results, in the order of the rows
 
     def __len__(self) -> int:
         return self.plan.rows
@@ -199,16 +175,15 @@ class Sweep:
     def rows(self) -> Iterator[SweepRow]:
         """Every row in order: all of the first world, policy by policy and utility by utility."""
         plan = self.plan
-        measured = chain.from_iterable(chunk.rows() for chunk in self.chunks)
+        measured = chain.from_iterable(map(rows_of, self.chunks))
         for world in range(plan.worlds):
             source, number = plan.place(world)
             name, arguments = source.label(number), source.arguments(number)
             for policy, utility in product(plan.policies, plan.utilities):
                 facts, values = next(measured)
-                labels = (name, policy.label, utility.label)
-                yield SweepRow(
-                    *labels, arguments, policy.arguments, utility.arguments, values, facts
-                )
+                labels = name, policy.label, utility.label
+                given = arguments, policy.arguments, utility.arguments
+                yield SweepRow(*labels, *given, values, facts)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -218,10 +193,10 @@ class Sweep:
             "policy": [choice.arguments for choice in self.plan.policies],
             "utility": [choice.arguments for choice in self.plan.utilities],
         }
-        arguments = dict.fromkeys(
-            f"{prefix}.{name}" for prefix, items in each.items() for item in items for name in item
-        )
-        names = ("row", *each, *arguments, *_FACTS, *_RESULTS)
+        arguments = [
+            f"{key}.{name}" for key, items in each.items() for item in items for name in item
+        ]
+        names = ("row", *each, *dict.fromkeys(arguments), *_FACTS, *_RESULTS)
         return (*names, "status", "method", "notes", "world_digest")
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -252,16 +227,12 @@ class Sweep:
         return [choice.arguments[name] for choice in choices if name in choice.arguments]
 
     def _numbers(self, name: str) -> FloatArray:
-        return np.concatenate([chunk.numbers[name] for chunk in self.chunks])
+        return np.array([float(text) for chunk in self.chunks for text in chunk[name].split()])
 
     @cached_property
     def values(self) -> FloatArray:
         """The value of each row in nats, shape (rows,); NaN of one that failed."""
         return self._numbers("value")
-
-    @cached_property
-    def _status(self) -> str:
-        return "".join(chunk.status for chunk in self.chunks)
 
     @cached_property
     def summary(self) -> list[SweepGroup]:
@@ -285,56 +256,58 @@ class Sweep:
         # Where no decision can matter, the share is 0, as in a single result.
         defined = (maximum > 0) | np.isnan(maximum)
         share = np.minimum(np.divide(value, maximum, out=np.zeros(shape), where=defined), 1.0)
-        status = np.array(list(self._status)).reshape(shape)
+        status = np.array([letter for chunk in self.chunks for letter in chunk["status"]]).reshape(
+            shape
+        )
         out = []
         every = product(enumerate(plan.policies), enumerate(plan.utilities), worlds.items())
         for (p, policy), (u, utility), (at, members) in every:
-            letters = status[members, p, u]
-            has_value = letters != FAILED[0]
+            letters = status[members, p, u].tolist()
+            has_value = status[members, p, u] != FAILED[0]
             mean = estimate(value[members, p, u][has_value])
             if mean.interval is not None:  # Student's t may go below 0, MEG does not
                 low, high = mean.interval
                 mean = replace(mean, interval=(max(low, 0.0), high))
             shares = share[members, p, u][has_value]
             fraction = estimate(shares, bounds=(0.0, 1.0), paired=len(shares) > _CROWD)
-            counts = (
-                int(has_value.sum()),
-                int((letters == OPEN[0]).sum()),
-                int((~has_value).sum()),
-            )
-            names = (policy.label, utility.label, policy.arguments)
+            counts = len(shares), letters.count(OPEN[0]), letters.count(FAILED[0])
+            names = policy.label, utility.label, policy.arguments
             out.append(SweepGroup(*names, mean, fraction, *counts, at))
         return out
 
     @cached_property
     def counts(self) -> dict[str, int]:
         """Number of rows of each status, in the order of `STATUSES`."""
-        return {name: self._status.count(letter) for letter, name in STATUSES.items()}
+        letters = "".join(chunk["status"] for chunk in self.chunks)
+        return {name: letters.count(letter) for letter, name in _STATUSES.items()}
 
     def sentences(self, status: str) -> dict[str, int]:
         """Return the notes of rows with a status and their counts, the most frequent first."""
         counts: Counter[str] = Counter()
         for chunk in self.chunks:
-            notes = zip(chunk.texts["note"], chunk.status, strict=True)
-            counts.update(chunk.words[note] for note, letter in notes if letter == status[0])
+            notes = zip(chunk["note"].split(), chunk["status"], strict=True)
+            words = (chunk["words"][int(note)] for note, letter in notes if letter == status[0])
+            counts.update(words)
         return dict(counts.most_common())
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON; `rows` is None where there are more than 10,000."""
-        rows = None
-        if len(self) <= JSON_ROWS:
-            rows = [
-                {k: json_number(v) if isinstance(v, float) else v for k, v in record.items()}
-                for record in self.records()
-            ]
+        records = self.records() if len(self) <= JSON_ROWS else ()
+        rows = [
+            {k: json_number(v) if isinstance(v, float) else v for k, v in record.items()}
+            for record in records
+        ]
         return {
             "worlds": self.plan.worlds,
             "policies": [choice.label for choice in self.plan.policies],
             "utilities": [choice.label for choice in self.plan.utilities],
             "counts": {"rows": len(self), **self.counts},
             "failures": dict(islice(self.sentences(FAILED).items(), _NOTES_IN_JSON)),
-            "summary": [group.to_json() for group in self.summary],
-            "rows": rows,
+            "summary": [
+                {name: json_value(getattr(group, name)) for name in _GROUP_IN_JSON}
+                for group in self.summary
+            ],
+            "rows": rows or None,
         }
 
     def to_pandas(self) -> Any:
@@ -345,9 +318,11 @@ class Sweep:
     def heading(self) -> str:
         """The caption of a table of this sweep."""
         plan = self.plan
-        policies = _count(len(plan.policies), "policy", "policies")
-        utilities = _count(len(plan.utilities), "utility", "utilities")
-        return f"MEG of {policies} towards {utilities} in {_count(plan.worlds, 'world', 'worlds')}"
+        policies, utilities, worlds = len(plan.policies), len(plan.utilities), plan.worlds
+        return (
+            f"MEG of {policies} {'policy' if policies == 1 else 'policies'} towards {utilities} "
+            f"{'utility' if utilities == 1 else 'utilities'} in {worlds} world{'s' * (worlds != 1)}"
+        )
 
     def notes(self) -> list[str]:
         """Return what a reader of the means needs: negative, uncertified and failed rows."""
@@ -371,13 +346,11 @@ class Sweep:
             out.append(f"{self.counts[FAILED]} of {len(self)} rows failed ({words}{more}).")
         return out
 
-    def _cells(self) -> list[tuple[str, ...]]:
-        heads = ("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed")
-        rows: list[tuple[str, ...]] = [heads]
+    def _cells(self) -> Sequence[Sequence[str]]:
+        rows = [("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed")]
         for group in self.summary:
-            names, value = (group.policy, group.utility), group.value_in_words()
-            share = percent(group.fraction.value)
-            rows.append((*names, str(group.measured), value, share, str(group.failed)))
+            numbers = str(group.measured), group.value_in_words(), percent(group.fraction.value)
+            rows.append((group.policy, group.utility, *numbers, str(group.failed)))
         return rows
 
     def _repr_html_(self) -> str:
@@ -386,10 +359,6 @@ class Sweep:
 
     def __str__(self) -> str:
         return "\n".join([text_table(self.heading, self._cells()), *self.notes()])
-
-
-def _count(n: int, one: str, many: str) -> str:
-    return f"{n} {one if n == 1 else many}"
 
 
 # --- Table files ----------------------------------------------------------------------------------

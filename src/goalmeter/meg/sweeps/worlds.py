@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from inspect import Parameter, signature
-from math import isinf, prod
+from math import inf, prod
 from sys import float_info
 from typing import Any
 
@@ -29,6 +30,7 @@ from goalmeter.gridworld import GridWorld, key_door, key_no_door, maze, tabular_
 from goalmeter.gridworld.conversions import GOAL_UTILITY
 from goalmeter.runs.jobs import in_a_line
 from goalmeter.tabular import TabularMDP, cliff_world
+from goalmeter.tabular.arrays import HEADS
 
 SEED, WORLD, FILES, GENERATOR = "seed", "world", "files", "generator"
 MOST_WORLDS = 10_000_000
@@ -56,7 +58,7 @@ def complete_arguments(
     """Return the checked keyword arguments of a function, with the seed where it takes one."""
     out = dict(arguments)
     try:
-        parameters = list(signature(function).parameters.values())
+        parameters = signature(function).parameters.values()
     except (TypeError, ValueError):  # some builtins have no signature
         return out
     named = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
@@ -65,8 +67,7 @@ def complete_arguments(
         out.setdefault(SEED, seed)
     if any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
         known += out
-    required = [p.name for p in named if p.default is Parameter.empty]
-    check_arguments(name, out, known, required)
+    check_arguments(name, out, known, [p.name for p in named if p.default is Parameter.empty])
     return out
 
 
@@ -121,10 +122,9 @@ def _axis(name: str, value: Any) -> Sequence[Any]:
         raise InvalidParameterError(f"{name} is an empty list, expected at least one value")
     texts: set[str] = set()
     for item in values:
-        try:  # arguments reach other processes as JSON
+        text = "NaN"
+        with suppress(TypeError, ValueError):  # arguments reach other processes as JSON
             text = json_text(item)
-        except (TypeError, ValueError):
-            text = "NaN"
         if text == "NaN":
             raise InvalidParameterError(
                 f"{name} is {shown(item)}, expected numbers, text, true or false, or lists of these"
@@ -144,9 +144,7 @@ def label(name: str, arguments: Mapping[str, Any]) -> str:
 
 def spelled(value: Any) -> str:
     """Return a value as a label shows it: text as it is, everything else as JSON."""
-    if isinstance(value, float) and isinf(value):
-        return str(value)
-    return value if isinstance(value, str) else json_text(value)
+    return str(value) if value in (inf, -inf) or isinstance(value, str) else json_text(value)
 
 
 def is_number(value: object) -> bool:
@@ -229,16 +227,13 @@ class WorldSource:
 
     def label(self, number: int) -> str:
         """Return the name of a world in tables."""
-        if self.generator is None:
-            return self.paths[number]
-        return label(self.generator, self.arguments(number))
+        return label(self.generator or self.paths[number], self.arguments(number))
 
     def arguments(self, number: int) -> dict[str, Any]:
         """Return the arguments of a world: files have none."""
-        if self.generator is None:
-            return {}
-        places = np.unravel_index(number, [len(values) for values in self.axes.values()])
-        items = zip(self.axes.items(), places, strict=True)
+        axes = self.axes if self.generator else {}
+        places = np.unravel_index(number, [len(values) for values in axes.values()]) if axes else ()
+        items = zip(axes.items(), places, strict=True)
         return {name: values[int(place)] for (name, values), place in items}
 
     @cached_property
@@ -265,34 +260,31 @@ class WorldSource:
             )
         return world
 
-    def states(self) -> list[int | None]:
-        """Return the number of states of each world, None where unknown; a file's header has it."""
+    def states(self) -> list[int]:
+        """Return the number of states of each world, 1 where unknown; a file's header has it."""
         if self.generator is None:
-            return [states_in(path) for path in self.paths]
+            return [_states_in(path) for path in self.paths]
         if self.generator not in GENERATORS:
-            self._check_repeatable()
+            name = self.label(0)
+            try:
+                first, second = world_digest(self.make(0)), world_digest(self.make(0))
+            except GoalmeterError as cause:
+                raise InvalidParameterError(f"the first world, {name}: {cause}") from cause
+            if first != second:
+                raise InvalidParameterError(
+                    f"{name} gives another world when it is called again; a world is made wherever "
+                    f"its rows are, so it has to depend on the arguments alone: draw from "
+                    f"numpy.random.default_rng(seed), with seed an argument"
+                )
         stride = -(-len(self) // SAMPLES)
-        out: list[int | None] = []
+        out: list[int] = []
         for number in range(0, len(self), stride):
             try:
-                size: int | None = self.make(number).n_states
+                size = self.make(number).n_states
             except Exception:  # the row of this world will have the message
-                size = None
+                size = 1
             out += [size] * min(stride, len(self) - number)
         return out
-
-    def _check_repeatable(self) -> None:
-        name = self.label(0)
-        try:
-            first, second = world_digest(self.make(0)), world_digest(self.make(0))
-        except GoalmeterError as cause:
-            raise InvalidParameterError(f"the first world, {name}: {cause}") from cause
-        if first != second:
-            raise InvalidParameterError(
-                f"{name} gives another world when it is called again; a world is made wherever its "
-                f"rows are, so it has to depend on the arguments alone: draw from "
-                f"numpy.random.default_rng(seed), with seed an argument"
-            )
 
 
 def world_digest(world: TabularMDP) -> str:
@@ -305,15 +297,14 @@ def world_digest(world: TabularMDP) -> str:
     return total.hexdigest()[:16]
 
 
-def states_in(path: str) -> int | None:
-    """Read the number of states from the header of an MDP file's reward; None if impossible."""
-    head = np.lib.format
-    readers = {(1, 0): head.read_array_header_1_0, (2, 0): head.read_array_header_2_0}
+def _states_in(path: str) -> int:
+    """Read the number of states from the header of an MDP file's reward; 1 if impossible."""
     try:
         with reading(path) as file, zipfile.ZipFile(file).open(_REWARD) as member:
-            return int(readers[head.read_magic(member)](member)[0][0])
+            version = np.lib.format.read_magic(member)
+            return int(HEADS[version](member)[0][0]) or 1
     except Exception:  # reading all of the file will say what is wrong
-        return None
+        return 1
 
 
 def may_be_world(path: str) -> bool:
