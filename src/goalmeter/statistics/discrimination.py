@@ -14,29 +14,15 @@ from goalmeter.statistics.clusters import Estimate, estimate_of_sums
 
 # --- Entropy and divergence ---------------------------------------------------------------------
 def plug_in_entropy(counts: ArrayLike) -> FloatArray:
-    """Entropy of the shares of counts, in bits, over the last axis.
-
-    It is too low on average, by about (K - 1) / (2 n ln 2) for K outcomes and n observations.
-
-    Shapes: counts [..., outcomes].
-
-    Example: two outcomes, as often.
-        >>> float(plug_in_entropy([3, 3, 0]))
-        1.0
-    """
+    """Return the entropy of the shares of counts [..., outcomes], in bits; too low on average."""
     counted = np.asarray(counts, dtype=float)
     shares = counted / counted.sum(axis=-1, keepdims=True)
     return np.asarray(-_x_log_x(shares).sum(axis=-1)) + 0.0  # never -0.0
 
 
 def miller_madow_entropy(counts: ArrayLike) -> FloatArray:
-    """The plug-in entropy with its leading bias taken out, in bits, over the last axis.
-
-    (K - 1) / (2 n ln 2) is added, where K is the number of outcomes that were seen. One observation
-    still gives 0.
-
-    Source: Miller, Note on the bias of information estimates (1955).
-    """
+    """Return the plug-in entropy of counts [..., outcomes] without its leading bias, in bits."""
+    # Miller, Note on the bias of information estimates (1955): for K outcomes that were seen.
     counted = np.asarray(counts, dtype=float)
     seen = (counted > 0).sum(axis=-1)
     return np.asarray(
@@ -45,12 +31,7 @@ def miller_madow_entropy(counts: ArrayLike) -> FloatArray:
 
 
 def jensen_shannon(first: ArrayLike, second: ArrayLike) -> FloatArray:
-    """Jensen-Shannon divergence of distributions, in bits, over the last axis: from 0 to 1.
-
-    Example: a point against two equally likely ones, of which it is one.
-        >>> round(float(jensen_shannon([1, 0], [0.5, 0.5])), 3)
-        0.311
-    """
+    """Return the Jensen-Shannon divergence of distributions [..., outcomes], in bits."""
     p, q = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     middle = (_x_log_x(p) + _x_log_x(q)) / 2 - _x_log_x((p + q) / 2)
     return np.asarray(np.clip(middle.sum(axis=-1), 0.0, 1.0))
@@ -137,18 +118,9 @@ def clustered_area(
 def graded_area(
     scores: ArrayLike, above: ArrayLike, cluster: ArrayLike, *, confidence: float = 0.95
 ) -> Estimate:
-    """Estimate the area of many scores in clusters: as `clustered_area`, without pairs.
-
-    Scores are put into at most `GRADES` grades of about equal size, and a pair within a grade
-    counts as a tie, which is exact where there are no more different scores than grades. Otherwise
-    the area is off by less than half a grade's share.
-
-    Shapes: scores [n], above [n], cluster [n].
-
-    Example: of four pairs two are right, one is a tie and one is wrong.
-        >>> graded_area([1.0, 3.0, 1.0, 2.0], [True, True, False, False], [0, 1, 0, 1]).value
-        0.625
-    """
+    """Estimate the area of many scores in clusters, all [n]: as `clustered_area`, without pairs."""
+    # Scores are put into grades of about equal size, and a pair within a grade counts as a tie,
+    # which is exact where there are no more different scores than grades.
     values, top = np.asarray(scores, dtype=float), np.asarray(above, dtype=bool)
     names, of = np.unique(np.asarray(cluster), return_inverse=True)
     if top.all() or not top.any():
@@ -193,20 +165,15 @@ BINS = 10
 
 
 def confidence_bins(confidence: ArrayLike, bins: int = BINS) -> IntArray:
-    """The bin of each confidence: [0, 1/bins), [1/bins, 2/bins) and so on, the last one closed.
-
-    A last bin that is open, as published code has it, loses whoever is certain.
-    """
+    """Return the bin of each confidence: [0, 1/bins), [1/bins, 2/bins), ..., the last one closed."""
+    # A last bin that is open, as published code has it, loses whoever is certain.
     return np.minimum(np.asarray(np.asarray(confidence) * bins, dtype=np.int64), bins - 1)
 
 
 def calibration_sums(
     confidence: ArrayLike, correct: ArrayLike, cluster: IntArray, clusters: int, bins: int = BINS
 ) -> FloatArray:
-    """Return sums of confidence minus correctness per bin, and a count: [clusters, bins + 1].
-
-    `confidence` [n] is in [0, 1]; `correct` [n] is 1 or 0, or a probability; `cluster` [n].
-    """
+    """Return sums of confidence minus correctness, [n], per bin, and counts: [clusters, bins + 1]."""
     sure, right = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
     cell = cluster * bins + confidence_bins(sure, bins)
     gaps = np.bincount(cell, sure - right, clusters * bins).reshape(clusters, bins)

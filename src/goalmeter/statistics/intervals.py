@@ -64,12 +64,7 @@ def lower_limit(values: ArrayLike, *, low: float, high: float, error: float) -> 
 
 
 def upper_limit(values: ArrayLike, *, low: float, high: float, error: float) -> float:
-    """Return a number that the mean falls below; see `lower_limit`.
-
-    Example:
-        >>> print(round(upper_limit([0.0, 1.0] * 100, low=0, high=1, error=0.025), 2))
-        0.62
-    """
+    """Return a number that the mean falls below; see `lower_limit`."""
     return -lower_limit(-np.asarray(values, dtype=np.float64), low=-high, high=-low, error=error)
 
 

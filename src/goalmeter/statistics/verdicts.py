@@ -61,11 +61,7 @@ class SignedRanks(NamedTuple):
 
 
 class Equivalence(NamedTuple):
-    """Two one-sided t tests: is the mean difference within a margin.
-
-    At 5% both tests reject exactly if the interval, which is two-sided at twice the level, lies
-    within the margin.
-    """
+    """Two one-sided t tests: both reject exactly if the interval lies within the margin."""
 
     mean: float
     margin: float
@@ -79,11 +75,7 @@ class Equivalence(NamedTuple):
 
 
 def signed_ranks(differences: ArrayLike) -> SignedRanks:
-    """Wilcoxon's signed-rank test of differences, those of 0 dropped.
-
-    Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-    Agents", section 4.2, as its code has it: SciPy's defaults.
-    """
+    """Wilcoxon's signed-rank test of differences, those of 0 dropped, as the LM paper has it."""
     from scipy.stats import rankdata, wilcoxon
 
     values = _differences(differences)
@@ -107,16 +99,10 @@ def equivalence(
     level: float = 0.05,
     bounds: tuple[float, float] | None = None,
 ) -> Equivalence:
-    """Test that the mean difference is smaller than a margin either way.
-
-    Differences that are all the same have no spread for a t test. Within bounds, n of n at one
-    place have a probability of at most q^n if the mean is outside the margin, where q is the
-    greatest share that can be at this place while the others are at a bound: that is the p-value.
-
-    Shapes: differences [n].
-
-    Source: Schuirmann, A comparison of the two one-sided tests procedure (1987).
-    """
+    """Test that the mean of differences [n] is smaller than a margin either way (Schuirmann 1987)."""
+    # Differences that are all the same have no spread for a t test. Within bounds, n of n at one
+    # place have a probability of at most q^n if the mean is outside the margin, where q is the
+    # greatest share that can be at this place while the others are at a bound.
     from scipy.stats import t
 
     values = _differences(differences)
@@ -139,11 +125,7 @@ def equivalence(
 
 
 def mean_differs(differences: ArrayLike, *, bounds: tuple[float, float] | None = None) -> float:
-    """Two-sided p-value of the t test that the mean is 0; NaN for fewer than two.
-
-    Differences that are all the same and not 0 are judged by their bounds, as in `equivalence`;
-    NaN without.
-    """
+    """Two-sided p-value that the mean is 0; equal differences as in `equivalence`; else NaN."""
     from scipy.stats import t
 
     values = _differences(differences)
@@ -162,14 +144,7 @@ def mean_differs(differences: ArrayLike, *, bounds: tuple[float, float] | None =
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values corrected for how many there are; NaN stays and does not count.
-
-    Source: Holm, A simple sequentially rejective multiple test procedure (1979).
-
-    Example: two small ones and a large one.
-        >>> holm([0.01, 0.5, 0.02])
-        [0.03, 0.5, 0.04]
-    """
+    """Return p-values corrected for how many there are (Holm 1979); NaN does not count."""
     tested = sorted((p, i) for i, p in enumerate(p_values) if not np.isnan(p))
     corrected = [NAN] * len(p_values)
     largest = 0.0
