@@ -20,7 +20,7 @@ from goalmeter.gridworld import ACTIONS, Cell, GridWorld, State, TabularWorld, t
 from goalmeter.meg import simplest_utility, unknown_utility
 from goalmeter.navigation import Evidence, Grid, Observed, Trajectory
 from goalmeter.organisms import ORGANISMS, Organism, organism
-from goalmeter.report import Figure, Marks, Section, grid_map, number, percent
+from goalmeter.report import Figure, Marks, grid_map, number
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, clustered_area
 from replications.common import DEFAULTS, FloatArray, Texts
@@ -566,14 +566,6 @@ def explain(
         shares = (fit(suite, other, world)[1] for other in ("optimal", "random"))
         out.append(ExplainedUtility(who, suite, world, learnt, share, *shares))
     return out
-
-
-def learnt_section(utilities: Sequence[ExplainedUtility]) -> Section:
-    """Return the section with learnt utilities as maps on one scale and a table of shares."""
-    rows = [vars(u) | {"colour": "grey" if u.faint else "in colour"} for u in utilities]
-    table = say.table("learnt", rows, half=percent(FAINT, 0))
-    maps = tuple(map(utility_map, utilities))
-    return say.section("learnt_maps", table, maps, share=percent(SHARE, 0))
 
 
 def utility_map(utility: ExplainedUtility) -> Figure:

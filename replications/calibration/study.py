@@ -149,10 +149,13 @@ def _sections(
         _agent_table(calibration, "target"),
     )
     areas = _area_table(calibration), _area_chart(calibration)
+    learnt = [vars(u) | {"colour": "grey" if u.faint else "in colour"} for u in utilities]
+    table = say.table("learnt", learnt, half=percent(instruments.FAINT, 0))
+    maps, share = list(map(instruments.utility_map, utilities)), percent(instruments.SHARE, 0)
     return [
         say.section("which_instruments_tell_agents_apart", areas),
         Section(title="What each instrument says of each agent", tables=by_agent),
-        *([instruments.learnt_section(utilities)] if utilities else []),
+        *([say.section("learnt_maps", table, maps, share=share)] if utilities else []),
         Section(title="Who was measured", tables=(_truth_table(calibration.subjects),)),
     ]
 

@@ -60,13 +60,7 @@ class CellQuestion:
         return self.organism if "/" in self.organism else f"goalmeter/{self.organism}"
 
 
-QUESTIONS = (
-    CellQuestion("mouse", SEEN, True),
-    CellQuestion("mouse", UNSEEN, True),
-    CellQuestion("mole", SEEN, True),
-    CellQuestion("mole", UNSEEN, False),
-    CellQuestion("moth", FAR, False),
-)
+QUESTIONS = tuple(CellQuestion(**asked) for asked in say.declared("questions")["list"])
 Asked = tuple[CellQuestion, int, tuple[str, ...]]  # size of mazes, and families of interventions
 
 

@@ -289,18 +289,6 @@ def _section(
     )
 
 
-def _sections(traces: Traces) -> list[Section]:
-    compared, anew, same, coding = tables(traces)
-    return [
-        say.section("the_room_with_a_button", compared),
-        _section("new_weights_at_each_training", "new", anew, ANEW, traces),
-        _section("the_same_weights_at_each_training", "same", same, SAME, traces),
-        say.section("numbered_as_in_the_paper_s_text", coding),
-        # Measured once, apart from the runs that the page shows.
-        Section(title="Beside this run", points=say("other_runs")["lines"]),
-    ]
-
-
 def page_findings(traces: Traces) -> list[str]:
     """Return summary sentences generated from the results."""
     published = [t for player in (*ANEW, *SAME) for t in traces[player.key]]
@@ -357,8 +345,16 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
             for who in PLAYERS
         ],
     }
-    shown = say("glossary"), tables(traces)
-    return say.report(out, options, _sections(traces), result, findings, *shown)
+    compared, anew, same, coding = shown = tables(traces)
+    sections = [
+        say.section("the_room_with_a_button", compared),
+        _section("new_weights_at_each_training", "new", anew, ANEW, traces),
+        _section("the_same_weights_at_each_training", "same", same, SAME, traces),
+        say.section("numbered_as_in_the_paper_s_text", coding),
+        # Measured once, apart from the runs that the page shows.
+        Section(title="Beside this run", points=say("other_runs")["lines"]),
+    ]
+    return say.report(out, options, sections, result, findings, say("glossary"), shown)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
