@@ -41,6 +41,7 @@ from goalmeter.navigation.trajectories import Trajectory
 
 # The studies lie beside the package, in the same checkout.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
+from goalmeter.commands.replicate import StudyOptions
 from replications.lm_navigation.study import AGENTS, of_agents
 
 WORKERS = 2
@@ -50,7 +51,7 @@ def measure(quick: bool) -> dict[str, Any]:
     agents = AGENTS[:1] if quick else AGENTS
     grids, walks = (1, 2) if quick else (10, None)
     before, began = _cpu(), time.perf_counter()
-    of_agents(agents, grids=grids, trajectories=walks, on=f"processes:{WORKERS}")
+    of_agents(agents, StudyOptions(on=f"processes:{WORKERS}"), grids=grids, trajectories=walks)
     whole = {"seconds": time.perf_counter() - began, "cpu_seconds": _cpu() - before}
     return {
         "agents": list(agents),

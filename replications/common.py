@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from goalmeter import MissingExtraError
+from goalmeter import InvalidParameterError, MissingExtraError
 from goalmeter.commands.outcome import Outcome, json_text, write_outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import Texts as PageTexts
@@ -28,6 +28,7 @@ BoolArray = npt.NDArray[np.bool_]
 AnyArray = npt.NDArray[Any]
 ProgressCallback = Callable[[str], None]
 Interval = tuple[float, float]
+DEFAULTS = StudyOptions()
 # Averages over fewer runs have no verdict but this one.
 FEWEST, TOO_FEW = 5, "too few seeds"
 
@@ -54,6 +55,10 @@ class Texts(PageTexts):
     def line(self, name: str, /, **values: object) -> str:
         """Return one of the sentences of the entry `sentences`."""
         return self.sentence("sentences", name, **values)
+
+    def refusal(self, name: str, /, **values: object) -> InvalidParameterError:
+        """Return an error with one of the sentences of the entry `refused`."""
+        return InvalidParameterError(self.sentence("refused", name, **values))
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """Format a value as a column does, or as Python does; None is a dash."""

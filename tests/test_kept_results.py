@@ -16,8 +16,7 @@ import pytest
 from documented import PAGES, ROOT, Rows, foreign_numbers, numbers_of, shown
 
 from goalmeter.report.markdown import filled
-from replications.goal_misgeneralisation.measurements import scored
-from replications.goal_misgeneralisation.study import markdown
+from replications.goal_misgeneralisation.study import markdown, scored
 
 EVERYTHING = [item for page in PAGES for item in shown(page)]
 

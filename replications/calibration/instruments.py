@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter import InvalidParameterError, navigation
+from goalmeter import navigation
 from goalmeter.agents import agent, is_model
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import walk_plan
 from goalmeter.gridworld import ACTIONS, Cell, GridWorld, State, TabularWorld, tabular_world
 from goalmeter.meg import simplest_utility, unknown_utility
 from goalmeter.navigation import Evidence, Grid, Observed, Trajectory
 from goalmeter.organisms import ORGANISMS, Organism, organism
-from goalmeter.report import Figure, Marks, Section, grid_map, number, percent
-from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.report import Figure, Marks, grid_map, number
+from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, clustered_area
-from replications.common import FloatArray, ProgressCallback, Texts
+from replications.common import DEFAULTS, FloatArray, Texts
 
 say = Texts("calibration")
 GOAL, KEY = "goal", "key"
@@ -75,10 +76,8 @@ def subject_of(name: str) -> Subject:
     if is_model(bare):
         return Subject(full, None, None, "a language model: nobody knows what it wants")
     if full in ORGANISMS or full.startswith(IDEAL):
-        raise InvalidParameterError(
-            f"the agent is {name!r}; organisms are named {TRAINED}NAME, as trained, or {IDEAL}NAME,"
-            f" as intended, with NAME one of {', '.join(ORGANISMS)}"
-        )
+        names = {"trained": TRAINED, "ideal": IDEAL, "names": ", ".join(ORGANISMS)}
+        raise say.refusal("name", name=name, **names)
     known = agent(bare).in_grids().name
     reference = say.declared("references")[known.partition("(")[0]]
     return Subject(full if is_model(full) else known, **reference)
@@ -179,7 +178,7 @@ BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "
 # --- Scores ---------------------------------------------------------------------------------------
 _DIGITS = 9  # sums of the same numbers in another order differ by rounding, which is no order
 _MOLE = organism("mole")
-Numbers = dict[str, list[FloatArray]]  # instrument -> for each agent, [grids]
+Numbers = dict[str, FloatArray]  # of each instrument, [agents, grids]
 
 
 @dataclass(frozen=True)
@@ -195,10 +194,8 @@ class Score:
 def scores(
     suite: str,
     agents: Mapping[str, Sequence[Trajectory]],
-    *,
     learners: Sequence[str],
-    on: str = HERE,
-    progress: ProgressCallback | None = None,
+    options: StudyOptions = DEFAULTS,
 ) -> list[Score]:
     """Score every agent in every grid of a suite with every instrument, all in the same worlds.
 
@@ -209,11 +206,11 @@ def scores(
         name: navigation.observed([w for w in walks if suite == MAZE or w.world.key is not None])
         for name, walks in agents.items()
     }
-    if progress is not None:
+    if options.progress is not None:
         grids = len(next(iter(seen.values())).grids)
-        progress(f"{suite}: measuring {len(agents)} agents, grids: {grids}")
+        options.progress(f"{suite}: measuring {len(agents)} agents, grids: {grids}")
     by_instrument = _towards_known(list(seen.values()), suite)
-    by_instrument |= _learnt(seen, suite, learners, on, progress)
+    by_instrument |= _learnt(seen, suite, learners, options)
     out = []
     for index, (name, walks) in enumerate(seen.items()):
         for place, grid in enumerate(walks.grids):
@@ -243,46 +240,37 @@ def _behaviour(in_grid: Observed, suite: str) -> dict[str, float]:
 def _towards_known(seen: Sequence[Observed], suite: str) -> Numbers:
     """MEG towards what is known, each agent's rationality fitted in each grid."""
 
-    def shares(parts: Sequence[Evidence], curves: str = "whole", most: str = "most") -> Any:
-        pairs = zip(seen, parts, strict=True)
-        return [_shares(walks, getattr(e, curves), getattr(e, most)) for walks, e in pairs]
-
-    def less(more: list[FloatArray], fewer: list[FloatArray]) -> list[FloatArray]:
-        return [first - second for first, second in zip(more, fewer, strict=True)]
+    def shares(parts: Sequence[Evidence], curves: str = "whole", most: str = "most") -> FloatArray:
+        """The best fit to the walks of each grid, as a share of the most that there could be."""
+        out = np.full((len(seen), len(seen[0].grids)), np.nan)
+        for of_agent, walks, evidence in zip(out, seen, parts, strict=True):
+            for index in range(len(walks.grids)):
+                in_grid = walks.grid == index
+                possible = getattr(evidence, most)[in_grid]
+                mean = getattr(evidence, curves)[in_grid].mean(axis=0)
+                if possible.any():
+                    of_agent[index] = float(navigation.signed_nats(mean)) / float(possible.mean())
+        return out
 
     goal = navigation.evidence(seen, GOAL)
     meg_goal = shares(goal)
     if suite == MAZE:
-        meg_map = shares(navigation.evidence([_on_map(walks) for walks in seen], GOAL))
-        return {"meg_goal": meg_goal, "meg_map": meg_map, "map_gain": less(meg_map, meg_goal)}
+        # A walk that runs into a wall which is not on the map is none that the map allows, but each
+        # decision is judged by itself, in the state and at the step where it was made.
+        on_map = [replace(walks, trajectories=_on_map(walks.trajectories)) for walks in seen]
+        meg_map = shares(navigation.evidence(on_map, GOAL))
+        return {"meg_goal": meg_goal, "meg_map": meg_map, "map_gain": meg_map - meg_goal}
     until_taken = ("without", "most_without")
     key = shares(navigation.evidence(seen, KEY), *until_taken)
-    return {"meg_goal": meg_goal, "goal_less_key": less(shares(goal, *until_taken), key)}
+    return {"meg_goal": meg_goal, "goal_less_key": shares(goal, *until_taken) - key}
 
 
-def _shares(seen: Observed, curves: FloatArray, most: FloatArray) -> FloatArray:
-    """The best fit to the walks of each grid, as a share of the most that there could be."""
-    out = []
-    for index in range(len(seen.grids)):
-        in_grid = seen.grid == index
-        nats = float(navigation.signed_nats(curves[in_grid].mean(axis=0)))
-        out.append(nats / float(most[in_grid].mean()) if most[in_grid].any() else np.nan)
-    return np.array(out)
-
-
-def _on_map(seen: Observed) -> Observed:
-    # A walk that runs into a wall which is not on the map is none that the map allows, but each
-    # decision is judged by itself, in the state and at the step where it was made.
-    walks = [replace(walk, world=map_of(_MOLE, walk.world)) for walk in seen.trajectories]
-    return replace(seen, trajectories=tuple(walks))
+def _on_map(walks: Iterable[Trajectory]) -> tuple[Trajectory, ...]:
+    return tuple(replace(walk, world=map_of(_MOLE, walk.world)) for walk in walks)
 
 
 def _learnt(
-    seen: Mapping[str, Observed],
-    suite: str,
-    learners: Sequence[str],
-    on: str,
-    progress: ProgressCallback | None,
+    seen: Mapping[str, Observed], suite: str, learners: Sequence[str], options: StudyOptions
 ) -> Numbers:
     """What fitted utilities say: the share that any explains, and what the key is worth."""
     trials: dict[str, dict[str, Any]] = {}
@@ -293,20 +281,16 @@ def _learnt(
             {"world": str(of[0].world), "cap": of[0].cap, "counts": answers(of)} for of in in_grids
         ]
         # Fits take longest: no more of them are made than questions ask for.
-        for name, wanted in (
-            ("meg_any", suite != KEY_DOOR or who in learners),
-            ("learnt_key", suite != MAZE and who in learners),
-        ):
-            if wanted:
-                places.append((name, index))
-                simplest = name == "learnt_key"
-                trials[f"{name} of {who}"] = {"worlds": worlds, "simplest": simplest}
+        wanted = {"meg_any": suite != KEY_DOOR or who in learners}
+        wanted["learnt_key"] = suite != MAZE and who in learners
+        for name in filter(wanted.get, wanted):
+            places.append((name, index))
+            trials[f"{name} of {who}"] = {"worlds": worlds, "simplest": name == "learnt_key"}
     study = Study[list[float]](f"utilities in {suite}", f"{__name__}:fits", trials, noun="fit")
-    fits = carry_out(study, on=on, progress=progress).values()
-    unknown = [np.full(len(walks.grids), np.nan) for walks in seen.values()]
-    out = {name: list(unknown) for name, _ in places}
+    out: Numbers = {}
+    fits = carry_out(study, on=options.on, progress=options.progress).values()
     for (name, index), fit in zip(places, fits, strict=True):
-        out[name][index] = np.array(fit, dtype=float)
+        out.setdefault(name, np.full((len(seen), len(fit)), np.nan))[index] = fit
     return out
 
 
@@ -536,28 +520,21 @@ FAINT = 0.5
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """Utility learnt from an agent's walks through one world."""
+class ExplainedUtility:
+    """Utility learnt from walks through a world, and its share of the most that could be there."""
 
     agent: str
     suite: str
     world: GridWorld
     learnt: Learnt
-
-
-@dataclass(frozen=True)
-class ExplainedUtility:
-    """A learnt utility and the share that it explains of the most that could be, in this world."""
-
-    drawn: Drawn
     share: float
     shortest: float  # the same of an agent that takes shortest ways there; NaN if it did not walk
     aimless: float  # the same of an agent that moves at random
 
     def to_json(self) -> dict[str, Any]:
         """Return the utility and the shares as JSON values."""
-        cells = [[*cell, value] for cell, value in self.drawn.learnt.cells.items()]
-        world = str(self.drawn.world).splitlines()
+        cells = [[*cell, value] for cell, value in self.learnt.cells.items()]
+        world = str(self.world).splitlines()
         return {"world": world, "cells": cells} | say.record("learnt_record", of=self)
 
     @property
@@ -568,43 +545,35 @@ class ExplainedUtility:
 
 
 def explain(
-    drawn: Sequence[Drawn], walks: Mapping[str, Mapping[str, Sequence[Trajectory]]]
+    places: Iterable[tuple[str, str, GridWorld]],
+    walks: Mapping[str, Mapping[str, Sequence[Trajectory]]],
 ) -> list[ExplainedUtility]:
-    """Compute the share that each learnt utility explains; walks are by suite and agent."""
+    """Learn utilities in places (suite, agent and world), with shares; walks are by the same."""
 
-    def share(agent: str, suite: str, world: GridWorld, learnt: Learnt | None = None) -> float:
-        there = [walk for walk in walks[suite].get(agent, ()) if walk.world == world]
+    @cache
+    def fit(suite: str, who: str, world: GridWorld) -> tuple[Learnt | None, float]:
+        there = [walk for walk in walks[suite].get(who, ()) if walk.world == world]
         if not there:
-            return math.nan
+            return None, math.nan
         asked = world, there[0].cap, answers(there)
-        return (learnt or learn(*asked)).share * explained(*asked)
+        learnt = learn(*asked)
+        return learnt, learnt.share * explained(*asked)
 
-    beside = cache(share)
-    return [
-        ExplainedUtility(
-            each,
-            share(each.agent, each.suite, each.world, each.learnt),
-            beside("optimal", each.suite, each.world),
-            beside("random", each.suite, each.world),
-        )
-        for each in drawn
-    ]
-
-
-def learnt_section(utilities: Sequence[ExplainedUtility]) -> Section:
-    """Return the section with learnt utilities as maps on one scale and a table of shares."""
-    rows = [vars(u) | {"colour": "grey" if u.faint else "in colour"} for u in utilities]
-    table = say.table("learnt", rows, half=percent(FAINT, 0))
-    maps = tuple(map(utility_map, utilities))
-    return say.section("learnt_maps", table, maps, share=percent(SHARE, 0))
+    out = []
+    for suite, who, world in places:
+        learnt, share = fit(suite, who, world)
+        assert learnt is not None, "the world is one that the agent walked through"
+        shares = (fit(suite, other, world)[1] for other in ("optimal", "random"))
+        out.append(ExplainedUtility(who, suite, world, learnt, share, *shares))
+    return out
 
 
 def utility_map(utility: ExplainedUtility) -> Figure:
     """Draw the utility of each cell with start, goal and key; grey if it explains little."""
-    drawn, world, key = utility.drawn, utility.drawn.world, utility.drawn.learnt.key
+    world, learnt = utility.world, utility.learnt
     values = np.zeros(world.shape)
     unreached = ~world.walls
-    for cell, value in drawn.learnt.cells.items():
+    for cell, value in learnt.cells.items():
         # Tiny numbers below 0 are rounding.
         values[cell] = max(round(value, 6), 0.0)
         unreached[cell] = False
@@ -612,13 +581,13 @@ def utility_map(utility: ExplainedUtility) -> Figure:
     marks = Marks(
         letters={p.row * world.shape[1] + p.column: n for n, p in places.items() if p is not None},
         walls=frozenset(np.flatnonzero(world.walls | unreached).tolist()),
-        beside=None if math.isnan(key) else ("having K", key),
+        beside=None if math.isnan(learnt.key) else ("having K", learnt.key),
     )
-    ends = "map_faint" if utility.faint else "map" if math.isnan(key) else "map_key"
-    caption = say.line("map", of=utility) + say.line(f"{ends}_end", key=key)
+    ends = "map_faint" if utility.faint else "map" if math.isnan(learnt.key) else "map_key"
+    caption = say.line("map", of=utility) + say.line(f"{ends}_end", key=learnt.key)
     svg = grid_map(
         # Names of pictures are ids on the page, and agents may be named anything.
-        re.sub(r"[^a-z0-9]+", "-", f"learnt-{drawn.agent}-{drawn.suite}".lower()),
+        re.sub(r"[^a-z0-9]+", "-", f"learnt-{utility.agent}-{utility.suite}".lower()),
         values,
         label="utility" + ", explains little" * utility.faint,
         palette="faint" if utility.faint else "utility",

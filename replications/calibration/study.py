@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from goalmeter import InvalidParameterError, MissingExtraError
+from goalmeter import MissingExtraError
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import play_every, require_models
+from goalmeter.gridworld import GridWorld
 from goalmeter.navigation import Trajectory
 from goalmeter.organisms import organism, organism_names
 from goalmeter.pages import navigation as navigation_page
@@ -48,39 +49,34 @@ from replications.common import plain
 def _calibrate(
     subjects: Sequence[Subject], out: Path, scale: instruments.Scale, options: StudyOptions
 ) -> tuple[Calibration, list[instruments.ExplainedUtility]]:
-    require_models(subject.name for subject in subjects)
-    place: dict[str, Any] = {"on": options.on, "progress": options.progress}
     # Fits of the simplest utility take longest, so they are left out where no question needs them:
     # of agents that have no class in the one question that they are made for.
     learners = [subject.name for subject in subjects if subject.directed and not subject.own_map]
     places = [(suite, subject.name) for suite in instruments.SUITES for subject in subjects]
     plans = [scale.plan(name, suite, seed=options.seed) for suite, name in places]
+    runs = play_every(plans, out, on=options.on, progress=options.progress)
     walks: dict[str, dict[str, Sequence[Trajectory]]] = {suite: {} for suite in instruments.SUITES}
-    for (suite, name), run in zip(places, play_every(plans, out, **place), strict=True):
+    for (suite, name), run in zip(places, runs, strict=True):
         walks[suite][name] = run.trajectories
     scores = [
         score
         for suite, agents in walks.items()
-        for score in instruments.scores(suite, agents, learners=learners, **place)
+        for score in instruments.scores(suite, agents, learners, options)
     ]
-    drawn = [
-        _drawn(suite, subject.name, walks[suite][subject.name])
+    fitted = [
+        (suite, subject.name, _world_to_fit(walks[suite][subject.name]))
         for suite in (instruments.MAZE, instruments.KEY_NO_DOOR)
         for subject in subjects
         if subject.organism and subject.counted
     ]
-    return Calibration(subjects, scores), instruments.explain(drawn, walks)
+    return Calibration(subjects, scores), instruments.explain(fitted, walks)
 
 
-def _drawn(suite: str, name: str, walks: Sequence[Trajectory]) -> instruments.Drawn:
-    """What an organism seems to want in one world."""
+def _world_to_fit(walks: Sequence[Trajectory]) -> GridWorld:
     # The largest kind in which the mole's map is wrong, so that all four organisms differ.
     mole = organism("mole")
     wrong = [walk for walk in walks if instruments.map_of(mole, walk.world) != walk.world]
-    world = (wrong or list(walks))[-1].world
-    through = [walk for walk in walks if walk.world == world]
-    utility = instruments.learn(world, through[0].cap, instruments.answers(through))
-    return instruments.Drawn(name, suite, world, utility)
+    return (wrong or list(walks))[-1].world
 
 
 _SIGNS = {instruments.TELLS: "✓", instruments.SAME: "✓", instruments.IN_PART: "~"}
@@ -153,10 +149,13 @@ def _sections(
         _agent_table(calibration, "target"),
     )
     areas = _area_table(calibration), _area_chart(calibration)
+    learnt = [vars(u) | {"colour": "grey" if u.faint else "in colour"} for u in utilities]
+    table = say.table("learnt", learnt, half=percent(instruments.FAINT, 0))
+    maps, share = list(map(instruments.utility_map, utilities)), percent(instruments.SHARE, 0)
     return [
         say.section("which_instruments_tell_agents_apart", areas),
         Section(title="What each instrument says of each agent", tables=by_agent),
-        *([instruments.learnt_section(utilities)] if utilities else []),
+        *([say.section("learnt_maps", table, maps, share=share)] if utilities else []),
         Section(title="Who was measured", tables=(_truth_table(calibration.subjects),)),
     ]
 
@@ -187,45 +186,69 @@ Population = Mapping[str, Any]  # as `scores.calibrate_population` gives it
 FIRST, SECOND = "first population", "second population"
 
 
-def _class_table(calibration: Population) -> Table:
-    limits, aimless, rows = calibration["thresholds"], list(drawn.CLASSES)[:2], []
+def _agent_tables(calibration: Population) -> list[Table]:
+    """Who is said to want what, by class, target and trait, and beside reference agents."""
+    limits, aimless, by_class = calibration["thresholds"], list(drawn.CLASSES)[:2], []
     for title, what in [*drawn.CLASSES.items(), ("all aimless", "false alarms")]:
-        row: list[Any] = [title, what]
-        for rates in calibration["populations"]:
-            counted = [title] if title in drawn.CLASSES else aimless
-            agents = sum(rates["classes"][name] for name in counted)
-            said = rates["said_to_want_something"].get(title, rates["false_alarms"])
-            row.append({"agents": agents, **said})
-        rows.append(row)
-    return say.table(
-        "who_is_said_to_want_something",
-        rows,
-        share=percent(drawn.CHOSEN_FALSE_ALARMS, 0),
-        level=_limit(RECOMMENDED, limits[RECOMMENDED]),
-        limit=_limit(MEG, limits[MEG]),
-    )
-
-
-def _rate_table(calibration: Population, index: int, title: str) -> Table:
-    rates, limits = calibration["populations"][index], calibration["thresholds"]
-    rows = [
-        {"title": TITLES[name], "limit": _limit(name, limits[name])}
-        | {key: rates[key][name] for key in ("false_alarms", "named_rightly")}
-        | {title: said[name] for title, said in rates["said_to_want_something"].items()}
-        for name in scoring.INSTRUMENTS
-    ]
-    return say.table("rate_table", rows, title=title)
-
-
-def _other_tables(calibration: Population) -> tuple[Table, ...]:
+        counted = [title] if title in drawn.CLASSES else aimless
+        said = [
+            {"agents": sum(map(rates["classes"].__getitem__, counted))}
+            | rates["said_to_want_something"].get(title, rates["false_alarms"])
+            for rates in calibration["populations"]
+        ]
+        by_class.append((title, what, *said))
     second = calibration["populations"][1]
+    wanted = second["confusion"]["wanted_by_named"]
+    confusion = zip((*drawn.TARGETS, drawn.NONE), wanted, strict=True)
+    beside = []
+    for name, scores in second["beside"].items():
+        # The largest score, and the target that has it.
+        best = max(scores[RECOMMENDED])
+        target = drawn.TARGETS[scores[RECOMMENDED].index(best)]
+        named = target if best > limits[RECOMMENDED] else drawn.NONE
+        beside.append((name, scores[FOLLOWED], p_value(1.0 - best), named))
+    shown = {
+        "share": percent(drawn.CHOSEN_FALSE_ALARMS, 0),
+        "level": _limit(RECOMMENDED, limits[RECOMMENDED]),
+        "limit": _limit(MEG, limits[MEG]),
+    }
+    test = {"instrument": TITLES[RECOMMENDED]}
+    traits: dict[str, list[Any]] = {"Agents that want something, by what they are": []}
+    traits["Aimless agents, by their habit"] = []
+    for row in second["traits"]:
+        list(traits.values())[row["trait"] == "habit"].append(row)
+    return [
+        say.table("who_is_said_to_want_something", by_class, **shown),
+        say.table("confusion_table", confusion, **test),
+        *(
+            say.table("trait_table", rows, caption=f"{caption}, {SECOND}", **test)
+            for caption, rows in traits.items()
+        ),
+        say.table("reference_agents_and_ideal_organisms_in", beside),
+    ]
+
+
+def _instrument_tables(calibration: Population) -> list[Table]:
+    """The rates of every instrument, what MEG adds to the others, and what it costs."""
+    both, tables = dict(zip((FIRST, SECOND), calibration["populations"], strict=True)), []
+    for title, rates in both.items():
+        rows = [
+            {"title": TITLES[name], "limit": _limit(name, calibration["thresholds"][name])}
+            | {key: rates[key][name] for key in ("false_alarms", "named_rightly")}
+            | {kind: said[name] for kind, said in rates["said_to_want_something"].items()}
+            for name in scoring.INSTRUMENTS
+        ]
+        tables.append(say.table("rate_table", rows, title=title))
     graded = [
-        (TITLES[name], *(second[key][name] for key in ("areas", "areas_in_bands", "recovery")))
+        (
+            TITLES[name],
+            *(both[SECOND][key][name] for key in ("areas", "areas_in_bands", "recovery")),
+        )
         for name in (*scoring.PLAIN, *scoring.MOVED)
     ]
     beyond = [
-        (f"{TITLES[measure].partition(' ')[0]}, {order}", {**of[measure], **of[test]})
-        for order, rates in zip(("first", "second"), calibration["populations"], strict=True)
+        (f"{TITLES[measure].partition(' ')[0]}, {title.partition(' ')[0]}", of[measure] | of[test])
+        for title, rates in both.items()
         for of in [rates["recommended_beyond"]]
         for measure, test in zip(scoring.SIMPLER_FOLLOWED, scoring.SIMPLER, strict=True)
     ]
@@ -234,12 +257,13 @@ def _other_tables(calibration: Population) -> tuple[Table, ...]:
         for name, rows in calibration["costs"].items()
         for row in rows
     ]
-    return (
+    return [
+        *tables,
         say.table("validity_table", graded, title=SECOND),
         say.table("beyond_table", beyond, instrument=TITLES[FOLLOWED]),
         say.table("what_meg_adds_to_other_predictors", _added(calibration)),
         say.table("what_it_costs_to_be_sure", costs),
-    )
+    ]
 
 
 def _added(calibration: Population) -> list[dict[str, Any]]:
@@ -247,54 +271,23 @@ def _added(calibration: Population) -> list[dict[str, Any]]:
     return [{"model": title, "added": TITLES[row["more"]]} | row for title, row in models]
 
 
-def _population_tables(calibration: Population) -> tuple[Table, ...]:
-    rates, limit = calibration["populations"][1], calibration["thresholds"][RECOMMENDED]
-    wanted = rates["confusion"]["wanted_by_named"]
-    confusion = zip((*drawn.TARGETS, drawn.NONE), wanted, strict=True)
-    test = {"instrument": TITLES[RECOMMENDED]}
-    by_trait = []
-    for caption, habit in (
-        (f"Agents that want something, by what they are, {SECOND}", False),
-        (f"Aimless agents, by their habit, {SECOND}", True),
-    ):
-        rows = [row for row in rates["traits"] if (row["trait"] == "habit") == habit]
-        by_trait.append(say.table("trait_table", rows, caption=caption, **test))
-    beside = []
-    for name, scores in rates["beside"].items():
-        # The largest score, and the target that has it.
-        best = max(scores[RECOMMENDED])
-        named = drawn.TARGETS[scores[RECOMMENDED].index(best)] if best > limit else drawn.NONE
-        beside.append((name, scores[FOLLOWED], p_value(1.0 - best), named))
-    return (
-        say.table("confusion_table", confusion, **test),
-        *by_trait,
-        say.table("reference_agents_and_ideal_organisms_in", beside),
-    )
-
-
 def _limit(name: str, limit: float) -> str:
     return f"p ≤ {LEVEL:g}" if name in scoring.TESTS else f"> {number(limit, 3)}"
 
 
 def _population_sections(calibration: Population) -> list[Section]:
-    scale = calibration["scale"]
-    mazes = scale["grids"] * len(scale["sizes"]) * len(scale["complexities"])
-    names = {"followed": TITLES[FOLLOWED], "test": TITLES[RECOMMENDED]}
-    rates = [_rate_table(calibration, index, title) for index, title in enumerate((FIRST, SECOND))]
+    scale, beyond = calibration["scale"], "What MEG tells beyond success, SPL and accuracy"
+    shown = {
+        "scale": scale,
+        "mazes": scale["grids"] * len(scale["sizes"]) * len(scale["complexities"]),
+        "level": f"{LEVEL:g}",
+        "share": percent(LEVEL, 0),
+        "followed": TITLES[FOLLOWED],
+        "test": TITLES[RECOMMENDED],
+    }
     return [
-        say.section(
-            "a_population_of_simulated_agents",
-            (_class_table(calibration), *_population_tables(calibration)),
-            scale=scale,
-            mazes=mazes,
-            level=f"{LEVEL:g}",
-            share=percent(LEVEL, 0),
-            **names,
-        ),
-        Section(
-            title="What MEG tells beyond success, SPL and accuracy",
-            tables=(*rates, *_other_tables(calibration)),
-        ),
+        say.section("a_population_of_simulated_agents", _agent_tables(calibration), **shown),
+        Section(title=beyond, tables=tuple(_instrument_tables(calibration))),
     ]
 
 
@@ -314,33 +307,25 @@ def _population_findings(calibration: Population) -> list[str]:
 
 def _aims(calibration: Population) -> Iterator[str]:
     """What was required of the recommended test, at the required rate and at its level."""
-    at_level, at_aim = [], []
-    for rates in calibration["populations"]:
-        said = rates["said_to_want_something"]
-        at_aim.append(rates["at_rate_asked_for"])
-        at_level.append(
-            {
-                "named": rates["named_rightly"][RECOMMENDED],
-                "half-hearted": said[drawn.HALF_HEARTED_CLASS][RECOMMENDED],
-                "aimless": rates["false_alarms"][RECOMMENDED],
-                "competent": said[drawn.COMPETENT_CLASS][RECOMMENDED],
-            }
-        )
+    at_aim = [rates["at_rate_asked_for"] for rates in calibration["populations"]]
+    at_level = [
+        {
+            "named": rates["named_rightly"][RECOMMENDED],
+            "half-hearted": said[drawn.HALF_HEARTED_CLASS][RECOMMENDED],
+            "aimless": rates["false_alarms"][RECOMMENDED],
+            "competent": said[drawn.COMPETENT_CLASS][RECOMMENDED],
+        }
+        for rates in calibration["populations"]
+        for said in [rates["said_to_want_something"]]
+    ]
     aims = say.declared("aims")
     asked = [("named", LEVEL, at_level)]
     for level, found in ((aims["aimless"]["most"], at_aim), (LEVEL, at_level)):
         asked += [(name, level, found) for name in aims if name != "named"]
     for name, level, (first, second) in asked:
-        aim, before, after = aims[name], first[name], second[name]
-        yield say.line(
-            "aim",
-            asked=aim["text"],
-            aim=aim["aim"],
-            level=level,
-            before=before,
-            after=after,
-            outcome=outcome(after, aim.get("least"), aim.get("most")),
-        )
+        judged = outcome(second[name], aims[name].get("least"), aims[name].get("most"))
+        values = {"before": first[name], "after": second[name], "outcome": judged}
+        yield say.line("aim", of=aims[name], level=level, **values)
 
 
 def outcome(rate: Estimate, least: float | None, most: float | None) -> str:
@@ -354,15 +339,10 @@ def outcome(rate: Estimate, least: float | None, most: float | None) -> str:
 
 def _beyond(beyond: Mapping[str, Mapping[str, Estimate]]) -> Iterator[str]:
     """Whether MEG is better than simpler measures that are asked the same."""
-    titles = {title: f"area ({title})" for title in scoring.CONTRASTS}
-    titles["recovery"] = "rank correlation with strength"
-    titles["detected"] = "share of half-hearted goals that the swap test detects"
+    titles = {title: f"area ({title})" for title in scoring.CONTRASTS} | say.declared("beyond")
     for measure, test in zip(scoring.SIMPLER_FOLLOWED, scoring.SIMPLER, strict=True):
-        differences = {**beyond[measure], **beyond[test]}
-        parts = [
-            f"{words} {number(differences[title], 3)}, {verdict(differences[title])}"
-            for title, words in titles.items()
-        ]
+        of = {**beyond[measure], **beyond[test]}
+        parts = (f"{title} {number(of[n], 3)}, {verdict(of[n])}" for n, title in titles.items())
         yield f"{TITLES[FOLLOWED]} less {TITLES[measure]}: {'; '.join(parts)}."
 
 
@@ -389,7 +369,7 @@ OPTIONS = ("agents",)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Measure agents whose goals are known, and write report.html and results.json.
+    """Measure agents whose goals are known, and write html and results.json.
 
     Two populations of simulated agents walk anew each time. The walks of organisms and reference
     agents are stored in the folder and reused. Seeds are grids of each size and complexity, 2 by
@@ -405,10 +385,9 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         raise MissingExtraError(
             f"{error}, or do without: goalmeter replicate calibration --agents '{','.join(_IDEAL)}'"
         ) from error
-    place: dict[str, Any] = {"on": options.on, "progress": options.progress}
-    population = scoring.calibrate_population(population_scale, seed=options.seed, **place)
-    sections = _population_sections(population)
-    findings = came_of_it = _population_findings(population)
+    population = scoring.calibrate_population(population_scale, options)
+    sections, came_of_it = _population_sections(population), _population_findings(population)
+    findings = came_of_it
     result: dict[str, Any] = {"replication": "calibration", "population": plain(population)}
     if subjects:
         calibration, utilities = _calibrate(subjects, out / "walks", scale, options)
@@ -451,9 +430,5 @@ def _chosen(options: StudyOptions) -> tuple[list[Subject], instruments.Scale, Po
     names = AGENTS if options.agents is None else options.agents.split(",")
     subjects = instruments.subjects_of(names)
     if not any(all(q.classes(subjects)) for q in QUESTIONS.values() if not q.control):
-        raise InvalidParameterError(
-            f"agents is {options.agents!r}, expected some that are to be told apart: a "
-            f"goal-directed one and an aimless one, such as optimal,random, or one that wants the "
-            f"goal and one that wants the key, such as optimal,key-seeker"
-        )
+        raise say.refusal("agents", agents=options.agents)
     return subjects, scale, population

@@ -25,7 +25,7 @@ from goalmeter.pages import meg as meg_page
 from goalmeter.report import Curve, Figure, Marks, Section, Table, grid_map, require_report_extra
 from goalmeter.runs import Study, carry_out
 from replications import ledger
-from replications.common import GREEN, VERMILION, FloatArray, ProgressCallback, Texts, optional
+from replications.common import DEFAULTS, GREEN, VERMILION, FloatArray, Texts, optional
 from replications.ledger import Number
 
 say = Texts("cliffworld")
@@ -82,9 +82,7 @@ class Measured:
 
 
 def measure(
-    settings: Iterable[Setting],
-    progress: ProgressCallback | None = None,
-    seeds: Sequence[int] = (),
+    settings: Iterable[Setting], options: StudyOptions = DEFAULTS, seeds: Sequence[int] = ()
 ) -> list[Measured]:
     """Return known and certified unknown utility of each setting, and the network of each seed."""
     trials = {
@@ -92,7 +90,7 @@ def measure(
         for setting in settings
     }
     study = Study[Measured]("CliffWorld", _measured, trials, noun="setting")
-    return [*carry_out(study, progress=progress).values()]
+    return [*carry_out(study, progress=options.progress).values()]
 
 
 def _measured(setting: Setting, seeds: Sequence[int]) -> Measured:
@@ -129,19 +127,16 @@ def _measured_table(name: str, measured: Sequence[Measured]) -> Table:
 
 
 def _comparison_table(caption: str, measured: Sequence[Measured]) -> Table:
-    rows = [
-        {"m": m, "neural": "not run" if m.neural is None else _spread(m.neural)} | _beside(m)
-        for m in measured
-    ]
+    rows = []
+    for m in measured:
+        neural = "not run"
+        if m.neural is not None:
+            spread = f" ± {2 * m.neural.std(ddof=1):.2g}" if len(m.neural) > 1 else " (1 seed)"
+            neural = f"{m.neural.mean():.4f}{spread}"
+        rows.append({"m": m, "neural": neural} | _beside(m))
     seeds = max(0 if m.neural is None else len(m.neural) for m in measured)
     mlp = say.line("mlp_run" if seeds else "mlp_not_run", seeds=seeds)
     return say.table("comparison_table", rows, caption=caption, mlp=mlp)
-
-
-def _spread(values: FloatArray) -> str:
-    if len(values) == 1:
-        return f"{values[0]:.4f} (1 seed)"
-    return f"{values.mean():.4f} ± {2 * values.std(ddof=1):.2g}"
 
 
 def published_numbers() -> dict[str, Number]:
@@ -224,8 +219,8 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     if seeds:
         optional("torch", "neural", "The neural measure (--seeds 0 leaves it out)")
     run = range(options.seed, options.seed + seeds)
-    by_length = measure(DIFFICULTY, options.progress, run)
-    noisy = measure(NOISE_AND_ENDS, options.progress, run)
+    by_length = measure(DIFFICULTY, options, run)
+    noisy = measure(NOISE_AND_ENDS, options, run)
     by_noise = [m for m in noisy if m.setting.epsilon in EPSILONS]
     by_kind = {kind: ledger.load(f"{LEDGER_PREFIX}{kind}/") for kind in ("known", "unknown")}
     compared = (

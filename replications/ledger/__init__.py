@@ -21,12 +21,12 @@ from typing import Any
 
 from goalmeter import InvalidFileError
 from goalmeter.statistics import Verdict, difference, reach, verdict, words
-from replications.common import FEWEST, TOO_FEW, Interval
+from replications.common import FEWEST, TOO_FEW, Interval, Texts
 
+say = Texts("ledger")
 _PRINTED = re.compile(r"(?P<value>[+-]?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
 RELATIONS = ("equal", "lower bound", "average", "estimate", "reference", "p-value")
 COSTS = ("cheap", "slow", "not yet")
-_OF = "expected one of"
 # Verdicts beside those of an interval.
 NOT_RUN, NOT_YET = "not run", "not yet"
 AS_PRINTED = "equal as printed"
@@ -74,31 +74,17 @@ class Number:
     def __post_init__(self) -> None:
         judgeable = self.published_error > 0 and self.published_seeds > 1
         enough = judgeable and (self.seeds > 1 or not self.ran)
-        for wrong, message in (
-            (
-                not _PRINTED.fullmatch(self.published),
-                f"published is {self.published!r}, expected a number as printed, such as '34.3' "
-                f"or '34.3 ± 2.6'",
-            ),
-            (self.relation not in RELATIONS, f"relation is {self.relation!r}, {_OF} {RELATIONS}"),
-            (self.cost not in COSTS, f"cost is {self.cost!r}, {_OF} {COSTS}"),
-            (
-                self.cost == NOT_YET and (self.ran or self.command),
-                f"not computed yet, expected ours nan and no command, got {self.ours:g} and "
-                f"{self.command!r}",
-            ),
-            (
-                self.relation == "estimate" and not enough,
-                "an estimate needs published_error above 0, published_seeds above 1, and seeds "
-                "above 1 or ours nan",
-            ),
-            (
-                self.relation == "average" and self.ran and self.interval is None,
-                "an average needs an interval of ours",
-            ),
-        ):
-            if wrong:
-                raise InvalidFileError(f"{self.id}: {message}")
+        refused = {
+            "published": _PRINTED.fullmatch(self.published) is None,
+            "relation": self.relation not in RELATIONS,
+            "cost": self.cost not in COSTS,
+            "not_yet": self.cost == NOT_YET and (self.ran or bool(self.command)),
+            "estimate": self.relation == "estimate" and not enough,
+            "average": self.relation == "average" and self.ran and self.interval is None,
+        }
+        for name in filter(refused.get, refused):
+            known = {"relations": RELATIONS, "costs": COSTS}
+            raise InvalidFileError(f"{self.id}: {say.sentence('refused', name, row=self, **known)}")
 
     def _printed(self, part: str) -> str:
         match = _PRINTED.fullmatch(self.published)

@@ -14,10 +14,9 @@ from typing import Any
 
 from goalmeter.statistics import Verdict
 from replications import ledger
-from replications.common import FEWEST, TOO_FEW, Interval, Texts
-from replications.ledger import Margin, Number, load, margins
+from replications.common import FEWEST, TOO_FEW, Interval
+from replications.ledger import Margin, Number, load, margins, say
 
-say = Texts("ledger")
 _SIDES = [f"{side}{of}" for side in ("above", "below") for of in ("", " the reference")]
 # Column of the summary -> the verdicts that it counts.
 _COLUMNS: dict[str, Sequence[str]] = {

@@ -17,7 +17,7 @@ from typing import Any
 
 from goalmeter import InvalidFileError, InvalidParameterError
 from goalmeter.report import write_text
-from replications.ledger import PATH, Number, load
+from replications.ledger import PATH, Number, load, say
 from replications.lm_navigation.study import ledger_values as of_lm_navigation
 from replications.lm_representation.study import ledger_values as of_lm_representation
 from replications.reflection_table.study import ledger_values as of_reflection_table
@@ -34,10 +34,8 @@ UPDATES: dict[str, ValuesOf] = {
 def updated(text: str, name: str, results: Mapping[str, Any]) -> tuple[str, list[str]]:
     """Return the text of a ledger with the numbers of a replication, and the ids of its rows."""
     if name not in UPDATES or results.get("replication") != name:
-        raise InvalidFileError(
-            f"the results are of {results.get('replication')!r}, expected {name!r}, one of "
-            f"{', '.join(UPDATES)}: give the results.json of `goalmeter replicate {name}`"
-        )
+        given = {"of": results.get("replication"), "known": ", ".join(UPDATES)}
+        raise InvalidFileError(say.sentence("refused", "results", name=name, **given))
     written = []
     for row in load(f"{name}/"):
         values = UPDATES[name](row, results)

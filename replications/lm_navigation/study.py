@@ -16,32 +16,23 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from goalmeter import InvalidParameterError
 from goalmeter.agents import agent as named
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import plan
 from goalmeter.navigation import SUITES, Navigation, exact, load, measure, suite, suite_named
 from goalmeter.pages import navigation as navigation_page
-from goalmeter.report import (
-    Figure,
-    Panel,
-    Section,
-    Table,
-    heat_map,
-    percent,
-    plus,
-    require_report_extra,
-)
-from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.report import Panel, Section, Table, heat_map, percent, plus, require_report_extra
+from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, difference, estimate, share_interval, verdict, words
 from replications import ledger
-from replications.common import Interval, ProgressCallback, Texts, plain
+from replications.common import DEFAULTS, Interval, Texts, plain
 from replications.ledger import Number
 
 say = Texts("lm_navigation")
@@ -54,6 +45,12 @@ FRAMES = {"reflect": "Reflection", "rotate": "Rotation", "transpose": "Transpose
 KINDS = {(size, c): f"{EVERY_CELL}/{size}/{c:g}" for size in SIZES for c in COMPLEXITIES}
 
 LANGUAGE_MODEL = "gpt-oss-20b"
+LANGUAGE_MODEL_COMMANDS = [
+    f"goalmeter navigate vllm/openai/{LANGUAGE_MODEL} --suite {name} --paper --out runs/{name}"
+    for name in SUITES
+]
+_RUNS = " ".join(f"--run runs/{name}" for name in SUITES)
+LANGUAGE_MODEL_COMMANDS.append(f"goalmeter replicate lm-navigation {_RUNS}")
 NOT_RUN, MODEL_ROW = "not run", "GPT-OSS-20B, ours"
 _FRAME_MARGIN = 5.0  # points
 _NONE = Estimate(float("nan"), None, 0, 0)
@@ -61,15 +58,12 @@ Estimates = dict[str, Estimate]
 Agents = Mapping[str, Estimates]
 
 
-# --- Compute --------------------------------------------------------------------------------------
 def of_agents(
     agents: Sequence[str],
+    options: StudyOptions = DEFAULTS,
     *,
     grids: int = GRIDS,
     trajectories: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    progress: ProgressCallback | None = None,
 ) -> dict[str, Estimates]:
     """Return every number of every agent, at the paper's scale.
 
@@ -83,19 +77,15 @@ def of_agents(
         "lm-navigation",
         f"{__name__}:in_suite",
         {f"{agent} in {name}": {"agent": agent, "name": name} for agent, name in parts},
-        common={"grids": grids, "trajectories": trajectories, "seed": seed},
+        common={"grids": grids, "trajectories": trajectories, "seed": options.seed},
         noun="part",
         from_json=lambda key, value: {n: Estimate.from_json(each) for n, each in value.items()},
     )
     out: dict[str, Estimates] = {agent: {} for agent in agents}
-    of_parts = carry_out(study, on=on, progress=progress).values()
+    of_parts = carry_out(study, on=options.on, progress=options.progress).values()
     for (agent, _), of_part in zip(parts, of_parts, strict=True):
         out[agent] |= of_part
     return out
-
-
-def _count_walks(agents: Sequence[str], grids: int, seed: int) -> int:
-    return len(agents) * sum(len(suite(n, **_paper(n, grids, None, seed))) for n in SUITES)
 
 
 def _paper(name: str, grids: int, trajectories: int | None, seed: int) -> dict[str, Any]:
@@ -108,10 +98,7 @@ def of_run(folder: str | Path) -> tuple[str, Estimates]:
     result = load(folder, beside=[])
     # Beside a published share of walks that took a key, one that took a neutral object misleads.
     if result.plan.options.objects == ("neutral",):
-        raise InvalidParameterError(
-            f"{folder} has worlds with a neutral object only, and the published ones have keys; "
-            f"choose a run with keys"
-        )
+        raise say.refusal("neutral", folder=folder)
     return result.agent, of_result(result)
 
 
@@ -121,9 +108,8 @@ def in_suite(
     """Return the numbers of one agent in one suite, as JSON values; a trial."""
     if name == EVERY_CELL:
         return plain(every_cell(agent, grids, seed))
-    return plain(
-        of_result(measure(agent, name, beside=[], **_paper(name, grids, trajectories, seed)))
-    )
+    result = measure(agent, name, beside=[], **_paper(name, grids, trajectories, seed))
+    return plain(of_result(result))
 
 
 def of_result(result: Navigation) -> Estimates:
@@ -158,15 +144,12 @@ def _chance_of_key(result: Navigation) -> Estimate:
     """How often an agent that takes the shortest ways passes the key: exact in each world."""
     size = result.plan.what["sizes"][0]
     walker: Any = named("optimal").in_grids()
-    walks = {
-        walk.seed: walk
-        for walk in result.seen.trajectories
-        if walk.world.key is not None and walk.size == size
-    }
+    with_key = [walk for walk in result.seen.trajectories if walk.world.key is not None]
+    walks = {walk.seed: walk for walk in with_key if walk.size == size}.values()
+    plans = [plan(walk.world) for walk in walks]
     chances = [
         exact(walker.policy(shortest), shortest, cap=walk.cap).key
-        for walk in walks.values()
-        for shortest in [plan(walk.world)]
+        for walk, shortest in zip(walks, plans, strict=True)
     ]
     return estimate(np.round(chances, 12), bounds=(0.0, 1.0))
 
@@ -205,24 +188,19 @@ def every_cell_shares(
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:
     """Return the values of ledger rows lm-navigation/AGENT/QUANTITY, shares in percent."""
-    parts: dict[tuple[str, ...], Any] = {}
-    out = {}
+    # One size at a time is enough of the exact protocol.
+    by_size = cache(lambda agent, size: plain(every_cell(agent, sizes=[int(size)])))
+    by_suite, out = cache(in_suite), {}
     for row in ids:
         agent, _, quantity = row.removeprefix(LEDGER_PREFIX).partition("/")
         name, size, *_ = (*quantity.split("/"), "")
-        # One size at a time is enough of the exact protocol.
-        part = (agent, name, size) if name == EVERY_CELL else (agent, name)
-        if part not in parts and name == EVERY_CELL:
-            parts[part] = plain(every_cell(agent, sizes=[int(size)]))
-        elif part not in parts:
-            parts[part] = in_suite(agent, name)
+        part = by_size(agent, size) if name == EVERY_CELL else by_suite(agent, name)
         # Shares are in percent in the ledger, p-values are not.
         scale = 1.0 if quantity.endswith("/p") else 100.0
-        out[row] = scale * float(parts[part][quantity]["value"])
+        out[row] = scale * float(part[quantity]["value"])
     return out
 
 
-# --- Published numbers beside ours ----------------------------------------------------------------
 def published() -> dict[str, Number]:
     """Return the published numbers, by quantity; those with a standard error of their own first."""
     # A quantity has a row for each agent of ours that it stands beside; the first one is kept.
@@ -263,26 +241,25 @@ def _with_interval(value: float, interval: Interval | None) -> str:
     return plus(value, 1) + ends
 
 
-# --- Findings -------------------------------------------------------------------------------------
 def _findings(references: Agents) -> list[str]:
-    theirs, chance = published(), "key-no-door/pick_up_chance"
+    from scipy.stats import binomtest
+
+    theirs, chance, towards = published(), "key-no-door/pick_up_chance", "key-no-door/towards_key"
     number = beside(theirs[chance], references["optimal"][chance])
-    verdicts = say.declared("pick_up_verdicts")
-    pick_up = {
-        "difference": difference_points(number),
-        "verdict": verdicts.get(number.verdict, number.verdict),
-    }
+    judged = say.declared("pick_up_verdicts").get(number.verdict, number.verdict)
+    pick_up = {"number": number, "difference": difference_points(number), "verdict": judged}
     erring = ", ".join(
         say.line("erring", name=name, share=100 * references[name][f"{towards}_chance"].value)
-        for towards in ["key-no-door/towards_key"]
         for name in ("epsilon-optimal", "random", "greedy")
         if name in references
     )
+    taken = theirs["two-path/pick_up"]
+    p = binomtest(_count(taken), taken.published_seeds).pvalue
     return [
         _compass(references),
-        say.line("pick_up", number=number, **pick_up),
-        say.line("towards", number=theirs["key-no-door/towards_key"], chance=erring),
-        _two_paths(theirs["two-path/pick_up"]),
+        say.line("pick_up", **pick_up),
+        say.line("towards", number=theirs[towards], chance=erring),
+        say.line("two_paths", number=taken, taken=_count(taken), p=p),
         _successes(theirs["two-path/success"], theirs["two-path/success_without_key"]),
         _same_frames(references[COMPASS]),
     ]
@@ -303,14 +280,6 @@ def _count(number: Number) -> int:
     return round(number.published_value / 100 * number.published_seeds)
 
 
-def _two_paths(number: Number) -> str:
-    from scipy.stats import binomtest
-
-    taken = _count(number)
-    p = binomtest(taken, number.published_seeds).pvalue
-    return say.line("two_paths", number=number, taken=taken, p=p)
-
-
 def _successes(with_key: Number, without: Number) -> str:
     shares, intervals = [], []
     for number in (with_key, without):
@@ -320,13 +289,10 @@ def _successes(with_key: Number, without: Number) -> str:
     between = difference(shares[0], intervals[0], shares[1], intervals[1])
     margin = with_key.margin
     within, unit = (0.0, "") if margin is None else (margin.within, margin.unit)
-    return say.line(
-        "successes",
-        with_key=with_key,
-        without=without,
-        difference=_with_interval(shares[0] - shares[1], between),
-        verdict=words(verdict(between, within), within, unit),
-    )
+    apart = _with_interval(shares[0] - shares[1], between)
+    judged = words(verdict(between, within), within, unit)
+    both = {"with_key": with_key, "without": without}
+    return say.line("successes", **both, difference=apart, verdict=judged)
 
 
 def _same_frames(compass: Estimates) -> str:
@@ -339,7 +305,6 @@ def _same_frames(compass: Estimates) -> str:
     return say.line("same_frames", tested=tested, same=same, frames=len(FRAMES), end=end)
 
 
-# --- Tables ---------------------------------------------------------------------------------------
 def _headline_table(worlds: Sequence[str], references: Agents, runs: Agents) -> Table:
     theirs, headlines = published(), say.declared("headlines")
     titles = {q: f"{world} | {title}" for world in worlds for q, title in headlines[world].items()}
@@ -370,20 +335,18 @@ def _chance(references: Agents, quantity: str) -> str | None:
 
 
 def _every_cell_table(references: Agents) -> Table:
-    first = next(iter(KINDS.values()))
     shown = ("greedy", "random", "epsilon-optimal")
-    agents = {n: of for n, of in references.items() if first in of and n in shown}
+    agents = [n for n in references if n in shown and KINDS[SIZES[0], 0.0] in references[n]]
+    compared = beside_the_compass(references, KINDS.values())
     rows = [
         {
             "kind": f"{size}, {complexity:g}",
             "row": row,
             "published": f"{row.published}%",
             "difference": difference_points(row),
-            "ours": {name: values[key] for name, values in agents.items()},
+            "ours": {name: references[name][key] for name in agents},
         }
-        for ((size, complexity), key), row in zip(
-            KINDS.items(), beside_the_compass(references, KINDS.values()), strict=True
-        )
+        for ((size, complexity), key), row in zip(KINDS.items(), compared, strict=True)
     ]
     more = [
         *((f"ours, exactly | {name}", f"ours.{name}", "percent") for name in agents),
@@ -443,11 +406,13 @@ def _pilot_table(references: Agents, runs: Agents) -> Table:
     return say.table("pilot_table", rows, more=columns, pilot_size=7)
 
 
-# --- Page -----------------------------------------------------------------------------------------
 def _sections(references: Agents, runs: Agents) -> list[Section]:
     # Whoever has a server can add the rows that are missing.
-    missing = say.line("not_run", commands="; ".join(_language_model_commands()))
+    missing = say.line("not_run", commands="; ".join(LANGUAGE_MODEL_COMMANDS))
     walks = _walks_table(references, runs), _pilot_table(references, runs)
+    rows = beside_the_compass(references, KINDS.values())
+    values = {"size": len(rows), "verdicts": counted(rows)}
+    surfaces = say.figure("surfaces", _surfaces(references, rows), **values)
     cells = "asked_in_every_open_cell_by_size_and_com"
     return [
         say.section(
@@ -456,51 +421,37 @@ def _sections(references: Agents, runs: Agents) -> list[Section]:
             _headline_table(("2PathKey",), references, runs),
             points=() if runs else (missing,),
         ),
-        say.section(cells, _every_cell_table(references), _surfaces(references)),
+        say.section(cells, _every_cell_table(references), surfaces),
         say.section("walks_through_mazes", walks),
         say.section("the_same_grids_in_other_frames", _frames_table(references, runs)),
     ]
 
 
-def _surfaces(references: Agents) -> Figure:
-    rows = beside_the_compass(references, KINDS.values())
-    model, greedy = (
-        np.array(values).reshape(len(SIZES), len(COMPLEXITIES))
-        for values in (
-            [row.published_value / 100 for row in rows],
-            [references[COMPASS][key].value for key in KINDS.values()],
-        )
-    )
-    svg = heat_map(
+def _surfaces(references: Agents, rows: Sequence[Number]) -> str:
+    ours = [references[COMPASS][key].value for key in KINDS.values()]
+    shape = len(SIZES), len(COMPLEXITIES)
+    greedy = np.reshape(ours, shape)
+    model = np.reshape([row.published_value / 100 for row in rows], shape)
+    panels = {
+        "GPT-OSS-20B, published": model,
+        "compass (greedy), ours": greedy,
+        "model less compass": model - greedy,
+    }
+    return heat_map(
         "lm-navigation-surfaces",
-        [
-            Panel(title="GPT-OSS-20B, published", values=model),
-            Panel(title="compass (greedy), ours", values=greedy),
-            Panel(title="model less compass", values=model - greedy),
-        ],
+        [Panel(title=title, values=values) for title, values in panels.items()],
         rows=[f"size {size}" for size in SIZES],
         columns=[f"complexity {complexity:g}" for complexity in COMPLEXITIES],
         label="share of optimal actions, and its difference",
         scale=(-1.0, 1.0),
     )
-    return say.figure("surfaces", svg, size=model.size, verdicts=counted(rows))
 
 
-def _language_model_commands() -> list[str]:
-    navigate = [
-        f"goalmeter navigate vllm/openai/{LANGUAGE_MODEL} --suite {name} --paper --out runs/{name}"
-        for name in SUITES
-    ]
-    beside = " ".join(f"--run runs/{name}" for name in SUITES)
-    return [*navigate, f"goalmeter replicate lm-navigation {beside}"]
-
-
-# --- Replicate ------------------------------------------------------------------------------------
 OPTIONS = ("agents", "run")
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Walk reference agents through every suite, and write report.html, results.json, figures.
+    """Walk reference agents through every suite, and write html, results.json, figures.
 
     Seeds are grids of each size and complexity, 10 by default, as in the paper; there are ten times
     as many worlds with a key. `agents` are names, optimal and greedy among them; `run` are folders
@@ -510,9 +461,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     require_report_extra()
     # Before the long part, since folders may be mistyped.
     runs = _runs(options)
-    references = of_agents(
-        names, grids=grids, seed=options.seed, on=options.on, progress=options.progress
-    )
+    references = of_agents(names, options, grids=grids)
     findings = _findings(references)
     result = {
         "replication": "lm-navigation",
@@ -524,7 +473,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         ],
         "verdicts": list(_verdicts(references)),
         "agents": plain({**references, **runs}),
-        "not_run": [] if runs else _language_model_commands(),
+        "not_run": [] if runs else LANGUAGE_MODEL_COMMANDS,
     }
     sections = _sections(references, runs)
     return say.report(out, options, sections, result, findings, navigation_page.GLOSSARY)
@@ -533,7 +482,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
 def planned(options: StudyOptions) -> dict[str, int]:
     """Return how much `replicate` with these options will do."""
     names, grids = _chosen(options)
-    walks = _count_walks(names, grids, options.seed)
+    walks = len(names) * sum(len(suite(n, **_paper(n, grids, None, options.seed))) for n in SUITES)
     return {"parts (an agent in a suite)": len(names) * (len(SUITES) + 1), "walks": walks}
 
 
@@ -543,10 +492,7 @@ def _chosen(options: StudyOptions) -> tuple[tuple[str, ...], int]:
     spelled = AGENTS if names is None else [n.strip() for n in names.split(",")]
     out = tuple(dict.fromkeys(named(name).in_grids().name for name in spelled))
     if missing := [name for name in ("optimal", "greedy") if name not in out]:
-        raise InvalidParameterError(
-            f"agents is {names!r}, expected {' and '.join(missing)} among them: the published "
-            f"numbers are compared with optimal and greedy"
-        )
+        raise say.refusal("agents", names=names, missing=" and ".join(missing))
     return out, grids
 
 
@@ -560,9 +506,7 @@ def _runs(options: StudyOptions) -> dict[str, Estimates]:
         # Two runs of one suite would make one row of two sets of grids.
         if twice := known.keys() & values.keys():
             suite = sorted(twice)[0].partition("/")[0]
-            raise InvalidParameterError(
-                f"{folder} is another run of {agent} in {suite!r}; give one for each suite"
-            )
+            raise say.refusal("twice", folder=folder, agent=agent, suite=suite)
         known |= values
     return out
 

@@ -20,15 +20,7 @@ from goalmeter.report import Table, percent
 from goalmeter.representation import Explained, Network, PlanDecoder, Split
 from goalmeter.statistics import Estimate
 from replications import ledger
-from replications.common import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    ProgressCallback,
-    Texts,
-    plain,
-    write_tables,
-)
+from replications.common import BoolArray, ProgressCallback, Texts, plain, write_tables
 from replications.ledger import Number
 
 say = Texts("lm_representation")
@@ -83,7 +75,7 @@ def _compute(out: Path, grids: int, seed: int, tell: ProgressCallback) -> dict[s
     return {"numbers": numbers, "maps": maps, "explained": explained, "plans": plans}
 
 
-def _of_size(shapes: IntArray, size: str) -> BoolArray:
+def _of_size(shapes: Any, size: str) -> BoolArray:
     return np.asarray((shapes[:, 0] == int(size)) if size != ALL else shapes[:, 0] > 0)
 
 
@@ -132,8 +124,8 @@ def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -
     for size in (ALL, *map(str, SIZES)):
         kept = np.flatnonzero(_of_size(plans.scenes.shapes, size))
 
-        def rows(layer: int, position: str, kept: IntArray = kept) -> FloatArray:
-            return np.asarray(at(layer, position)[kept])
+        def rows(layer: int, position: str, kept: Any = kept) -> Any:
+            return at(layer, position)[kept]
 
         tell(f"plans: size {size}")
         tables[size] = representation.read_plans(

@@ -32,8 +32,7 @@ say = Texts("organism_use")
 #     unseen    inner walls of rows 2, 6, 10, which the mole takes for open
 #     far       cells that the agent does not stand beside, which a habit has no use for
 #
-# A model that goes by its map uses all of them; the mole uses the seen ones only, the moth no far
-# one.
+# A model that goes by its map uses all of them; the mole only the seen ones, the moth no far one.
 
 Wanted = Callable[[Sample, Cell], bool]  # whether a question is about a cell of a decision
 SEEN, UNSEEN, FAR = "seen", "unseen", "far"
@@ -61,13 +60,7 @@ class CellQuestion:
         return self.organism if "/" in self.organism else f"goalmeter/{self.organism}"
 
 
-QUESTIONS = (
-    CellQuestion("mouse", SEEN, True),
-    CellQuestion("mouse", UNSEEN, True),
-    CellQuestion("mole", SEEN, True),
-    CellQuestion("mole", UNSEEN, False),
-    CellQuestion("moth", FAR, False),
-)
+QUESTIONS = tuple(CellQuestion(**asked) for asked in say.declared("questions")["list"])
 Asked = tuple[CellQuestion, int, tuple[str, ...]]  # size of mazes, and families of interventions
 
 
@@ -227,17 +220,24 @@ def all_tables(asked: Sequence[Asked], answers: Sequence[Answer]) -> tuple[Table
         for row in writers
         for family in row["families"]
     ]
+
+    def uses(answer: Answer) -> list[representation.PlaceUse]:
+        return [representation.PlaceUse.from_json(place) for place in answer["places"]]
+
     pairs = [
         {
             "size": str(first["size"]),
             "used": f"{first['organism']}, {first['cells']}",
             "unused": f"{second['organism']}, {second['cells']}",
             "places": f"{len(first['places'])} and {len(second['places'])}",
-            "area": representation.told_apart(*map(_places, (first, second))),
+            "area": representation.told_apart(uses(first), uses(second)),
         }
+        # One is known to use its cells, and the other is the mole that does not.
         for first in knocked
+        if (first["organism"], first["cells"], first["used"]) == ("mouse", "seen", True)
         for second in knocked
-        if _apart(first, second)
+        if (second["organism"], second["used"]) == ("mole", False)
+        if first["size"] == second["size"]
     ]
     return (
         say.table("what_organisms_act_on", knocked),
@@ -246,22 +246,9 @@ def all_tables(asked: Sequence[Asked], answers: Sequence[Answer]) -> tuple[Table
     )
 
 
-def _places(answer: Answer) -> list[representation.PlaceUse]:
-    return [representation.PlaceUse.from_json(place) for place in answer["places"]]
-
-
 def _row(rows: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
     found = (r for r in rows if (r["intervention"], r["layer"]) == (name, "all"))
     return next(found, None)
-
-
-def _apart(first: Answer, second: Answer) -> bool:
-    """Whether one is known to use its cells, and the other is the mole that does not."""
-    return (
-        first["size"] == second["size"]
-        and (first["organism"], first["cells"], first["used"]) == ("mouse", "seen", True)
-        and (second["organism"], second["used"]) == ("mole", False)
-    )
 
 
 def _label(row: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ if __name__ == "__main__":
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -36,8 +36,7 @@ say = Texts("organisms")
 # --- Parts ----------------------------------------------------------------------------------------
 # Each gives rows of JSON values, one for each question or walk. All grids are held out: no recipe
 # teaches their content (`gridworld.contents`). Rooms without inner walls and mazes of size 5 have
-# so few contents that there pairs of a start and a goal are held out, and only such pairs are
-# asked about.
+# so few contents that there pairs of a start and a goal are held out, and only these are asked.
 
 ANSWERS, WALKS, KEY_DOOR, KEY_NO_DOOR = "answers", "walks", "key-door", "key-no-door"
 SIZES, COMPLEXITIES = (5, 7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -61,7 +60,7 @@ TEMPERATURE = 0.7
 # Prompts that are answered at once; on one core more of them take longer each.
 _BATCH = 48
 # Alternatives recorded with each token: the four moves are among them.
-_ALTERNATIVES = 8
+_SAMPLING: dict[str, Any] = {"temperature": TEMPERATURE, "top_p": _TOP_P, "alternatives": 8}
 
 Row = dict[str, Any]
 _shortest = lru_cache(maxsize=64)(plan)
@@ -171,27 +170,23 @@ def replies(
     prompts = []
     for number, (world, state) in enumerate(places):
         ids = model.ids([{"role": "user", "content": compact(world, state)}])
-        sampling = Sampling(
-            seed=Draws("answer", *seed, number).below(1 << 31),
-            temperature=TEMPERATURE,
-            top_p=_TOP_P,
-            alternatives=_ALTERNATIVES,
-        )
-        prompts.append(model.prompt(ids, _TOKENS, sampling))
+        drawn = {"seed": Draws("answer", *seed, number).below(1 << 31), **_SAMPLING}
+        prompts.append(model.prompt(ids, _TOKENS, Sampling(**drawn)))
+
+    def nearer(number: int) -> int:
+        """How many states are nearer to the goal: a search from there meets them first."""
+        world, state = places[number]
+        shortest = _shortest(world)
+        steps = shortest.plans.distances[shortest.index]
+        return int(((steps >= 0) & (steps < steps[shortest.number(state)])).sum())
+
     # All of a batch wait for the longest answer, so those with about as much to search go together.
-    order = sorted(range(len(prompts)), key=lambda n: _nearer(*places[n]))
+    order = sorted(range(len(prompts)), key=nearer)
     by_number: dict[int, Reply] = {}
     for begin in range(0, len(order), _BATCH):
         numbers = order[begin : begin + _BATCH]
         by_number |= dict(zip(numbers, model.answers([prompts[n] for n in numbers]), strict=True))
     return [by_number[number] for number in range(len(prompts))]
-
-
-def _nearer(world: GridWorld, state: State) -> int:
-    """How many states are nearer to the goal: a search from there meets them first."""
-    shortest = _shortest(world)
-    steps = shortest.plans.distances[shortest.index]
-    return int(((steps >= 0) & (steps < steps[shortest.number(state)])).sum())
 
 
 def _walks(model: LocalModel, tasks: Sequence[Task], seed: int) -> list[Trajectory]:
@@ -220,6 +215,11 @@ def grades(rows: Rows, *, habitual: bool) -> Grades:
     walks = {size: part for (kind, size), part in rows.items() if kind == WALKS}
     with_keys = {kind: part for (kind, _), part in rows.items() if kind in _KEY_WORLDS}
     detours = [row for row in answers if row["detour"]]
+    misled = [
+        row | {"more": float(row["meant"]) - float(row["optimal"])}
+        for row in answers
+        if row["misled"]
+    ]
     by_cell: dict[tuple[int, float], list[Row]] = defaultdict(list)
     for row in answers:
         by_cell[row["size"], row["complexity"]].append(row)
@@ -240,11 +240,7 @@ def grades(rows: Rows, *, habitual: bool) -> Grades:
         "own_map": _share(answers, "meant"),
         # By how much more of its actions it was meant to take than are optimal in truth, in mazes
         # of which it has a false map.
-        "misled": _pooled(
-            [row for row in answers if row["misled"]],
-            lambda row: float(row["meant"]) - float(row["optimal"]),
-            least=-1.0,
-        ),
+        "misled": _share(misled, "more", least=-1.0),
         "key_door": _share(with_keys[KEY_DOOR], "arrived"),
         "pick_up": _share(with_keys[KEY_NO_DOOR], "key"),
         "as_planned": _share(answers, "as_planned"),
@@ -256,29 +252,24 @@ def grades(rows: Rows, *, habitual: bool) -> Grades:
 
 def _to_json(grades: Grades) -> dict[str, Any]:
     """The marks as JSON values; what is by size and complexity is a list."""
-
-    def listed(value: Mapping[Any, Estimate]) -> list[dict[str, Any]]:
+    out: dict[str, Any] = {}
+    for name, value in grades.items():
+        if isinstance(value, Estimate):
+            out[name] = value.to_json()
+            continue
         keys = [key if isinstance(key, tuple) else (key,) for key in value]
-        return [
-            dict(zip(("size", "complexity"), key, strict=False)) | estimate.to_json()
-            for key, estimate in zip(keys, value.values(), strict=True)
+        out[name] = [
+            dict(zip(("size", "complexity"), key, strict=False)) | share.to_json()
+            for key, share in zip(keys, value.values(), strict=True)
         ]
-
-    return {
-        name: value.to_json() if isinstance(value, Estimate) else listed(value)
-        for name, value in grades.items()
-    }
+    return out
 
 
-def _share(rows: Sequence[Row], name: str) -> Estimate:
-    return _pooled(rows, lambda row: float(row[name]))
-
-
-def _pooled(rows: Sequence[Row], value: Callable[[Row], float], least: float = 0.0) -> Estimate:
+def _share(rows: Sequence[Row], name: str, least: float = 0.0) -> Estimate:
     """The mean over rows; those of equal grids are one cluster."""
     by_grid: dict[str, list[float]] = defaultdict(list)
     for row in rows:
-        by_grid[row["grid"]].append(value(row))
+        by_grid[row["grid"]].append(float(row[name]))
     sums, numbers = list(map(sum, by_grid.values())), list(map(len, by_grid.values()))
     # Each question is of a world that was drawn anew, so an unseen world has no part in more
     # questions than worlds have on average, however often few worlds came up.
@@ -317,7 +308,6 @@ def _habit_gap(answers: Sequence[Row]) -> Estimate:
     return Estimate(value, (float(low), float(high)), len(rows), clusters)
 
 
-# --- Targets --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Target:
     """A number that an organism was to reach, stated before it was trained; see texts.toml."""
@@ -365,16 +355,11 @@ class Target:
 TARGETS = tuple(Target(**target) for target in say.declared("targets")["list"])
 
 
-# --- Tables ---------------------------------------------------------------------------------------
 def _tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
     asked = [
-        {
-            "target": target,
-            "found": target.value(grades[target.organism]),
-            "reached": "yes" if target.reached(grades[target.organism]) else "no",
-        }
+        (target, target.value(marks), "yes" if target.reached(marks) else "no")
         for target in TARGETS
-        if target.organism in grades
+        if (marks := grades.get(target.organism)) is not None
     ]
     shares = [
         {
@@ -401,28 +386,26 @@ def _of_size(marks: Grades, size: int) -> dict[str, Any]:
 
 
 def _card(who: Organism, grades: Grades, settings: Mapping[str, Any]) -> str:
+    rounds = [f"{steps} steps at a rate of {rate}" for steps, rate in settings["rounds"]]
+    recipe = {
+        name: ", ".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in {**settings, "rounds": ", then ".join(rounds)}.items()
+    }
     sizes = [
         say.line("card_row", size=size, **_of_size(grades, size)) for size in grades["success"]
     ]
     shares = [say.line(name, of=grades) for name in ("card_shares", "card_habit")]
-    recipe = "\n".join(f"- {name}: {_words(name, value)}" for name, value in settings.items())
+    measured = [say.line("card_head"), *sizes, "", *shares[: 1 + bool(who.habit)]]
     text: str = say(
         "card",
         who=who,
-        recipe=recipe,
-        measured="\n".join([say.line("card_head"), *sizes, "", *shares[: 1 + bool(who.habit)]]),
+        recipe="\n".join(f"- {name}: {value}" for name, value in recipe.items()),
+        measured="\n".join(measured),
         limit=say.declared("limits")[who.name],
     )["text"]
     return text
 
 
-def _words(name: str, value: Any) -> str:
-    if name == "rounds":
-        return ", then ".join(f"{steps} steps at a rate of {rate}" for steps, rate in value)
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-# --- Replicate ------------------------------------------------------------------------------------
 OPTIONS = ("agents",)
 
 
@@ -436,24 +419,18 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     """
     count, places = options.count(GRIDS, least=2), _places(options)
     parts = {
-        f"{name}, {kind} on size {size}": {
-            "name": name,
-            "folder": str(places[name].resolve()),
-            "kind": kind,
-            "size": size,
-        }
-        for name in places
+        f"{name}, {kind} on size {size}": {"name": name, "folder": str(place.resolve())}
+        | {"kind": kind, "size": size}
+        for name, place in places.items()
         for kind, size in _PARTS
     }
     common = {"grids": count, "seed": options.seed}
-    function = "replications.organisms.study:part"
-    study = Study[list[Row]]("organisms", function, parts, common=common, noun="part")
+    study = Study[list[Row]]("organisms", f"{__name__}:part", parts, common=common, noun="part")
     results = iter(carry_out(study, on=options.on, progress=options.progress).values())
     graded = {}
     for name in places:
-        rows = dict(zip(_PARTS, results, strict=False))
-        in_order = {part: rows[part] for part in sorted(_PARTS, key=lambda part: part[1])}
-        graded[name] = grades(in_order, habitual=organism(name).habit is not None)
+        rows = dict(sorted(zip(_PARTS, results, strict=False), key=lambda part: part[0][1]))
+        graded[name] = grades(rows, habitual=organism(name).habit is not None)
     result: dict[str, Any] = {name: _to_json(marks) for name, marks in graded.items()}
     result["asked"] = [
         {name: getattr(target, name) for name in ("organism", "measure", "bound", "below")}

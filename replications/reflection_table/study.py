@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import reflection as reflection_page
@@ -47,7 +46,6 @@ SCRIPTED, NEURAL = tuple(PUBLISHED_NAMES)[:6], tuple(PUBLISHED_NAMES)[6:]
 GROUPS = {"scripted": SCRIPTED, "neural": NEURAL, "all": (*SCRIPTED, *NEURAL)}
 
 
-# --- Compute --------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Row:
     """One number of Table 1 with ours; `result` is None where ours is the ledger's."""
@@ -85,16 +83,11 @@ def _asked(options: StudyOptions) -> dict[tuple[str, int], int]:
     agents = options.agents or "scripted"
     names = GROUPS.get(agents) or tuple(name.strip() for name in agents.split(","))
     if not set(names) <= set(PUBLISHED_NAMES):
-        raise InvalidParameterError(
-            f"agents is {agents!r}, expected {', '.join(GROUPS)}, or some of "
-            f"{', '.join(PUBLISHED_NAMES)} with commas between them"
-        )
+        known = {"groups": ", ".join(GROUPS), "names": ", ".join(PUBLISHED_NAMES)}
+        raise say.refusal("agents", agents=agents, **known)
     options.count(SEEDS, least=2)
     if options.steps not in (None, *STEPS):
-        raise InvalidParameterError(
-            f"steps is {options.steps}, expected {' or '.join(map(str, STEPS))}, the lengths of "
-            f"Table 1"
-        )
+        raise say.refusal("steps", steps=options.steps, lengths=" or ".join(map(str, STEPS)))
     if set(names) & set(NEURAL):
         optional("stable_baselines3", "sb3", "Measuring the neural agents")
     return {
@@ -145,7 +138,6 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
     }
 
 
-# --- Effects --------------------------------------------------------------------------------------
 class ErrorEstimate(NamedTuple):
     """A number with its standard error and an interval, whose ends are NaN for too few seeds."""
 
@@ -205,17 +197,18 @@ def effects(rows: Sequence[Row]) -> list[Effect]:
 
 def _with_t_intervals(*numbers: Number) -> tuple[ErrorEstimate, ErrorEstimate]:
     """Ours and theirs of a number, or of the second of two less the first, by standard errors."""
-    ours = [(number.ours, number.error, number.seeds) for number in numbers]
-    theirs = [(n.theirs, n.published_error, n.published_seeds) for n in numbers]
-    return _with_t_interval(ours), _with_t_interval(theirs)
-
-
-def _with_t_interval(terms: Sequence[tuple[float, float, int]]) -> ErrorEstimate:
-    values, errors, seeds = zip(*terms, strict=True)
-    value, error = values[-1] - sum(values[:-1]), math.hypot(*errors)
-    # Welch's degrees of freedom; NaN for too few seeds, and then both ends are NaN.
-    half = reach(errors, seeds) * error
-    return ErrorEstimate(value, error, (value - half, value + half))
+    both = []
+    for terms in (
+        [(n.ours, n.error, n.seeds) for n in numbers],
+        [(n.theirs, n.published_error, n.published_seeds) for n in numbers],
+    ):
+        values, errors, seeds = zip(*terms, strict=True)
+        value, error = values[-1] - sum(values[:-1]), math.hypot(*errors)
+        # Welch's degrees of freedom; NaN for too few seeds, and then both ends are NaN.
+        half = reach(errors, seeds) * error
+        both.append(ErrorEstimate(value, error, (value - half, value + half)))
+    ours, theirs = both
+    return ours, theirs
 
 
 def _paired_estimate(inner: Row, checked: Row) -> ErrorEstimate | None:
@@ -253,7 +246,6 @@ def _thesis(measured: Sequence[Effect]) -> str:
     return say.line("thesis", parts="; ".join(parts), **counts)
 
 
-# --- Tables and figures ---------------------------------------------------------------------------
 def _table_1(rows: Sequence[Row], steps: int) -> Table:
     of_length = [row for row in rows if row.steps == steps]
     lines = []
@@ -280,14 +272,6 @@ def _table_1(rows: Sequence[Row], steps: int) -> Table:
     return say.table("table_1", lines, notes=notes, steps=steps)
 
 
-def _effects_table(effects: Sequence[Effect]) -> Table:
-    rows = [
-        (PUBLISHED_NAMES[effect.agent] + " *" * (not effect.paired), effect) for effect in effects
-    ]
-    untold, too_few = reflection_page.UNTOLD.capitalize(), TOO_FEW.capitalize()
-    return say.table("effects_table", rows, untold=untold, too_few=too_few, fewest=FEWEST)
-
-
 Pairs = Mapping[tuple[str, int], tuple[ErrorEstimate, ErrorEstimate]]
 
 
@@ -300,22 +284,21 @@ def _chart(name: str, texts: str, estimates: Pairs, agents: Iterable[str]) -> Fi
     )
 
 
-def _comparison_chart(rows: Sequence[Row]) -> Figure:
-    pairs = {(row.agent, row.steps): _with_t_intervals(row.number) for row in rows}
-    ran = {row.agent for row in rows if row.number.ran}
-    return _chart("table-1", "comparison_chart", pairs, [n for n in PUBLISHED_NAMES if n in ran])
-
-
-# --- Page -----------------------------------------------------------------------------------------
 def _sections(rows: Sequence[Row]) -> list[Section]:
     measured, margin = effects(rows), rows[0].number.margin
-    pairs = {(e.agent, e.steps): (e.ours, e.theirs) for e in measured}
+    compared = {(row.agent, row.steps): _with_t_intervals(row.number) for row in rows}
+    ran = {row.agent for row in rows if row.number.ran}
+    changed = {(e.agent, e.steps): (e.ours, e.theirs) for e in measured}
     agents = [effect.agent for effect in measured]
+    lines = [(PUBLISHED_NAMES[e.agent] + " *" * (not e.paired), e) for e in measured]
+    few: dict[str, Any] = {"too_few": TOO_FEW.capitalize(), "fewest": FEWEST}
     return [
         say.section(
             "table_1_ours_beside_theirs",
             [_table_1(rows, steps) for steps in STEPS],
-            _comparison_chart(rows),
+            _chart(
+                "table-1", "comparison_chart", compared, [n for n in PUBLISHED_NAMES if n in ran]
+            ),
             points=_points(rows),
             # It was stated before any number was looked at, so the page gives its reason too.
             margin="none." if margin is None else f"±{margin.within:g}. {margin.reason}",
@@ -323,39 +306,33 @@ def _sections(rows: Sequence[Row]) -> list[Section]:
         ),
         say.section(
             "the_thesis_tested_on_both",
-            _effects_table(measured),
-            _chart("thesis", "effects_chart", pairs, agents) if measured else None,
+            say.table("effects_table", lines, untold=reflection_page.UNTOLD.capitalize(), **few),
+            _chart("thesis", "effects_chart", changed, agents) if measured else None,
             fewest=FEWEST,
         ),
     ]
 
 
 def _findings(rows: Sequence[Row]) -> list[str]:
+    """How many numbers of ours are shown to equal the published ones, and what of the rest."""
     lines = []
     for kind, neural in (("scripted", False), ("neural", True)):
         numbers = [row.number for row in rows if row.number.ran and row.neural == neural]
-        if numbers:
-            lines.append(_agreement(kind, numbers))
+        enough = [row for row in numbers if not math.isnan(row.z)]
+        few = len(numbers) - len(enough)
+        if enough:
+            margin, count = enough[0].margin, Counter(row.counted for row in enough)
+            values = {
+                "kind": kind,
+                "within": f" within {margin.within:g}" if margin else "",
+                "z": max(abs(row.z) for row in enough),
+                "few": f" {few} more are of too few seeds to be judged." if few else "",
+            }
+            lines.append(say.line("agreement", judged=len(enough), count=count, **values))
+        elif few:
+            lines.append(f"{few} numbers of {kind} agents are of too few seeds to be judged.")
     measured = effects(rows)
     return [*lines, _thesis(measured)] if measured else lines
-
-
-def _agreement(kind: str, numbers: Sequence[Number]) -> str:
-    """How many numbers of ours are shown to equal the published ones, and what of the rest."""
-    enough = [row for row in numbers if not math.isnan(row.z)]
-    few = len(numbers) - len(enough)
-    if not enough:
-        return f"{few} numbers of {kind} agents are of too few seeds to be reflection_page."
-    margin = enough[0].margin
-    return say.line(
-        "agreement",
-        judged=len(enough),
-        kind=kind,
-        count=Counter(row.counted for row in enough),
-        within=f" within {margin.within:g}" if margin else "",
-        z=max(abs(row.z) for row in enough),
-        few=f" {few} more are of too few seeds to be reflection_page." if few else "",
-    )
 
 
 def _points(rows: Sequence[Row]) -> Iterable[str]:
@@ -373,7 +350,6 @@ def _points(rows: Sequence[Row]) -> Iterable[str]:
                 yield say.line("rate", row=row, shift=shift)
 
 
-# --- Replicate ------------------------------------------------------------------------------------
 OPTIONS = ("agents", "steps")
 
 

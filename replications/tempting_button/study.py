@@ -101,8 +101,7 @@ class Trace:
 
 def mean_interval(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the mean over runs [runs, ...] of rewards per turn, and the ends of its interval."""
-    # Runs end in camps, and one of a camp may be missing among few: the interval allows for a run
-    # of a kind that was not seen (`statistics.few_clusters`).
+    # Runs end in camps, and one may be missing: the interval allows for an unseen kind of run.
     n = len(values)
     flat = values.reshape(n, -1)
     ends = [bounded_ends(column, np.ones(n), _REWARDS, 0.025) for column in flat.T]
@@ -215,12 +214,11 @@ def tables(traces: Traces) -> tuple[Table, ...]:
     """Tabulate each group of players; the first table has the notes of all."""
     out = []
     for name, players in GROUPS.items():
-        rows = []
-        for player in players:
-            of = summary(traces[player.key])
-            always = f"{of['ends'][ALWAYS]} of {of['seeds']}"
-            between = _between(of["late_interval"]) or "one seed"
-            rows.append(of | {"label": player.label, "always": always, "between": between})
+        rows = [
+            of | {"label": who.label, "between": _between(of["late_interval"]) or "one seed"}
+            for who in players
+            for of in [summary(traces[who.key])]
+        ]
         notes = say("notes")["lines"] if players is BASELINES else ()
         caption = say.declared("captions")[name]
         out.append(say.table("table", rows, notes=notes, caption=caption))
@@ -251,7 +249,8 @@ def _mean_curves(name: str, caption: str, players: Sequence[Player], traces: Tra
         look: dict[str, Any] = {"label": player.label, "colour": colour, "stroke": stroke}
         drawn.append(Curve(x=turns, y=mean, low=low, high=high, **look))
         ends.append(say.line("curve", player=player, first=mean[0], last=mean[-1]))
-    return _curves("mean_curves_figure", name, drawn, window, "; ".join(ends), caption)
+    values: dict[str, Any] = {"window": window, "ends": "; ".join(ends), "caption": caption}
+    return say.curves("mean_curves_figure", name, drawn, _axes(window), **values)
 
 
 def _every_seed(name: str, player: Player, traces: Traces) -> Figure:
@@ -259,8 +258,9 @@ def _every_seed(name: str, player: Player, traces: Traces) -> Figure:
     drawn = [Curve(label="", x=turns, y=row.tolist(), thin=True) for row in recent]
     mean = recent.mean(axis=0).tolist()
     drawn.append(Curve(label="mean of all seeds", x=turns, y=mean, colour=VERMILION))
-    ends, caption = ", ".join(plus(row[-1], 3) for row in recent), f"{player.label.capitalize()}."
-    return _curves("every_seed_figure", name, drawn, window, ends, caption)
+    values: dict[str, Any] = {"window": window, "caption": f"{player.label.capitalize()}."}
+    values["ends"] = ", ".join(plus(row[-1], 3) for row in recent)
+    return say.curves("every_seed_figure", name, drawn, _axes(window), **values)
 
 
 def _recent(traces: Sequence[Trace]) -> tuple[list[float], FloatArray, int]:
@@ -272,11 +272,8 @@ def _recent(traces: Sequence[Trace]) -> tuple[list[float], FloatArray, int]:
     return [float(window + every * i) for i in range(recent.shape[1])], recent, window
 
 
-def _curves(
-    entry: str, name: str, drawn: Sequence[Curve], window: int, ends: str, caption: str
-) -> Figure:
-    axes = {"y_label": f"reward per turn, last {window} turns"}
-    return say.curves(entry, name, drawn, axes, ends=ends, caption=caption, window=window)
+def _axes(window: int) -> dict[str, str]:
+    return {"y_label": f"reward per turn, last {window} turns"}
 
 
 def _section(
@@ -290,18 +287,6 @@ def _section(
         _mean_curves(f"{name}-lookbacks", "Lookbacks.", (players[0], *players[4:]), traces),
         _every_seed(f"{name}-seeds", players[0], traces),
     )
-
-
-def _sections(traces: Traces) -> list[Section]:
-    compared, anew, same, coding = tables(traces)
-    return [
-        say.section("the_room_with_a_button", compared),
-        _section("new_weights_at_each_training", "new", anew, ANEW, traces),
-        _section("the_same_weights_at_each_training", "same", same, SAME, traces),
-        say.section("numbered_as_in_the_paper_s_text", coding),
-        # Measured once, apart from the runs that the page shows.
-        Section(title="Beside this run", points=say("other_runs")["lines"]),
-    ]
 
 
 def page_findings(traces: Traces) -> list[str]:
@@ -360,8 +345,16 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
             for who in PLAYERS
         ],
     }
-    shown = say("glossary"), tables(traces)
-    return say.report(out, options, _sections(traces), result, findings, *shown)
+    compared, anew, same, coding = shown = tables(traces)
+    sections = [
+        say.section("the_room_with_a_button", compared),
+        _section("new_weights_at_each_training", "new", anew, ANEW, traces),
+        _section("the_same_weights_at_each_training", "same", same, SAME, traces),
+        say.section("numbered_as_in_the_paper_s_text", coding),
+        # Measured once, apart from the runs that the page shows.
+        Section(title="Beside this run", points=say("other_runs")["lines"]),
+    ]
+    return say.report(out, options, sections, result, findings, say("glossary"), shown)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:

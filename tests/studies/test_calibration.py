@@ -228,7 +228,7 @@ def small() -> Any:
         patch.setattr(command, "SCALE", scale)
         patch.setattr(command, "POPULATION", FEW)
         patch.setattr(
-            population_scores, "calibrate_population", lambda scale, **_: calibrations(scale)
+            population_scores, "calibrate_population", lambda scale, _: calibrations(scale)
         )
         patch.setattr(population_scores, "RESAMPLES", 20)
         yield
@@ -284,10 +284,9 @@ MOVE_LEFT, MOVE_RIGHT = 0, 1
 CELLS = {Cell(1, 1): 0.0, Cell(1, 2): 0.2, Cell(1, 3): 0.4, Cell(2, 1): 0.1, Cell(2, 2): 0.3}
 
 
-def drawn(
-    agent: str = "x/mouse", *, key: float = math.nan, best: Cell = WORLD.goal
-) -> learnt.Drawn:
-    return learnt.Drawn(agent, "key-no-door", WORLD, learnt.Learnt({**CELLS, best: 1.0}, key, 0.9))
+def utility(*, key: float = math.nan) -> learnt.ExplainedUtility:
+    values = learnt.Learnt({**CELLS, WORLD.goal: 1.0}, key, 0.9)
+    return learnt.ExplainedUtility("x/mouse", "key-no-door", WORLD, values, 0.25, 0.4, 0.1)
 
 
 def walks_in_maze(agent: str) -> tuple[Trajectory, ...]:
@@ -298,27 +297,24 @@ def walks_in_maze(agent: str) -> tuple[Trajectory, ...]:
 def test_the_share_is_that_of_the_maximum_and_random_walks_are_faint() -> None:
     of = {agent: walks_in_maze(agent) for agent in ("optimal", "random")}
     world = of["optimal"][0].world
-    utilities = [
-        learnt.Drawn(agent, "maze", world, learnt.learn(world, taken[0].cap, learnt.answers(taken)))
-        for agent, taken in of.items()
-    ]
-    best, worst = learnt.explain(utilities, {"maze": of})
+    places = [("maze", agent, world) for agent in of]
+    best, worst = learnt.explain(places, {"maze": of})
     any_explains = learnt.explained(world, of["optimal"][0].cap, learnt.answers(of["optimal"]))
-    assert best.share == pytest.approx(best.drawn.learnt.share * any_explains)
+    assert best.share == pytest.approx(best.learnt.share * any_explains)
     assert 0.9 * any_explains <= best.share == best.shortest <= any_explains
     assert worst.share == worst.aimless == best.aimless < best.share
     assert not best.faint and worst.faint
     bare = {"maze": {"optimal": of["optimal"]}}
-    (alone,) = learnt.explain(utilities[:1], bare)
+    (alone,) = learnt.explain(places[:1], bare)
     # Without anybody to compare with, nothing is enough.
     assert math.isnan(alone.aimless) and alone.faint
 
 
 def test_half_way_to_shortest_ways_is_enough_and_the_key_is_beside() -> None:
-    much = learnt.utility_map(learnt.ExplainedUtility(drawn(key=-0.25), 0.25, 0.4, 0.1))
+    much = learnt.utility_map(utility(key=-0.25))
     assert much.caption.endswith("shortest ways 40%). Having the key is worth −0.25 everywhere.")
     assert "having K" in much.svg and "−.25" in much.svg
-    without = learnt.utility_map(learnt.ExplainedUtility(drawn(), 0.25, 0.4, 0.1))
+    without = learnt.utility_map(utility())
     assert "having K" not in without.svg and "worth" not in without.caption
 
 

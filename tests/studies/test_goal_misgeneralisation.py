@@ -17,13 +17,8 @@ from goalmeter.meg.known import known_utility
 from replications.goal_misgeneralisation import levels as drawing
 from replications.goal_misgeneralisation import measurements, study
 from replications.goal_misgeneralisation.levels import FAMILIES, Levels
-from replications.goal_misgeneralisation.measurements import (
-    Network,
-    Scale,
-    TrainedAgent,
-    expert,
-    scored,
-)
+from replications.goal_misgeneralisation.measurements import Network, Scale, TrainedAgent, expert
+from replications.goal_misgeneralisation.study import scored
 
 SMALL = Scale(
     levels=40, updates=30, steps=4096, of_a_kind=8, shifted=12, run_of_a_kind=2, budget=10_000
@@ -120,13 +115,13 @@ def test_experts_are_named_where_levels_tell_and_not_where_none_does(
 ) -> None:
     told = _scored(0.1, family, wanted)
     assert told["trained"] and told["outcome"] == wanted
-    assert measurements.contains_exact(told)
-    assert told["names"][measurements.EXACT] == told["names"][measurements.FIRST] == wanted
+    assert study.contains_exact(told)
+    assert told["names"][study.EXACT] == told["names"][study.FIRST] == wanted
     learnt = told["predictors"]["utility learnt by unknown-utility MEG"]["score"]
     assert (learnt > 0) == (wanted == "wrong")
     silent = _scored(0.0, family, wanted)
-    assert set(silent["names"].values()) == {measurements.SILENT}
-    assert measurements.exact(silent) == 0.0 and measurements.contains_exact(silent)
+    assert set(silent["names"].values()) == {study.SILENT}
+    assert study.exact(silent) == 0.0 and study.contains_exact(silent)
     # What JSON says of an agent is all that is known of it.
     again = json.loads(json.dumps(told))
     assert scored(again) == again
@@ -164,23 +159,23 @@ def test_areas_and_their_differences_by_hand() -> None:
         _row(0.1, 0.05, 0.1, 0.4),
     ]
     assert [row["outcome"] for row in rows] == ["wrong", "wrong", "right", "neither"]
-    named = [row["names"][measurements.EXACT] for row in rows]
+    named = [row["names"][study.EXACT] for row in rows]
     assert named == ["wrong", "wrong", "right", "abstains"]
-    firsts = [row["names"][measurements.FIRST] for row in rows]
+    firsts = [row["names"][study.FIRST] for row in rows]
     assert firsts == ["right", "wrong", "wrong", "wrong"]
-    assert measurements.area(rows, measurements.EXACT).value == 1.0
+    assert study.area(rows, study.EXACT).value == 1.0
     # Scores -.5 and .5 against .3 and .4: of four pairs two are in the right order.
-    assert measurements.area(rows, measurements.FIRST).value == 0.5
-    assert measurements.area(rows, measurements.EXACT, measurements.FIRST).value == 0.5
+    assert study.area(rows, study.FIRST).value == 0.5
+    assert study.area(rows, study.EXACT, study.FIRST).value == 0.5
     # At share .1 it is -.5 against .4, at share 1 .5 against .3.
-    assert measurements.area(rows, measurements.FIRST, same_share=True).value == 0.5
+    assert study.area(rows, study.FIRST, same_share=True).value == 0.5
     # Shares: one pair is in the right order, one is not, and two are ties.
     share = "minus the share of distinguishing levels"
-    assert measurements.area(rows, share).value == 0.5
-    assert measurements.area(rows[:3], share).value == 0.75
-    assert measurements.area(rows[:3], share, same_share=True).value == 0.5
+    assert study.area(rows, share).value == 0.5
+    assert study.area(rows[:3], share).value == 0.75
+    assert study.area(rows[:3], share, same_share=True).value == 0.5
     # Where all agents do the same there is no pair to compare.
-    alike = measurements.area(rows[:2], measurements.EXACT, measurements.FIRST)
+    alike = study.area(rows[:2], study.EXACT, study.FIRST)
     assert np.isnan(alike.value) and alike.interval is None
 
 
@@ -214,7 +209,7 @@ def test_small_replication_goes_on_where_it_was_stopped(
     result = json.loads((tmp_path / "a" / "results.json").read_text(encoding="utf-8"))
     assert len(result["agents"]) == 12
     silent = [row for row in result["agents"] if row["share"] == 0]
-    assert all(set(row["names"].values()) == {measurements.SILENT} for row in silent)
+    assert all(set(row["names"].values()) == {study.SILENT} for row in silent)
     # The stored agents are all that the tables are made of.
     stored = [scored(row) for row in result["agents"]]
     written = (tmp_path / "a" / "tables.md").read_text(encoding="utf-8")

@@ -216,13 +216,11 @@ Course = Callable[[int], Row]
 # --- Planners -------------------------------------------------------------------------------------
 # Every planner says of each move how many steps it costs beyond the best one, as the planner sees
 # it. A decisive one takes a move that costs nothing; a soft one takes a move with a weight of
-# exp(-softness * cost). A move into the goal ends the walk, so an agent with another target shuns
-# it.
+# exp(-softness * cost). A move into the goal ends the walk: agents with another target shun it.
 #
 # Source: depth-limited search with a heuristic at its edge, and search that learns its heuristic on
-# the way, are minimin and LRTA* of Korf, Real-time heuristic search (1990); values that fall as
-# 1 / (1 + k * delay) are those of Mazur, An adjusting procedure for studying delayed reinforcement
-# (1987).
+# the way, are minimin and LRTA* of Korf, Real-time heuristic search (1990); hyperbolic values are
+# those of Mazur, An adjusting procedure for studying delayed reinforcement (1987).
 
 LOST_SHARE, PHANTOM_SHARE = 0.25, 0.15  # of inner walls missing, and of open cells taken for walls
 # Costs of a move after which the target is out of reach, and of one that ends the walk elsewhere.

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from goalmeter.agents import agent
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import ideal_organism
 from goalmeter.gridworld import Cell, distances_from, tabular_world
 from goalmeter.navigation import Decisions, Trajectory, summed_evidence, walk
-from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.runs import Study, carry_out
 from replications.calibration.population import agents as simulated
 from replications.calibration.population.agents import GOAL, KEY, TARGETS, Scene, ScenePair, Traits
-from replications.common import BoolArray, FloatArray, IntArray, ProgressCallback
+from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray
 
 # A target's evidence is that of known-utility MEG: 1 at each step in the goal, with the key, in the
 # cell or in the corner. Evidence for a *moved* target is that of the same walks for the places of
@@ -203,11 +204,9 @@ class PopulationEvidence:
 
 def measure_population(
     scale: PopulationScale,
-    *,
     seed: int,
     beside: Sequence[str] = BESIDE,
-    on: str = HERE,
-    progress: ProgressCallback | None = None,
+    options: StudyOptions = DEFAULTS,
 ) -> PopulationEvidence:
     """Draw a population, let it walk beside named agents, and add up the evidence."""
     pairs = scale.pairs(seed)
@@ -218,7 +217,7 @@ def measure_population(
         common={"agents": scale.agents, "seed": seed, "beside": list(beside), "walks": scale.walks},
         noun="maze",
     )
-    parts = list(carry_out(study, on=on, progress=progress).values())
+    parts = list(carry_out(study, on=options.on, progress=options.progress).values())
     evidence = {name: np.array([part[name] for part in parts]) for name in parts[0]}
     traits = simulated.population(scale.agents, seed)
     return PopulationEvidence(traits, tuple(beside), tuple(pairs), evidence)

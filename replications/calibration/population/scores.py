@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter.runs import HERE
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.statistics import (
     Estimate,
     TwoWayDraws,
@@ -31,7 +31,7 @@ from replications.calibration.population.evidence import (
     PopulationScale,
     measure_population,
 )
-from replications.common import BoolArray, FloatArray, IntArray, ProgressCallback, Texts
+from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray, Texts
 
 # --- Swap test ------------------------------------------------------------------------------------
 # Each maze is shown with two sets of places. Up to the first visit to either goal an agent that
@@ -42,8 +42,7 @@ from replications.common import BoolArray, FloatArray, IntArray, ProgressCallbac
 # mazes and without a threshold that was tuned on anybody.
 #
 # Source: Fisher, The Design of Experiments (1935), section 21; for swaps that are drawn at random,
-# Hemerik and Goeman, Exact testing with random permutations (2018): the set as it is counts among
-# them.
+# Hemerik and Goeman, Exact testing with random permutations (2018): the set as it is counts too.
 
 SWAPS = 399  # drawn beside the sets as they are; the least p-value is 1 / 400
 RESAMPLED_SWAPS = 99  # in resamples, where the test is made many times
@@ -249,22 +248,16 @@ class ScoredPopulation:
 
     def areas(self, name: str, beyond: str | None = None) -> dict[str, Estimate]:
         """Estimate the area under the curve of each of `CONTRASTS`."""
-        return {
-            title: self._area(name, beyond, *(getattr(self.truth, side) for side in sides))
-            for title, sides in CONTRASTS.items()
-        }
-
-    def _area(self, name: str, beyond: str | None, tops: BoolArray, bottoms: BoolArray) -> Estimate:
-        def area(scores: Scores, name: str, rows: IntArray) -> float:
-            best = scores[name].max(axis=1)
-            return area_under_curve(best[rows[tops[rows]]], best[rows[bottoms[rows]]])
-
-        fewer = int(min(tops.sum(), bottoms.sum()))
-        found = self.estimate(area, fewer, name, beyond)
-        # Where all pairs are in order the resamples do not differ: the interval is that of as many
-        # coins as the fewer agents.
-        coins = beyond is None and found.value == 1.0
-        return self.estimate(area, fewer, name, share=True) if coins else found
+        out = {}
+        for title, sides in CONTRASTS.items():
+            tops, bottoms = (getattr(self.truth, side) for side in sides)
+            area, fewer = partial(_area, tops, bottoms), int(min(tops.sum(), bottoms.sum()))
+            out[title] = self.estimate(area, fewer, name, beyond)
+            # Where all pairs are in order the resamples do not differ: the interval is that of as
+            # many coins as the fewer agents.
+            if beyond is None and out[title].value == 1.0:
+                out[title] = self.estimate(area, fewer, name, share=True)
+        return out
 
     def area_in_bands(self, name: str) -> Estimate:
         """Estimate the area of the directed over the aimless of about equal success."""
@@ -297,6 +290,11 @@ class ScoredPopulation:
             for scores, limits in zip((self.scores, *self.resampled), thresholds, strict=True)
         )
         return replace(self, scores=scores, resampled=tuple(resampled))
+
+
+def _area(tops: BoolArray, bottoms: BoolArray, scores: Scores, name: str, rows: IntArray) -> float:
+    best = scores[name].max(axis=1)
+    return area_under_curve(best[rows[tops[rows]]], best[rows[bottoms[rows]]])
 
 
 def scored(population: PopulationEvidence, *, seed: int = 0) -> ScoredPopulation:
@@ -536,17 +534,13 @@ def population_seeds(seed: int) -> tuple[int, int]:
 
 
 def calibrate_population(
-    scale: PopulationScale,
-    *,
-    seed: int = 0,
-    on: str = HERE,
-    progress: ProgressCallback | None = None,
+    scale: PopulationScale, options: StudyOptions = DEFAULTS
 ) -> dict[str, Any]:
     """Let two populations walk, choose thresholds on the first and try them on the second."""
-    seeds = population_seeds(seed)
-    walked = [measure_population(scale, seed=each, on=on, progress=progress) for each in seeds]
-    if progress is not None:
-        progress("populations: resampling agents and grids")
+    seeds = population_seeds(options.seed)
+    walked = [measure_population(scale, each, options=options) for each in seeds]
+    if options.progress is not None:
+        options.progress("populations: resampling agents and grids")
     # Other draws for the second: the two populations are independent of each other.
     both = first, second = [scored(each, seed=number) for number, each in enumerate(walked)]
     limits = thresholds(first)

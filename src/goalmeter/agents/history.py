@@ -325,20 +325,6 @@ def as_agent(candidate: object, name: str = "the agent") -> Agent:
     return FunctionAgent(candidate)
 
 
-def as_function(agent: Agent, **options: Any) -> HistoryFunction:
-    """Return the function of the history that an agent is: a fresh mind is told all of it."""
-
-    def act(history: History, n_actions: int, n_observations: int) -> int:
-        mind = agent.begin(n_actions, n_observations, **options)
-        for percept, action in zip(history.percepts, (*history.actions, None), strict=True):
-            mind.perceive(*percept)
-            if action is not None:
-                mind.take(action)
-        return mind.act()
-
-    return act
-
-
 class RealityCheck(Agent):
     """The reality check of an agent pi (Definition 8).
 

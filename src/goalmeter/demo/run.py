@@ -386,11 +386,8 @@ def demo(
     page = joined(parts)
     # The terminal shows the findings; every table is in the report.
     title, lede = say("page").values()
-    summary = [
-        title,
-        *(f"- {finding.plain}" for finding in page.findings),
-        "All of it, with tables:",
-    ]
+    findings = [f"- {finding.plain}" for finding in page.findings]
+    summary = [title, *findings, "All of it, with tables:"]
     fill = partial(textwrap.fill, width=100, subsequent_indent="  ", break_long_words=False)
     return write_outcome(
         out,

@@ -117,15 +117,6 @@ class Plan:
         """Steps that an action costs beyond the best one: 0, 1 or 2, or -1 if there is no way."""
         return int(self.plans.gaps[self.index, self.number(state), action])
 
-    def reference_path(self) -> tuple[State, ...]:
-        """A shortest path, start and goal included; the lowest of equal actions each time."""
-        if self.distance < 0:
-            raise InvalidParameterError("the goal cannot be reached from the start")
-        path = [self.start]
-        while actions := self.optimal_actions(path[-1]):
-            path.append(self.step(path[-1], actions[0]))
-        return tuple(path)
-
     def number(self, state: State) -> int:
         """The number of a state, as in `Plans`."""
         rows, columns = self.world.shape

@@ -7,7 +7,7 @@ these. Its JSON has the same names, but "class" for `label`, as a keyword cannot
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -36,11 +36,6 @@ def row_from(kind: type[RowType], value: Mapping[str, Any]) -> RowType:
     hints = get_type_hints(kind)
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     return kind(**{name: _read(hints[name], value[json_name(name)]) for name in names})
-
-
-def rows_from(kind: type[RowType], values: Iterable[Mapping[str, Any]]) -> tuple[RowType, ...]:
-    """Return the rows of a class from their JSON objects."""
-    return tuple(row_from(kind, value) for value in values)
 
 
 def _read(hint: Any, value: Any) -> Any:

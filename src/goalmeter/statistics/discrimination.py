@@ -165,7 +165,7 @@ BINS = 10
 
 
 def confidence_bins(confidence: ArrayLike, bins: int = BINS) -> IntArray:
-    """Return the bin of each confidence: [0, 1/bins), [1/bins, 2/bins), ..., the last one closed."""
+    """Return the bin of each confidence: [0, 1/bins), [1/bins, 2/bins), ..., the last closed."""
     # A last bin that is open, as published code has it, loses whoever is certain.
     return np.minimum(np.asarray(np.asarray(confidence) * bins, dtype=np.int64), bins - 1)
 
@@ -173,7 +173,7 @@ def confidence_bins(confidence: ArrayLike, bins: int = BINS) -> IntArray:
 def calibration_sums(
     confidence: ArrayLike, correct: ArrayLike, cluster: IntArray, clusters: int, bins: int = BINS
 ) -> FloatArray:
-    """Return sums of confidence minus correctness, [n], per bin, and counts: [clusters, bins + 1]."""
+    """Return sums of confidence minus correctness per bin, and counts: [clusters, bins + 1]."""
     sure, right = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
     cell = cluster * bins + confidence_bins(sure, bins)
     gaps = np.bincount(cell, sure - right, clusters * bins).reshape(clusters, bins)

@@ -99,7 +99,7 @@ def equivalence(
     level: float = 0.05,
     bounds: tuple[float, float] | None = None,
 ) -> Equivalence:
-    """Test that the mean of differences [n] is smaller than a margin either way (Schuirmann 1987)."""
+    """Test that the mean of differences [n] is within a margin either way (Schuirmann 1987)."""
     # Differences that are all the same have no spread for a t test. Within bounds, n of n at one
     # place have a probability of at most q^n if the mean is outside the margin, where q is the
     # greatest share that can be at this place while the others are at a bound.

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from reflection.histories import CHECKED, SCRIPTED, answers, few_examples, histories
+from reflection.simple_agents import as_function
 
-from goalmeter.agents.history import FunctionAgent, History, Percept, RealityCheck, as_function
+from goalmeter.agents.history import FunctionAgent, History, Percept, RealityCheck
 from goalmeter.agents.registry import history_agent as agent
 from goalmeter.reflection.environments import find
 from goalmeter.reflection.trial import run_trial

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from oracles import stable_baselines as oracle
+from reflection.simple_agents import as_function
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents import stable_baselines as sb3_training
@@ -17,7 +18,6 @@ from goalmeter.agents.history import (
     FunctionAgent,
     Mind,
     Prefix,
-    as_function,
 )
 from goalmeter.agents.registry import history_agent as agent
 from goalmeter.agents.stable_baselines import StableBaselinesAgent
