@@ -14,8 +14,7 @@ import anyio
 from lm.stubbed import Stubbed
 
 from goalmeter.navigation import Trajectory, suite
-from goalmeter.navigation.inspect.budget import Budget, BudgetReachedError
-from goalmeter.navigation.inspect.models import Server
+from goalmeter.navigation.inspect.models import Budget, BudgetReachedError, Server
 from goalmeter.navigation.inspect.run import LOGS, ask, spent_in
 from goalmeter.navigation.prompts import Asking
 from goalmeter.navigation.rollouts import load

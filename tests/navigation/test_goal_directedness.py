@@ -14,11 +14,12 @@ from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import Cell
 from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.navigation import Trajectory
-from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import Navigation, navigation_of
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.rationality import (
+    Directedness,
     best_fit,
+    directedness,
     evidence,
     fit_tops,
     rationality_of,

@@ -8,9 +8,8 @@ import pytest
 
 from goalmeter.commands.walks import play_every, walk_plan
 from goalmeter.demo.run import SUITES
-from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import navigation_of
-from goalmeter.navigation.rationality import GoalFit
+from goalmeter.navigation.rationality import Directedness, GoalFit, directedness
 from goalmeter.organisms.kinds import organism, organism_names
 from goalmeter.pages import navigation_tables
 from goalmeter.pages.navigation_tables import (

@@ -14,9 +14,9 @@ from goalmeter._errors import InvalidParameterError, MissingExtraError
 from goalmeter.commands.runs import report_runs
 from goalmeter.navigation.behaviour import mixed_model
 from goalmeter.navigation.distractors import factors
-from goalmeter.navigation.goal_directedness import directedness
 from goalmeter.navigation.measure import Navigation, navigation_of
 from goalmeter.navigation.plan import plan_of
+from goalmeter.navigation.rationality import directedness
 from goalmeter.navigation.rollouts import Walked, play_all
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.pages import navigation as page

@@ -8,7 +8,7 @@ from navigation.walked import walked
 from oracles import representation as oracle
 
 from goalmeter.gridworld import GridWorld, State
-from goalmeter.navigation.goal_directedness import directedness
+from goalmeter.navigation.rationality import directedness
 from goalmeter.navigation.steps import observed
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.representation.beliefs.believed import WalkSteps, believed_meg

@@ -16,8 +16,7 @@ from goalmeter.commands import options as shared
 from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.navigation import measure, suite_named, suite_names
-from goalmeter.navigation.inspect.budget import Budget, BudgetReachedError
-from goalmeter.navigation.inspect.models import Server
+from goalmeter.navigation.inspect.models import Budget, BudgetReachedError, Server
 from goalmeter.navigation.plan import WalkPlan, forecast, plan_of
 from goalmeter.navigation.rollouts import study_of
 from goalmeter.navigation.suites import SUITES

@@ -230,7 +230,7 @@ def climb(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             fresh = copy.deepcopy(module).double()
-            fresh.apply(_reset)
+            fresh.apply(lambda layer: getattr(layer, "reset_parameters", lambda: None)())
         best, best_utility = -np.inf, np.zeros(len(inputs))
 
         def loss(network: nn.Module = fresh) -> torch.Tensor:
@@ -277,9 +277,3 @@ def climb(
 def _scaled(utility: FloatArray) -> FloatArray:
     low, width = float(utility.min()), float(np.ptp(utility)) or 1.0
     return (utility - low) / width
-
-
-def _reset(layer: nn.Module) -> None:
-    reset = getattr(layer, "reset_parameters", None)
-    if callable(reset):
-        reset()

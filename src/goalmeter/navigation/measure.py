@@ -16,11 +16,11 @@ from goalmeter.agents.registry import agent as named_agent
 from goalmeter.navigation.behaviour import Row, SuiteBehaviour, behaviour
 from goalmeter.navigation.distractors import Contrast, Factors, condition_effects
 from goalmeter.navigation.frames import Frames, frames
-from goalmeter.navigation.goal_directedness import Directedness, directedness
-from goalmeter.navigation.inspect.budget import Budget
+from goalmeter.navigation.inspect.models import Budget
 from goalmeter.navigation.keys import Keys, TwoPathTable, keys, two_path_table
 from goalmeter.navigation.plan import NavigationOptions, WalkPlan
 from goalmeter.navigation.prompts import Asking, paper_effort
+from goalmeter.navigation.rationality import Directedness, directedness
 from goalmeter.navigation.rollouts import Walked, failures, play_all
 from goalmeter.navigation.rollouts import load as load_walks
 from goalmeter.navigation.steps import Observed, observed

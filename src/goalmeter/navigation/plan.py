@@ -11,8 +11,7 @@ from typing import Any
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidTrajectoryError
 from goalmeter.agents.local_models import is_organism
 from goalmeter.gridworld.planner import State
-from goalmeter.navigation.inspect.budget import Budget
-from goalmeter.navigation.inspect.models import Server
+from goalmeter.navigation.inspect.models import Budget, Server
 from goalmeter.navigation.prompts import (
     HISTORY,
     PROMPT,

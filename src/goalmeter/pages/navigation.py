@@ -12,8 +12,8 @@ import numpy as np
 
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY
 from goalmeter.navigation.distractors import PICK_UP, Factors
-from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import Navigation, navigation_of, references
+from goalmeter.navigation.rationality import Directedness, directedness
 from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.rollouts import load as load
 from goalmeter.navigation.suite_definition import KEY

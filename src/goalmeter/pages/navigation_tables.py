@@ -20,9 +20,8 @@ from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.behaviour import mixed_model
 from goalmeter.navigation.distractors import TOWARDS, Contrast
 from goalmeter.navigation.frames import Frame, FrameComparison
-from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import Navigation
-from goalmeter.navigation.rationality import GoalFit
+from goalmeter.navigation.rationality import Directedness, GoalFit, directedness
 from goalmeter.navigation.steps import INVALID, Grids, Observed
 from goalmeter.navigation.suite_definition import without_object
 from goalmeter.organisms.kinds import Organism

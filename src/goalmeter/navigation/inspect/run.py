@@ -13,8 +13,7 @@ from typing import Any
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.agents.local_models import model_agent
 from goalmeter.navigation.inspect import models
-from goalmeter.navigation.inspect.budget import BudgetReachedError
-from goalmeter.navigation.inspect.models import Server
+from goalmeter.navigation.inspect.models import BudgetReachedError, Server
 from goalmeter.navigation.plan import NavigationOptions, WalkPlan
 from goalmeter.navigation.prompts import Asking
 from goalmeter.navigation.rollouts import Walked, failures, has_failed, study_of
@@ -28,12 +27,7 @@ WAIT = 5.0
 # After so many failures in a row the other walks of a round are not begun: each would wait for its
 # retries in vain.
 ENOUGH = 20
-NOTHING: Mapping[str, Any] = {
-    "input_tokens": 0,
-    "output_tokens": 0,
-    "tokens": 0,
-    "usd": None,
-}
+NOTHING: Mapping[str, Any] = {"input_tokens": 0, "output_tokens": 0, "tokens": 0, "usd": None}
 
 
 class Keeper:
