@@ -382,7 +382,7 @@ def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
 
 
 def _has_bfloat16(device: torch.device) -> bool:
-    """A processor without bfloat16 emulates it, fifty times slower than single precision."""
+    """A processor without bfloat16 emulates it, and single precision is forty times faster."""
     import torch
 
     return device.type != "cpu" or torch.cpu._is_avx512_bf16_supported()
