@@ -11,8 +11,6 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.agents.abilities import Ability
-from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.declare import InterruptedCommand, Tell, argument, command, option
 from goalmeter.commands.options import SearchTime, SeedOptions
 from goalmeter.commands.outcome import Outcome
@@ -78,6 +76,9 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
         return Outcome(tables=(result_table(estimate),), json=estimate.to_json())
     name = str(o.policy)
     if name.startswith(TRAINED):
+        from goalmeter.agents.abilities import Ability
+        from goalmeter.agents.registry import agent as named_agent
+
         agent = named_agent(name)
         if Ability.TABLE not in agent.abilities:
             raise InvalidParameterError(

@@ -16,8 +16,7 @@ from goalmeter.statistics.clusters import bounded_ends
 # --- Welch's test --------------------------------------------------------------------------------
 # Below so many runs the spread tells too little of the error: no interval and no verdict.
 FEWEST = 5
-# The verdict on an average over fewer runs than `FEWEST`.
-TOO_FEW = "too few seeds"
+TOO_FEW = "too few seeds"  # the verdict on an average over fewer runs
 LEVEL = 0.95
 
 
