@@ -65,7 +65,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     trials.write_text(lines)
     for change, message in (
         ({"kind": "reflection"}, "is a run of 'reflection', expected 'navigation'"),
-        ({"sizes": [100001]}, "size is 100001, expected at most 51"),
+        ({"sizes": [100001]}, "size is 100001, expected an odd number from 5 to 51"),
         ({"sizes": None}, "sizes is None, expected a list"),
         ({"seed": "0"}, "run.json does not say what the run is .*seed is '0'"),
         ({"cap_factor": float("nan")}, "cap_factor is nan, expected a number from 1 to 100"),
