@@ -76,7 +76,7 @@ def test_a_search_that_is_interrupted_hands_on_what_it_has(
 def test_a_trained_agent_without_a_table_is_sent_to_its_simulator(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = "goalmeter.commands.meg.named_agent"
+    path = "goalmeter.agents.registry.agent"
     monkeypatch.setattr(path, lambda name: NamedAgent(name, "sees arrays", {}))
     with pytest.raises(GoalmeterError, match=r"meg simulator ENV_ID --agent sb3:cart.zip"):
         measure_mdp(files / "mdp.npz", policy="sb3:cart.zip")
