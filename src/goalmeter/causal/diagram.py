@@ -263,11 +263,14 @@ class InfluenceDiagram(Immutable):
         diagram = self if policy is None else self.with_policy(policy)
         return diagram.utility.expected(diagram.network)
 
-    def svg(self, *, targets: Sequence[str] = (), name: str = "diagram") -> str:
+    def svg(
+        self, *, targets: Sequence[str] = (), observed: Iterable[str] = (), name: str = "diagram"
+    ) -> str:
         """A picture as an <svg> element: decisions square, utilities diamond, chance round."""
         from goalmeter.report.diagram import svg_text
 
-        return svg_text(*self._graph(), targets=self.network.check_names(targets), name=name)
+        framed, grey = self.network.check_names(targets), self.network.check_names(observed)
+        return svg_text(*self._graph(), targets=framed, observed=grey, name=name)
 
     def text(self) -> str:
         """A line for each node: [decision], <utility> or (chance), its states, its causes."""

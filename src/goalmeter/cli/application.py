@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -23,27 +23,26 @@ from typer.core import TyperCommand, TyperGroup
 import goalmeter
 from goalmeter._errors import MOST_SEED, encodable, message, visible
 from goalmeter._names import nearest
-from goalmeter.commands.declare import REQUIRED, Command, InterruptedCommand, Option, options_in
+from goalmeter._options import REQUIRED, Option, options_in
+from goalmeter.commands.declare import Command, InterruptedCommand
 
 if TYPE_CHECKING:
     from goalmeter.commands.outcome import Outcome
 
-MEG = {
+_Table = Mapping[str, tuple[str, str]]  # where each command is, and its help
+MEG: _Table = {
     "mdp": ("meg:measure_mdp", "Measure the MEG of a policy or of logged trajectories."),
     "simulator": ("meg_simulator:measure_simulator", "Measure the MEG of an agent in a simulator."),
     "sweep": ("meg_sweep:sweep_worlds", "Measure policies × utilities × worlds, one row each."),
     "causal": ("meg_causal:measure_causal", "Measure the MEG of variables of a causal model."),
 }
-COMMANDS = {
+COMMANDS: _Table = {
     "meg": ("", "Measure maximum entropy goal-directedness (MEG)."),
     "navigate": ("navigate:navigate", "Evaluate an agent in grid worlds against baseline agents."),
     "probe": ("probe:probe", "Probe what a model's activations encode and what it uses."),
     "reflect": ("reflect:reflect", "Measure the self-reflection of an agent."),
     "agents": ("agents:agents", "List available agents and the measures that support each."),
-    "train-organism": (
-        "agents:train_organism",
-        "Train a small language model whose goal is known.",
-    ),
+    "train-organism": ("agents:train_organism", "Train a small model whose goal is known."),
     "demo": ("replicate:demo", "Measure four small language models and write a report."),
     "report": ("runs:report_runs", "Write an HTML report of one or more runs."),
     "replicate": ("replicate:replicate", "Replicate a published table and compare the numbers."),
@@ -56,35 +55,10 @@ _EVERY = 1.0  # seconds between two looks at a run, as often as a driver writes
 _CLEAR = "\x1b[H\x1b[2J"  # to the upper left of a terminal, and nothing below
 
 
-# --- Completion in a shell ------------------------------------------------------------------------
-# A shell waits for the names, so that what each list needs is imported only then.
-def _module(name: str) -> Any:
-    return import_module(f"goalmeter.{name}")
-
-
-def _agents(*abilities: str) -> list[str]:
-    module = _module("agents")
-    return [name for able in abilities for name in module.listed_names(module.Ability[able])]
-
-
-COMPLETIONS: dict[str, Callable[[], Iterable[str]]] = {
-    "suites": lambda: _module("navigation.suites").suite_names(),
-    "replications": lambda: _module("commands.replicate").REPLICATIONS,
-    "places": lambda: _module("runs").place_names(),
-    "organisms": lambda: _module("organisms").organism_names(),
-    "navigators": lambda: _agents("GRID", "TEXT"),
-    "agents": lambda: [*(names := _agents("HISTORY")), *(f"rc({name})" for name in names)],
-    "environments": lambda: [
-        *(names := _module("reflection.environments.registry").environment_names()),
-        *map("opposite({})".format, names),
-    ],
-}
-
-
 class Commands(TyperGroup):
     """A group of commands, with a suggestion for a name that is not one of them."""
 
-    table: Mapping[str, tuple[str, str]] = COMMANDS
+    table = COMMANDS
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the help."""
@@ -98,7 +72,8 @@ class Commands(TyperGroup):
         if not where:
             return typer.main.get_command(_group(MegCommands, text))
         module, _, function = where.partition(":")
-        return _command(cmd_name, getattr(_module(f"commands.{module}"), function))
+        found = getattr(import_module(f"goalmeter.commands.{module}"), function)
+        return _command(cmd_name, found)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the names with their help, without importing the commands."""
@@ -223,8 +198,7 @@ def _command(name: str, command: Command[Any]) -> Any:
 def _parameter(name: str, option: Option, **more: Any) -> inspect.Parameter:
     """Return an option as typer declares it; an option without a default is None if not typed."""
     kind, default = option.kind, option.default
-    if option.complete:
-        names = COMPLETIONS[option.complete]
+    if (names := option.complete) is not None:
         more["autocompletion"] = lambda incomplete: [
             name for name in dict.fromkeys(names()) if name.startswith(incomplete)
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,16 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.commands.declare import InterruptedCommand, Tell, argument, command, option
-from goalmeter.commands.options import SearchTime, SeedOptions
+from goalmeter.commands.declare import (
+    InterruptedCommand,
+    SeedOptions,
+    Tell,
+    argument,
+    check_exactly_one,
+    command,
+    option,
+    search_time,
+)
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.result import MegResult, slowly
 from goalmeter.pages.meg import result_table
@@ -21,7 +30,6 @@ from goalmeter.tabular.trajectories import load_trajectories
 
 CLASSES = ("state", "state-action", "time-state")
 NETWORK, NETWORK_SEEDS = "network", 5
-TRAINED = ("sb3:", "policy:")  # spellings of trained policies, see `agents.trained_policies`
 # The optimal policy as a baseline is an array [H, S, A]; of worlds larger than this it is left out.
 BASELINE_ENTRIES = 10_000_000
 
@@ -32,7 +40,8 @@ class MdpOptions(SeedOptions):
 
     mdp: Path = argument("MDP.npz  The world.")
     policy: str | Path | None = option(
-        "POLICY.npz  The policy to measure: a file, or a trained policy such as sb3:PATH.zip."
+        "POLICY.npz  The policy to measure: a file, or a trained policy such as sb3:PATH.zip.",
+        kind=str,
     )
     trajectories: Path | None = option("T.npz  Or the logged trajectories to measure.")
     unknown: str | None = option(
@@ -40,22 +49,13 @@ class MdpOptions(SeedOptions):
         "time-state, network, or a features file."
     )
     reference: Path | None = option("POLICY.npz  The policy that scores 0; default uniform.")
-    timeout: SearchTime | None = option("Limit of a search, which ends with the best so far.")
+    timeout: float | None = search_time("Limit of a search, which ends with the best so far.")
 
 
 @command(MdpOptions)
 def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
     """Measure the MEG of a policy or of logged trajectories."""
-    if (o.policy is None) == (o.trajectories is None):
-        how_many = "neither" if o.policy is None else "both"
-        raise InvalidParameterError(
-            f"--policy and --trajectories: {how_many} given, expected exactly one of them"
-        )
-    if o.unknown == NETWORK and o.trajectories is not None:
-        raise InvalidParameterError(
-            "--unknown network goes with --policy only: a network is fitted to a policy; for "
-            "trajectories use --unknown state or a features file"
-        )
+    check_exactly_one({"--policy": o.policy, "--trajectories": o.trajectories})
     if o.timeout is not None and (o.unknown is None or o.trajectories is not None):
         raise InvalidParameterError(
             "--timeout goes with --policy and --unknown only, the one search that may take long"
@@ -66,50 +66,34 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
     features = None if o.unknown in (None, NETWORK, *CLASSES) else _features(str(o.unknown))
     tell(f"measuring in {world!r}")
     if o.trajectories is not None:
+        unknown = o.unknown if features is None else features
+        log, rng = load_trajectories(o.trajectories), np.random.default_rng(o.seed)
         estimate = gm.meg.from_trajectories(
-            world,
-            load_trajectories(o.trajectories),
-            unknown=o.unknown if features is None else features,
-            reference=reference,
-            rng=np.random.default_rng(o.seed),
+            world, log, unknown=unknown, reference=reference, rng=rng
         )
-        return Outcome(tables=(result_table(estimate),), json=estimate.to_json())
-    name = str(o.policy)
-    if name.startswith(TRAINED):
-        from goalmeter.agents.abilities import Ability
-        from goalmeter.agents.registry import agent as named_agent
-
-        agent = named_agent(name)
-        if Ability.TABLE not in agent.abilities:
-            raise InvalidParameterError(
-                f"{agent.name} does not act on numbered states, so it has no policy in this world; "
-                f"measure it by: goalmeter meg simulator ENV_ID --agent {agent.name}"
-            )
-        policy = agent.in_table(world)
-    else:
-        policy = load_policy(name)
-    now_and_then = slowly(tell)
+        return Outcome(tables=[result_table(estimate)], json=estimate.to_json())
+    policy, now_and_then = _policy(str(o.policy), world), slowly(tell)
 
     def hear(progress: gm.meg.Progress) -> None:
         if progress.stage.startswith(NETWORK) and progress.step == 1:
             tell(progress.stage)  # each restart of a network, however soon it comes
         now_and_then(progress)
 
-    search: dict[str, Any] = {}
+    measure: Any = gm.meg.known_utility
     if o.unknown is not None:
-        search = {
-            "features": features,
-            "over": o.unknown if o.unknown in CLASSES else "state",
-            "network": o.unknown == NETWORK,
-            "seeds": range(o.seed, o.seed + NETWORK_SEEDS),
-            "timeout": o.timeout,
-        }
-    measure = gm.meg.unknown_utility if search else gm.meg.known_utility
+        measure = partial(
+            gm.meg.unknown_utility,
+            features=features,
+            over=o.unknown if o.unknown in CLASSES else "state",
+            network=o.unknown == NETWORK,
+            seeds=range(o.seed, o.seed + NETWORK_SEEDS),
+            timeout=o.timeout,
+        )
     try:
-        result: MegResult = measure(world, policy, reference=reference, progress=hear, **search)
+        result: MegResult = measure(world, policy, reference=reference, progress=hear)
     except gm.meg.FitInterrupted as so_far:
         raise InterruptedCommand(
-            Outcome(tables=(result_table(so_far.result),), json=so_far.result.to_json()),
+            Outcome(tables=[result_table(so_far.result)], json=so_far.result.to_json()),
             "interrupted; this is the best so far, with the bound proven by then",
         ) from None
     baselines: dict[str, float] = {}
@@ -119,7 +103,22 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
             optimal = gm.optimal_policy(world)
             baselines["optimal"] = gm.meg.known_utility(world, optimal).value
     json = result.to_json() | {"baselines": baselines}
-    return Outcome(tables=(result_table(result, baselines),), json=json)
+    return Outcome(tables=[result_table(result, baselines)], json=json)
+
+
+def _policy(name: str, world: gm.TabularMDP) -> FloatArray:
+    if not name.startswith(("sb3:", "policy:")):
+        return load_policy(name)
+    from goalmeter.agents.abilities import Ability
+    from goalmeter.agents.registry import agent as named_agent
+
+    agent = named_agent(name)
+    if Ability.TABLE not in agent.abilities:
+        raise InvalidParameterError(
+            f"{agent.name} does not act on numbered states, so it has no policy in this world; "
+            f"measure it by: goalmeter meg simulator ENV_ID --agent {agent.name}"
+        )
+    return agent.in_table(world)
 
 
 def _features(path: str) -> FloatArray:

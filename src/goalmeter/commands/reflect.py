@@ -8,15 +8,15 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
-from goalmeter.commands.declare import Tell, argument, command, option, several
-from goalmeter.commands.options import Count, PlaceOptions, RunOptions, Seed
-from goalmeter.commands.outcome import Outcome, shown
+from goalmeter._errors import MOST_SEED, InvalidParameterError
+from goalmeter.agents import Ability, listed_names
+from goalmeter.commands.declare import PlaceOptions, RunOptions, Tell, argument, command, option
+from goalmeter.commands.outcome import Outcome, planned
 from goalmeter.pages.reflection import early_text, measure_table, rewards_table
 from goalmeter.reflection import compare, measure
 from goalmeter.reflection.environments import BATTERY
-from goalmeter.reflection.measure import HEAVY, bare, check
-from goalmeter.reflection.measure import forecast as forecast_of
+from goalmeter.reflection.environments.registry import environment_names
+from goalmeter.reflection.measure import HEAVY, bare, check, forecast
 from goalmeter.reflection.trial import MOST_SEEDS, MOST_STEPS, is_user_code
 
 # Baseline agents, where playing them takes about a second.
@@ -26,20 +26,31 @@ TIMEOUT = 60.0  # seconds for a trial of a user's code, unless --timeout says ot
 SECONDS_A_PERCEPT = 6e-6  # of scripted agents; those that train take a thousand times as long
 
 
+def _agents() -> list[str]:
+    names = listed_names(Ability.HISTORY)
+    return [*names, *map("rc({})".format, names)]
+
+
+def _environments() -> list[str]:
+    names = environment_names()
+    return [*names, *map("opposite({})".format, names)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReflectOptions(PlaceOptions, RunOptions):
     """Options of `goalmeter reflect`."""
 
     agent: str | None = argument(
-        "AGENT  A name, such as rc(naive), or FILE.py:NAME.", default=None, complete="agents"
+        "AGENT  A name, such as rc(naive), or FILE.py:NAME.", default=None, complete=_agents
     )
-    environments: Sequence[str] = several(
+    environments: Sequence[str] = option(
         "--environment NAME  Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for "
         "your own; repeat for more. Default: the paper's battery.",
-        complete="environments",
+        default=(),
+        complete=_environments,
     )
-    steps: Count = option("Length of each trial, in percepts.", default=500)
-    seeds: Count = option("Trials of each environment.", default=10)
+    steps: int = option("Length of each trial, in percepts.", default=500, least=1, most=MOST_STEPS)
+    seeds: int = option("Trials of each environment.", default=10, least=1, most=MOST_SEEDS)
     timeout: float | None = option(
         "Seconds for a trial, 0 for no limit; default 60 for your own code.", least=0
     )
@@ -47,10 +58,10 @@ class ReflectOptions(PlaceOptions, RunOptions):
     step_counting: str = option("percepts|actions  Definition of a step.", default="percepts")
     against: str | None = option(
         "AGENT  Compare with this agent on the same trials, which --out RUN stores in RUN.against.",
-        complete="agents",
+        complete=_agents,
     )
     list_all: bool = option("--list  Show environments and agents that have names.", default=False)
-    seed: Seed = option("The first seed.", default=0)
+    seed: int = option("The first seed.", default=0, least=0, most=MOST_SEED)
 
     @property
     def played(self) -> list[str]:
@@ -64,10 +75,16 @@ class ReflectOptions(PlaceOptions, RunOptions):
         percepts = 2 * len(self.played) * len(seeds) * self.steps
         # The time of users' code is unknown: it is played on all cores.
         slow = users or bare(name) in HEAVY
-        place = self.place(seconds=inf if slow else percepts * SECONDS_A_PERCEPT)
-        as_they_are = ("steps", "opposite_reading", "step_counting")
-        more = {"seeds": seeds, "environments": self.played, "timeout": limit or None, "on": place}
-        return {name: getattr(self, name) for name in as_they_are} | more | {"out": folder}
+        return {
+            "steps": self.steps,
+            "seeds": seeds,
+            "environments": self.played,
+            "opposite_reading": self.opposite_reading,
+            "step_counting": self.step_counting,
+            "timeout": limit or None,
+            "on": self.place(seconds=inf if slow else percepts * SECONDS_A_PERCEPT),
+            "out": folder,
+        }
 
 
 @command(ReflectOptions)
@@ -85,10 +102,6 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
         raise InvalidParameterError(
             "AGENT is missing: name one, such as rc(naive) or my_agent.py:agent; --list shows all"
         )
-    # Before a range is made of them, or a product.
-    whole(o.seeds, "seeds", least=1, most=MOST_SEEDS)
-    whole(o.seed, "seed", least=0, most=MOST_SEED - o.seeds)
-    whole(o.steps, "steps", least=1, most=MOST_STEPS)
     seeds = range(o.seed, o.seed + o.seeds)
     folders: dict[str, Path] = {}
     if o.out is not None:
@@ -98,7 +111,7 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
     asked = {"run": o.agent} | ({} if o.against is None else {"against_run": o.against})
     in_turn = [(name, o.of_agent(name, folders.get(run), seeds)) for run, name in asked.items()]
     if o.dry_run:
-        return shown([forecast_of(name, **options) for name, options in in_turn])
+        return planned(*(forecast(name, **options) for name, options in in_turn))
     for name, options in in_turn[1:]:
         check(name, **options)  # before the first agent is played, which may take long
     measured = [measure(name, **options, progress=tell) for name, options in in_turn]
@@ -120,16 +133,15 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
     if rival is not None and comparison is not None:
         json |= {"against": rival.to_json(), "comparison": comparison.to_json()}
     json |= {name: str(folder.resolve()) for name, folder in folders.items() if name in asked}
-    incomplete = ""
-    for each in measured[::-1]:
-        if len(each.failures) == len(each.trials):
-            incomplete = (
-                f"none of the {len(each.failures)} trials of {each.agent} was finished, so its "
-                f"measure says nothing; the table says why"
-            )
+    failed = [each for each in measured if len(each.failures) == len(each.trials)]
     return Outcome(
         text=early_text(result, rival),
-        incomplete=incomplete,
-        tables=(rewards_table(result, rival), measure_table(result, rival, comparison, baselines)),
+        incomplete=""
+        if not failed
+        else (
+            f"none of the {len(failed[0].failures)} trials of {failed[0].agent} was finished, so "
+            f"its measure says nothing; the table says why"
+        ),
+        tables=[rewards_table(result, rival), measure_table(result, rival, comparison, baselines)],
         json=json,
     )

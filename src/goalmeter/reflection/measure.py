@@ -6,6 +6,7 @@ can be resumed.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -196,6 +197,26 @@ def plan_of(
 def readings_of(what: Mapping[str, Any]) -> dict[str, str]:
     """Return the options of a measurement that are not as published."""
     return {k: what[k] for k, known in OPTIONS.items() if what.get(k, known[0]) != known[0]}
+
+
+def command_of(what: Mapping[str, Any], folder: str) -> str:
+    """Return the command that carries out a stored run, or the call that does."""
+    agent, steps, seeds, names = (what[n] for n in ("agent", "steps", "seeds", "environments"))
+    first, readings = seeds[0], readings_of(what)
+    # An environment that is named is played with its opposite, which is not typed again.
+    environments = [n for n in names if not (n[:9] == "opposite(" and n[9:-1] in names)]
+    if names == [way for e in BATTERY for way in (e.name, opposite(e.name))]:
+        environments = []  # the battery is the default
+    if seeds != list(range(first, first + len(seeds))):
+        # The command counts seeds from the first one, so only a call can name these.
+        options = {"out": folder} | ({"environments": environments} if environments else {})
+        named = "".join(f", {name}={value!r}" for name, value in (options | readings).items())
+        return f"goalmeter.reflection.measure({agent!r}, {steps}, {seeds}{named})"
+    typed = [("environment", name) for name in environments]
+    typed += [("steps", steps), ("seeds", len(seeds)), *([("seed", first)] if first else [])]
+    typed += [(name.replace("_", "-"), value) for name, value in readings.items()]
+    words = [word for name, value in typed for word in (f"--{name}", str(value))]
+    return shlex.join(["goalmeter", "reflect", agent, *words, "--out", folder])
 
 
 def key(name: str, seed: int) -> str:
