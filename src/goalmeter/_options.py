@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from functools import partial
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -58,22 +58,19 @@ def options_in(record: Any) -> dict[str, Option]:
             kind = [item for item in get_args(kind) if item is not type(None)][-1]
         item = get_args(kind)[0] if get_args(kind) else kind
         declared = {"kind": kind if item is kind else list[item], "default": each.default}
-        declared["flag"] = f"--{each.name.replace('_', '-')}"
+        declared |= {"flag": f"--{each.name.replace('_', '-')}"} | spelling
         if spelling.get("commas"):
             declared |= {"kind": str, "read": partial(_listed, item)}
-        elif (
-            item is not kind
-            and not spelling.get("is_argument")
-            and "repeat" not in each.metadata["help"]
-        ):
-            spelling["help"] = f"{spelling['help'].removesuffix('.')}; repeat for more."
-        options[each.name] = Option(**(declared | spelling))
+        is_repeated = get_origin(declared["kind"]) is list and not spelling.get("is_argument")
+        if is_repeated and "repeat" not in spelling["help"]:
+            declared["help"] = f"{spelling['help'].removesuffix('.')}; repeat for more."
+        options[each.name] = Option(**declared)
     order = sorted(options, key=lambda name: (not options[name].is_argument, name not in own))
     return {name: options[name] for name in order}
 
 
-def optional(*records: Any) -> list[tuple[str, Any, Any]]:
-    """Return the options of records as fields for `make_dataclass`; None is left to the record."""
+def optional(*records: Any) -> Any:
+    """Return a record of the options of several, each of which None leaves to its record."""
     made = []
     for record in records:
         hints = get_type_hints(record)
@@ -86,7 +83,7 @@ def optional(*records: Any) -> list[tuple[str, Any, Any]]:
                     text = f"{text.removesuffix('.')}; default {','.join(map(str, values))}."
                 left = field(default=None, metadata={**each.metadata, "help": text})
                 made.append((each.name, hints[each.name] | None, left))
-    return made
+    return make_dataclass("LibraryOptions", made, frozen=True, kw_only=True)
 
 
 def given(options: Any, record: Any) -> dict[str, Any]:
@@ -102,7 +99,7 @@ def words(record: Any, values: Mapping[str, Any]) -> list[str]:
     for name, value in values.items():
         flag = options[name].flag
         if isinstance(value, bool):
-            typed.append(flag.split("/")[not value])
+            typed.append(flag.split("/")[0 if value else -1])
             continue
         items: Any = [value]
         if options[name].commas:

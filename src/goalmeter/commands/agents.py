@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, make_dataclass
+from dataclasses import asdict, dataclass, make_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +33,17 @@ def agents(o: Any, tell: Tell) -> Outcome:
     """List available agents and the measures that support each."""
     lines, rows = [], []
     for each in listed():
-        line = each._asdict() | {
-            "abilities": [ability.name.lower() for ability in Ability if ability in each.abilities],
-            "instruments": [n for n, some in INSTRUMENTS.items() if {*some} & {*each.abilities}],
-        }
-        lines.append(line)
-        about = each.about + (f" (of {each.package})" if each.package else "")
-        measured = ", ".join(line["instruments"]) or None
-        rows.append(line | {"what": each.problem or about, "measured": measured})
-    notes = [
-        f"goalmeter {name} needs {' or '.join(map(str, needed))}."
-        for name, needed in INSTRUMENTS.items()
-    ]
+        able = {*each.abilities}
+        measured = [name for name, needed in INSTRUMENTS.items() if able.intersection(needed)]
+        abilities = [ability.name.lower() for ability in Ability if ability in able]
+        lines.append(each._asdict() | {"abilities": abilities, "instruments": measured})
+        about = each.problem or each.about + (f" (of {each.package})" if each.package else "")
+        rows.append({"name": each.name, "what": about, "measured": ", ".join(measured) or None})
+    needs = [(name, " or ".join(map(str, needed))) for name, needed in INSTRUMENTS.items()]
+    notes = [f"goalmeter {name} needs {needed}." for name, needed in needs]
+    words = {ability.name.lower(): str(ability) for ability in Ability}
     table = say.table("agents", rows, notes=notes)
-    abilities = {ability.name.lower(): str(ability) for ability in Ability}
-    return Outcome(tables=[table], json={"agents": lines, "abilities": abilities})
+    return Outcome(tables=[table], json={"agents": lines, "abilities": words})
 
 
 def listed(needed: Ability | None = None) -> list[ListedAgent]:
@@ -83,24 +79,18 @@ def catalogue() -> Outcome:
     )
 
 
-TrainingOptions: Any = make_dataclass(
-    "TrainingOptions",
-    [
-        ("name", str, argument("NAME  mouse, magpie, mole or moth.", complete=organism_names)),
-        ("out", Path | None, option("Run directory; default runs/organism-NAME.")),
-        ("steps", int | None, option("Training steps.", least=1, most=10_000_000)),
-        ("rate", float | None, option("Learning rate.", least=1e-12, most=10)),
-        *optional(Settings),
-        ("device", str | None, option("cpu, cuda, ...; default the first GPU if there is one.")),
-        ("workers", int | None, option("Default two if there are cores.", least=1, most=2)),
-    ],
-    frozen=True,
-    kw_only=True,
-)
+@dataclass(frozen=True, kw_only=True)
+class _TrainingOptions(optional(Settings)):  # type: ignore[misc]
+    name: str = argument("NAME  mouse, magpie, mole or moth.", complete=organism_names)
+    out: Path | None = option("Run directory; default runs/organism-NAME.")
+    steps: int | None = option("Training steps.", least=1, most=10_000_000)
+    rate: float | None = option("Learning rate.", least=1e-12, most=10)
+    device: str | None = option("cpu, cuda, ...; default the first GPU if there is one.")
+    workers: int | None = option("Processes; default two if there are cores.", least=1, most=2)
 
 
-@command(TrainingOptions)
-def train_organism(o: Any, tell: Tell) -> Outcome:
+@command(_TrainingOptions)
+def train_organism(o: _TrainingOptions, tell: Tell) -> Outcome:
     """Train a small language model whose goal is known, by default as ours were trained.
 
     An interrupted training is resumed by the same command.

@@ -70,6 +70,13 @@ search_time = partial(option, metavar="SECONDS", least=0.001, most=1e9)
 
 
 @dataclass(frozen=True, kw_only=True)
+class SeedOptions:
+    """The seed of a command that draws random numbers."""
+
+    seed: int = option("Seed of everything random.", default=0, least=0, most=MOST_SEED)
+
+
+@dataclass(frozen=True, kw_only=True)
 class DryRunOptions:
     """Whether only the cost is wanted."""
 
@@ -77,9 +84,10 @@ class DryRunOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaceOptions(DryRunOptions):
-    """Where trials run, or that only their cost is wanted."""
+class RunOptions(DryRunOptions):
+    """Where trials run, and where results are stored."""
 
+    out: Path | None = option("RUN  Run directory; an existing run is resumed.")  # noqa: RUF009
     on: str | None = option(
         "PLACE  Where trials run: here, processes:N, ray, slurm, or a place of another package; "
         "default one process a core where that is faster.",
@@ -98,23 +106,9 @@ class PlaceOptions(DryRunOptions):
                 f"--on and --workers both say where trials run; give one of them: --workers "
                 f"{self.workers} is short for --on processes:{self.workers}"
             )
-        if self.on is None and self.workers is None:
-            is_worth_it = cores() > 1 and seconds >= _WORTH_PROCESSES
-            return f"processes:{cores()}" if is_worth_it else HERE
-        on = self.on or f"processes:{self.workers}"
+        count = self.workers
+        if count is None and self.on is None and seconds >= _WORTH_PROCESSES and cores() > 1:
+            count = cores()
+        on = self.on or (HERE if count is None else f"processes:{count}")
         check_place(on)
         return on
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeedOptions:
-    """The seed of a command that draws random numbers."""
-
-    seed: int = option("Seed of everything random.", default=0, least=0, most=MOST_SEED)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Where results are stored."""
-
-    out: Path | None = option("RUN  Run directory; an existing run is resumed.")  # noqa: RUF009

@@ -34,9 +34,7 @@ REFUSED = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class CausalOptions(declare.SeedOptions):
-    """Options of `goalmeter meg causal`."""
-
+class _CausalOptions(declare.SeedOptions):
     model: Path = argument("MODEL.bif  The network: .bif, .xmlbif, packed, or asia.")
     decisions: Sequence[str] = option(
         "--decision D  A candidate decision, its policy the model's CPD.", default=REQUIRED
@@ -56,8 +54,8 @@ class CausalOptions(declare.SeedOptions):
     drawing: Path | None = option("FILE.svg  Draw the diagram to this file.")
 
 
-@command(CausalOptions)
-def measure_causal(o: CausalOptions, tell: Tell) -> Outcome:
+@command(_CausalOptions)
+def measure_causal(o: _CausalOptions, tell: Tell) -> Outcome:
     """Measure the MEG of variables of a causal model."""
     goals = {"--target": o.targets, "--utility": o.utility, "--sensitivity": o.sensitivity}
     declare.check_exactly_one(goals)
@@ -107,7 +105,12 @@ def measure_causal(o: CausalOptions, tell: Tell) -> Outcome:
         tables, json = _result_tables(result), result.to_json()
     changed = network.do(do)
     if o.drawing is not None:
-        tell(f"drawing {write_text(o.drawing, _drawn(changed, decisions, goal, do))}")
+        if o.utility is None:
+            picture = changed.svg(decisions=decisions, targets=goal["targets"], observed=do)
+        else:
+            diagram = InfluenceDiagram.of(changed, decisions=decisions, utilities=goal["utility"])
+            picture = diagram.svg(observed=do)
+        tell(f"drawing {write_text(o.drawing, picture)}")
         json["drawing"] = str(o.drawing)
     small = len(network.variables) <= SHOWN_VARIABLES
     text = changed.text(decisions=o.decisions) if small else ""
@@ -121,7 +124,7 @@ def _result_tables(result: gm.meg.CausalMeg) -> list[Table]:
 
 
 def _sensitivity(
-    network: CausalBayesianNetwork, o: CausalOptions, do: dict[str, Any], tell: Tell
+    network: CausalBayesianNetwork, o: _CausalOptions, do: dict[str, Any], tell: Tell
 ) -> tuple[list[Table], dict[str, Any]]:
 
     def hear(done: int, count: int) -> None:
@@ -138,19 +141,3 @@ def _sensitivity(
         return [result_table(nothing)], nothing.to_json() | table
     method = f"the best of {len(sets.rows)} sets of up to {up_to} targets"
     return [sensitivity_table(sets)], sets.rows[0].to_json() | {"method": method} | table
-
-
-def _drawn(
-    network: CausalBayesianNetwork, decisions: list[str], goal: dict[str, Any], do: dict[str, Any]
-) -> str:
-    """Return the diagram as SVG: what is set is grey, targets have a double border."""
-    if "utility" not in goal:
-        return network.svg(decisions=decisions, targets=goal["targets"], observed=do)
-    utilities, factors = {}, goal["utility"].factors
-    for number, factor in enumerate(factors, start=1):
-        name = "U" if len(factors) == 1 else f"U{number}"
-        # A variable of the model may have that name already.
-        while name in network.variables:
-            name += "′"
-        utilities[name] = factor
-    return InfluenceDiagram.of(network, decisions=decisions, utilities=utilities).svg(observed=do)

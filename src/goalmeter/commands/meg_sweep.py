@@ -20,42 +20,40 @@ from goalmeter.meg.sweeps.sweep import forecast_of, play
 from goalmeter.meg.sweeps.table import FAILED, require_parquet, write_csv, write_parquet
 from goalmeter.pages.sweep import short_tables
 
-_repeated = partial(option, default=())
+_arguments = partial(
+    values_by_name,
+    expected="NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'",
+    read=lambda text: tomllib.loads(f"value = {text}")["value"],
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions(declare.PlaceOptions, declare.SeedOptions, declare.RunOptions):
-    """Options of `goalmeter meg sweep`."""
-
+class _SweepOptions(declare.RunOptions, declare.SeedOptions):
     worlds: str | Path = argument("SWEEP  TOML file, folder of MDPs, or FILE.py:NAME.", kind=str)
-    policies: Sequence[str] = _repeated(
+    policies: Sequence[str] = option(
         "--policy POLICY  optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1,10), "
-        "FILES-{world}.npz or FILE.py:NAME."
+        "FILES-{world}.npz or FILE.py:NAME.",
+        default=(),
     )
-    utilities: Sequence[str] = _repeated(
-        "--utility UTILITY  reward (the default), an .npz file or FILE.py:NAME."
+    utilities: Sequence[str] = option(
+        "--utility UTILITY  reward (the default), an .npz file or FILE.py:NAME.", default=()
     )
-    unknown: Sequence[str] = _repeated(
-        "CLASS  The best utility of a class: state, state-action, time-state, or features as an "
-        ".npz file or FILE.py:NAME."
+    unknown: Sequence[str] = option(
+        "CLASS  Best utility of state, state-action, time-state, or features in a file.", default=()
     )
     arguments: Mapping[str, Any] | None = option(
         "--argument NAME=VALUE  Of FILE.py:NAME: a value, a list, or {from=0,count=100}.",
-        read=partial(
-            values_by_name,
-            expected="NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'",
-            read=lambda text: tomllib.loads(f"value = {text}")["value"],
-        ),
+        read=_arguments,
     )
     timeout: float | None = declare.search_time(
-        "Limit of a row's search, which ends with the best so far."
+        "Limit of a row's search, which ends with its best."
     )
     csv: Path | None = option("FILE.csv  A file for all rows.")
     parquet: Path | None = option("FILE.parquet  The same as Parquet; needs pyarrow.")
 
 
-@command(SweepOptions)
-def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
+@command(_SweepOptions)
+def sweep_worlds(o: _SweepOptions, tell: Tell) -> Outcome:
     """Measure policies × utilities × worlds, one row each.
 
     What is wrong with a world or a policy is said in its rows; the exit status is 3 where no row

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, make_dataclass
-from math import inf
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from goalmeter._errors import MOST_SECONDS, InvalidParameterError, shown
-from goalmeter._options import given, optional, options_in, values_by_name
+from goalmeter._errors import MOST_SECONDS, InvalidParameterError
+from goalmeter._options import given, optional, options_in
 from goalmeter.agents.abilities import Ability
-from goalmeter.agents.local_models import HUGGING_FACE, LOCAL
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.registry import listed_names
-from goalmeter.commands.declare import PlaceOptions, RunOptions, Tell, argument, command, option
+from goalmeter.commands.declare import RunOptions, Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome, planned
 from goalmeter.navigation import suite_named, suite_names
 from goalmeter.navigation.inspect.models import Budget, BudgetReachedError, Server
@@ -28,40 +24,14 @@ from goalmeter.navigation.suites import SUITES
 from goalmeter.pages import Texts
 from goalmeter.pages.navigation_tables import directed_tables, suite_tables
 
-
-def limits(flag: str, text: str | None) -> dict[str, float] | None:
-    """Return the limits of a budget, each written NAME=NUMBER; tokens are an integer."""
-    if text is None:
-        return None
-    try:
-        out = {}
-        for name, value in (values_by_name(flag, text.split(","), "", float) or {}).items():
-            out[name] = {"tokens": int, "usd": float}[name](value)
-            if out[name] != value or not 0 <= value < inf:
-                raise ValueError
-    except (KeyError, TypeError, ValueError, OverflowError) as cause:
-        raise InvalidParameterError(
-            f"{flag} is {shown(text)}, expected tokens=N, usd=X or both with a comma between "
-            f"them, such as tokens=1000000,usd=2.50; Inspect has no limit on calls"
-        ) from cause
-    return out
-
-
-_Library: Any = make_dataclass(
-    "_Library",
-    optional(NavigationOptions, Asking, Server, Budget),
-    frozen=True,
-    kw_only=True,
-)
+_LOST = "nothing was kept (--out)"
+_Library = optional(NavigationOptions, Asking, Server, Budget)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NavigateOptions(_Library, PlaceOptions, RunOptions):  # type: ignore[misc]
-    """Options of `goalmeter navigate`; None is left to the library."""
-
+class _NavigateOptions(_Library, RunOptions):  # type: ignore[misc, valid-type]
     agent: str | None = argument(
-        "AGENT  A reference agent, such as greedy or boltzmann(2), or a language model as Inspect "
-        "spells it, such as vllm/openai/gpt-oss-20b.",
+        "AGENT  A reference agent, or a language model as Inspect spells it.",
         default=None,
         complete=lambda: [*listed_names(Ability.GRID), *listed_names(Ability.TEXT)],
     )
@@ -71,22 +41,14 @@ class NavigateOptions(_Library, PlaceOptions, RunOptions):  # type: ignore[misc]
         complete=suite_names,
     )
     meg: bool = option("Goal-directedness towards goal and key too.", default=False)
-    budget: Mapping[str, float] | None = option(
-        "tokens=N,usd=X  Inspect's limits on tokens and cost over all commands of a resumable run.",
-        kind=str,
-        read=limits,
-        group="What it may cost",
-    )
     call_seconds: float | None = option(
         "With --dry-run: seconds of a model call.", least=0, most=MOST_SECONDS
     )
-    answer_tokens: int | None = option(
-        "With --dry-run: tokens of an answer with its reasoning.", least=1, most=10**8
-    )
+    answer_tokens: int | None = option("With --dry-run: tokens of an answer.", least=1, most=10**8)
 
 
-@command(NavigateOptions)
-def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
+@command(_NavigateOptions)
+def navigate(o: _NavigateOptions, tell: Tell) -> Outcome:
     """Evaluate an agent in grid worlds against baseline agents.
 
     Trajectories that the server of a language model failed count as not arrived, and the exit
@@ -105,16 +67,6 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
     if Ability.GRID in named.abilities:
         _refuse_model_options(o, name)
     else:
-        if o.on is not None or o.workers is not None:
-            raise InvalidParameterError(
-                f"{name} is a language model, which this process calls; leave out --on and "
-                f"--workers, and set concurrent requests with --max-connections"
-            )
-        if name.startswith(HUGGING_FACE) and not o.dry_run:
-            tell(
-                f"{name}: this provider does not record token ids, so `goalmeter probe` cannot "
-                f"use the run; a model in a folder can be probed as {LOCAL}FOLDER"
-            )
         effort = {"reasoning_effort": paper_effort(name, suite_named(o.suite)) if o.paper else None}
         options["asking"] = Asking(**(effort | given(o, Asking)))
         options["server"] = Server(**given(o, Server))
@@ -122,13 +74,21 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
     options |= {"on": o.place(seconds=0.0), "out": o.out}
     try:
         if Ability.GRID not in named.abilities:
-            options["budget"] = Budget(**(o.budget or {}), **given(o, Budget))
+            options["budget"] = Budget(**options.get("budget", {}), **given(o, Budget))
         if o.dry_run:
             costs = {"call_seconds": o.call_seconds, "answer_tokens": o.answer_tokens}
             return planned(forecast(name, o.suite, **options, **costs))
         result = measure(name, o.suite, **options, progress=tell)
     except BudgetReachedError as reached:
-        return _unfinished(name, o.suite, reached, o.out)
+        json, again = {"agent": name, "suite": o.suite} | reached.to_json(), _LOST
+        if o.out is not None:
+            json["run"] = str(Path(o.out).resolve())
+            again = (
+                f"the same command with a larger --budget goes on from {shlex.quote(str(o.out))}"
+            )
+        walks = [(part, json["walks"][part]) for part in ("ended", "left")]
+        table = Texts("commands").table("unfinished", walks, agent=name, suite=o.suite)
+        return Outcome(tables=[table], json=json, incomplete=f"{reached}; {again}")
     except InvalidParameterError as cause:
         raise InvalidParameterError(as_typed(str(cause))) from cause
     tables = suite_tables([result, *result.references])
@@ -138,7 +98,7 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
     incomplete = ""
     if result.plan.asking is not None and result.failed:
         each = ", ".join(f"{count} × {outcome}" for outcome, count in sorted(result.failed.items()))
-        again = "the same command makes them again" if o.out else "nothing was kept (--out)"
+        again = "the same command makes them again" if o.out else _LOST
         incomplete = (
             f"{sum(result.failed.values())} of {len(result.seen.trajectories)} walks failed "
             f"({each}); they count as not arrived, and {again}"
@@ -146,9 +106,11 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
     return Outcome(tables=tables, json=result.to_json(directed=o.meg), incomplete=incomplete)
 
 
-def _refuse_model_options(o: NavigateOptions, agent: str) -> None:
+def _refuse_model_options(o: _NavigateOptions, agent: str) -> None:
     # All options with a heading of their own are of language models.
-    declared = {name: each.flag for name, each in options_in(NavigateOptions).items() if each.group}
+    declared = {
+        name: each.flag for name, each in options_in(_NavigateOptions).items() if each.group
+    }
     if flags := [flag.split("/")[-1] for n, flag in declared.items() if getattr(o, n) is not None]:
         raise InvalidParameterError(
             f"{', '.join(flags)}: for language models only, and {agent} is a reference agent; "
@@ -163,23 +125,3 @@ def as_typed(message: str) -> str:
         differences = re.sub(rf"\b{name}(?= is )", declared.flag, differences)
     head = head.replace("price_in", "--price-in").replace("price_out", "--price-out")
     return head + mark + differences
-
-
-def _unfinished(agent: str, suite: str, reached: BudgetReachedError, out: Path | None) -> Outcome:
-    """Describe a run that reached its budget; it has no measures, as its walks are a part."""
-    walks = {"ended": reached.ended, "left": reached.walks - reached.ended}
-    table = Texts("commands").table("unfinished", walks.items(), agent=agent, suite=suite)
-    values = {
-        "agent": agent,
-        "suite": suite,
-        "complete": False,
-        "cells": [],
-        "walks": walks | {"all": reached.walks},
-        "spent": dict(reached.spent),
-        "budget": reached.budget.to_json(),
-    }
-    again = "nothing was kept (--out)"
-    if out is not None:
-        values["run"] = str(Path(out).resolve())
-        again = f"the same command with a larger --budget goes on from {shlex.quote(str(out))}"
-    return Outcome(tables=[table], json=values, incomplete=f"{reached}; {again}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import goalmeter
-from goalmeter import _errors
+from goalmeter._files import strict_json as json_text
 from goalmeter.pages.runs import forecast_table
-from goalmeter.report import Finding, Section, Table, write_report, write_text
+from goalmeter.report import Section, Table, write_report, write_text
 from goalmeter.runs.forecast import Forecast
 
 __all__ = ["Outcome", "json_text", "planned", "provenance", "write_outcome"]
@@ -28,34 +27,13 @@ class Outcome:
     json: dict[str, Any]
     report: Path | None = None  # path of the page, if one was written
     text: str = ""  # shown before the tables
-    # error message on what failed, so that results are missing; "" if nothing did
-    incomplete: str = ""
+    incomplete: str = ""  # what failed, so that results are missing; "" if nothing did
 
 
 def planned(*forecasts: Forecast) -> Outcome:
     """Return what a command would do, and its estimated cost."""
     json = {"forecasts": [forecast.to_json() for forecast in forecasts]}
     return Outcome(tables=[forecast_table(forecasts)], json=json)
-
-
-def json_text(value: dict[str, Any]) -> str:
-    """Return a JSON object on one line; infinities become "inf" and "-inf", NaN null."""
-    return _errors.json_text(_plain(value), allow_nan=False)
-
-
-# JSON has no infinities and no NaN, and many programs do not read Python's spelling of them.
-def _plain(value: Any) -> Any:
-    match value:
-        case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case np.ndarray() | np.generic():
-            return _plain(value.tolist())
-        case float() if not math.isfinite(value):
-            return None if math.isnan(value) else str(value)
-        case _:
-            return value
 
 
 def write_outcome(
@@ -65,20 +43,20 @@ def write_outcome(
     result: dict[str, Any],
     *,
     command: str,
-    lede: str,
-    findings: Sequence[Finding | str],
-    glossary: Mapping[str, str],
     tables: Iterable[Table] | None = None,  # for a terminal, by default all of the page's
     text: str = "",
     figures: bool = True,
+    **page: Any,
 ) -> Outcome:
-    """Write report.html, results.json and figures/*.svg of an experiment into a folder."""
+    """Write report.html, results.json and figures/*.svg of an experiment into a folder.
+
+    `page` has the lede, findings and glossary of `write_report`.
+    """
     folder = Path(out)
-    page: dict[str, Any] = {"lede": lede, "findings": findings, "glossary": glossary}
     page["provenance"] = provenance(command)
     report = write_report(folder / "report.html", title, sections, **page).resolve()
     # The page shows the pictures too; as files they can be put into a paper.
-    for figure in (f for section in sections for f in section.figures) if figures else ():
+    for figure in (f for section in sections for f in section.figures if figures):
         write_text(folder / "figures" / f"{figure.name}.svg", figure.svg + "\n")
     results = write_text(folder / "results.json", json_text(result) + "\n").resolve()
     if tables is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import make_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +19,18 @@ from goalmeter.representation.stages import PARTS, ProbeOptions
 # In the folder of the probe, beside its result: all tables of its page.
 TABLES = "tables.md"
 
-CommandOptions: Any = make_dataclass(
-    "CommandOptions",
-    [
-        ("run", Path, argument("RUN  Navigation run of a language model that ran here.")),
-        ("model", str | None, option("NAME  Default the model of the run, or a copy of it.")),
-        *optional(ProbeOptions),
-        (
-            "token_rate",
-            float | None,
-            option("With --dry-run: tokens that the model reads a second.", least=1e-3, most=1e12),
-        ),
-    ],
-    bases=(DryRunOptions,),
-    frozen=True,
-    kw_only=True,
-)
+
+@dataclass(frozen=True, kw_only=True)
+class _ProbeCommandOptions(optional(ProbeOptions), DryRunOptions):  # type: ignore[misc]
+    run: Path = argument("RUN  Navigation run of a language model that ran here.")
+    model: str | None = option("NAME  Default the model of the run, or a copy of it.")
+    token_rate: float | None = option(
+        "With --dry-run: tokens that the model reads a second.", least=1e-3, most=1e12
+    )
 
 
-@command(CommandOptions)
-def probe(o: Any, tell: Tell) -> Outcome:
+@command(_ProbeCommandOptions)
+def probe(o: _ProbeCommandOptions, tell: Tell) -> Outcome:
     """Probe what a model's activations encode and what it uses.
 
     Activations and results are stored in the folder "probe" of the run; the same command resumes

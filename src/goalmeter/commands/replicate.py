@@ -9,34 +9,28 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import goalmeter
 from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
 from goalmeter._files import check_writable
 from goalmeter._names import unknown_name
 from goalmeter._options import given, optional
-from goalmeter.commands.declare import PlaceOptions, SeedOptions, Tell, argument, command, option
+from goalmeter.commands.declare import RunOptions, SeedOptions, Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome
 from goalmeter.pages import Texts
 from goalmeter.runs import HERE
 
 __all__ = ["REPLICATIONS", "StudyOptions", "demo", "find_replications", "replicate"]
 
+_ALIKE = ("tempting-button", "lm-navigation", "organisms", "organism-use", "lm-representation")
 REPLICATIONS = {  # name on the command line -> folder
     "meg-cliffworld": "cliffworld",
     "reflection-table-1": "reflection_table",
-    "tempting-button": "tempting_button",
-    "lm-navigation": "lm_navigation",
-    "organisms": "organisms",
-    "organism-use": "organism_use",
-    "lm-representation": "lm_representation",
-    "calibration": "calibration",
-    "goal-misgeneralisation": "goal_misgeneralisation",
+    **{name: name.replace("-", "_") for name in (*_ALIKE, "calibration", "goal-misgeneralisation")},
 }
 VARIABLE, DEMO = "GOALMETER_REPLICATIONS", "goalmeter.demo.run"
 
@@ -69,21 +63,14 @@ class StudyOptions:
         return f"goalmeter replicate {name}{''.join(options)}"
 
 
-ReplicateOptions: Any = make_dataclass(
-    "ReplicateOptions",
-    [
-        ("name", str, argument(f"NAME  {', '.join(REPLICATIONS)}.", complete=lambda: REPLICATIONS)),
-        ("out", Path | None, option("Output folder; default runs/NAME.")),
-        *optional(StudyOptions),
-    ],
-    bases=(PlaceOptions,),
-    frozen=True,
-    kw_only=True,
-)
+@dataclass(frozen=True, kw_only=True)
+class _ReplicateOptions(optional(StudyOptions), RunOptions):  # type: ignore[misc]
+    name: str = argument(f"NAME  {', '.join(REPLICATIONS)}.", complete=lambda: REPLICATIONS)
+    out: Path | None = option("Output folder; default runs/NAME.")
 
 
-@command(ReplicateOptions)
-def replicate(o: Any, tell: Tell) -> Outcome:
+@command(_ReplicateOptions)
+def replicate(o: _ReplicateOptions, tell: Tell) -> Outcome:
     """Replicate a published table and compare the numbers.
 
     The last line of the output is the path of report.html.
@@ -120,16 +107,14 @@ def find_replications(name: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoOptions(PlaceOptions, SeedOptions):
-    """Options of `goalmeter demo`."""
-
+class _DemoOptions(RunOptions, SeedOptions):
     out: Path = option(
         "Folder for the report; an existing one is resumed.", default=Path("goalmeter-demo")
     )
 
 
-@command(DemoOptions)
-def demo(o: DemoOptions, tell: Tell) -> Outcome:
+@command(_DemoOptions)
+def demo(o: _DemoOptions, tell: Tell) -> Outcome:
     """Measure four small language models and write a report.
 
     The last line of the output is the path of report.html.

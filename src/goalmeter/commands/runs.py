@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,13 @@ from goalmeter.commands.outcome import Outcome, provenance
 from goalmeter.meg.simulator.measure import KIND as SIMULATOR
 from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.navigation.plan import command_of as navigation_command
-from goalmeter.organisms.kinds import MANIFEST
-from goalmeter.organisms.network import SETTINGS, read_settings
+from goalmeter.organisms.training import training_status
 from goalmeter.pages.part import part_of_runs
 from goalmeter.pages.runs import runs_table, status_table, workers_tables
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.reflection.measure import command_of as reflection_command
 from goalmeter.report import require_report_extra, write_report
-from goalmeter.runs.progress import FINISHED
-from goalmeter.runs.status import INCOMPLETE, UNREADABLE, RunStatus, runs_below, status_of
+from goalmeter.runs.status import UNREADABLE, runs_below, status_of
 
 
 def how_to_continue(error: IncompleteRunError) -> str:
@@ -48,7 +46,8 @@ class StatusOptions:
 @command(StatusOptions)
 def status(o: StatusOptions, tell: Tell) -> Outcome:
     """Show the progress of runs: done, failed, rate, time left."""
-    runs = [_status(Path(folder)) for folder in o.runs]
+    folders = map(Path, o.runs)
+    runs = [training_status(folder) or status_of(folder, trial_count) for folder in folders]
     unreadable = [run for run in runs if run.state == UNREADABLE]
     if unreadable and len(runs) == 1:
         raise InvalidFileError(runs[0].sentence)
@@ -64,14 +63,12 @@ def status(o: StatusOptions, tell: Tell) -> Outcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunsOptions:
-    """Options of `goalmeter runs`."""
-
+class _RunsOptions:
     folder: Path = argument("FOLDER  Directory to search.", default=Path("runs"))
 
 
-@command(RunsOptions)
-def runs(o: RunsOptions, tell: Tell) -> Outcome:
+@command(_RunsOptions)
+def runs(o: _RunsOptions, tell: Tell) -> Outcome:
     """List the runs in a directory and their progress."""
     below = runs_below(o.folder, trial_count)
     return Outcome(
@@ -89,28 +86,14 @@ def trial_count(what: Mapping[str, Any]) -> int | None:
     return 1 if what.get("kind") == SIMULATOR else None
 
 
-def _status(folder: Path) -> RunStatus:
-    run = status_of(folder, trial_count)
-    if run.state != UNREADABLE or not (folder / SETTINGS).is_file():
-        return run
-    # A training that is over keeps its weights and nothing that is said of a machine.
-    of_training = replace(run, kind="steps", agent=str(read_settings(folder).get("name")))
-    if (folder / MANIFEST).exists():
-        sentence = "it is finished: its weights are there"
-        return replace(of_training, state=FINISHED, sentence=sentence)
-    return replace(of_training, state=INCOMPLETE, sentence="nobody trains it")
-
-
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions:
-    """Options of `goalmeter report`."""
-
+class _ReportOptions:
     runs: Sequence[Path] = argument("RUN  Directories of finished runs.")
     out: Path = option("Path of the page.", default=Path("report.html"))
 
 
-@command(ReportOptions)
-def report_runs(o: ReportOptions, tell: Tell) -> Outcome:
+@command(_ReportOptions)
+def report_runs(o: _ReportOptions, tell: Tell) -> Outcome:
     """Write an HTML report of one or more runs."""
     folders = [Path(run).resolve() for run in o.runs]
     if twice := [run for run, path in zip(o.runs, folders, strict=True) if folders.count(path) > 1]:
@@ -126,8 +109,7 @@ def report_runs(o: ReportOptions, tell: Tell) -> Outcome:
             )
     part = part_of_runs(o.runs, tell)
     tell("report")
-    page: dict[str, Any] = {name: getattr(part, name) for name in ("lede", "findings", "glossary")}
-    page["provenance"] = provenance(f"goalmeter report {shlex.join(map(str, o.runs))}")
-    path = write_report(o.out, part.title, part.sections, **page).resolve()
+    made_by = provenance(f"goalmeter report {shlex.join(map(str, o.runs))}")
+    path = write_report(o.out, **part.page, provenance=made_by).resolve()
     runs = [each | {"run": str(folder)} for each, folder in zip(part.runs, folders, strict=True)]
     return Outcome(tables=part.tables, json={"report": str(path), "runs": runs}, report=path)

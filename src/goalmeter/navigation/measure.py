@@ -12,7 +12,7 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.abilities import Ability
 from goalmeter.agents.grid_agents import Navigator
-from goalmeter.agents.local_models import check_folder
+from goalmeter.agents.local_models import HUGGING_FACE, LOCAL, check_folder
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.navigation.behaviour import Row, SuiteBehaviour, behaviour
 from goalmeter.navigation.distractors import Contrast, Factors, condition_effects
@@ -31,6 +31,7 @@ from goalmeter.navigation.suites import suite_named
 from goalmeter.navigation.trajectories import condition_name
 from goalmeter.report.numbers import percent
 from goalmeter.report.tables import data_frame, html_table, text_table
+from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
@@ -224,6 +225,11 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
         from goalmeter.navigation.inspect.eval_log import from_logs
         from goalmeter.navigation.inspect.run import ask_all
 
+        if plan.agent.startswith(HUGGING_FACE) and tell is not None:
+            tell(
+                f"{plan.agent}: this provider does not record token ids, so `goalmeter probe` "
+                f"cannot use the run; a model in a folder can be probed as {LOCAL}FOLDER"
+            )
         imported = None
         if chosen.logs:
             imported, others = from_logs(plan, chosen.logs)
@@ -249,6 +255,11 @@ def _prepared(
         # An agent with both abilities walks by itself, without prompts.
         if Ability.GRID not in named.abilities:
             check_folder(name)
+            if chosen.on != HERE:
+                raise InvalidParameterError(
+                    f"{name} is a language model, which this process calls; leave out on (--on, "
+                    f"--workers), and set concurrent requests with max_connections"
+                )
             if chosen.asking is None:
                 effort = paper_effort(name, suite_named(suite)) if chosen.paper else None
                 chosen = replace(chosen, asking=Asking(reasoning_effort=effort))

@@ -13,7 +13,7 @@ from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidTrajector
 from goalmeter._options import words
 from goalmeter.agents.local_models import is_organism
 from goalmeter.gridworld.planner import State
-from goalmeter.navigation.inspect.models import Budget, Server, reached
+from goalmeter.navigation.inspect.models import Budget, Server, reached, read_limits
 from goalmeter.navigation.prompts import (
     HISTORY,
     PROMPT,
@@ -50,7 +50,16 @@ class NavigationOptions(SuiteOptions):
     rounds: int = reached(
         "Retries of trajectories that the server failed.", default=2, least=0, most=1000
     )
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget = field(
+        default_factory=Budget,
+        metadata={
+            "help": "Inspect's limits on tokens and cost over all commands of a resumable run.",
+            "metavar": "tokens=N,usd=X",
+            "kind": str,
+            "read": read_limits,
+            "group": "What it may cost",
+        },
+    )
     logs: Sequence[str | Path] = reached(
         "--from-log FILE.eval  Take over trajectories of `inspect eval goalmeter/...`: a log, or a "
         "folder of logs.",

@@ -146,7 +146,9 @@ class Asking:
         "Ask for log-probabilities, 20 a token, and keep those of the moves.", default=False
     )
     seeded: bool = asked(
-        "Send no seeds, to servers that refuse them.", flag=" /--no-seeds", default=True
+        "--no-seeds  Send no seeds, to servers that refuse them.",
+        default=True,
+        read=lambda flag, is_typed: False if is_typed else None,
     )
     options: Mapping[str, Any] = field(
         default_factory=dict,

@@ -17,20 +17,22 @@ from typing import TYPE_CHECKING, Any
 from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line, require, whole
 from goalmeter._names import did_you_mean
 from goalmeter._options import option
-from goalmeter.organisms.kinds import organism, organism_names, weights_of
+from goalmeter.organisms.kinds import MANIFEST, organism, organism_names, weights_of
 from goalmeter.organisms.lessons import IDS, PAD, PLAN, SIZES, WAYS, Lesson, batch, syllabus
 from goalmeter.organisms.network import (
     CHECKPOINT,
+    SETTINGS,
     claim,
     new_network,
     read_network,
+    read_settings,
     resume,
     save,
     write_network,
 )
-from goalmeter.runs.progress import Progress
+from goalmeter.runs.progress import FINISHED, Progress
 from goalmeter.runs.reading import STATUS
-from goalmeter.runs.status import locked, reporting_status
+from goalmeter.runs.status import INCOMPLETE, RunStatus, locked, reporting_status
 
 if TYPE_CHECKING:
     import torch
@@ -110,6 +112,18 @@ def recipe(
         rate = usual.rounds[0][1] if rate is None else rate
         changes["rounds"] = ((usual.steps if steps is None else steps, rate),)
     return replace(usual, **changes)
+
+
+def training_status(folder: Path) -> RunStatus | None:
+    """Return the status of a training whose driver left none; None for any other folder."""
+    if (folder / STATUS).exists() or not (folder / SETTINGS).is_file():
+        return None
+    state, sentence = INCOMPLETE, "nobody trains it"
+    # A training that is over keeps its weights and nothing that is said of a machine.
+    if (folder / MANIFEST).exists():
+        state, sentence = FINISHED, "it is finished: its weights are there"
+    name = str(read_settings(folder).get("name"))
+    return RunStatus(str(folder), state, sentence, kind="steps", agent=name)
 
 
 @dataclass(frozen=True)

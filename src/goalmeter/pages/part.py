@@ -41,6 +41,12 @@ class Part:
     tables: tuple[Table, ...] = ()  # for a terminal
     runs: Sequence[dict[str, Any]] = ()  # JSON values about each run, in the order given
 
+    @property
+    def page(self) -> dict[str, Any]:
+        """What `write_report` takes of it."""
+        names = ("title", "sections", "lede", "findings", "glossary")
+        return {name: getattr(self, name) for name in names}
+
 
 def part_of_runs(runs: Sequence[str | Path], tell: Tell) -> Part:
     """Load runs of any kinds of `INSTRUMENTS`; return what they and what they hold have to say."""

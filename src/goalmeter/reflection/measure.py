@@ -7,7 +7,7 @@ can be resumed.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -52,6 +52,9 @@ AgentLike = Agent | HistoryFunction | type[Agent] | str
 Place = Environment | type[Run] | str
 # Readings of the rules: option -> values, the published one first.
 OPTIONS = {"opposite_reading": READINGS, "step_counting": COUNTINGS}
+# Agents to compare with, where playing them takes about a second.
+BASELINES = ("random", "constant")
+_BASELINE_STEPS, _BASELINE_PERCEPTS = 1000, 250_000
 # Agents that train. They are played in processes of their own, whose numerics have one thread: with
 # more, the last bits of their sums, and so their choices, may differ.
 HEAVY = frozenset({"a2c", "dqn", "ppo", "ppo-as-published", "recurrent-dqn"})
@@ -406,6 +409,18 @@ def forecast(agent: AgentLike, **options: Any) -> Forecast:
     """Estimate the cost of `measure` with these options; some of its trials are played for it."""
     _, study, how = _prepared(agent, **options)
     return forecast_of(study, **how)
+
+
+def baselines(
+    without: Collection[str], steps: int, seeds: Sequence[int], *, progress: Tell, **options: Any
+) -> dict[str, Reflection]:
+    """Measure baseline agents on the first of some trials, where that takes about a second."""
+    few = seeds[: _BASELINE_PERCEPTS // (2 * len(options["environments"]) * steps)]
+    names = [name for name in BASELINES if name not in without]
+    if steps > _BASELINE_STEPS or not few or not names:
+        return {}
+    progress(f"baselines: {', '.join(names)}")
+    return {name: measure(name, steps, few, **options) for name in names}
 
 
 def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:

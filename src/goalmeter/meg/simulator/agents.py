@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import signature
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidPolicyError, shown
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError, shown
 from goalmeter._types import FloatArray
 from goalmeter.agents.abilities import Ability, NamedAgent
 from goalmeter.agents.grid_agents import Memoryless
 from goalmeter.agents.registry import agent as named
-from goalmeter.agents.user_agents import walks
-from goalmeter.agents.user_code import UserCode, canonical, guarded, split_name
 from goalmeter.gridworld.generators import Draws
 
 
@@ -266,38 +261,6 @@ def _walker(navigator: Any, env: Any, name: str) -> SimulatorAgent:
 
     is_policy = isinstance(navigator, Memoryless)
     return SimulatorAgent(name, begin, remembers=not is_policy, is_function=is_policy)
-
-
-def spelled_agent(spelled: str, code: UserCode) -> Any:
-    """Return the agent of a name or of FILE.py:NAME, for `actor_of`."""
-    if split_name(spelled) is None:
-        try:
-            return named(spelled)
-        except InvalidFileError as cause:
-            if not spelled.startswith(_SB3) or not Path(spelled.removeprefix(_SB3)).exists():
-                raise
-            raise InvalidFileError(
-                f"{cause}; a model of any other kind can be measured as FILE.py:FUNCTION, a "
-                f"function without parameters that loads and returns it"
-            ) from cause
-    member = code.member(spelled, "agent")
-    if walks(member):
-        return canonical(spelled)  # the registry makes agents for grid worlds
-    try:
-        takes_nothing = callable(member) and not signature(member).parameters
-    except (TypeError, ValueError):  # some builtins have no signature
-        takes_nothing = False
-    if isinstance(member, type) or takes_nothing:
-        member = guarded(member, spelled)()
-    if member is None:
-        raise InvalidFileError(f"{spelled}() returned nothing, expected an agent")
-    if hasattr(member, "begin"):
-        begin = guarded(member.begin, spelled)
-        return SimpleNamespace(begin=lambda rng: guarded(begin(rng), spelled), __name__=spelled)
-    # A model of a library is asked by its methods; a plain function is called.
-    if callable(member) and not hasattr(member, "predict"):
-        return guarded(member, spelled)
-    return member
 
 
 def actor_of(agent: Any, env: Any, horizon: int) -> SimulatorAgent:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
@@ -29,7 +28,6 @@ from goalmeter.meg.simulator.start_bounds import Ends, StartMeasure, UtilityEsti
 from goalmeter.meg.simulator.states import StateOf
 from goalmeter.meg.simulator.utilities import REWARD, LearntUtility, Utility
 from goalmeter.meg.simulator.worlds import MeasurementRequest, of_environment, of_table
-from goalmeter.runs import Study
 from goalmeter.statistics.verdicts import Verdict, verdict
 from goalmeter.tabular.mdp import TabularMDP
 
@@ -461,21 +459,6 @@ class Measurement:
                 f"{where} holds no measurement in a simulator "
                 f"({type(cause).__name__}: {cause}); measure again into another folder"
             ) from cause
-
-
-def study_of(
-    measure: Callable[[], Measurement], what: Mapping[str, Any], out: str | Path | None
-) -> Study[Measurement]:
-    """Return the study of one measurement; `what` tells it from others in the same folder."""
-    return Study(
-        "this measurement",
-        measure,
-        {KEY: {}},
-        noun="measurement",
-        what={"kind": KIND, **what},
-        from_json=lambda _, stored: Measurement.from_json(stored, str(out)),
-        to_json=Measurement.to_json,
-    )
 
 
 def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:

@@ -21,7 +21,7 @@ from goalmeter._errors import (
     shown,
 )
 from goalmeter._files import JsonFields
-from goalmeter._options import option
+from goalmeter._options import option, values_by_name
 from goalmeter.agents.local_models import check_folder
 from goalmeter.navigation.prompts import Asking
 from goalmeter.runs.jobs import in_a_line
@@ -275,6 +275,24 @@ class Budget(JsonFields):
         set_model_info(model, known.model_copy(update={"cost": cost}))
 
 
+def read_limits(flag: str, text: str | None) -> dict[str, float] | None:
+    """Return the limits of a budget, each written NAME=NUMBER; tokens are an integer."""
+    if text is None:
+        return None
+    try:
+        out = {}
+        for name, value in (values_by_name(flag, text.split(","), "", float) or {}).items():
+            out[name] = {"tokens": int, "usd": float}[name](value)
+            if out[name] != value or not 0 <= value <= float_info.max:
+                raise ValueError
+    except (KeyError, TypeError, ValueError, OverflowError) as cause:
+        raise InvalidParameterError(
+            f"{flag} is {shown(text)}, expected tokens=N, usd=X or both with a comma between "
+            f"them, such as tokens=1000000,usd=2.50; Inspect has no limit on calls"
+        ) from cause
+    return out
+
+
 class BudgetReachedError(GoalmeterError):
     """A command reached its budget before all of its trajectories had ended."""
 
@@ -285,3 +303,9 @@ class BudgetReachedError(GoalmeterError):
             f"the budget is reached after {spent['tokens']} tokens{usd}: {ended} of {walks} walks "
             f"have ended"
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is known as JSON values; there are no measures of a part of the walks."""
+        walks = {"ended": self.ended, "left": self.walks - self.ended, "all": self.walks}
+        known = {"walks": walks, "spent": dict(self.spent), "budget": self.budget.to_json()}
+        return {"complete": False, "cells": []} | known
