@@ -78,7 +78,7 @@ def optional(*records: Any) -> Any:
             if text := each.metadata.get("help"):
                 usual = each.default
                 is_plain = isinstance(usual, tuple | str | float | int) and usual != ()
-                if is_plain and not isinstance(usual, bool):
+                if is_plain and not isinstance(usual, bool) and "default" not in text:
                     values = usual if isinstance(usual, tuple) else (usual,)
                     text = f"{text.removesuffix('.')}; default {','.join(map(str, values))}."
                 left = field(default=None, metadata={**each.metadata, "help": text})

@@ -89,13 +89,15 @@ class Commands(TyperGroup):
         """Return a command, which is imported now; None if there is none of this name."""
         where, text = self.table.get(cmd_name, (None, ""))
         if isinstance(where, dict):
-            group: Any = typer.main.get_command(_group(text))
+            look: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": None}
+            group = Commands(name=cmd_name, help=text, **look)
             group.table = where
             return group
-        if where is not None:
-            module, _, function = where.partition(":")
-            where = getattr(import_module(f"goalmeter.commands.{module}"), function)
-        return where and _command(cmd_name, where)
+        if where is None:
+            return None
+        module, _, function = where.partition(":")
+        found = getattr(import_module(f"goalmeter.commands.{module}"), function)
+        return _command(cmd_name, found)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the names with their help, without importing the commands."""
@@ -134,15 +136,10 @@ class GroupedCommand(TyperCommand):
                 formatter.write_dl(records)
 
 
-def _group(text: str, **settings: Any) -> typer.Typer:
-    look: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": None}
-    group = typer.Typer(cls=Commands, help=text, **look, **settings)
-    group.callback()(lambda: None)
-    return group
-
-
-app = _group(
-    "Measure how goal-directed an agent is: towards what, and how strongly.",
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
@@ -327,9 +324,10 @@ def _report_internal_error(error: Exception) -> str:
         print(visible(report, lines=True), file=sys.stderr)
     where = f"what {SHOW}=1 prints before this line"
     with suppress(OSError):  # the error itself may be a full disk
-        handle, path = tempfile.mkstemp(".txt", "goalmeter-error-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", suffix=".txt", prefix="goalmeter-error-", delete=False
+        ) as file:
             file.write(encodable(report))
-        where = f"the file {path}"
+        where = f"the file {file.name}"
     words = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     return f"internal error, {words}; please report it with {where}"

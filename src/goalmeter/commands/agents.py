@@ -15,9 +15,10 @@ from goalmeter.organisms import organism_names
 from goalmeter.organisms.training import Settings, recipe, train
 from goalmeter.pages import Texts
 from goalmeter.reflection.environments import all_environments
+from goalmeter.report.numbers import DASH
 from goalmeter.runs import cores
 
-say = Texts("commands")
+say = Texts("commands", {"yes": lambda value: "yes" if value else DASH})
 
 # What each instrument can measure: an agent with one of these abilities.
 INSTRUMENTS: dict[str, tuple[Ability, ...]] = {
@@ -59,32 +60,21 @@ def listed(needed: Ability | None = None) -> list[ListedAgent]:
 
 def catalogue() -> Outcome:
     """Return all environments and agents, as tables and as JSON."""
-    names = ("name", "n_actions", "n_observations", "in_battery", "idea")
-    environments, rows = [], []
-    for each in all_environments():
-        options = {name: list(values) for name, values in each.run.options.items()}
-        about: dict[str, Any] = {name: getattr(each, name) for name in names}
-        environments.append(about | {"options": options, "known_returns": each.known_returns})
-        # The first value of each is the default.
-        readings = [f"{name}={value}" for name, some in options.items() for value in some[1:]]
-        battery = "yes" if each.in_battery else None
-        rows.append(about | {"battery": battery, "readings": " ".join(readings) or None})
-    able = listed(Ability.HISTORY)
-    return Outcome(
-        tables=[say.table("environments", rows), say.table("names", able)],
-        json={
-            "environments": environments,
-            "agents": [{"name": each.name, "about": each.about} for each in able],
-        },
-    )
+    environments, agents = all_environments(), listed(Ability.HISTORY)
+    json = {
+        "environments": [each.to_json() for each in environments],
+        "agents": [{"name": each.name, "about": each.about} for each in agents],
+    }
+    tables = [say.table("environments", environments), say.table("names", agents)]
+    return Outcome(tables=tables, json=json)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _TrainingOptions(optional(Settings)):  # type: ignore[misc]
     name: str = argument("NAME  mouse, magpie, mole or moth.", complete=organism_names)
     out: Path | None = option("Run directory; default runs/organism-NAME.")
-    steps: int | None = option("Training steps.", least=1, most=10_000_000)
-    rate: float | None = option("Learning rate.", least=1e-12, most=10)
+    steps: int | None = option("Default as in the recipe.", least=1, most=10_000_000)
+    rate: float | None = option("Learning rate; default as in the recipe.", least=1e-12, most=10)
     device: str | None = option("cpu, cuda, ...; default the first GPU if there is one.")
     workers: int | None = option("Processes; default two if there are cores.", least=1, most=2)
 

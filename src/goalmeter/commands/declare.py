@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -60,12 +61,6 @@ def check_exactly_one(options: Mapping[str, Any]) -> None:
 
 
 # --- Options of several commands ------------------------------------------------------------------
-def _places() -> Iterable[str]:
-    from goalmeter.runs import place_names
-
-    return place_names()
-
-
 search_time = partial(option, metavar="SECONDS", least=0.001, most=1e9)
 
 
@@ -89,9 +84,9 @@ class RunOptions(DryRunOptions):
 
     out: Path | None = option("RUN  Run directory; an existing run is resumed.")  # noqa: RUF009
     on: str | None = option(
-        "PLACE  Where trials run: here, processes:N, ray, slurm, or a place of another package; "
-        "default one process a core where that is faster.",
-        complete=_places,
+        "PLACE  Where trials run: here, processes:N, ray, slurm or another; default one process a "
+        "core where that is faster.",
+        complete=lambda: import_module("goalmeter.runs").place_names(),
     )
     workers: int | None = option(
         "So many processes: short for --on processes:N.", least=1, most=MOST_WORKERS
@@ -103,8 +98,8 @@ class RunOptions(DryRunOptions):
 
         if self.on is not None and self.workers is not None:
             raise InvalidParameterError(
-                f"--on and --workers both say where trials run; give one of them: --workers "
-                f"{self.workers} is short for --on processes:{self.workers}"
+                f"--on and --workers both say where trials run; --workers {self.workers} is short "
+                f"for --on processes:{self.workers}"
             )
         count = self.workers
         if count is None and self.on is None and seconds >= _WORTH_PROCESSES and cores() > 1:

@@ -99,13 +99,6 @@ def measure_mdp(o: _MdpOptions, tell: Tell) -> Outcome:
 def _policy(name: str, world: gm.TabularMDP) -> FloatArray:
     if not name.startswith(("sb3:", "policy:")):
         return load_policy(name)
-    from goalmeter.agents.abilities import Ability
-    from goalmeter.agents.registry import agent as named_agent
+    from goalmeter.agents.registry import agent
 
-    agent = named_agent(name)
-    if Ability.TABLE not in agent.abilities:
-        raise InvalidParameterError(
-            f"{agent.name} does not act on numbered states, so it has no policy in this world; "
-            f"measure it by: goalmeter meg simulator ENV_ID --agent {agent.name}"
-        )
-    return agent.in_table(world)
+    return agent(name).in_table(world, asker="meg mdp, unlike meg simulator,")

@@ -39,14 +39,10 @@ class _CausalOptions(declare.SeedOptions):
     decisions: Sequence[str] = option(
         "--decision D  A candidate decision, its policy the model's CPD.", default=REQUIRED
     )
-    targets: Sequence[str] = option(
-        "--target T  A variable that the goal may be about.", default=()
-    )
+    targets: Sequence[str] = option("--target T  Variable that the goal may be about.", default=())
     utility: Path | None = option("UTILITY.json  Or a known utility.")
     sensitivity: int | None = option("K  Or a table of every set of up to K targets.", least=1)
-    do: Sequence[str] = option(
-        "X=x  Measure under this intervention; repeat to set more.", default=()
-    )
+    do: Sequence[str] = option("X=x  Intervention; repeat to set more.", default=())
     shift: Sequence[str] = option(
         "X=x[,Y=y]  Score the goal in this changed world too; repeat for more worlds.", default=()
     )
@@ -57,15 +53,11 @@ class _CausalOptions(declare.SeedOptions):
 @command(_CausalOptions)
 def measure_causal(o: _CausalOptions, tell: Tell) -> Outcome:
     """Measure the MEG of variables of a causal model."""
-    goals = {"--target": o.targets, "--utility": o.utility, "--sensitivity": o.sensitivity}
+    goals: dict[str, Any] = {"--target": o.targets, "--utility": o.utility}
+    goals["--sensitivity"] = o.sensitivity
     declare.check_exactly_one(goals)
-    conditions = {
-        "--sensitivity": o.sensitivity,
-        "--data": o.data,
-        "--do": o.do,
-        "--shift": o.shift,
-    }
-    given = {name for name, value in conditions.items() if value}
+    goals |= {"--data": o.data, "--do": o.do, "--shift": o.shift}
+    given = {name for name, value in goals.items() if value}
     for pair, instead in REFUSED.items():
         if given.issuperset(pair):
             raise InvalidParameterError(

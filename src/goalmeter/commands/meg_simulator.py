@@ -23,7 +23,12 @@ class _SimulatorOptions(SimulatorSettings):
 
 @command(_SimulatorOptions)
 def measure_simulator(o: _SimulatorOptions, tell: Tell) -> Outcome:
-    """Measure the MEG of an agent in a simulator."""
+    """Measure the MEG of an agent in a simulator.
+
+    In FILE.py, an agent is one of ours, a function of the observation, or a function without
+    parameters that returns a model; utilities and names of states are functions of (observation,
+    info). Without --chance it is generator for Gymnasium's own environments and ours, else unknown.
+    """
     out = None
     if o.out is not None:
         require_report_extra()

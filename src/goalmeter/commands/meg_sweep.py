@@ -31,8 +31,8 @@ _arguments = partial(
 class _SweepOptions(declare.RunOptions, declare.SeedOptions):
     worlds: str | Path = argument("SWEEP  TOML file, folder of MDPs, or FILE.py:NAME.", kind=str)
     policies: Sequence[str] = option(
-        "--policy POLICY  optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1,10), "
-        "FILES-{world}.npz or FILE.py:NAME.",
+        "--policy POLICY  optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1), or of a file: "
+        "NAME-{world}.npz, FILE.py:NAME.",
         default=(),
     )
     utilities: Sequence[str] = option(
@@ -82,10 +82,9 @@ def sweep_worlds(o: _SweepOptions, tell: Tell) -> Outcome:
     json = sweep.to_json()
     if o.out is not None:
         json["run"] = str(Path(o.out).resolve())
-    if o.csv is not None:
-        json["csv"] = str(write_csv(sweep, o.csv).resolve())
-    if o.parquet is not None:
-        json["parquet"] = str(write_parquet(sweep, o.parquet).resolve())
+    for name, write in (("csv", write_csv), ("parquet", write_parquet)):
+        if (path := getattr(o, name)) is not None:
+            json[name] = str(write(sweep, path).resolve())
     incomplete = ""
     if (failed := sweep.counts[FAILED]) == len(sweep):
         rows = "the only row" if failed == 1 else f"all {failed} rows"

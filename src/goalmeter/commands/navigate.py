@@ -9,9 +9,7 @@ from pathlib import Path
 
 from goalmeter._errors import MOST_SECONDS, InvalidParameterError
 from goalmeter._options import given, optional, options_in
-from goalmeter.agents.abilities import Ability
-from goalmeter.agents.registry import agent as named_agent
-from goalmeter.agents.registry import listed_names
+from goalmeter.agents import Ability, agent, listed_names
 from goalmeter.commands.declare import RunOptions, Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome, planned
 from goalmeter.navigation import suite_named, suite_names
@@ -60,7 +58,7 @@ def navigate(o: _NavigateOptions, tell: Tell) -> Outcome:
             f"AGENT is missing: name one, such as greedy, sb3:POLICY.zip or a language model as "
             f"PROVIDER/NAME (`goalmeter agents` lists all); suites are {', '.join(suite_names())}"
         )
-    named = named_agent(o.agent)
+    named = agent(o.agent)
     named.require(Ability.GRID, Ability.TEXT, asker="navigation")
     name = named.name
     options = given(o, NavigationOptions)
@@ -95,23 +93,16 @@ def navigate(o: _NavigateOptions, tell: Tell) -> Outcome:
     if o.meg:
         tell("goal-directedness")
         tables += directed_tables(result.directed_beside)
-    incomplete = ""
-    if result.plan.asking is not None and result.failed:
-        each = ", ".join(f"{count} × {outcome}" for outcome, count in sorted(result.failed.items()))
-        again = "the same command makes them again" if o.out else _LOST
-        incomplete = (
-            f"{sum(result.failed.values())} of {len(result.seen.trajectories)} walks failed "
-            f"({each}); they count as not arrived, and {again}"
-        )
+    incomplete = result.failed_in_words
+    if incomplete:
+        incomplete += f", and {'the same command makes them again' if o.out else _LOST}"
     return Outcome(tables=tables, json=result.to_json(directed=o.meg), incomplete=incomplete)
 
 
 def _refuse_model_options(o: _NavigateOptions, agent: str) -> None:
     # All options with a heading of their own are of language models.
-    declared = {
-        name: each.flag for name, each in options_in(_NavigateOptions).items() if each.group
-    }
-    if flags := [flag.split("/")[-1] for n, flag in declared.items() if getattr(o, n) is not None]:
+    declared = options_in(_NavigateOptions).items()
+    if flags := [each.flag for n, each in declared if each.group and getattr(o, n) is not None]:
         raise InvalidParameterError(
             f"{', '.join(flags)}: for language models only, and {agent} is a reference agent; "
             f"leave it out, or let {agent} read prompts as goalmeter/{agent}"

@@ -38,8 +38,8 @@ class _ReflectOptions(RunOptions):
         "AGENT  A name, such as rc(naive), or FILE.py:NAME.", default=None, complete=_agents
     )
     environments: Sequence[str] = option(
-        "--environment NAME  Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for "
-        "your own; repeat for more. Default: the paper's battery.",
+        "--environment NAME  This and its opposite, or opposite(NAME) alone, or FILE.py:NAME; "
+        "default the paper's battery.",
         default=(),
         complete=_environments,
     )

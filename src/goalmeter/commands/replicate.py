@@ -18,7 +18,7 @@ import goalmeter
 from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
 from goalmeter._files import check_writable
 from goalmeter._names import unknown_name
-from goalmeter._options import given, optional
+from goalmeter._options import given, optional, words
 from goalmeter.commands.declare import RunOptions, SeedOptions, Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome
 from goalmeter.pages import Texts
@@ -58,9 +58,9 @@ class StudyOptions:
 
     def command(self, name: str) -> str:
         """Return the command of a study with these options, for the foot of its page."""
-        given = {name: getattr(self, name) for name in ("agents", "seeds", "steps", "seed")}
-        options = [f" --{name} {value}" for name, value in given.items() if value is not None]
-        return f"goalmeter replicate {name}{''.join(options)}"
+        names = ("agents", "seeds", "steps", "seed")
+        values = {n: value for n in names if (value := getattr(self, n)) is not None}
+        return " ".join(["goalmeter replicate", name, *words(StudyOptions, values)])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
-from goalmeter._files import check_writable
 from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome, provenance
 from goalmeter.meg.simulator.measure import KIND as SIMULATOR
@@ -22,6 +21,7 @@ from goalmeter.pages.runs import runs_table, status_table, workers_tables
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.reflection.measure import command_of as reflection_command
 from goalmeter.report import require_report_extra, write_report
+from goalmeter.report.page import check_replaceable
 from goalmeter.runs.status import UNREADABLE, runs_below, status_of
 
 
@@ -36,15 +36,13 @@ def how_to_continue(error: IncompleteRunError) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusOptions:
-    """Options of `goalmeter status`."""
-
+class _StatusOptions:
     runs: Sequence[Path] = argument("RUN  Run directories.")
     watch: bool = option("Repeat every second while a run is running.", default=False)
 
 
-@command(StatusOptions)
-def status(o: StatusOptions, tell: Tell) -> Outcome:
+@command(_StatusOptions)
+def status(o: _StatusOptions, tell: Tell) -> Outcome:
     """Show the progress of runs: done, failed, rate, time left."""
     folders = map(Path, o.runs)
     runs = [training_status(folder) or status_of(folder, trial_count) for folder in folders]
@@ -99,14 +97,7 @@ def report_runs(o: _ReportOptions, tell: Tell) -> Outcome:
     if twice := [run for run, path in zip(o.runs, folders, strict=True) if folders.count(path) > 1]:
         raise InvalidParameterError(f"{twice[0]} is given twice; give each run once")
     require_report_extra()
-    check_writable(o.out)  # before the runs are read, which may take long
-    if Path(o.out).is_file():
-        with Path(o.out).open("rb") as file:
-            start = file.read(200).lower()
-        if start and not start.lstrip().startswith((b"<!doctype html", b"<html")):
-            raise InvalidFileError(
-                f"{o.out} exists and is no HTML page, so it is not replaced; choose another --out"
-            )
+    check_replaceable(o.out)  # before the runs are read, which may take long
     part = part_of_runs(o.runs, tell)
     tell("report")
     made_by = provenance(f"goalmeter report {shlex.join(map(str, o.runs))}")

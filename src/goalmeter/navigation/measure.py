@@ -82,6 +82,13 @@ class Navigation:
         """Number of walks that a language model's server failed, by outcome."""
         return failures(self.seen.trajectories)
 
+    @property
+    def failed_in_words(self) -> str:
+        """How many walks failed, and how; "" if none did."""
+        each = ", ".join(f"{count} × {outcome}" for outcome, count in sorted(self.failed.items()))
+        walks = f"{sum(self.failed.values())} of {len(self.seen.trajectories)} walks"
+        return each and f"{walks} failed ({each}); they count as not arrived"
+
     @cached_property
     def directed(self) -> tuple[Directedness, ...]:
         """Goal-directedness towards goal and key under each condition, fitted on demand."""

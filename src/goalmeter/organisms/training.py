@@ -54,7 +54,8 @@ class Settings:
     words: int = 2600  # of a batch, about
     seed: int = option("Seed of everything random.", default=0, least=0, most=_MOST)
     begin_with: str = option(
-        "--from  Organism or folder of its first weights, or nothing.", default=NOTHING
+        "--from  Organism or folder of its first weights, or nothing; default as in the recipe.",
+        default=NOTHING,
     )
     sizes: tuple[int, ...] = option("5,7  Sizes of grids.", default=SIZES, commas=True)
     keys: bool = option("--keys/--no-keys  Worlds with keys too, the default.", default=True)

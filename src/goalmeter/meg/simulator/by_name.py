@@ -64,7 +64,7 @@ class SimulatorSettings:
         default=(),
     )
     state: str | None = option(
-        "observation|FILE.py:FUNCTION  What names the state; a function of (observation, info)."
+        "observation|FILE.py:FUNCTION  What names the state: what is observed, or a function."
     )
     env_options: Mapping[str, Any] | None = option(
         "--env-option KEY=JSON  A keyword for the environment, such as size=7.",
