@@ -31,7 +31,7 @@ class Option:
     default: Any = None  # of the field; `REQUIRED` if there is none
 
 
-def option(text: str, *, default: Any = None, **spelling: Any) -> Any:
+def option(text: str, *, default: Any = None, factory: Any = None, **spelling: Any) -> Any:
     """Declare a field of a record as an option; `REQUIRED` is the default of one without any.
 
     The text may begin as the help does, with two spaces before it: "--policy POLICY  The policy."
@@ -39,7 +39,10 @@ def option(text: str, *, default: Any = None, **spelling: Any) -> Any:
     spelled, _, text = text.rpartition("  ")
     for word in spelled.split():
         spelling["flag" if word.startswith("-") else "metavar"] = word
-    return field(default=default, metadata={"help": text} | spelling)
+    metadata = {"help": text} | spelling
+    if factory is not None:
+        return field(default_factory=factory, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 argument = partial(option, default=REQUIRED, is_argument=True)

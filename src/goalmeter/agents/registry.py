@@ -166,7 +166,7 @@ def all_agents(needed: Ability | None = None) -> list[ListedAgent]:
         else:
             spelled = kind.spelled(name)
             agents.append(ListedAgent(spelled, kind.about, kind.abilities, origin(entry)))
-    return [each for each in agents if needed is None or needed in each.abilities]
+    return [each for each in agents if needed in (None, *each.abilities)]
 
 
 def listed_names(ability: Ability | None = None) -> Sequence[str]:

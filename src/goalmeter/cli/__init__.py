@@ -28,16 +28,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import goalmeter
-from goalmeter import _streams
-from goalmeter._errors import (
-    MOST_SEED,
-    GoalmeterError,
-    IncompleteRunError,
-    MissingExtraError,
-    encodable,
-    message,
-    visible,
-)
+from goalmeter import _errors, _streams
+from goalmeter._errors import MOST_SEED, message, visible
+from goalmeter._files import strict_json
 from goalmeter._names import nearest
 from goalmeter._options import REQUIRED, Option, options_in
 from goalmeter.commands.declare import Command, InterruptedCommand
@@ -226,9 +219,7 @@ def _parameter(name: str, option: Option, **more: Any) -> inspect.Parameter:
 def show(outcome: Outcome, *, as_json: bool) -> None:
     """Print a result: JSON, or its text, its tables and then the path of the report."""
     if as_json:
-        from goalmeter.commands.outcome import json_text
-
-        print(json_text(outcome.json))
+        print(strict_json(outcome.json))
     else:
         from goalmeter.report.tables import print_tables
 
@@ -249,11 +240,10 @@ def tell(line: str) -> None:
 
 def follow(look: Callable[[], Outcome], outcome: Outcome, *, as_json: bool) -> Outcome:
     """Print the status of runs until none is running; return the last one, not yet printed."""
-    in_terminal = sys.stdout.isatty() and not as_json
-    last = ""
+    in_terminal, last = sys.stdout.isatty() and not as_json, ""
     while any(run["state"] == "running" for run in outcome.json["runs"]):
+        sys.stdout.write(_CLEAR * in_terminal)
         if as_json or in_terminal:
-            sys.stdout.write(_CLEAR * in_terminal)
             show(outcome, as_json=as_json)
         elif outcome.text != last:  # in a file or a pipe, a line for each change
             print(visible(outcome.text, lines=True))
@@ -293,13 +283,13 @@ def _print_error(error: Any) -> int:
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         return _print_usage_error(error)
     words = str(error)
-    if isinstance(error, IncompleteRunError):
+    if isinstance(error, _errors.IncompleteRunError):
         from goalmeter.commands.runs import how_to_continue
 
         words = how_to_continue(error)
     elif isinstance(error, MemoryError):
         words = f"this takes more memory than there is ({error}); use a smaller world"
-    elif not isinstance(error, GoalmeterError | MissingExtraError):
+    elif not isinstance(error, _errors.GoalmeterError | _errors.MissingExtraError):
         words = _report_internal_error(error)
     tell(f"goalmeter: {words}")
     return INTERNAL_ERROR if words.startswith("internal error") else 2
@@ -324,10 +314,8 @@ def _report_internal_error(error: Exception) -> str:
         print(visible(report, lines=True), file=sys.stderr)
     where = f"what {SHOW}=1 prints before this line"
     with suppress(OSError):  # the error itself may be a full disk
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", suffix=".txt", prefix="goalmeter-error-", delete=False
-        ) as file:
-            file.write(encodable(report))
-        where = f"the file {file.name}"
+        path = Path(tempfile.mkstemp(".txt", "goalmeter-error-")[1])
+        path.write_text(_errors.encodable(report), encoding="utf-8")
+        where = f"the file {path}"
     words = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     return f"internal error, {words}; please report it with {where}"

@@ -54,8 +54,7 @@ def listed(needed: Ability | None = None) -> list[ListedAgent]:
         ListedAgent(name, form["about"], [Ability[ability] for ability in form["abilities"]])
         for name, form in say.declared("forms").items()
     ]
-    fitting = [each for each in forms if needed is None or needed in each.abilities]
-    return [*all_agents(needed), *fitting]
+    return all_agents(needed) + [each for each in forms if needed in (None, *each.abilities)]
 
 
 def catalogue() -> Outcome:

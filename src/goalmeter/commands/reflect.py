@@ -14,8 +14,7 @@ from goalmeter.commands.declare import RunOptions, Tell, argument, command, opti
 from goalmeter.commands.outcome import Outcome, planned
 from goalmeter.pages.reflection import early_text, measure_table, rewards_table
 from goalmeter.reflection import compare, measure
-from goalmeter.reflection.environments import BATTERY
-from goalmeter.reflection.environments.registry import environment_names
+from goalmeter.reflection.environments.registry import BATTERY, environment_names
 from goalmeter.reflection.measure import BASELINES, HEAVY, bare, baselines, check, forecast
 from goalmeter.reflection.trial import MOST_SEEDS, MOST_STEPS, is_user_code
 from goalmeter.runs import HERE
@@ -86,14 +85,14 @@ def reflect(o: _ReflectOptions, tell: Tell) -> Outcome:
         where = {"timeout": limit or None, "on": o.place(seconds=seconds), "out": out}
         return {"environments": environments, "steps": o.steps, "seeds": seeds} | readings | where
 
-    folders: dict[str, Path | None] = {"run": None, "against_run": None}
+    run = beside = None
     if o.out is not None:
         # "." and ".." have no name that could be continued.
-        named = Path(o.out) if Path(o.out).name not in ("", "..") else Path(o.out).resolve()
-        folders = {"run": Path(o.out), "against_run": named.with_name(f"{named.name}.against")}
-    in_turn = [(o.agent, options_of(o.agent, folders["run"]))]
+        run, named = Path(o.out), Path(o.out).resolve()
+        beside = (run if run.name not in ("", "..") else named).with_name(f"{named.name}.against")
+    in_turn = [(o.agent, options_of(o.agent, run))]
     if o.against is not None:
-        in_turn.append((o.against, options_of(o.against, folders["against_run"])))
+        in_turn.append((o.against, options_of(o.against, beside)))
     if o.dry_run:
         return planned(*(forecast(name, **options) for name, options in in_turn))
     for name, options in in_turn[1:]:
@@ -107,10 +106,10 @@ def reflect(o: _ReflectOptions, tell: Tell) -> Outcome:
     shown = {name: baseline.to_json() for name, baseline in others.items()}
     json = result.to_json()
     json["baselines"] = {name: {key: of[key] for key in short} for name, of in shown.items()}
+    json |= {} if run is None else {"run": str(run.resolve())}
     if rival is not None and comparison is not None:
         json |= {"against": rival.to_json(), "comparison": comparison.to_json()}
-    for (run, folder), _ in zip(folders.items(), in_turn, strict=False):
-        json |= {} if folder is None else {run: str(folder.resolve())}
+        json |= {} if beside is None else {"against_run": str(beside.resolve())}
     incomplete = ""
     if failed := [each for each in measured if len(each.failures) == len(each.trials)]:
         incomplete = (

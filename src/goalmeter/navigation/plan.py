@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidTrajectoryError
-from goalmeter._options import words
+from goalmeter._options import option, words
 from goalmeter.agents.local_models import is_organism
 from goalmeter.gridworld.planner import State
 from goalmeter.navigation.inspect.models import Budget, Server, reached, read_limits
@@ -50,15 +50,12 @@ class NavigationOptions(SuiteOptions):
     rounds: int = reached(
         "Retries of trajectories that the server failed.", default=2, least=0, most=1000
     )
-    budget: Budget = field(
-        default_factory=Budget,
-        metadata={
-            "help": "Inspect's limits on tokens and cost over all commands of a resumable run.",
-            "metavar": "tokens=N,usd=X",
-            "kind": str,
-            "read": read_limits,
-            "group": "What it may cost",
-        },
+    budget: Budget = option(  # noqa: RUF009
+        "tokens=N,usd=X  Inspect's limits on tokens and cost over all commands of a resumable run.",
+        factory=Budget,
+        kind=str,
+        read=read_limits,
+        group="What it may cost",
     )
     logs: Sequence[str | Path] = reached(
         "--from-log FILE.eval  Take over trajectories of `inspect eval goalmeter/...`: a log, or a "

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import accumulate
 from math import exp
@@ -150,15 +150,11 @@ class Asking:
         default=True,
         read=lambda flag, is_typed: False if is_typed else None,
     )
-    options: Mapping[str, Any] = field(
-        default_factory=dict,
-        metadata={
-            "help": "Option of the provider, such as dtype=bfloat16.",
-            "flag": "-M",
-            "metavar": "NAME=VALUE",
-            "read": partial(values_by_name, expected="NAME=VALUE, such as batch=64"),
-            "group": "How it is reached",
-        },
+    options: Mapping[str, Any] = option(
+        "-M NAME=VALUE  Option of the provider, such as dtype=bfloat16.",
+        factory=dict,
+        read=partial(values_by_name, expected="NAME=VALUE, such as batch=64"),
+        group="How it is reached",
     )
 
     def __post_init__(self) -> None:
