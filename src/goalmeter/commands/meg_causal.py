@@ -124,12 +124,15 @@ def _sensitivity(
             tell(f"set {done} of {count}")
 
     decisions, up_to = list(o.decisions), int(o.sensitivity or 0)
+    outcomes = [x for x in network.variables if x not in decisions]
+    reached = ask(network, decisions, do).network.descendants(*decisions)
+    if outcomes and not reached.intersection(outcomes):
+        # Not an error: the decisions are nobody's causes, and that is the answer.
+        nothing = gm.meg.targets(network, decisions, outcomes, do=do)
+        table = {"decisions": decisions, "do": do, "rows": []}
+        return [result_table(nothing)], nothing.to_json() | {"sensitivity": table}
     rng = np.random.default_rng(o.seed)
     sets = gm.meg.sensitivity(network, decisions, up_to=up_to, do=do, rng=rng, progress=hear)
-    table = {"sensitivity": sets.to_json()}
-    if not sets.rows:  # not an error: the decisions are nobody's causes, and that is the answer
-        outcomes = [x for x in network.variables if x not in decisions]
-        nothing = gm.meg.targets(network, decisions, outcomes, do=do)
-        return [result_table(nothing)], nothing.to_json() | table
     method = f"the best of {len(sets.rows)} sets of up to {up_to} targets"
-    return [sensitivity_table(sets)], sets.rows[0].to_json() | {"method": method} | table
+    more = {"method": method, "sensitivity": sets.to_json()}
+    return [sensitivity_table(sets)], sets.rows[0].to_json() | more

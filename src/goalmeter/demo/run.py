@@ -14,7 +14,7 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter._errors import MissingExtraError, require
-from goalmeter.commands.outcome import Outcome, shown, write_outcome
+from goalmeter.commands.outcome import Outcome, planned, write_outcome
 from goalmeter.demo import mouse
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
@@ -442,4 +442,4 @@ def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
     ]
     assumed = ("trials run in this process and are not stored",)
     reflection = together("self-reflection", played, disk=None, assumed=assumed)
-    return shown([together("organisms", cost), use, reflection])
+    return planned(together("organisms", cost), use, reflection)

@@ -100,7 +100,7 @@ def measure(
     Raises:
         SimulatorInterrupted: its attribute `measurement` is what was proven by then.
     """
-    names = [each.name for each in fields(settings)]
+    names = [each.name for each in fields(SimulatorSettings)]
     options = {name: getattr(settings, name) for name in names[names.index("combined") :]}
     env_options, code, messages = dict(settings.env_options or {}), UserCode(), list[Any]()
 
