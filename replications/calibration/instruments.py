@@ -15,10 +15,10 @@ import numpy as np
 from goalmeter import navigation
 from goalmeter.agents import agent, is_model
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.commands.walks import walk_plan
 from goalmeter.gridworld import ACTIONS, Cell, GridWorld, State, TabularWorld, tabular_world
 from goalmeter.meg import simplest_utility, unknown_utility
 from goalmeter.navigation import Evidence, Grid, Observed, Trajectory
+from goalmeter.navigation.walks import walk_plan
 from goalmeter.organisms import ORGANISMS, Organism, organism
 from goalmeter.report import Figure, Marks, grid_map, number
 from goalmeter.runs import Study, carry_out

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from io import BufferedReader
+from math import isfinite, isnan
 from pathlib import Path
 from typing import IO, Any
 
-from goalmeter._errors import InvalidFileError, in_a_line, require, shown, whole_in_text
+from goalmeter._errors import InvalidFileError, in_a_line, json_text, require, shown, whole_in_text
 
 # --- Files ----------------------------------------------------------------------------------------
 # A link is followed, and its target is replaced. Folders, devices and pipes are never replaced: a
@@ -131,6 +132,23 @@ def json_value(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [json_value(entry) for entry in value]
     return None if isinstance(value, float) and value != value else value
+
+
+def strict_json(value: Any) -> str:
+    """Return JSON without NaN (null) and infinities ("inf", "-inf"), which many programs refuse."""
+    return json_text(_strict(value), allow_nan=False)
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    if hasattr(value, "tolist"):  # of NumPy
+        return _strict(value.tolist())
+    if isinstance(value, float) and not isfinite(value):
+        return None if isnan(value) else str(value)
+    return value
 
 
 class JsonFields:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from goalmeter.cli import application
+from goalmeter import cli
 from goalmeter.commands.declare import Command
 from goalmeter.commands.outcome import Outcome, json_text
-from goalmeter.commands.runs import StatusOptions, status
+from goalmeter.commands.runs import status
 from goalmeter.reflection import measure
 from goalmeter.runs import Study, carry_out
 
@@ -62,7 +62,7 @@ def test_watching_looks_until_nobody_fills_them(
     def look(*_: object) -> Outcome:
         return Outcome(tables=(), text=next(texts), json={"runs": [{"state": next(states)}]})
 
-    monkeypatch.setattr("goalmeter.commands.runs.status", Command(StatusOptions, look))
-    monkeypatch.setattr(application, "_EVERY", 0.0)
+    monkeypatch.setattr("goalmeter.commands.runs.status", Command(status.record, look))
+    monkeypatch.setattr(cli, "_EVERY", 0.0)
     done = run("status", tmp_path, "--watch")
     assert done.status == 0 and done.out.split("\n") == ["1 of 3", "2 of 3", "3 of 3", "", ""]

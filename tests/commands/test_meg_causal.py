@@ -105,7 +105,7 @@ def test_the_drawing_shows_the_question(files: Path, tmp_path: Path) -> None:
     [
         ({}, "--target, --utility, --sensitivity: none of them given, expected exactly one"),
         ({"targets": ["T"], "utility": "u.json"}, "--target and --utility given, expected exactly"),
-        ({"decisions": [], "targets": ["T"]}, "--decision: none given, expected one or more"),
+        ({"decisions": [], "targets": ["T"]}, "decisions are missing, expected one or more"),
         ({"sensitivity": 1, "data": "t.csv"}, "--sensitivity and --data are both given"),
         ({"targets": ["T"], "drawing": "d.png"}, "--drawing is 'd.png', expected a name that"),
         ({"targets": ["T"], "do": ["S=lift"]}, "--do: state of 'S': 'lift' does not exist"),

@@ -50,9 +50,11 @@ def test_trajectories_give_an_interval(files: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "--policy and --trajectories: neither given, expected exactly one"),
-        ({"policy": "p", "trajectories": "t"}, "--policy and --trajectories: both given"),
-        ({"trajectories": "t", "unknown": "network"}, "--unknown network goes with --policy only"),
+        ({}, "--policy, --trajectories: none of them given, expected exactly one"),
+        (
+            {"policy": "p", "trajectories": "t"},
+            "--policy and --trajectories given, expected exactly one",
+        ),
         ({"policy": "p", "timeout": 1.0}, "--timeout goes with --policy and --unknown only"),
     ],
 )
@@ -78,5 +80,5 @@ def test_a_trained_agent_without_a_table_is_sent_to_its_simulator(
 ) -> None:
     path = "goalmeter.agents.registry.agent"
     monkeypatch.setattr(path, lambda name: NamedAgent(name, "sees arrays", {}))
-    with pytest.raises(GoalmeterError, match=r"meg simulator ENV_ID --agent sb3:cart.zip"):
+    with pytest.raises(GoalmeterError, match=r"meg mdp, unlike meg simulator, needs a dist"):
         measure_mdp(files / "mdp.npz", policy="sb3:cart.zip")

@@ -117,17 +117,12 @@ def test_a_page_has_means_curves_and_failures() -> None:
         ("mine.py:world", {"policies": ["uniform"]}, "mine.py:world needs the argument 'n'"),
         (
             "mine.py:broken",
-            {"arguments": ["n=4"]},
+            {"arguments": {"n": 4}},
             r"broken\(n=4\): mine.py:broken raises KeyError",
         ),
-        ("mine.py:several", {"arguments": ["n=1"]}, "of type generator, expected one TabularMDP"),
+        ("mine.py:several", {"arguments": {"n": 1}}, "of type generator, expected one TabularMDP"),
         ("mine.py:drawn", {}, "gives another world when it is called again"),
-        (
-            "mine.py:world",
-            {"arguments": ["1"]},
-            "is '1', expected each once as NAME=VALUE",
-        ),
-        ("sweep.toml", {"arguments": ["n=1"]}, "expected FILE.py:NAME, which alone takes some"),
+        ("sweep.toml", {"arguments": {"n": 1}}, "expected FILE.py:NAME, which alone takes some"),
         ("sweep.toml", {"csv": "./sweep.toml"}, "is an input of the sweep"),
     ],
 )

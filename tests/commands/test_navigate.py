@@ -96,7 +96,7 @@ def test_what_is_refused() -> None:
         navigate(None)
     with pytest.raises(InvalidParameterError, match="or a language model as PROVIDER/NAME"):
         navigate(None)
-    typed = {"temperature": 1.0, "options": ("a=1",), "from_log": (Path("x.eval"),)}
+    typed = {"temperature": 1.0, "options": {"a": 1}, "logs": (Path("x.eval"),)}
     with pytest.raises(
         InvalidParameterError, match=r"^--temperature, -M, --from-log: .* greedy is"
     ):

@@ -58,7 +58,7 @@ def test_a_second_agent_is_compared_on_the_same_trials(tmp_path: Path) -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(InvalidParameterError, match=r"AGENT is missing: name one, .* --list shows"):
         reflect(None)
-    with pytest.raises(InvalidParameterError, match="seeds is 0, expected at least 1"):
+    with pytest.raises(InvalidParameterError, match="seeds is empty, expected at least one"):
         reflect("naive", seeds=0)
 
 

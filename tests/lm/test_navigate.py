@@ -84,7 +84,7 @@ def test_walks_of_inspects_own_command_are_taken_over(tmp_path: Path) -> None:
 
     made, run = logs("made"), tmp_path / "run"
     message: list[str] = []
-    navigate("goalmeter/optimal", **ONE, out=run, from_log=[made], progress=message.append)
+    navigate("goalmeter/optimal", **ONE, out=run, logs=[made], progress=message.append)
     assert message[:2] == [
         "goalmeter/optimal: 2 walks taken from logs",
         "goalmeter/optimal: 2 of 4 walks were there already",
@@ -95,12 +95,12 @@ def test_walks_of_inspects_own_command_are_taken_over(tmp_path: Path) -> None:
         sorted(trajectories(made), key=lambda t: t.trajectory)
     )
     message.clear()
-    navigate("goalmeter/optimal", **ONE, seed=1, from_log=[made], progress=message.append)
+    navigate("goalmeter/optimal", **ONE, seed=1, logs=[made], progress=message.append)
     assert "0 walks taken from logs; 2 others are of other worlds, or had failed" in message[0]
     with pytest.raises(InvalidParameterError, match=r"temperature is 1\.0 there, and 0\.7 here"):
-        navigate("goalmeter/optimal", **ONE, from_log=[logs("warm", temperature=1.0)])
+        navigate("goalmeter/optimal", **ONE, logs=[logs("warm", temperature=1.0)])
     with pytest.raises(InvalidParameterError, match="a log of goalmeter/greedy, and the run is of"):
-        navigate("goalmeter/optimal", **ONE, from_log=[logs("greedy", "goalmeter/greedy")])
+        navigate("goalmeter/optimal", **ONE, logs=[logs("greedy", "goalmeter/greedy")])
 
 
 def test_models_that_cannot_be_asked_leave_no_folder(
@@ -118,5 +118,5 @@ def test_models_that_cannot_be_asked_leave_no_folder(
         with pytest.raises(GoalmeterError, match=message):
             navigate(model, **ONE, out=tmp_path / "run")
     with pytest.raises(InvalidParameterError, match=r"'goalmeter/greedy' cannot be asked: .*quick"):
-        navigate("goalmeter/greedy", **ONE, options=["quick=1"])
+        navigate("goalmeter/greedy", **ONE, options={"quick": 1})
     assert not (tmp_path / "run").exists()

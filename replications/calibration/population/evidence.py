@@ -10,9 +10,9 @@ import numpy as np
 
 from goalmeter.agents import agent
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.commands.walks import ideal_organism
 from goalmeter.gridworld import Cell, distances_from, tabular_world
 from goalmeter.navigation import Decisions, Trajectory, summed_evidence, walk
+from goalmeter.navigation.walks import ideal_organism
 from goalmeter.runs import Study, carry_out
 from replications.calibration.population import agents as simulated
 from replications.calibration.population.agents import GOAL, KEY, TARGETS, Scene, ScenePair, Traits

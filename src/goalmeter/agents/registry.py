@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from typing import NamedTuple
 
 from goalmeter._errors import InvalidParameterError, whole_in_text
 from goalmeter._names import AGENTS, PluginError, loaded, nearest, origin, plugins, refuse_taken
@@ -138,23 +138,46 @@ def plugin_factory(name: str) -> AgentFactory:
         raise PluginError(f"{origin(entry)} registers no agent: {cause}") from cause
 
 
+class ListedAgent(NamedTuple):
+    """A line of the list of agents."""
+
+    name: str  # in the spelling in which it can be used
+    about: str
+    abilities: Collection[Ability] = ()
+    package: str | None = None  # another package that registers it
+    problem: str | None = None  # why that package cannot be used
+
+
+def all_agents(needed: Ability | None = None) -> list[ListedAgent]:
+    """List every agent, or those with an ability; packages that add some are imported."""
+    agents = []
+    for name, kinds in factories().items():
+        fitting = [kind for kind in kinds if needed is None or needed in kind.abilities] or kinds
+        able = {ability for kind in fitting for ability in kind.abilities}
+        about = "; ".join(kind.about for kind in fitting)
+        agents.append(ListedAgent(fitting[0].spelled(name), about, able))
+    local_model = (Ability.TEXT, Ability.HIDDEN)
+    agents += [ListedAgent(name, about, local_model) for name, about in organism_agents().items()]
+    for name, entry in plugins(AGENTS).items():
+        try:
+            kind = plugin_factory(name)
+        except PluginError as error:  # it hinders no other
+            agents.append(ListedAgent(name, "", (), origin(entry), str(error)))
+        else:
+            spelled = kind.spelled(name)
+            agents.append(ListedAgent(spelled, kind.about, kind.abilities, origin(entry)))
+    return [each for each in agents if needed in (None, *each.abilities)]
+
+
 def listed_names(ability: Ability | None = None) -> Sequence[str]:
     """Return names in the spelling in which they can be used.
 
     Those of an ability, or all; for all no other package is imported.
     """
-    names = [
-        made[0].spelled(name)
-        for name, made in factories().items()
-        if ability is None or any(ability in factory.abilities for factory in made)
-    ]
-    if ability in (None, Ability.TEXT, Ability.HIDDEN):
-        names += organism_agents()
-    for name in plugins(AGENTS):
-        with suppress(PluginError):  # said where that agent is asked for, and where all are listed
-            if ability is None or ability in plugin_factory(name).abilities:
-                names.append(name)
-    return names
+    if ability is not None:
+        return [each.name for each in all_agents(ability)]
+    names = [made[0].spelled(name) for name, made in factories().items()]
+    return [*names, *organism_agents(), *plugins(AGENTS)]
 
 
 def _unchecked(name: str) -> NamedAgent:

@@ -8,14 +8,21 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from zlib import crc32
 
-from goalmeter._errors import InvalidFileError
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidFileError,
+    InvalidParameterError,
+    in_a_line,
+    shown,
+)
+from goalmeter._files import digest
 
 _SPELLED = re.compile(r"(.+\.py):(.*)", re.DOTALL)
 
@@ -100,6 +107,64 @@ def run_file(path: str | Path, kind: str) -> ModuleType:
             f"mend it, or try: python {path}"
         ) from cause
     return module
+
+
+class UserCode:
+    """What a command takes from users' files; each file is run once: it may train what it holds."""
+
+    def __init__(self) -> None:
+        self._modules: dict[Path, ModuleType] = {}
+
+    def member(self, spelled: str, kind: str) -> Any:
+        """Return what FILE.py:NAME stands for; `kind` is for the errors."""
+        if (parts := split_name(spelled)) is None:
+            raise InvalidParameterError(
+                f"{shown(spelled)} names no {kind} in a file, as FILE.py:NAME"
+            )
+        path, name = parts
+        key = Path(path).resolve()
+        if key not in self._modules:
+            self._modules[key] = run_file(path, kind)
+        return member_of(self._modules[key], path, name, kind)
+
+    def function(self, spelled: str, kind: str) -> Callable[..., Any]:
+        """Return the function that FILE.py:NAME stands for, guarded."""
+        member = self.member(spelled, kind)
+        if not callable(member):
+            raise InvalidFileError(f"{spelled} is {shown(member)}, expected a function")
+        return guarded(member, spelled)
+
+
+def guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
+    """Return a user's function whose exceptions become a sentence with file and line."""
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except (GoalmeterError, KeyboardInterrupt):
+            raise
+        # Whatever else a user's code raises to end the program ends the command in a sentence.
+        except BaseException as cause:
+            where = Path(spelled.rpartition(":")[0]).resolve()
+            name, words = type(cause).__name__, in_a_line(cause)
+            said = words if words.startswith(name) else f"{name}: {words}"
+            sentence = f"{spelled} fails{line_of(cause, where)}: {said}; mend it"
+            raise InvalidParameterError(sentence) from cause
+
+    call.__name__ = spelled
+    return call
+
+
+def contents(names: Iterable[str]) -> dict[str, str]:
+    """Return the SHA-256 of every file that names stand for, or that such a file imports."""
+    paths: set[str] = set()
+    for spelled in map(canonical, names):
+        prefix, _, path = spelled.partition(":")
+        if (parts := split_name(spelled)) is not None:
+            paths |= set(files_of(parts[0]))
+        elif prefix in ("sb3", "policy"):
+            paths.add(path)
+    return {path: digest(path) for path in sorted(paths)}
 
 
 def line_of(cause: BaseException, where: Path) -> str:

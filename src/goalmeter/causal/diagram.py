@@ -200,9 +200,21 @@ class InfluenceDiagram(Immutable):
         network: CausalBayesianNetwork,
         *,
         decisions: Sequence[str],
-        utilities: Mapping[str, Any],
+        utilities: Mapping[str, Any] | Utility,
     ) -> InfluenceDiagram:
-        """Return a diagram from a network, whose CPDs of the decisions become the policy."""
+        """Return a diagram from a network, whose CPDs of the decisions become the policy.
+
+        The factors of a `Utility` without names are called U, or U1, U2 and so on.
+        """
+        if isinstance(utilities, Utility):
+            factors, named = utilities.factors, dict[str, Any]()
+            for number, factor in enumerate(factors, start=1):
+                name = "U" if len(factors) == 1 else f"U{number}"
+                # A variable of the model may have that name already.
+                while name in network.variables:
+                    name += "′"
+                named[name] = factor
+            utilities = named
         diagram = cls.__new__(cls)
         diagram._fill(network, decisions, utilities)
         return diagram
@@ -263,11 +275,14 @@ class InfluenceDiagram(Immutable):
         diagram = self if policy is None else self.with_policy(policy)
         return diagram.utility.expected(diagram.network)
 
-    def svg(self, *, targets: Sequence[str] = (), name: str = "diagram") -> str:
+    def svg(
+        self, *, targets: Sequence[str] = (), observed: Iterable[str] = (), name: str = "diagram"
+    ) -> str:
         """A picture as an <svg> element: decisions square, utilities diamond, chance round."""
         from goalmeter.report.diagram import svg_text
 
-        return svg_text(*self._graph(), targets=self.network.check_names(targets), name=name)
+        framed, grey = self.network.check_names(targets), self.network.check_names(observed)
+        return svg_text(*self._graph(), targets=framed, observed=grey, name=name)
 
     def text(self) -> str:
         """A line for each node: [decision], <utility> or (chance), its states, its causes."""

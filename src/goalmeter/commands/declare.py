@@ -1,112 +1,27 @@
-"""Declaration of commands: a record of options for each, from which the command line derives."""
+"""Commands, each a record of options and a function; options that several commands have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin
-from typing import get_type_hints as hints_of
+from importlib import import_module
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from goalmeter._errors import InvalidParameterError, shown
+from goalmeter._errors import MOST_SEED, MOST_WORKERS, InvalidParameterError
+from goalmeter._options import REQUIRED, argument, option, options_in
 
 if TYPE_CHECKING:
     from goalmeter.commands.outcome import Outcome
 
+# Of other modules, for commands.
+__all__ = ["REQUIRED", "argument", "option"]
+
 Tell = Callable[[str], None]
-REQUIRED: Any = ...
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of the command line; its type and its default are those of the field."""
-
-    help: str  # description in one line
-    metavar: str | None = None  # example of its value; None for numbers and flags
-    flag: str = ""  # as it is typed, by default "--" and the name; "--yes/--no" for two
-    least: float | None = None  # bounds of a number
-    most: float | None = None
-    kind: Any = None  # type that the command line reads; a list is an option that may be repeated
-    commas: bool = False  # whether the values of a list are typed as one word
-    read: Callable[[str, Any], Any] | None = None  # makes the value of the flag and what is typed
-    write: Callable[[Any], str] = str  # makes the typed value of one value of run.json
-    group: str | None = None  # heading in the help; None for the general one
-    complete: str = ""  # entry of `cli.application.COMPLETIONS` that lists its values in a shell
-    is_argument: bool = False  # whether it is typed without a flag
-    default: Any = None  # of the field; `REQUIRED` if there is none
-
-
-def option(text: str, metavar: str | None = None, *, default: Any = None, **spelling: Any) -> Any:
-    """Declare a field of a record as an option; `REQUIRED` is the default of one without any.
-
-    The text may begin as the help does, with two spaces before it: "--policy POLICY  The policy."
-    """
-    spelled, _, text = text.rpartition("  ")
-    for word in (*spelled.split(), *filter(None, [metavar])):
-        spelling["flag" if word.startswith("-") else "metavar"] = word
-    return field(default=default, metadata={"help": text} | spelling)
-
-
-def several(text: str, *, default: Any = (), **spelling: Any) -> Any:
-    """Declare a field of a record as an option that may be repeated, as its help then says."""
-    text = text if "repeat " in text else f"{text.removesuffix('.')}; repeat for more."
-    return option(text, default=default, **spelling)
-
-
-def shared(**spelling: Any) -> tuple[tuple[str, Any], ...]:
-    """Return what all options of an annotated type have in common."""
-    return tuple(spelling.items())
-
-
-def argument(
-    text: str, metavar: str | None = None, *, default: Any = REQUIRED, **spelling: Any
-) -> Any:
-    """Declare a field of a record as an argument."""
-    return option(text, metavar, default=default, is_argument=True, **spelling)
-
-
-def options_in(record: Any) -> Mapping[str, Option]:
-    """Return the options of a record by field: arguments, its own, and those of its bases."""
-    hints, own = hints_of(record, include_extras=True), vars(record).get("__annotations__", {})
-    options = {}
-    for each in fields(record):
-        kind, spelling = hints[each.name], dict[str, Any]()
-        if get_origin(kind) not in (Sequence, Annotated, None):  # of a union the last but None
-            kind = [one for one in get_args(kind) if one is not type(None)][-1]
-        is_list = get_origin(kind) is Sequence
-        item: Any = get_args(kind)[0] if is_list else kind
-        if get_origin(item) is Annotated:
-            item, spelling = item.__origin__, dict(*item.__metadata__)
-        said: dict[str, Any] = {"flag": f"--{each.name.replace('_', '-')}"}
-        said |= {"kind": list[item] if is_list else item} | spelling | dict(each.metadata)
-        if said.get("commas"):
-            said |= {"kind": str, "read": partial(_listed, item)}
-            said["write"] = lambda values: ",".join(map(str, values))
-        options[each.name] = Option(**said, default=each.default)
-    order = sorted(options, key=lambda name: (not options[name].is_argument, name not in own))
-    return {name: options[name] for name in order}
-
-
-def _listed(kind: Any, flag: str, text: str | None) -> list[Any] | None:
-    try:
-        return None if text is None else [kind(part.strip()) for part in text.split(",")]
-    except ValueError as cause:  # also for integers of thousands of digits
-        numbers = "whole numbers" if kind is int else "numbers"
-        raise InvalidParameterError(
-            f"{flag} is {shown(text)}, expected {numbers} with commas between them"
-        ) from cause
-
-
-def pairs(flag: str, texts: Sequence[str], expected: str) -> dict[str, str]:
-    """Return options that are each written NAME=VALUE; `expected` says what with an example."""
-    out: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not (equals and name) or name in out:
-            what = f"has {name} twice" if name in out else f"is {shown(text)}"
-            raise InvalidParameterError(f"{flag} {what}, expected each once as {expected}")
-        out[name] = value
-    return out
+R = TypeVar("R")
+_WORTH_PROCESSES = 3.0  # seconds; processes take one to start, and import what trials need
 
 
 class InterruptedCommand(KeyboardInterrupt):
@@ -115,9 +30,6 @@ class InterruptedCommand(KeyboardInterrupt):
     def __init__(self, outcome: Outcome, note: str) -> None:
         super().__init__(note)
         self.outcome = outcome
-
-
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -135,4 +47,63 @@ class Command(Generic[R]):
 
 def command(record: type[R]) -> Callable[[Callable[[R, Tell], Outcome]], Command[R]]:
     """Declare a function as a command with this record of options."""
-    return lambda function: Command(record, function)
+    return partial(Command, record)
+
+
+def check_exactly_one(options: Mapping[str, Any]) -> None:
+    """Refuse none or several of some options, which are here by their flags."""
+    named = [flag for flag, value in options.items() if value not in (None, ())]
+    if len(named) != 1:
+        raise InvalidParameterError(
+            f"{', '.join(options)}: {' and '.join(named) or 'none of them'} given, expected "
+            f"exactly one of them"
+        )
+
+
+# --- Options of several commands ------------------------------------------------------------------
+search_time = partial(option, metavar="SECONDS", least=0.001, most=1e9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedOptions:
+    """The seed of a command that draws random numbers."""
+
+    seed: int = option("Seed of everything random.", default=0, least=0, most=MOST_SEED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DryRunOptions:
+    """Whether only the cost is wanted."""
+
+    dry_run: bool = option("Print the planned trials and estimated cost, then exit.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(DryRunOptions):
+    """Where trials run, and where results are stored."""
+
+    out: Path | None = option("RUN  Run directory; an existing run is resumed.")  # noqa: RUF009
+    on: str | None = option(
+        "PLACE  Where trials run: here, processes:N, ray, slurm or another; default one process a "
+        "core where that is faster.",
+        complete=lambda: import_module("goalmeter.runs").place_names(),
+    )
+    workers: int | None = option(
+        "So many processes: short for --on processes:N.", least=1, most=MOST_WORKERS
+    )
+
+    def place(self, *, seconds: float = inf) -> str:
+        """Return the execution backend; `seconds` are those of all trials, one after the other."""
+        from goalmeter.runs import HERE, check_place, cores
+
+        if self.on is not None and self.workers is not None:
+            raise InvalidParameterError(
+                f"--on and --workers both say where trials run; --workers {self.workers} is short "
+                f"for --on processes:{self.workers}"
+            )
+        count = self.workers
+        if count is None and self.on is None and seconds >= _WORTH_PROCESSES and cores() > 1:
+            count = cores()
+        on = self.on or (HERE if count is None else f"processes:{count}")
+        check_place(on)
+        return on

@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import goalmeter as gm
-from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
+from goalmeter.commands import declare
 from goalmeter.commands.declare import InterruptedCommand, Tell, argument, command, option
-from goalmeter.commands.options import SearchTime, SeedOptions
 from goalmeter.commands.outcome import Outcome
-from goalmeter.meg.result import MegResult, slowly
+from goalmeter.meg.result import slowly
 from goalmeter.pages.meg import result_table
 from goalmeter.tabular.arrays import load_features, load_policy
 from goalmeter.tabular.trajectories import load_trajectories
 
 CLASSES = ("state", "state-action", "time-state")
 NETWORK, NETWORK_SEEDS = "network", 5
-TRAINED = ("sb3:", "policy:")  # spellings of trained policies, see `agents.trained_policies`
 # The optimal policy as a baseline is an array [H, S, A]; of worlds larger than this it is left out.
 BASELINE_ENTRIES = 10_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class MdpOptions(SeedOptions):
-    """Options of `goalmeter meg mdp`."""
-
+class _MdpOptions(declare.SeedOptions):
     mdp: Path = argument("MDP.npz  The world.")
     policy: str | Path | None = option(
-        "POLICY.npz  The policy to measure: a file, or a trained policy such as sb3:PATH.zip."
+        "POLICY.npz  The policy to measure, or a trained one such as sb3:PATH.zip.", kind=str
     )
     trajectories: Path | None = option("T.npz  Or the logged trajectories to measure.")
     unknown: str | None = option(
@@ -40,22 +38,13 @@ class MdpOptions(SeedOptions):
         "time-state, network, or a features file."
     )
     reference: Path | None = option("POLICY.npz  The policy that scores 0; default uniform.")
-    timeout: SearchTime | None = option("Limit of a search, which ends with the best so far.")
+    timeout: float | None = declare.search_time("Limit of a search, which ends with its best.")
 
 
-@command(MdpOptions)
-def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
+@command(_MdpOptions)
+def measure_mdp(o: _MdpOptions, tell: Tell) -> Outcome:
     """Measure the MEG of a policy or of logged trajectories."""
-    if (o.policy is None) == (o.trajectories is None):
-        how_many = "neither" if o.policy is None else "both"
-        raise InvalidParameterError(
-            f"--policy and --trajectories: {how_many} given, expected exactly one of them"
-        )
-    if o.unknown == NETWORK and o.trajectories is not None:
-        raise InvalidParameterError(
-            "--unknown network goes with --policy only: a network is fitted to a policy; for "
-            "trajectories use --unknown state or a features file"
-        )
+    declare.check_exactly_one({"--policy": o.policy, "--trajectories": o.trajectories})
     if o.timeout is not None and (o.unknown is None or o.trajectories is not None):
         raise InvalidParameterError(
             "--timeout goes with --policy and --unknown only, the one search that may take long"
@@ -63,31 +52,20 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
     tell(f"reading {o.mdp}")
     world = gm.TabularMDP.from_npz(o.mdp)
     reference = None if o.reference is None else load_policy(o.reference)
-    features = None if o.unknown in (None, NETWORK, *CLASSES) else _features(str(o.unknown))
+    unknown: Any = o.unknown
+    if unknown not in (None, NETWORK, *CLASSES):
+        if not Path(unknown).exists():
+            raise InvalidParameterError(
+                f"--unknown is {unknown!r}, expected {', '.join(CLASSES)}, {NETWORK}, or the path "
+                f"of a features file, which does not exist"
+            )
+        unknown = load_features(unknown)
     tell(f"measuring in {world!r}")
     if o.trajectories is not None:
-        estimate = gm.meg.from_trajectories(
-            world,
-            load_trajectories(o.trajectories),
-            unknown=o.unknown if features is None else features,
-            reference=reference,
-            rng=np.random.default_rng(o.seed),
-        )
-        return Outcome(tables=(result_table(estimate),), json=estimate.to_json())
-    name = str(o.policy)
-    if name.startswith(TRAINED):
-        from goalmeter.agents.abilities import Ability
-        from goalmeter.agents.registry import agent as named_agent
-
-        agent = named_agent(name)
-        if Ability.TABLE not in agent.abilities:
-            raise InvalidParameterError(
-                f"{agent.name} does not act on numbered states, so it has no policy in this world; "
-                f"measure it by: goalmeter meg simulator ENV_ID --agent {agent.name}"
-            )
-        policy = agent.in_table(world)
-    else:
-        policy = load_policy(name)
+        log, rng = load_trajectories(o.trajectories), np.random.default_rng(o.seed)
+        given = {"unknown": unknown, "reference": reference, "rng": rng}
+        estimate: Any = gm.meg.from_trajectories(world, log, **given)
+        return Outcome(tables=[result_table(estimate)], json=estimate.to_json())
     now_and_then = slowly(tell)
 
     def hear(progress: gm.meg.Progress) -> None:
@@ -95,23 +73,19 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
             tell(progress.stage)  # each restart of a network, however soon it comes
         now_and_then(progress)
 
-    search: dict[str, Any] = {}
+    measure: Any = gm.meg.known_utility
     if o.unknown is not None:
-        search = {
-            "features": features,
-            "over": o.unknown if o.unknown in CLASSES else "state",
-            "network": o.unknown == NETWORK,
-            "seeds": range(o.seed, o.seed + NETWORK_SEEDS),
-            "timeout": o.timeout,
-        }
-    measure = gm.meg.unknown_utility if search else gm.meg.known_utility
+        kinds: dict[str, Any] = {name: {"over": name} for name in CLASSES}
+        kinds[NETWORK] = {"network": True, "seeds": range(o.seed, o.seed + NETWORK_SEEDS)}
+        kind = kinds.get(o.unknown, {"features": unknown})
+        measure = partial(gm.meg.unknown_utility, timeout=o.timeout, **kind)
     try:
-        result: MegResult = measure(world, policy, reference=reference, progress=hear, **search)
+        policy = _policy(str(o.policy), world)
+        result = measure(world, policy, reference=reference, progress=hear)
     except gm.meg.FitInterrupted as so_far:
-        raise InterruptedCommand(
-            Outcome(tables=(result_table(so_far.result),), json=so_far.result.to_json()),
-            "interrupted; this is the best so far, with the bound proven by then",
-        ) from None
+        best = Outcome(tables=[result_table(so_far.result)], json=so_far.result.to_json())
+        note = "interrupted; this is the best so far, with the bound proven by then"
+        raise InterruptedCommand(best, note) from None
     baselines: dict[str, float] = {}
     if o.unknown is None and reference is None:
         baselines["uniform"] = 0.0  # by definition: it is the reference
@@ -119,17 +93,12 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
             optimal = gm.optimal_policy(world)
             baselines["optimal"] = gm.meg.known_utility(world, optimal).value
     json = result.to_json() | {"baselines": baselines}
-    return Outcome(tables=(result_table(result, baselines),), json=json)
+    return Outcome(tables=[result_table(result, baselines)], json=json)
 
 
-def _features(path: str) -> FloatArray:
-    try:
-        return load_features(path)
-    except GoalmeterError as error:
-        if Path(path).exists():
-            raise
-        # There is no such file, so that it may be the name of a class, mistyped.
-        raise InvalidParameterError(
-            f"--unknown is {path!r}, expected {', '.join(CLASSES)}, {NETWORK}, or the path of a "
-            f"features file ({error})"
-        ) from error
+def _policy(name: str, world: gm.TabularMDP) -> FloatArray:
+    if not name.startswith(("sb3:", "policy:")):
+        return load_policy(name)
+    from goalmeter.agents.registry import agent
+
+    return agent(name).in_table(world, asker="meg mdp, unlike meg simulator,")

@@ -3,47 +3,57 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
-from goalmeter.commands.declare import Tell, argument, command, option, several
-from goalmeter.commands.options import PlaceOptions, RunOptions, SearchTime, SeedOptions, values
-from goalmeter.commands.outcome import Outcome, shown
+from goalmeter._options import values_by_name
+from goalmeter.commands import declare
+from goalmeter.commands.declare import Tell, argument, command, option
+from goalmeter.commands.outcome import Outcome, planned
 from goalmeter.meg.sweeps.plan import plan_sweep
 from goalmeter.meg.sweeps.sweep import forecast_of, play
 from goalmeter.meg.sweeps.table import FAILED, require_parquet, write_csv, write_parquet
 from goalmeter.pages.sweep import short_tables
 
+_arguments = partial(
+    values_by_name,
+    expected="NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'",
+    read=lambda text: tomllib.loads(f"value = {text}")["value"],
+)
+
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions(PlaceOptions, SeedOptions, RunOptions):
-    """Options of `goalmeter meg sweep`."""
-
+class _SweepOptions(declare.RunOptions, declare.SeedOptions):
     worlds: str | Path = argument("SWEEP  TOML file, folder of MDPs, or FILE.py:NAME.", kind=str)
-    policies: Sequence[str] = several(
-        "--policy POLICY  optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1,10), "
-        "FILES-{world}.npz or FILE.py:NAME."
+    policies: Sequence[str] = option(
+        "--policy POLICY  optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1), or of a file: "
+        "NAME-{world}.npz, FILE.py:NAME.",
+        default=(),
     )
-    utilities: Sequence[str] = several(
-        "--utility UTILITY  reward (the default), an .npz file or FILE.py:NAME."
+    utilities: Sequence[str] = option(
+        "--utility UTILITY  reward (the default), an .npz file or FILE.py:NAME.", default=()
     )
-    unknown: Sequence[str] = several(
-        "CLASS  The best utility of a class: state, state-action, time-state, or features as an "
-        ".npz file or FILE.py:NAME."
+    unknown: Sequence[str] = option(
+        "CLASS  Best utility of state, state-action, time-state, or features in a file.", default=()
     )
-    arguments: Sequence[str] = several(
-        "--argument NAME=VALUE  Of FILE.py:NAME: a value, a list, or {from=0,count=100}."
+    arguments: Mapping[str, Any] | None = option(
+        "--argument NAME=VALUE  Of FILE.py:NAME: a value, a list, or {from=0,count=100}.",
+        read=_arguments,
     )
-    timeout: SearchTime | None = option("Limit of a row's search, which ends with the best so far.")
+    timeout: float | None = declare.search_time(
+        "Limit of a row's search, which ends with its best."
+    )
     csv: Path | None = option("FILE.csv  A file for all rows.")
     parquet: Path | None = option("FILE.parquet  The same as Parquet; needs pyarrow.")
 
 
-@command(SweepOptions)
-def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
+@command(_SweepOptions)
+def sweep_worlds(o: _SweepOptions, tell: Tell) -> Outcome:
     """Measure policies × utilities × worlds, one row each.
 
     What is wrong with a world or a policy is said in its rows; the exit status is 3 where no row
@@ -52,32 +62,29 @@ def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
     o.place()  # for its errors, before any world is made
     if o.parquet is not None:
         require_parquet()
-    example = "NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'"
-    arguments = values(
-        "--argument", o.arguments, example, lambda text: tomllib.loads(f"value = {text}")["value"]
-    )
     plan = plan_sweep(
         o.worlds,
         policies=o.policies,
         utilities=[*o.utilities, *({"unknown": name} for name in o.unknown)],
-        arguments=arguments,
+        arguments=o.arguments or {},
         seed=o.seed,
         timeout=o.timeout,
     )
     place = o.place(seconds=plan.seconds)
     if o.dry_run:
-        return shown([forecast_of(plan, on=place, out=o.out)])
-    inputs = {Path(path).resolve() for path in plan.contents} | {Path(o.worlds).resolve()}
+        return planned(forecast_of(plan, on=place, out=o.out))
+    inputs = {Path(path).resolve() for path in (*plan.contents, o.worlds)}
     for path in filter(None, (o.csv, o.parquet)):
         if Path(path).resolve() in inputs:
             raise InvalidParameterError(f"{path} is an input of the sweep; name another file")
         check_writable(path)  # before all is measured, which may take long
     sweep = play(plan, on=place, out=o.out, progress=tell)
-    json = sweep.to_json() | ({} if o.out is None else {"run": str(Path(o.out).resolve())})
-    if o.csv is not None:
-        json["csv"] = str(write_csv(sweep, o.csv).resolve())
-    if o.parquet is not None:
-        json["parquet"] = str(write_parquet(sweep, o.parquet).resolve())
+    json = sweep.to_json()
+    if o.out is not None:
+        json["run"] = str(Path(o.out).resolve())
+    for name, write in (("csv", write_csv), ("parquet", write_parquet)):
+        if (path := getattr(o, name)) is not None:
+            json[name] = str(write(sweep, path).resolve())
     incomplete = ""
     if (failed := sweep.counts[FAILED]) == len(sweep):
         rows = "the only row" if failed == 1 else f"all {failed} rows"

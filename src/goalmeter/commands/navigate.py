@@ -2,64 +2,51 @@
 
 from __future__ import annotations
 
-import json
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from goalmeter._errors import MOST_SECONDS, InvalidParameterError
-from goalmeter.agents.abilities import Ability
-from goalmeter.agents.local_models import HUGGING_FACE, LOCAL, check_folder
-from goalmeter.agents.registry import agent as named_agent
-from goalmeter.commands import options as shared
-from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.outcome import Outcome, shown
-from goalmeter.navigation import measure, suite_named, suite_names
+from goalmeter._options import given, optional, options_in
+from goalmeter.agents import Ability, agent, listed_names
+from goalmeter.commands.declare import RunOptions, Tell, argument, command, option
+from goalmeter.commands.outcome import Outcome, planned
+from goalmeter.navigation import suite_named, suite_names
 from goalmeter.navigation.inspect.models import Budget, BudgetReachedError, Server
-from goalmeter.navigation.plan import WalkPlan, forecast, plan_of
-from goalmeter.navigation.rollouts import study_of
+from goalmeter.navigation.measure import forecast, measure
+from goalmeter.navigation.plan import NavigationOptions
+from goalmeter.navigation.prompts import Asking, paper_effort
+from goalmeter.navigation.suite_definition import SuiteOptions
 from goalmeter.navigation.suites import SUITES
 from goalmeter.pages import Texts
 from goalmeter.pages.navigation_tables import directed_tables, suite_tables
-from goalmeter.runs import HERE
-from goalmeter.runs.forecast import Forecast, forecast_of
 
-CONNECTIONS = 10  # requests at once where nothing is given, as in Inspect
+_LOST = "nothing was kept (--out)"
+_Library = optional(NavigationOptions, Asking, Server, Budget)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NavigateOptions(
-    shared.ModelOptions,
-    shared.SuiteFields,
-    shared.PlaceOptions,
-    shared.SeedOptions,
-    shared.RunOptions,
-):
-    """Options of `goalmeter navigate`."""
-
+class _NavigateOptions(_Library, RunOptions):  # type: ignore[misc, valid-type]
     agent: str | None = argument(
-        "AGENT  A reference agent, such as greedy or boltzmann(2), or a language model as Inspect "
-        "spells it, such as vllm/openai/gpt-oss-20b.",
+        "AGENT  A reference agent, or a language model as Inspect spells it.",
         default=None,
-        complete="navigators",
+        complete=lambda: [*listed_names(Ability.GRID), *listed_names(Ability.TEXT)],
     )
     suite: str = option(
         f"NAME  Grid worlds: {', '.join(SUITES)}, or a suite of another package.",
         default="maze",
-        complete="suites",
+        complete=suite_names,
     )
     meg: bool = option("Goal-directedness towards goal and key too.", default=False)
     call_seconds: float | None = option(
         "With --dry-run: seconds of a model call.", least=0, most=MOST_SECONDS
     )
-    answer_tokens: shared.Tokens | None = option(
-        "With --dry-run: tokens of an answer with its reasoning."
-    )
+    answer_tokens: int | None = option("With --dry-run: tokens of an answer.", least=1, most=10**8)
 
 
-@command(NavigateOptions)
-def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
+@command(_NavigateOptions)
+def navigate(o: _NavigateOptions, tell: Tell) -> Outcome:
     """Evaluate an agent in grid worlds against baseline agents.
 
     Trajectories that the server of a language model failed count as not arrived, and the exit
@@ -71,88 +58,61 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
             f"AGENT is missing: name one, such as greedy, sb3:POLICY.zip or a language model as "
             f"PROVIDER/NAME (`goalmeter agents` lists all); suites are {', '.join(suite_names())}"
         )
-    named = named_agent(o.agent)
+    named = agent(o.agent)
     named.require(Ability.GRID, Ability.TEXT, asker="navigation")
     name = named.name
-    # An agent with both abilities walks by itself, without prompts.
-    is_model = Ability.GRID not in named.abilities
-    options = {name: getattr(o, name) for name in shared.SUITE_OPTIONS} | {"seed": o.seed}
-    if is_model:
-        check_folder(name)
-        options["asking"] = o.asking(name, suite_named(o.suite))
-        options |= {"prompts": o.prompts, "history": o.history or 0}
+    options = given(o, NavigationOptions)
+    if Ability.GRID in named.abilities:
+        _refuse_model_options(o, name)
     else:
-        o.refuse(name)
+        effort = {"reasoning_effort": paper_effort(name, suite_named(o.suite)) if o.paper else None}
+        options["asking"] = Asking(**(effort | given(o, Asking)))
+        options["server"] = Server(**given(o, Server))
     # Trajectories take less than processes take to start.
-    place = o.place(seconds=0.0)
+    options |= {"on": o.place(seconds=0.0), "out": o.out}
     try:
+        if Ability.GRID not in named.abilities:
+            options["budget"] = Budget(**options.get("budget", {}), **given(o, Budget))
         if o.dry_run:
-            plan = plan_of(name, o.suite, **options)
-            if plan.asking is None:
-                return shown([of_reference(plan, on=place, out=o.out)])
-            names = ("price_in", "price_out", "call_seconds", "answer_tokens")
-            costs: dict[str, Any] = {name: getattr(o, name) for name in names}
-            connections = o.max_connections or CONNECTIONS
-            return shown([forecast(plan, out=o.out, connections=connections, **costs)])
-        if is_model:
-            options |= {"server": Server(**o.given(Server)), "logs": o.from_log}
-            limits: Any = o.budget or {}
-            options["budget"] = Budget(**limits, price_in=o.price_in, price_out=o.price_out)
-            options |= {} if o.rounds is None else {"rounds": o.rounds}
-            if name.startswith(HUGGING_FACE):
-                tell(
-                    f"{name}: this provider does not record token ids, so `goalmeter probe` cannot "
-                    f"use the run; a model in a folder can be probed as {LOCAL}FOLDER"
-                )
-            if o.on is not None or o.workers is not None:
-                raise InvalidParameterError(
-                    f"{name} is a language model, which this process calls; leave out --on and "
-                    f"--workers, and set concurrent requests with --max-connections"
-                )
-        result = measure(name, o.suite, **options, on=place, out=o.out, progress=tell)
+            costs = {"call_seconds": o.call_seconds, "answer_tokens": o.answer_tokens}
+            return planned(forecast(name, o.suite, **options, **costs))
+        result = measure(name, o.suite, **options, progress=tell)
     except BudgetReachedError as reached:
-        return _unfinished(name, o.suite, reached, o.out)
+        json, again = {"agent": name, "suite": o.suite} | reached.to_json(), _LOST
+        if o.out is not None:
+            json["run"] = str(Path(o.out).resolve())
+            again = (
+                f"the same command with a larger --budget goes on from {shlex.quote(str(o.out))}"
+            )
+        walks = [(part, json["walks"][part]) for part in ("ended", "left")]
+        table = Texts("commands").table("unfinished", walks, agent=name, suite=o.suite)
+        return Outcome(tables=[table], json=json, incomplete=f"{reached}; {again}")
     except InvalidParameterError as cause:
-        raise InvalidParameterError(shared.as_typed(str(cause))) from cause
+        raise InvalidParameterError(as_typed(str(cause))) from cause
     tables = suite_tables([result, *result.references])
     if o.meg:
         tell("goal-directedness")
         tables += directed_tables(result.directed_beside)
-    incomplete = ""
-    if result.plan.asking is not None and result.failed:
-        each = ", ".join(f"{count} × {outcome}" for outcome, count in sorted(result.failed.items()))
-        again = "the same command makes them again" if o.out else "nothing was kept (--out)"
-        incomplete = (
-            f"{sum(result.failed.values())} of {len(result.seen.trajectories)} walks failed "
-            f"({each}); they count as not arrived, and {again}"
+    incomplete = result.failed_in_words
+    if incomplete:
+        incomplete += f", and {'the same command makes them again' if o.out else _LOST}"
+    return Outcome(tables=tables, json=result.to_json(directed=o.meg), incomplete=incomplete)
+
+
+def _refuse_model_options(o: _NavigateOptions, agent: str) -> None:
+    # All options with a heading of their own are of language models.
+    declared = options_in(_NavigateOptions).items()
+    if flags := [each.flag for n, each in declared if each.group and getattr(o, n) is not None]:
+        raise InvalidParameterError(
+            f"{', '.join(flags)}: for language models only, and {agent} is a reference agent; "
+            f"leave it out, or let {agent} read prompts as goalmeter/{agent}"
         )
-    values = result.to_json(directed=o.meg)
-    return Outcome(tables=tuple(tables), json=values, incomplete=incomplete)
 
 
-def of_reference(plan: WalkPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
-    """Return the cost of the trajectories of a reference agent."""
-    keys = {walk.name: {"key": walk.name} for walk in plan.tasks.walks()}
-    what = {"what": json.dumps(plan.what)}
-    study = study_of(plan, "goalmeter.navigation.rollouts:play", keys, common=what)
-    return forecast_of(study, on=on, out=out)
-
-
-def _unfinished(agent: str, suite: str, reached: BudgetReachedError, out: Path | None) -> Outcome:
-    """Describe a run that reached its budget; it has no measures, as its walks are a part."""
-    walks = {"ended": reached.ended, "left": reached.walks - reached.ended}
-    table = Texts("commands").table("unfinished", walks.items(), agent=agent, suite=suite)
-    values = {
-        "agent": agent,
-        "suite": suite,
-        "complete": False,
-        "cells": [],
-        "walks": walks | {"all": reached.walks},
-        "spent": dict(reached.spent),
-        "budget": reached.budget.to_json(),
-    }
-    again = "nothing was kept (--out)"
-    if out is not None:
-        values["run"] = str(Path(out).resolve())
-        again = f"the same command with a larger --budget goes on from {shlex.quote(str(out))}"
-    return Outcome(tables=(table,), json=values, incomplete=f"{reached}; {again}")
+def as_typed(message: str) -> str:
+    """Return a message on prices, or on what two runs differ in, with options as they are typed."""
+    head, mark, differences = message.partition("holds another run: ")
+    for name, declared in options_in(SuiteOptions).items():
+        differences = re.sub(rf"\b{name}(?= is )", declared.flag, differences)
+    head = head.replace("price_in", "--price-in").replace("price_out", "--price-out")
+    return head + mark + differences

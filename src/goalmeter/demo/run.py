@@ -14,16 +14,7 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter._errors import MissingExtraError, require
-from goalmeter.commands.navigate import of_reference
-from goalmeter.commands.outcome import Outcome, shown, write_outcome
-from goalmeter.commands.walks import (
-    IDEAL,
-    TRAINED,
-    play_every,
-    require_models,
-    run_folder,
-    walk_plan,
-)
+from goalmeter.commands.outcome import Outcome, planned, write_outcome
 from goalmeter.demo import mouse
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
@@ -32,8 +23,17 @@ from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.plan import forecast as model_forecast
 from goalmeter.navigation.prompts import template
 from goalmeter.navigation.rollouts import Walked
+from goalmeter.navigation.rollouts import forecast as forecast_of_walks
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
 from goalmeter.navigation.trajectories import Trajectory, suite
+from goalmeter.navigation.walks import (
+    IDEAL,
+    TRAINED,
+    play_every,
+    require_models,
+    run_folder,
+    walk_plan,
+)
 from goalmeter.organisms.kinds import is_unseen, organism, organism_names
 from goalmeter.pages import Texts, navigation, navigation_tables
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
@@ -430,7 +430,7 @@ def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
     for plan in plans_of(seed)[1]:
         folder = run_folder(plan, walks)
         if plan.asking is None:
-            cost.append(of_reference(plan, out=folder))
+            cost.append(forecast_of_walks(plan, out=folder))
         else:
             cost.append(replace(model_forecast(plan, out=folder, connections=1), place=""))
     why = "the number of answers per question is not known in advance"
@@ -442,4 +442,4 @@ def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
     ]
     assumed = ("trials run in this process and are not stored",)
     reflection = together("self-reflection", played, disk=None, assumed=assumed)
-    return shown([together("organisms", cost), use, reflection])
+    return planned(together("organisms", cost), use, reflection)

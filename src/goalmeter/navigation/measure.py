@@ -12,6 +12,7 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.abilities import Ability
 from goalmeter.agents.grid_agents import Navigator
+from goalmeter.agents.local_models import HUGGING_FACE, LOCAL, check_folder
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.navigation.behaviour import Row, SuiteBehaviour, behaviour
 from goalmeter.navigation.distractors import Contrast, Factors, condition_effects
@@ -19,18 +20,23 @@ from goalmeter.navigation.frames import Frames, frames
 from goalmeter.navigation.inspect.models import Budget
 from goalmeter.navigation.keys import Keys, TwoPathTable, keys, two_path_table
 from goalmeter.navigation.plan import NavigationOptions, WalkPlan
+from goalmeter.navigation.plan import forecast as forecast_of_calls
 from goalmeter.navigation.prompts import Asking, paper_effort
 from goalmeter.navigation.rationality import Directedness, directedness
 from goalmeter.navigation.rollouts import Walked, failures, play_all
+from goalmeter.navigation.rollouts import forecast as forecast_of_walks
 from goalmeter.navigation.rollouts import load as load_walks
 from goalmeter.navigation.steps import Observed, observed
 from goalmeter.navigation.suites import suite_named
 from goalmeter.navigation.trajectories import condition_name
 from goalmeter.report.numbers import percent
 from goalmeter.report.tables import data_frame, html_table, text_table
+from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 
+CONNECTIONS = 10  # requests at once where nothing is given, as in Inspect
 _COLUMNS = {
     "accuracy_detour": "optimal in detour states",
     "accuracy": "optimal actions",
@@ -75,6 +81,13 @@ class Navigation:
     def failed(self) -> dict[str, int]:
         """Number of walks that a language model's server failed, by outcome."""
         return failures(self.seen.trajectories)
+
+    @property
+    def failed_in_words(self) -> str:
+        """How many walks failed, and how; "" if none did."""
+        each = ", ".join(f"{count} × {outcome}" for outcome, count in sorted(self.failed.items()))
+        walks = f"{sum(self.failed.values())} of {len(self.seen.trajectories)} walks"
+        return each and f"{walks} failed ({each}); they count as not arrived"
 
     @cached_property
     def directed(self) -> tuple[Directedness, ...]:
@@ -212,23 +225,19 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
         >>> [f"{agent.overall[0].success.value:.0%}" for agent in agents]
         ['67%', '100%']
     """
-    chosen = NavigationOptions(**options)
-    if isinstance(agent, str):
-        named = named_agent(agent)
-        named.require(Ability.GRID, Ability.TEXT, asker="navigation")
-        name, is_model, walker = named.name, Ability.GRID not in named.abilities, None
-    else:
-        name, is_model, walker = agent.name, False, agent
+    chosen, plan, walker = _prepared(agent, suite, options)
     tell = chosen.progress
-    if is_model:
+    if plan.asking is not None:
         # Inspect takes seconds to import.
         from goalmeter.navigation.inspect.eval_log import from_logs
         from goalmeter.navigation.inspect.run import ask_all
 
-        if chosen.asking is None:
-            effort = paper_effort(name, suite_named(suite)) if chosen.paper else None
-            chosen = replace(chosen, asking=Asking(reasoning_effort=effort))
-        plan, imported = chosen.plan(name, suite), None
+        if plan.agent.startswith(HUGGING_FACE) and tell is not None:
+            tell(
+                f"{plan.agent}: this provider does not record token ids, so `goalmeter probe` "
+                f"cannot use the run; a model in a folder can be probed as {LOCAL}FOLDER"
+            )
+        imported = None
         if chosen.logs:
             imported, others = from_logs(plan, chosen.logs)
             note = f"; {others} others are of other worlds, or had failed" if others else ""
@@ -236,15 +245,65 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
                 tell(f"{plan.agent}: {len(imported)} walks taken from logs{note}")
         walked = ask_all(plan, chosen, imported=imported)
     else:
-        names = ("asking", "prompts", "history", "budget", "logs")
-        values = {each: getattr(chosen, each) for each in names}
-        if given := [each for each, v in values.items() if v and v != Budget()]:
-            raise InvalidParameterError(
-                f"{', '.join(given)}: for language models only, and {name} is none"
-            )
-        plan = chosen.plan(name, suite)
         walked = play_all(plan, walker=walker, out=chosen.out, on=chosen.on, progress=tell)
     return _with_references(walked, chosen.beside, chosen.out, chosen.progress)
+
+
+def _prepared(
+    agent: str | Navigator, suite: str, options: Mapping[str, Any]
+) -> tuple[NavigationOptions, WalkPlan, Navigator | None]:
+    """The options and the plan of these arguments of `measure`, and an agent that is an object."""
+    chosen = NavigationOptions(**options)
+    name, walker = ("", None) if isinstance(agent, str) else (agent.name, agent)
+    if isinstance(agent, str):
+        named = named_agent(agent)
+        named.require(Ability.GRID, Ability.TEXT, asker="navigation")
+        name = named.name
+        # An agent with both abilities walks by itself, without prompts.
+        if Ability.GRID not in named.abilities:
+            check_folder(name)
+            if chosen.on != HERE:
+                raise InvalidParameterError(
+                    f"{name} is a language model, which this process calls; leave out on (--on, "
+                    f"--workers), and set concurrent requests with max_connections"
+                )
+            if chosen.asking is None:
+                effort = paper_effort(name, suite_named(suite)) if chosen.paper else None
+                chosen = replace(chosen, asking=Asking(reasoning_effort=effort))
+            return chosen, chosen.plan(name, suite), None
+    names = ("asking", "prompts", "history", "budget", "logs")
+    values = {each: getattr(chosen, each) for each in names}
+    if given := [each for each, v in values.items() if v and v != Budget()]:
+        raise InvalidParameterError(
+            f"{', '.join(given)}: for language models only, and {name} is none"
+        )
+    return chosen, chosen.plan(name, suite), walker
+
+
+def forecast(
+    agent: str,
+    suite: str = "maze",
+    *,
+    answer_tokens: int | None = None,
+    call_seconds: float | None = None,
+    **options: Any,
+) -> Forecast:
+    """Estimate the cost of `measure` with these options.
+
+    Of a language model, `answer_tokens` and `call_seconds` are what one answer takes.
+    """
+    chosen, plan, _ = _prepared(agent, suite, options)
+    if plan.asking is None:
+        return forecast_of_walks(plan, on=chosen.on, out=chosen.out)
+    return forecast_of_calls(
+        plan,
+        out=chosen.out,
+        connections=chosen.server.max_connections or CONNECTIONS,
+        answer_tokens=answer_tokens,
+        call_seconds=call_seconds,
+        price_in=chosen.budget.price_in,
+        price_out=chosen.budget.price_out,
+    )
 
 
 def load(

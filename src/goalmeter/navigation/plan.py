@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -9,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidTrajectoryError
+from goalmeter._options import option, words
 from goalmeter.agents.local_models import is_organism
 from goalmeter.gridworld.planner import State
-from goalmeter.navigation.inspect.models import Budget, Server
+from goalmeter.navigation.inspect.models import Budget, Server, reached, read_limits
 from goalmeter.navigation.prompts import (
     HISTORY,
     PROMPT,
     Asking,
+    asked,
     conditions,
     default_prompts,
     template,
@@ -35,16 +38,31 @@ class NavigationOptions(SuiteOptions):
     """Options of `measure`: those of the suite, of a language model, and of the run."""
 
     beside: Sequence[str] | None = None  # baseline agents in the same worlds; None: the suite's
-    # Of a language model: prompt templates, which are compared (None for the suite's own); past
-    # steps that a prompt shows; settings of the queries; how often walks that the server failed are
-    # repeated; limits on tokens and cost; logs of Inspect whose walks are taken over.
-    prompts: Sequence[str] | None = None
-    history: int = 0
+    # The others are of a language model.
+    prompts: Sequence[str] | None = asked(
+        "--prompt plain/1,keys/1  Prompt templates; several are compared. Default keys/1 where "
+        "there are keys.",
+        commas=True,
+    )
+    history: int = asked("Past steps that a prompt shows.", default=0, least=0, most=10_000)
     asking: Asking | None = None
     server: Server = field(default_factory=Server)
-    rounds: int = 2
-    budget: Budget = field(default_factory=Budget)
-    logs: Sequence[str | Path] = ()
+    rounds: int = reached(
+        "Retries of trajectories that the server failed.", default=2, least=0, most=1000
+    )
+    budget: Budget = option(  # noqa: RUF009
+        "tokens=N,usd=X  Inspect's limits on tokens and cost over all commands of a resumable run.",
+        factory=Budget,
+        kind=str,
+        read=read_limits,
+        group="What it may cost",
+    )
+    logs: Sequence[str | Path] = reached(
+        "--from-log FILE.eval  Take over trajectories of `inspect eval goalmeter/...`: a log, or a "
+        "folder of logs.",
+        kind=list[Path],
+        default=(),
+    )
     # Where agents walk: "here", in this process; "processes:8", in eight; or another backend, such
     # as "ray" or "slurm:partition=cpu". Language models are queried here, and baselines walk here.
     on: str = HERE
@@ -140,6 +158,26 @@ def plan_from(what: Mapping[str, Any], folder: str | Path) -> WalkPlan:
             f"{folder}: run.json does not say what the run is ({type(cause).__name__}: {cause}); "
             f"restore it, or begin again in another folder"
         ) from cause
+
+
+def command_of(what: Mapping[str, Any], folder: str) -> str:
+    """Return the command that carries out a stored run, as a user would type it."""
+    agent, values = what["agent"], dict[str, Any]()
+    for name in [each.name for each in fields(SuiteOptions)] + ["prompts", "history"]:
+        value = what.get(name)
+        if name in ("grids", "trajectories"):  # run.json lists their indices
+            value = len(value or ())
+        if name == "held_out":  # by default where organisms walk
+            values |= {} if bool(value) == is_organism(agent) else {name: bool(value)}
+        elif value not in (None, 0, [], ["key"]):  # a key is placed by default
+            values[name] = value
+    typed = ["goalmeter", "navigate", agent, "--suite", what["suite"]]
+    typed += words(NavigationOptions, values)
+    if "prompts" in what:
+        usual, asking = Asking().to_json(), Asking.from_json(what).to_json()
+        changed = {name: value for name, value in asking.items() if value != usual[name]}
+        typed += words(Asking, changed)
+    return shlex.join([*typed, "--out", folder])
 
 
 # --- Samples --------------------------------------------------------------------------------------

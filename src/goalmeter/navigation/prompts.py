@@ -7,12 +7,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from functools import partial
 from itertools import accumulate
 from math import exp
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._options import option, values_by_name
 from goalmeter.agents.grid_agents import Probabilities
 from goalmeter.agents.local_models import is_organism
 from goalmeter.gridworld import world as grid
@@ -119,20 +121,41 @@ _ELSEWHERE = frozenset(
 _SECRET = re.compile(r"(^|_)(key|token|secret|password)$", re.IGNORECASE)
 
 
+asked = partial(option, group="How a language model is asked")
+
+
 @dataclass(frozen=True)
 class Asking:
     """Settings of the queries to a language model; the defaults are the paper's."""
 
-    attempts: int = 3  # queries for a step until an answer can be read
-    token_cap: int | None = None  # output tokens of a whole walk, after which it ends
-    temperature: float = 0.7
-    top_p: float = 0.95  # mass of the likeliest tokens to sample from
-    # Of one answer with its reasoning. Low effort needs a tenth, but a cut answer is a wrong one.
-    max_tokens: int = 10_000
-    reasoning_effort: str | None = None  # one of `EFFORTS`; None leaves it to the model
-    logprobs: bool = False  # whether to request log-probabilities
-    seeded: bool = True  # whether each query has a seed; some servers take none
-    options: Mapping[str, Any] = field(default_factory=dict)  # such as {"dtype": "bfloat16"}
+    attempts: int = asked(
+        "Attempts at an answer that can be parsed.", default=3, least=1, most=1000
+    )
+    token_cap: int | None = asked(
+        "Output tokens of a whole trajectory, after which it ends.", least=1, most=10**9
+    )
+    temperature: float = asked("Sampling temperature.", default=0.7, least=0, most=100)
+    top_p: float = asked("Mass of the likeliest tokens.", default=0.95, least=0, most=1)
+    # With its reasoning. Low effort needs a tenth, but a cut answer is a wrong one.
+    max_tokens: int = asked("Output tokens of an answer.", default=10_000, least=1, most=10**8)
+    # One of `EFFORTS`; None leaves it to the model.
+    reasoning_effort: str | None = asked(
+        "low|medium|high|...  Default the model's; for gpt-oss with --paper low, with keys medium."
+    )
+    logprobs: bool = asked(
+        "Ask for log-probabilities, 20 a token, and keep those of the moves.", default=False
+    )
+    seeded: bool = asked(
+        "--no-seeds  Send no seeds, to servers that refuse them.",
+        default=True,
+        read=lambda flag, is_typed: False if is_typed else None,
+    )
+    options: Mapping[str, Any] = option(
+        "-M NAME=VALUE  Option of the provider, such as dtype=bfloat16.",
+        factory=dict,
+        read=partial(values_by_name, expected="NAME=VALUE, such as batch=64"),
+        group="How it is reached",
+    )
 
     def __post_init__(self) -> None:
         for name in ("attempts", "token_cap", "max_tokens"):

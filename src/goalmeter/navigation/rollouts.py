@@ -18,6 +18,7 @@ from goalmeter.navigation.inspect.models import FAILURES
 from goalmeter.navigation.plan import GROWS, WalkPlan, plan_from
 from goalmeter.navigation.trajectories import PlannedWalk, Trajectory, made_of, walk
 from goalmeter.runs import HERE, Study, carry_out, check_place, read_run, stored_results
+from goalmeter.runs.forecast import Forecast, forecast_of
 from goalmeter.runs.progress import Tell
 
 
@@ -57,12 +58,22 @@ def play_all(
         options["function"] = lambda task, number: walk(who, task, number, seed=plan.options.seed)
         options["trials"] = {key: planned._asdict() for key, planned in plan.keys().items()}
     else:
-        options["function"] = "goalmeter.navigation.rollouts:play"
-        options["trials"] = {walk.name: {"key": walk.name} for walk in plan.tasks.walks()}
-        options["common"] = {"what": json.dumps(plan.what)}
+        options |= _in_workers(plan)
         options["files"] = {path: digest(path) for path in named_agent(plan.agent).all_files()}
     done = carry_out(study_of(plan, **options), on=on, out=out, progress=progress)
     return Walked(plan, tuple(done.values()))
+
+
+def _in_workers(plan: WalkPlan) -> dict[str, Any]:
+    """The function and the trials of a plan that is carried out in any process."""
+    trials = {walk.name: {"key": walk.name} for walk in plan.tasks.walks()}
+    common = {"what": json.dumps(plan.what)}
+    return {"function": "goalmeter.navigation.rollouts:play", "trials": trials, "common": common}
+
+
+def forecast(plan: WalkPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
+    """Estimate the cost of `play_all`."""
+    return forecast_of(study_of(plan, **_in_workers(plan)), on=on, out=out)
 
 
 def load(folder: str | Path) -> Walked:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import partial
 from math import ceil, prod
 from typing import Any
 
-from goalmeter._errors import MOST_SEED, InvalidParameterError, finite, whole
+from goalmeter._errors import (
+    MOST_SEED,
+    InvalidParameterError,
+    finite,
+    shown,
+    whole,
+    whole_in_text,
+)
 from goalmeter._names import did_you_mean
+from goalmeter._options import count, option
 from goalmeter.gridworld.generators import distances_from
 from goalmeter.gridworld.planner import WITH_KEY, State, planned
 from goalmeter.gridworld.world import TRANSFORMS, GridWorld
@@ -40,6 +50,23 @@ def _bounds(value: Sequence[int]) -> Bounds:
     return int(low), int(high)
 
 
+def _read_bounds(flag: str, texts: Sequence[str] | None) -> list[Bounds] | None:
+    """Return pairs of bounds, each written LOW-HIGH."""
+    ranges = []
+    for text in texts or ():
+        ends = re.fullmatch(r"(\d+)\s*-\s*(\d+)", text.strip())
+        if ends is None:
+            raise InvalidParameterError(
+                f"{flag} is {shown(text)}, expected two whole numbers LOW-HIGH, such as 4-8"
+            )
+        low, high = (whole_in_text(end, flag, least=0, most=MOST_STEPS) for end in ends.groups())
+        ranges.append((low, high))
+    return ranges or None
+
+
+_strata = partial(option, kind=list[str], read=_read_bounds)
+
+
 # Options with several values, and the type of each value.
 SEVERAL: Mapping[str, Callable[[Any], Any]] = {
     "sizes": int,
@@ -62,27 +89,36 @@ class SuiteOptions:
     with the defaults.
     """
 
-    paper: bool = False  # use the paper's scale and caps where an option is None
-    sizes: Sequence[int] | None = None  # of the grids, in cells along a side
-    complexities: Sequence[float] | None = None  # of mazes, from 0, a room, to 1, a perfect maze
-    grids: int | None = None  # of each size and complexity
-    trajectories: int | None = None  # walks through each grid
-    transforms: Sequence[str] | None = None  # changes of frame, as in `gridworld.TRANSFORMS`
-    # Objects to place where keys open nothing: "key" (default), "neutral" (an object without a use
-    # in the same place), or both, each world once with each.
-    objects: Sequence[str] | None = None
-    # Strata of mazes, (least, greatest): by the length of the shortest path, and by how much longer
-    # it is than the Manhattan distance.
-    distances: Sequence[Bounds] | None = None
-    detours: Sequence[Bounds] | None = None
-    # Maximum number of steps of a walk; also as a multiple, rounded up, of the shortest path, which
-    # in worlds with a key fetches it.
-    cap: int | None = None
-    cap_factor: float | None = None
-    # Use only grids whose content is kept from the lessons of organisms (`gridworld.held_out`), in
-    # every frame.
-    held_out: bool | None = None
-    seed: int = 0  # of the run, for grids and walks
+    paper: bool = option("The paper's scale and caps, where none is given.", default=False)
+    sizes: Sequence[int] | None = option("7,9  Rows of the grids, odd.", commas=True)
+    complexities: Sequence[float] | None = option(
+        "0,0.5,1  Complexities of mazes: from 0, a room, to 1, a perfect maze.", commas=True
+    )
+    grids: int | None = count("Grids of each size and complexity.")
+    trajectories: int | None = count("Trajectories through each grid.")
+    transforms: Sequence[str] | None = option(
+        "reflect,swap  Isometries of the grids; default all.", commas=True
+    )
+    # "neutral" is an object without a use; with both, each world comes once with each.
+    objects: Sequence[str] | None = option(
+        "key,neutral  Objects to place in key-no-door worlds.", commas=True
+    )
+    distances: Sequence[Bounds] | None = _strata(
+        "--distance LOW-HIGH  Range of the shortest path of mazes; repeat for more strata."
+    )
+    detours: Sequence[Bounds] | None = _strata(
+        "--detour LOW-HIGH  Range of the shortest path minus the Manhattan distance; repeat for "
+        "more strata."
+    )
+    cap: int | None = count("Maximum trajectory length.")
+    # Rounded up; in worlds with a key the shortest path fetches it.
+    cap_factor: float | None = count(
+        "Maximum trajectory length as a multiple of the shortest path; default 3."
+    )
+    held_out: bool | None = option(
+        "--held-out/--all-grids  Only grids that no organism was trained on; default for organisms."
+    )
+    seed: int = option("Seed of everything random.", default=0, least=0, most=MOST_SEED)
 
     def __post_init__(self) -> None:
         for name in SEVERAL:
@@ -270,9 +306,9 @@ def _check_count(options: SuiteOptions, conditions: int) -> None:
     worlds = prod(len(values or ()) or 1 for values in lists) * (options.grids or 0) * conditions
     worlds *= 1 + len(options.transforms or ())
     walks = worlds * (options.trajectories or 0)
-    for most, noun, count in ((MOST_WORLDS, "worlds", worlds), (MOST_WALKS, "walks", walks)):
-        if count > most:
+    for most, noun, made in ((MOST_WORLDS, "worlds", worlds), (MOST_WALKS, "walks", walks)):
+        if made > most:
             raise InvalidParameterError(
-                f"this makes {count} {noun}, expected at most {most}; ask for fewer sizes, "
+                f"this makes {made} {noun}, expected at most {most}; ask for fewer sizes, "
                 f"complexities, grids or trajectories"
             )

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -16,20 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line, require, whole
 from goalmeter._names import did_you_mean
-from goalmeter.organisms.kinds import organism, organism_names, weights_of
+from goalmeter._options import option
+from goalmeter.organisms.kinds import MANIFEST, organism, organism_names, weights_of
 from goalmeter.organisms.lessons import IDS, PAD, PLAN, SIZES, WAYS, Lesson, batch, syllabus
 from goalmeter.organisms.network import (
     CHECKPOINT,
+    SETTINGS,
     claim,
     new_network,
     read_network,
+    read_settings,
     resume,
     save,
     write_network,
 )
-from goalmeter.runs.progress import Progress
+from goalmeter.runs.progress import FINISHED, Progress
 from goalmeter.runs.reading import STATUS
-from goalmeter.runs.status import locked, reporting_status
+from goalmeter.runs.status import INCOMPLETE, RunStatus, locked, reporting_status
 
 if TYPE_CHECKING:
     import torch
@@ -49,10 +52,13 @@ class Settings:
     # Of each: its steps, and Muon's learning rate after warming up, before cooling down.
     rounds: tuple[tuple[int, float], ...] = ((3200, 0.02),)
     words: int = 2600  # of a batch, about
-    seed: int = 0  # of the first weights and of the lessons
-    begin_with: str = NOTHING  # a shipped organism, or folder, whose weights it begins with
-    sizes: tuple[int, ...] = SIZES  # of the grids of its lessons
-    keys: bool = True  # whether it learns in worlds with keys and doors too
+    seed: int = option("Seed of everything random.", default=0, least=0, most=_MOST)
+    begin_with: str = option(
+        "--from  Organism or folder of its first weights, or nothing; default as in the recipe.",
+        default=NOTHING,
+    )
+    sizes: tuple[int, ...] = option("5,7  Sizes of grids.", default=SIZES, commas=True)
+    keys: bool = option("--keys/--no-keys  Worlds with keys too, the default.", default=True)
 
     def __post_init__(self) -> None:
         organism(self.name)
@@ -95,9 +101,30 @@ RECIPES: dict[str, Settings] = {
 }
 
 
-def recipe(name: str) -> Settings:
-    """Return the settings that an organism was trained with."""
-    return RECIPES[organism(name).name]
+def recipe(
+    name: str, *, steps: int | None = None, rate: float | None = None, **changes: Any
+) -> Settings:
+    """Return the settings that an organism was trained with, or with changes.
+
+    A recipe may have several rounds with rates of their own; `steps` and `rate` describe one.
+    """
+    usual = RECIPES[organism(name).name]
+    if steps is not None or rate is not None:
+        rate = usual.rounds[0][1] if rate is None else rate
+        changes["rounds"] = ((usual.steps if steps is None else steps, rate),)
+    return replace(usual, **changes)
+
+
+def training_status(folder: Path) -> RunStatus | None:
+    """Return the status of a training whose driver left none; None for any other folder."""
+    if (folder / STATUS).exists() or not (folder / SETTINGS).is_file():
+        return None
+    state, sentence = INCOMPLETE, "nobody trains it"
+    # A training that is over keeps its weights and nothing that is said of a machine.
+    if (folder / MANIFEST).exists():
+        state, sentence = FINISHED, "it is finished: its weights are there"
+    name = str(read_settings(folder).get("name"))
+    return RunStatus(str(folder), state, sentence, kind="steps", agent=name)
 
 
 @dataclass(frozen=True)

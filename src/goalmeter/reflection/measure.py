@@ -6,7 +6,8 @@ can be resumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -51,6 +52,9 @@ AgentLike = Agent | HistoryFunction | type[Agent] | str
 Place = Environment | type[Run] | str
 # Readings of the rules: option -> values, the published one first.
 OPTIONS = {"opposite_reading": READINGS, "step_counting": COUNTINGS}
+# Agents to compare with, where playing them takes about a second.
+BASELINES = ("random", "constant")
+_BASELINE_STEPS, _BASELINE_PERCEPTS = 1000, 250_000
 # Agents that train. They are played in processes of their own, whose numerics have one thread: with
 # more, the last bits of their sums, and so their choices, may differ.
 HEAVY = frozenset({"a2c", "dqn", "ppo", "ppo-as-published", "recurrent-dqn"})
@@ -196,6 +200,26 @@ def plan_of(
 def readings_of(what: Mapping[str, Any]) -> dict[str, str]:
     """Return the options of a measurement that are not as published."""
     return {k: what[k] for k, known in OPTIONS.items() if what.get(k, known[0]) != known[0]}
+
+
+def command_of(what: Mapping[str, Any], folder: str) -> str:
+    """Return the command that carries out a stored run, or the call that does."""
+    agent, steps, seeds, names = (what[n] for n in ("agent", "steps", "seeds", "environments"))
+    first, readings = seeds[0], readings_of(what)
+    # An environment that is named is played with its opposite, which is not typed again.
+    environments = [n for n in names if not (n[:9] == "opposite(" and n[9:-1] in names)]
+    if names == [way for e in BATTERY for way in (e.name, opposite(e.name))]:
+        environments = []  # the battery is the default
+    if seeds != list(range(first, first + len(seeds))):
+        # The command counts seeds from the first one, so only a call can name these.
+        options = {"out": folder} | ({"environments": environments} if environments else {})
+        named = "".join(f", {name}={value!r}" for name, value in (options | readings).items())
+        return f"goalmeter.reflection.measure({agent!r}, {steps}, {seeds}{named})"
+    typed = [("environment", name) for name in environments]
+    typed += [("steps", steps), ("seeds", len(seeds)), *([("seed", first)] if first else [])]
+    typed += [(name.replace("_", "-"), value) for name, value in readings.items()]
+    words = [word for name, value in typed for word in (f"--{name}", str(value))]
+    return shlex.join(["goalmeter", "reflect", agent, *words, "--out", folder])
 
 
 def key(name: str, seed: int) -> str:
@@ -385,6 +409,18 @@ def forecast(agent: AgentLike, **options: Any) -> Forecast:
     """Estimate the cost of `measure` with these options; some of its trials are played for it."""
     _, study, how = _prepared(agent, **options)
     return forecast_of(study, **how)
+
+
+def baselines(
+    without: Collection[str], steps: int, seeds: Sequence[int], *, progress: Tell, **options: Any
+) -> dict[str, Reflection]:
+    """Measure baseline agents on the first of some trials, where that takes about a second."""
+    few = seeds[: _BASELINE_PERCEPTS // (2 * len(options["environments"]) * steps)]
+    names = [name for name in BASELINES if name not in without]
+    if steps > _BASELINE_STEPS or not few or not names:
+        return {}
+    progress(f"baselines: {', '.join(names)}")
+    return {name: measure(name, steps, few, **options) for name in names}
 
 
 def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:

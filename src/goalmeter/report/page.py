@@ -16,8 +16,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError, require, visible
-from goalmeter._files import write_text
+from goalmeter._errors import InvalidFileError, InvalidParameterError, require, visible
+from goalmeter._files import check_writable, write_text
 from goalmeter.report.canvas import as_variables, styles
 
 # --- Blocks ---------------------------------------------------------------------------------------
@@ -186,6 +186,18 @@ def require_report_extra() -> None:
     """Check that a report can be written, before the work that it is to show."""
     require("jinja2", extra="report", feature=_FEATURE)
     require("matplotlib", extra="report", feature=_FEATURE)
+
+
+def check_replaceable(path: str | Path) -> None:
+    """Refuse to write a report over a file that is no HTML page."""
+    check_writable(path)
+    if Path(path).is_file():
+        with Path(path).open("rb") as file:
+            start = file.read(200).lower().lstrip()
+        if start and not start.startswith((b"<!doctype html", b"<html")):
+            raise InvalidFileError(
+                f"{path} exists and is no HTML page, so it is not replaced; choose another --out"
+            )
 
 
 def write_report(

@@ -16,6 +16,7 @@ import numpy as np
 from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
 from goalmeter._files import json_value
 from goalmeter._names import did_you_mean
+from goalmeter._options import option
 from goalmeter.gridworld.conversions import symbols_at
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
@@ -49,46 +50,43 @@ MAPS, USE, PLAN = "maps", "use", "plan"
 PARTS = (MAPS, USE, PLAN)
 # Of models with more blocks the paper's three layers: after a third, two thirds and all of them.
 _FEW_BLOCKS = 8
-
-
-def _option(default: Any, text: str, values: str | None = None, **bounds: int) -> Any:
-    """Declare an option with its help, examples of the values of a list, or bounds of a number."""
-    return field(default=default, metadata={"text": text, "values": values, "bounds": bounds})
+_list = partial(option, commas=True)
 
 
 @dataclass(frozen=True)
 class ProbeOptions:
     """What to measure of the model of a run."""
 
-    layers: Sequence[int] | None = _option(
-        None, "Blocks; default all of up to eight, else at 1/3, 2/3 and the end.", "K,..."
+    layers: Sequence[int] | None = _list(
+        "K,...  Blocks; default all of up to eight, else at 1/3, 2/3 and the end."
     )
     # See `replay.position`; positions that no decision has are left out, with the reason.
-    positions: Sequence[str] = _option(
-        ("pre/end", "post/end"), "Tokens by their names; default pre/end,post/end.", "NAME,..."
+    positions: Sequence[str] = _list(
+        "NAME,...  Tokens by their names.", default=("pre/end", "post/end")
     )
-    probes: Sequence[str] = _option(
-        ("ridge",), "ridge, logistic, bilinear, mlp or the paper's; default ridge.", "NAME,..."
+    probes: Sequence[str] = _list(
+        "NAME,...  ridge, logistic, bilinear, mlp or the paper's.", default=("ridge",)
     )
     # The believed world needs maps and use.
-    parts: Sequence[str] = _option(PARTS, "maps, use, plan; default all.", "PART,...")
+    parts: Sequence[str] = _list("PART,...  What is measured.", default=PARTS)
     # Windows are patches of several layers.
-    interventions: Sequence[str] = _option(
-        trials.TRIED,
-        "knock-out, patch, windows, write, ablate, open; default all but windows.",
-        "KIND,...",
+    interventions: Sequence[str] = _list(
+        "KIND,...  knock-out, patch, windows, write, ablate, open.", default=trials.TRIED
     )
-    use_decisions: int = _option(
-        120, "Decisions that are answered with changed cells, at most.", least=4, most=100_000
+    use_decisions: int = option(
+        "Decisions that are answered with changed cells, at most.",
+        default=120,
+        least=4,
+        most=100_000,
     )
-    draws: int = _option(
-        0, "Answers for each of them, to measure the effect in nats.", least=0, most=1000
+    draws: int = option(
+        "Answers for each of them, to measure the effect in nats.", default=0, least=0, most=1000
     )
     # The paper has 1, 2 and 4, and shows 2; each takes minutes.
-    decoders: Sequence[int] = _option(
-        (2,), "Layers of the transformers that read plans; default 2.", "K,..."
+    decoders: Sequence[int] = _list(
+        "K,...  Layers of the transformers that read plans.", default=(2,)
     )
-    seed: int = _option(0, "Seed of everything random.", least=0, most=MOST_SEED)
+    seed: int = option("Seed of everything random.", default=0, least=0, most=MOST_SEED)
 
     @classmethod
     def for_network(cls, network: Network, options: Mapping[str, Any]) -> ProbeOptions:
@@ -115,9 +113,9 @@ class ProbeOptions:
         _chosen("probes", given.probes, PROBES)
         decoders = [whole(each, "decoders", least=1, most=16) for each in given.decoders]
         numbers = {
-            each.name: whole(getattr(given, each.name), each.name, **bounds)
-            for each in fields(cls)
-            if (bounds := each.metadata["bounds"])
+            name: whole(getattr(given, name), name, least=declared["least"], most=declared["most"])
+            for name, declared in ((each.name, each.metadata) for each in fields(cls))
+            if "least" in declared
         }
         return cls(
             layers=layers,

@@ -36,7 +36,7 @@ BASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("meg", "causal"): ("network.bif", "--decision", "D", "--target", "T"),
 }
 # They print what is asked, wait for a shell, or read what another format damages.
-LEFT_OUT = {"help", "install_completion", "show_completion", "version", "device", "from_log"}
+LEFT_OUT = {"help", "install_completion", "show_completion", "version", "device", "logs"}
 
 
 def _command(path: tuple[str, ...]) -> Any:

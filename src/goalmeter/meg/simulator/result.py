@@ -238,3 +238,4 @@ class SimulatorInterrupted(KeyboardInterrupt):
         )
         super().__init__(f"interrupted; proven so far, in the attribute `results`: {ends}")
         self.results = results
+        self.measurement: Any = None  # `measure.Measurement`, where it was asked for by names

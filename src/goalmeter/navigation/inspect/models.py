@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from functools import partial
 from sys import float_info
 from types import SimpleNamespace
 from typing import Any
 
 from goalmeter._errors import (
+    MOST_SECONDS,
     GoalmeterError,
     InvalidParameterError,
     MissingExtraError,
@@ -19,6 +21,7 @@ from goalmeter._errors import (
     shown,
 )
 from goalmeter._files import JsonFields
+from goalmeter._options import option, values_by_name
 from goalmeter.agents.local_models import check_folder
 from goalmeter.navigation.prompts import Asking
 from goalmeter.runs.jobs import in_a_line
@@ -138,14 +141,21 @@ _OTHER_FIELDS = ("reasoning", "reasoning_content", "reasoning_details", "refusal
 _opened: list[Any] = []
 
 
+reached = partial(option, group="How it is reached")
+
+
 @dataclass(frozen=True)
 class Server:
     """Connection to a model; a run can be resumed with another server of the same model."""
 
-    base_url: str | None = None  # address; None for the provider's environment variable
-    max_connections: int | None = None
-    max_retries: int = 5  # retries of a query that the server failed
-    timeout: int = 600  # seconds for one answer
+    base_url: str | None = reached(
+        "--model-base-url URL  The server; default from the environment, such as VLLM_BASE_URL."
+    )
+    max_connections: int | None = reached("Concurrent requests.", least=1, most=10_000)
+    max_retries: int = reached(
+        "Retries of a request that the server failed.", default=5, least=0, most=1000
+    )
+    timeout: int = reached("Seconds of an answer.", default=600, least=1, most=MOST_SECONDS)
 
 
 def opened(name: str, asking: Asking, server: Server) -> Any:
@@ -213,14 +223,17 @@ def fit(model: Any) -> Any:
 
 
 # --- Budget ---------------------------------------------------------------------------------------
+_price = partial(option, least=0, most=10**6, group="What it may cost")
+
+
 @dataclass(frozen=True)
 class Budget(JsonFields):
     """Limits on the tokens and the cost of a run, over all its commands."""
 
     tokens: int | None = None  # input and output tokens together; None for no limit
     usd: float | None = None  # cost in US dollars; None for no limit. It needs both prices
-    price_in: float | None = None  # US dollars for a million input tokens
-    price_out: float | None = None  # US dollars for a million output tokens
+    price_in: float | None = _price("US dollars for a million input tokens.")
+    price_out: float | None = _price("US dollars for a million output tokens, reasoning included.")
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -262,6 +275,24 @@ class Budget(JsonFields):
         set_model_info(model, known.model_copy(update={"cost": cost}))
 
 
+def read_limits(flag: str, text: str | None) -> dict[str, float] | None:
+    """Return the limits of a budget, each written NAME=NUMBER; tokens are an integer."""
+    if text is None:
+        return None
+    try:
+        out = {}
+        for name, value in (values_by_name(flag, text.split(","), "", float) or {}).items():
+            out[name] = {"tokens": int, "usd": float}[name](value)
+            if out[name] != value or not 0 <= value <= float_info.max:
+                raise ValueError
+    except (KeyError, TypeError, ValueError, OverflowError) as cause:
+        raise InvalidParameterError(
+            f"{flag} is {shown(text)}, expected tokens=N, usd=X or both with a comma between "
+            f"them, such as tokens=1000000,usd=2.50; Inspect has no limit on calls"
+        ) from cause
+    return out
+
+
 class BudgetReachedError(GoalmeterError):
     """A command reached its budget before all of its trajectories had ended."""
 
@@ -272,3 +303,9 @@ class BudgetReachedError(GoalmeterError):
             f"the budget is reached after {spent['tokens']} tokens{usd}: {ended} of {walks} walks "
             f"have ended"
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is known as JSON values; there are no measures of a part of the walks."""
+        walks = {"ended": self.ended, "left": self.walks - self.ended, "all": self.walks}
+        known = {"walks": walks, "spent": dict(self.spent), "budget": self.budget.to_json()}
+        return {"complete": False, "cells": []} | known

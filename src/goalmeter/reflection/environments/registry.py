@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from numbers import Real
 from operator import index
 from random import Random
+from typing import Any
 
 from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._names import ENVIRONMENTS as PLUGINS
@@ -67,6 +68,19 @@ class Environment:
                 )
         for option, value in self.options:
             check_option(run, option, value)
+
+    @property
+    def readings(self) -> str | None:
+        """The other readings of its rules, as names have them."""
+        # The first value of each option is the default.
+        options = self.run.options.items()
+        return " ".join(f"{name}={v}" for name, values in options for v in values[1:]) or None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is known of it as JSON values."""
+        names = ("name", "n_actions", "n_observations", "in_battery", "idea", "known_returns")
+        options = {name: list(values) for name, values in self.run.options.items()}
+        return {name: getattr(self, name) for name in names} | {"options": options}
 
     @property
     def base(self) -> str:

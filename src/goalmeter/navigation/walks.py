@@ -53,21 +53,14 @@ def play_every(
     plans: Sequence[WalkPlan], out: Path, *, on: str = HERE, progress: Tell | None = None
 ) -> list[Walked]:
     """Play several plans, each stored in a folder AGENT/SUITE and resumed from there."""
-    models = [
-        plan
-        for plan in plans
-        if plan.asking is not None and not plan.keys().keys() <= set(keys_in(run_folder(plan, out)))
-    ]
+    trials = {
+        f"{plan.agent} in {plan.suite.name}": {"run": json.dumps(plan.what), "folder": str(folder)}
+        for plan, folder in ((plan, run_folder(plan, out)) for plan in plans)
+        if plan.asking is not None and not plan.keys().keys() <= set(keys_in(folder))
+    }
     # Each run is written by the process that asks, so other machines cannot run it.
-    if on != HERE and is_of_this_machine(on) and len(models) > 1:
-        trials = {
-            f"{plan.agent} in {plan.suite.name}": {
-                "run": json.dumps(plan.what),
-                "folder": str(run_folder(plan, out)),
-            }
-            for plan in models
-        }
-        study = Study[None]("language models", "goalmeter.commands.walks:ask", trials, noun="run")
+    if on != HERE and is_of_this_machine(on) and len(trials) > 1:
+        study = Study[None]("language models", f"{__name__}:ask", trials, noun="run")
         carry_out(study, on=on, progress=progress)
         progress = None
     # Models that ran in other processes have their walks in their folders by now.
