@@ -25,7 +25,8 @@ def test_code_and_texts_have_the_same_names(instrument: str) -> None:
     texts = tomllib.loads((PAGES / f"{instrument}.toml").read_text("utf-8"))
     # Tables and sections of a page may be declared by the name of their texts.
     asked = set(re.findall(r'\bsay(?:\.\w+)?\(\s*"(\w+)"', code))
-    assert asked <= set(texts) <= asked | {"shared"} | set(re.findall(r'"(\w+)"', code))
+    quoted = re.findall(r"""["'](\w+)["']""", f"{code}{texts.get('sections')}")
+    assert asked <= set(texts) <= asked | {"shared"} | set(quoted)
 
 
 @dataclass

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from goalmeter.pages import reflection as reflection_page
-from goalmeter.pages.reflection import LOWERS, RAISES, SAME, UNTOLD, groups, pairs, verdict
+from goalmeter.pages.reflection import groups
 from goalmeter.reflection import Reflection, Trial, measure
+from goalmeter.reflection.reality_checks import LOWERS, RAISES, SAME, UNTOLD, pairs, verdict
 from goalmeter.reflection.result import reflection_of
 from goalmeter.report.page import render
 from goalmeter.statistics.verdicts import TOO_FEW

@@ -21,7 +21,7 @@ from goalmeter.navigation.plan import WalkPlan, forecast, plan_of
 from goalmeter.navigation.rollouts import study_of
 from goalmeter.navigation.suites import SUITES
 from goalmeter.pages import Texts
-from goalmeter.pages.navigation_tables import directed_tables, suite_tables
+from goalmeter.pages.navigation import directed_tables, suite_tables
 from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast, forecast_of
 
