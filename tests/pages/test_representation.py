@@ -18,9 +18,9 @@ from goalmeter._errors import InvalidFileError
 from goalmeter.commands.runs import report_runs
 from goalmeter.navigation import measure
 from goalmeter.navigation.rollouts import load
+from goalmeter.pages import Part
 from goalmeter.pages import representation as page
 from goalmeter.pages import representation_claims as claims
-from goalmeter.pages.part import Part
 from goalmeter.pages.representation_claims import ABOVE, BELOW, OPEN, shown_models
 from goalmeter.report import Finding, Table, write_report
 from goalmeter.representation.replay import run_digest

@@ -20,8 +20,7 @@ from goalmeter.meg.simulator.measure import KIND as SIMULATOR
 from goalmeter.navigation.prompts import Asking
 from goalmeter.organisms.kinds import MANIFEST
 from goalmeter.organisms.network import SETTINGS, read_settings
-from goalmeter.pages import Texts
-from goalmeter.pages.part import INSTRUMENTS, Part, joined, parts_of_runs
+from goalmeter.pages import INSTRUMENTS, Part, Texts, joined, parts_of_runs
 from goalmeter.reflection.environments.registry import BATTERY, opposite
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.reflection.measure import readings_of

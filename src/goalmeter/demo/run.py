@@ -36,10 +36,9 @@ from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
 from goalmeter.navigation.trajectories import Trajectory, suite
 from goalmeter.navigation.wants import Want, wants
 from goalmeter.organisms.kinds import is_unseen, organism, organism_names
-from goalmeter.pages import Texts, navigation
+from goalmeter.pages import Part, Texts, joined, navigation
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
 from goalmeter.pages.navigation import Group, cut
-from goalmeter.pages.part import Part, joined
 from goalmeter.pages.reflection import part_of as reflection_part
 from goalmeter.reflection import measure as self_reflection
 from goalmeter.reflection.environments import BATTERY

@@ -27,11 +27,13 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from importlib import import_module
 from importlib.resources import files
 from itertools import chain, groupby
 from math import isnan
+from pathlib import Path
 from string import Formatter
 from typing import Any
 
@@ -46,6 +48,8 @@ from goalmeter.statistics import Estimate
 # The modules whose tables, sections and glossaries other reports may have, too.
 __all__ = ["Texts", "meg", "navigation", "reflection"]
 
+# Kinds of runs that have a page: their modules have `load(run)` and `part_of(loaded runs, tell)`.
+INSTRUMENTS = ("reflection", "navigation", "sweep", "simulator")
 Content = Table | Figure | None
 
 _NUMBERS = (
@@ -338,3 +342,46 @@ def value_at(row: Any, path: str) -> Any:
         if callable(row):
             row = row()
     return row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """The content of a page from one instrument or one experiment of the demo."""
+
+    sections: Sequence[Section]
+    findings: Sequence[Finding] = ()
+    glossary: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""  # of the page, if there is nothing else on it
+    lede: str = ""  # in a sentence or two, what was measured
+    tables: tuple[Table, ...] = ()  # for a terminal
+    runs: Sequence[dict[str, Any]] = ()  # JSON values about each run, in the order given
+
+
+def parts_of_runs(kind: str, runs: Sequence[str | Path], tell: Callable[[str], None]) -> list[Part]:
+    """Load runs of a kind of `INSTRUMENTS`; their part, and that of what they hold besides."""
+    # Imported by name, so that a page of one instrument does not load the others.
+    module = import_module(f"goalmeter.pages.{kind}")
+    loaded = []
+    for run in runs:
+        tell(f"reading {run}")
+        loaded.append(module.load(run))
+    parts = [module.part_of(loaded, tell)]
+    if kind == "navigation":
+        parts.append(import_module("goalmeter.pages.representation").part_of_runs(runs, tell))
+    return [part for part in parts if part is not None]
+
+
+def without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return JSON values without some fields."""
+    return {key: value for key, value in values.items() if key not in names}
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """Return the content of several parts in one; the last definition of a term counts."""
+    return Part(
+        sections=[section for part in parts for section in part.sections],
+        findings=[line for part in parts for line in part.findings],
+        glossary={term: text for part in parts for term, text in part.glossary.items()},
+        lede=" ".join(part.lede for part in parts),
+        tables=tuple(table for part in parts for table in part.tables),
+    )

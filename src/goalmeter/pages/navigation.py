@@ -27,8 +27,7 @@ from goalmeter.navigation.rollouts import load as load
 from goalmeter.navigation.suite_definition import KEY, without_object
 from goalmeter.navigation.trajectories import Trajectory, condition_name
 from goalmeter.navigation.wants import OPEN, WISHES, Want, in_words, wanted
-from goalmeter.pages import Content, Texts
-from goalmeter.pages.part import Part, without
+from goalmeter.pages import Content, Part, Texts, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import MUTED, STROKES
 from goalmeter.report.charts import Curve, Move, short, walk_map

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.pages import Texts
-from goalmeter.pages.part import Part, without
+from goalmeter.pages import Part, Texts, without
 from goalmeter.reflection import Comparison, Reflection
 from goalmeter.reflection import load as load
 from goalmeter.reflection.environments import BATTERY

@@ -16,9 +16,8 @@ import numpy as np
 from goalmeter._errors import InvalidFileError, in_a_line
 from goalmeter.gridworld.world import ACTIONS, MOVES
 from goalmeter.navigation.rollouts import load
-from goalmeter.pages import Content, value_at
+from goalmeter.pages import Content, Part, value_at, without
 from goalmeter.pages import representation_claims as claims
-from goalmeter.pages.part import Part, without
 from goalmeter.pages.representation_claims import ShownModel, position_rank, say, shown_models
 from goalmeter.report import Figure, Section, Table
 from goalmeter.report.charts import Marked, Place, belief_map, short
@@ -192,9 +191,10 @@ def _by_layer(value: Mapping[str, Any]) -> tuple[bool, int]:
 def dose_figures(shown: ShownModel) -> Iterator[Figure | None]:
     """Flips by the dose of a write, with random directions and invalid answers."""
     by_write: dict[tuple[str, str], list[Any]] = {}
-    for row in sorted(shown.result.doses, key=lambda row: row.dose):
+    for row in shown.result.doses:
         by_write.setdefault((row.intervention, claims.row_place(row)), []).append(row)
     for count, rows in enumerate(by_write.values(), start=1):
+        rows.sort(key=lambda row: row.dose)
         doses, picture = [row.dose for row in rows], f"{shown.prefix}-dose-{count}"
         yield say.series("doses", picture, doses, rows, model=shown.name, first=rows[0])
 

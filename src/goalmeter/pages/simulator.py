@@ -10,8 +10,7 @@ from typing import Any
 from goalmeter._errors import IncompleteRunError
 from goalmeter.meg.simulator.measure import KEY, KIND, Measurement
 from goalmeter.meg.simulator.result import NO_MAXIMUM
-from goalmeter.pages import Texts
-from goalmeter.pages.part import Part
+from goalmeter.pages import Part, Texts
 from goalmeter.report import Figure, Finding, Section, Table
 from goalmeter.report.numbers import general, nats
 from goalmeter.runs.progress import Tell

@@ -10,8 +10,7 @@ from goalmeter.meg.sweeps.plan import POLICY, WORDS
 from goalmeter.meg.sweeps.sweep import load as load
 from goalmeter.meg.sweeps.table import FAILED, OPEN, Sweep, SweepGroup
 from goalmeter.meg.sweeps.worlds import SEED, is_number
-from goalmeter.pages import Texts
-from goalmeter.pages.part import Part, without
+from goalmeter.pages import Part, Texts, without
 from goalmeter.report import Figure, Finding, Section, Table
 from goalmeter.report.canvas import STROKES
 from goalmeter.report.charts import Curve
