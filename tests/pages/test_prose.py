@@ -47,7 +47,7 @@ def test_a_table_follows_from_its_columns(monkeypatch: pytest.MonkeyPatch) -> No
         ["remark", "1", "words", "optional"],
     ]
     entry = {"caption": "C {kind}", "meaning": "M", "notes": ["own"], "columns": columns}
-    monkeypatch.setattr("goalmeter.pages._read", lambda instrument: {"t": entry})
+    monkeypatch.setattr("goalmeter.pages._read", lambda instrument: {"t": entry, "shared": {}})
     rows = [(Agent("{x}", {"a*": 0.5, "b": None}), ""), (Agent("y", {"c": 0.0}), None)]
     table = Texts("made").table("t", rows, before=["first"], notes=["last"], kind="scores")
     assert table.heads == (

@@ -16,9 +16,8 @@ has there; one with braces is a text about {row}. Texts may have the same format
 {row.accuracy:percent}, {gain:number:2}; {x:?words} are there only if x is true, {x:!words} only if
 it is not, and of a list of texts, such as notes, the empty ones are left out. The text "each" of a
 figure is filled for each of its rows, and all of them together are its {values}. Series of a chart
-are [label, path of an estimate from a row, style]; one without any estimate is omitted, and one
-with * is there for each key. A panel with "when" (or "unless") needs a value of that name (or
-none).
+are [label, path of an estimate from a row, style]; one with * is there for each key. One without
+any estimate is omitted, and so is a panel without series or with a true value named "unless".
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from itertools import chain, groupby
@@ -50,7 +49,10 @@ __all__ = ["Texts", "meg", "navigation", "reflection"]
 
 # Kinds of runs that have a page: their modules have `load(run)` and `part_of(loaded runs, tell)`.
 INSTRUMENTS = ("reflection", "navigation", "sweep", "simulator")
-Content = Table | Figure | None
+# Parts of a section; texts are points of a list at its end.
+Content = Table | Figure | str | None
+# By the names of sections.
+Contents = Mapping[str, Sequence[Content | Sequence[Content]]]
 
 _NUMBERS = (
     *("percent", "points", "number", "plus", "general", "between", "p_value", "nats"),
@@ -80,14 +82,6 @@ class Texts(Formatter):
         self.instrument = instrument
         self.formats = FORMATS | dict(formats or {})
 
-    @cached_property
-    def shared(self) -> dict[str, str]:
-        """Texts that every text may use."""
-        try:
-            return self.declared("shared")
-        except KeyError:
-            return {}
-
     def __call__(self, name: str, /, **values: object) -> dict[str, Any]:
         """Return the texts of an entry without its columns; lists become tuples."""
         entry = self.declared(name).items()
@@ -115,7 +109,8 @@ class Texts(Formatter):
             value, _ = self.get_field(condition[1], (), values)
             return condition[3] if bool(value) == (condition[2] == "?") else ""
 
-        return self.vformat(_CONDITION.sub(chosen, text), (), {**self.shared, **values})
+        text = _CONDITION.sub(chosen, text)
+        return self.vformat(text, (), {**self.declared("shared"), **values})
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """Format a value as a column does, or as Python does."""
@@ -208,8 +203,7 @@ class Texts(Formatter):
         """Return a dot chart with a line for each row, whose panels the entry declares."""
         panels = []
         for panel in self.declared(name)["panels"]:
-            when, unless = panel.get("when"), panel.get("unless")
-            if (when and not values[when]) or (unless and values[unless]):
+            if "unless" in panel and values[panel["unless"]]:
                 continue
             margin, scale = panel.get("margin"), panel.get("scale", 1.0)
             series = [
@@ -219,7 +213,8 @@ class Texts(Formatter):
             look = {key: panel[key] for key in ("x_label", "joined") if key in panel}
             look["band"] = margin and (-values[margin], values[margin])
             title = self.filled(panel.get("title", ""), values)
-            panels.append(DotPanel(title=title, series=tuple(series), **look))
+            if series:
+                panels.append(DotPanel(title=title, series=tuple(series), **look))
         named = [{"line": line, "row": row} for line, row in zip(lines, rows, strict=True)]
         return self.figure(name, dot_chart(picture, lines, panels), named, **values)
 
@@ -293,32 +288,29 @@ class Texts(Formatter):
         /,
         *content: Content | Sequence[Content],
         anchor: str = "",
-        points: Iterable[str] = (),
         **values: object,
     ) -> Section:
-        """Return the section of an entry with the figures, and the tables that have rows."""
+        """Return the section of an entry with its tables that have rows, figures and points."""
         texts = {"anchor": anchor} | self(name, **values)
-        groups = (part if isinstance(part, Sequence) else [part] for part in content)
+        groups = (part if isinstance(part, list | tuple) else [part] for part in content)
         parts = list(chain.from_iterable(groups))
         return Section(
             tables=tuple(part for part in parts if isinstance(part, Table) and part.rows),
             figures=tuple(part for part in parts if isinstance(part, Figure)),
-            points=tuple(points),
+            points=tuple(part for part in parts if isinstance(part, str)),
             **texts,
         )
 
-    def sections(
-        self, contents: Mapping[str, Sequence[Content | Sequence[Content]]], **values: object
-    ) -> list[Section]:
+    def sections(self, contents: Contents, **values: object) -> list[Section]:
         """Return the sections of some entries, without those that have no content."""
         made = [self.section(name, *parts, **values) for name, parts in contents.items()]
-        return [section for section in made if section.tables or section.figures]
+        return [each for each in made if each.tables or each.figures or each.points]
 
 
 @cache
 def _read(instrument: str) -> dict[str, dict[str, Any]]:
     path = files("goalmeter.pages").joinpath(f"{instrument}.toml")
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return {"shared": {}} | tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def _style(chart: str, name: str, number: int = 0) -> dict[str, Any]:

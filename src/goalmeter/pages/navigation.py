@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import compress
 from operator import attrgetter
 from typing import Any
@@ -20,14 +20,15 @@ from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.behaviour import mixed_model
 from goalmeter.navigation.distractors import PICK_UP, TOWARDS, Contrast, Factors
 from goalmeter.navigation.frames import ACCURACY, LEVEL, Frame, FrameComparison
-from goalmeter.navigation.measure import Navigation, navigation_of, references
-from goalmeter.navigation.rationality import Directedness, directedness
+from goalmeter.navigation.measure import Group, Navigation
+from goalmeter.navigation.measure import groups as groups
+from goalmeter.navigation.rationality import Directedness
 from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.rollouts import load as load
 from goalmeter.navigation.suite_definition import KEY, without_object
 from goalmeter.navigation.trajectories import Trajectory, condition_name
 from goalmeter.navigation.wants import OPEN, WISHES, Want, in_words, wanted
-from goalmeter.pages import Content, Part, Texts, without
+from goalmeter.pages import Content, Contents, Part, Texts, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import MUTED, STROKES
 from goalmeter.report.charts import Curve, Move, short, walk_map
@@ -71,6 +72,7 @@ say = Texts(
         "cut": cut,
         "moves": lambda actions: " or ".join(ACTIONS[action] for action in actions),
         "action": lambda s: f"none: {s.invalid}" if s.action is None else ACTIONS[s.action],
+        "range": lambda counts: f"{min(counts)} to {max(counts)}",
         # The interval of no invalid answers would only say how few answers there are.
         "invalid": lambda share: percent(share if share.value else 0.0),
         "verdict": lambda test: words(test.verdict, 100 * test.equivalence.margin, "points"),
@@ -107,22 +109,13 @@ def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
     for result in results:
         ended = sum((Counter(row.outcomes) for row in result.behaviour.overall), Counter[str]())
         # How the other walks ended is in the columns already.
-        odd = [
-            f"{ended[name]} × {name}" for name in sorted(ended) if name not in ("arrived", "cap")
-        ]
-        if odd:
-            notes.append(say.sentence("odd_ends", agent=result.agent, counts=", ".join(odd)))
-    return say.table(
-        "agents",
-        named(results, "overall"),
-        anchor=anchor,
-        notes=notes,
-        suite=first.plan.suite.name,
-        first=first,
-        row=first.overall[0],
-        decisions=len(first.seen.state),
-        beside=", ".join(result.agent for result in results if result.reference),
-    )
+        odd = [name for name in sorted(ended) if name not in ("arrived", "cap")]
+        if counts := ", ".join(f"{ended[name]} × {name}" for name in odd):
+            notes.append(say.sentence("odd_ends", agent=result.agent, counts=counts))
+    beside = ", ".join(result.agent for result in results if result.reference)
+    values = {"first": first, "row": first.overall[0], "beside": beside}
+    rows = named(results, "overall")
+    return say.table("agents", rows, anchor=anchor, notes=notes, **values)
 
 
 def cells_table(results: Sequence[Navigation]) -> Table:
@@ -207,36 +200,24 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
             if row.transform is None and row.condition == first
             if row.accuracy.n >= LEAST_STEPS and row.accuracy.clusters >= LEAST_GRIDS
         ]
-        accuracies = [row.accuracy for row in rows]
-        counts = [[a.n for a in accuracies], [a.clusters for a in accuracies]]
-        texts = say(
-            "distances" if rows else "no_distances",
-            agent=result.agent,
-            ends=rows[:1] + rows[-1:],
-            of=[(min(of, default=0), max(of, default=0)) for of in counts],
-        )
+        x, accuracies = [row.distance for row in rows], [row.accuracy for row in rows]
+        n, grids = [each.n for each in accuracies], [each.clusters for each in accuracies]
+        known, ends = "distances" if rows else "no_distances", rows[:1] + rows[-1:]
+        texts = say(known, agent=result.agent, ends=ends, n=n, grids=grids)
         values.append(texts["values"])
         # Reference agents are grey, so strokes tell them apart; the others have colours.
         style: dict[str, Any] = {"colour": MUTED, "stroke": _STROKES.get(result.agent)}
         if not result.reference:
             style = {"colour": STROKES[len(points) % len(STROKES)][0]}
             points.append(texts["basis"])
-        x = [row.distance for row in rows]
         curve = Curve.of(short(result.agent), x, accuracies, **style)
         curves.append(replace(curve, low=None, high=None) if result.reference else curve)
     conditions = list(dict.fromkeys(row.condition for row in results[0].overall))
-    first = condition_in_words(conditions[0]).removeprefix(", ")
-    return say.curves(
-        "by_distance",
-        name,
-        curves,
-        values="; ".join(values),
-        points=" ".join(points),
-        conditions=len(conditions) if len(conditions) > 1 else 0,
-        first=first,
-        steps=LEAST_STEPS,
-        grids=LEAST_GRIDS,
-    )
+    texts = {"values": "; ".join(values), "points": " ".join(points)}
+    texts["condition"] = condition_in_words(conditions[0]).removeprefix(", ")
+    counts = {"conditions": len(conditions), "several": len(conditions) > 1}
+    least = {"steps": LEAST_STEPS, "grids": LEAST_GRIDS}
+    return say.curves("by_distance", name, curves, **texts, **counts, **least)
 
 
 # --- Frames ---------------------------------------------------------------------------------------
@@ -445,19 +426,6 @@ def steps_table(walk: Trajectory, title: str) -> Table:
 GLOSSARY: dict[str, str] = say("glossary")
 
 
-@dataclass(frozen=True)
-class Group:
-    """Agents that were measured in the same worlds."""
-
-    results: tuple[Navigation, ...]  # the measured agents, then the reference agents
-    directed: tuple[Directedness, ...]  # the goal-directedness of each
-
-    @property
-    def measured(self) -> list[Navigation]:
-        """The results of agents that are no reference agents."""
-        return [result for result in self.results if not result.reference]
-
-
 def part_of(walked: Sequence[Walked], tell: Tell | None = None) -> Part:
     """Return the page part of runs of `goalmeter navigate --out`."""
     shown = groups(walked, tell)
@@ -469,21 +437,6 @@ def part_of(walked: Sequence[Walked], tell: Tell | None = None) -> Part:
         tables=tuple(agents_table(group.results) for group in shown),
         runs=in_order(shown, walked),
     )
-
-
-def groups(runs: Sequence[Walked], progress: Tell | None = None) -> list[Group]:
-    """Measure runs and group their agents by worlds, with reference agents."""
-    by_world: dict[str, list[Walked]] = {}
-    for run in runs:
-        by_world.setdefault(json.dumps(run.plan.worlds, sort_keys=True), []).append(run)
-    out = []
-    for together in by_world.values():
-        measured = [navigation_of(run) for run in together]
-        # Reference agents walk once in these worlds, for all agents that were asked about.
-        beside = references(together[0].plan, [r.agent for r in measured], progress=progress)
-        results = (*measured, *beside)
-        out.append(Group(results, tuple(directedness(results, progress=progress))))
-    return out
 
 
 def in_order(shown: Sequence[Group], runs: Sequence[Walked]) -> list[dict[str, Any]]:
@@ -534,7 +487,7 @@ def _suite(group: Group, prefix: str) -> list[Section]:
         content.append(mixed_table(results))
     content.append(calibration_table(results))
     frames = frames_table(results, every=True, anchor=f"{prefix}-frames")
-    parts = {
+    parts: Contents = {
         "suite_section": content,
         "frames_section": [frames, frames_picture(results, frames.anchor)] if frames.rows else (),
         "keys_section": key_tables(results, f"{prefix}-keys"),

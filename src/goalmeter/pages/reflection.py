@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 
-from goalmeter.pages import Part, Texts, without
+from goalmeter.pages import Content, Part, Texts, value_at, without
 from goalmeter.reflection import Comparison, Reflection
 from goalmeter.reflection import load as load
 from goalmeter.reflection.environments import BATTERY
@@ -68,7 +67,7 @@ class AgentGroup:
     number: int  # of the group on the page, from 1
 
     @cached_property
-    def named(self) -> list[tuple[str, Reflection]]:
+    def agents(self) -> list[tuple[str, Reflection]]:
         """Each agent with its label."""
         return list(zip(labels(self.results), self.results, strict=True))
 
@@ -76,6 +75,28 @@ class AgentGroup:
     def pairs(self) -> list[Pair]:
         """Agents with their reality checks."""
         return pairs(self.results)[0]
+
+    def gains(self) -> Iterator[list[str | None]]:
+        """The environments where each reality check gains and loses."""
+        for pair in self.pairs:
+            changes = pair.by_environment
+            row: list[str | None] = [pair.label]
+            for names in pair.told():
+                most = [f"{name} {plus(float(changes[name].mean()), 2)}" for name in names[:3]]
+                count = None if pair.has_few_seeds else f"{len(names)} of {len(changes)}"
+                row += [count, ", ".join(most) or None]
+            yield row
+
+    def environments(self) -> list[tuple[str, dict[str, str]]]:
+        """Each environment, then each opposite, with the reward of each agent."""
+        rows: dict[tuple[str, bool], dict[str, str]] = {}
+        for label, result in self.agents:
+            ended = Counter((t.environment, t.opposite) for t in result.failures)
+            for key, value in result.by_environment().items():
+                early = f" ({ended[key]} of {len(result.by_seed)} ended early)" * (key in ended)
+                rows.setdefault(key, {})[label] = plus(value, 3) + early
+        order = sorted(rows, key=itemgetter(1))
+        return [(opposite(name) if way else name, rows[name, way]) for name, way in order]
 
     def anchor(self, table: str) -> str:
         """The id of a table."""
@@ -124,13 +145,13 @@ def _environments(played: _Played) -> str:
 
 # --- Tables ---------------------------------------------------------------------------------------
 def table(group: AgentGroup, name: str) -> Table:
-    """Return a table of a group: "agents", "pairs", "gains" or "environments"."""
+    """Return a table of a group: "agents", "pairs", "gains" or "environments", with such rows."""
     results, played = group.results, _played(group.results[0])
     compared = [pair.inner for pair in group.pairs] if name == "pairs" else results
     levels = {result.confidence for result in results}
     return say.table(
         name,
-        _ROWS[name](group),
+        value_at(group, name),
         anchor=group.anchor(name) if name in ("agents", "pairs") else "",
         title=group.title,
         level=levels.pop() if len(levels) == 1 else None,
@@ -139,38 +160,6 @@ def table(group: AgentGroup, name: str) -> Table:
         few=any(len(result.by_seed) < FEWEST for result in compared) and FEWEST,
         meaningless=any(map(all_early, results)),
     )
-
-
-def _gains(group: AgentGroup) -> Iterator[list[str | None]]:
-    """The environments where each reality check gains and loses."""
-    for pair in group.pairs:
-        changes = pair.by_environment
-        row: list[str | None] = [pair.label]
-        for names in pair.told():
-            most = [f"{name} {plus(float(changes[name].mean()), 2)}" for name in names[:3]]
-            count = None if pair.has_few_seeds else f"{len(names)} of {len(changes)}"
-            row += [count, ", ".join(most) or None]
-        yield row
-
-
-def _by_way(group: AgentGroup) -> list[tuple[str, dict[str, str]]]:
-    """Each environment, then each opposite, with the reward of each agent."""
-    rows: dict[tuple[str, bool], dict[str, str]] = {}
-    for label, result in group.named:
-        ended = Counter((t.environment, t.opposite) for t in result.failures)
-        for key, value in result.by_environment().items():
-            early = f" ({ended[key]} of {len(result.by_seed)} ended early)" * (key in ended)
-            rows.setdefault(key, {})[label] = plus(value, 3) + early
-    order = sorted(rows, key=itemgetter(1))
-    return [(opposite(name) if way else name, rows[name, way]) for name, way in order]
-
-
-_ROWS: dict[str, Callable[[AgentGroup], Iterable[Any]]] = {
-    "agents": lambda group: group.named,
-    "pairs": lambda group: group.pairs,
-    "gains": _gains,
-    "environments": _by_way,
-}
 
 
 # --- One agent, as `goalmeter reflect` shows it ---------------------------------------------------
@@ -184,15 +173,10 @@ def rewards_table(result: Reflection, less: Reflection | None = None) -> Table:
         key: {"mean": mean, "sd": spreads[key], "less": less and mean - compared[key]}
         for key, mean in averages.items()
     }
-    rows = [
-        (
-            name,
-            numbers.get((name, False)),
-            numbers.get((name, True)),
-            ended[name] if ended else None,
-        )
-        for name in dict.fromkeys(name for name, _ in averages)
-    ]
+    rows = []
+    for name in dict.fromkeys(name for name, _ in averages):
+        ways = (numbers.get((name, way)) for way in (False, True))
+        rows.append((name, *ways, ended[name] if ended else None))
     return say.table("rewards", rows, result=result, against=less.agent if less else "")
 
 
@@ -301,29 +285,24 @@ def part_of(results: Sequence[Reflection], tell: Tell | None = None) -> Part:
 
 def sections(results: Sequence[Reflection]) -> list[Section]:
     """Return the sections of measured agents, group by group; X and rc(X) are compared."""
-    out = []
+    out: list[Section] = []
     for group in groups(results):
         end, title = f"-{group.number}" if group.number > 1 else "", group.title
         agents, *checks = _tables(group)
-        points = _failures(group.named, 10)
-        out.append(say.section("agents_section", agents, points=points, title=title))
-        averages = {label: result.by_environment() for label, result in group.named}
-        changes = {pair.label: pair.comparison.by_environment for pair in group.pairs}
-        name = f"reflection-environments{end}"
-        content = {
-            "environments_section": [_heat("environments_map", name, averages, group.named)],
-            "reality_checks": checks
-            and [
-                checks,
-                pairs_chart(group.pairs, f"reflection-pairs{end}"),
-                _heat("differences_map", f"reflection-differences{end}", changes),
-            ],
-            "all_section": [table(group, "environments")],
+        averages = {label: result.by_environment() for label, result in group.agents}
+        picture = f"reflection-environments{end}"
+        content: dict[str, Sequence[Content | Sequence[Content]]] = {
+            "agents_section": [agents, _failures(group.agents, 10)],
+            "environments_section": [_heat("environments_map", picture, averages, group.agents)],
         }
+        if checks:
+            changes = {pair.label: pair.comparison.by_environment for pair in group.pairs}
+            differences = _heat("differences_map", f"reflection-differences{end}", changes)
+            chart = pairs_chart(group.pairs, f"reflection-pairs{end}")
+            content["reality_checks"] = [checks, chart, differences]
+        content["all_section"] = [table(group, "environments")]
         out += say.sections(content, title=title)
-    if notes := pairs(results)[1]:
-        out.append(say.section("not_compared", points=notes))
-    return out
+    return out + say.sections({"not_compared": pairs(results)[1]})
 
 
 def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
@@ -337,13 +316,11 @@ def _tables(group: AgentGroup) -> list[Table]:
 
 def findings(results: Sequence[Reflection]) -> list[Finding]:
     """Return the findings, first the failures."""
-    lines = [
-        Finding(text=x, links=(Link("trials", "reflection-1-agents"),))
-        for x in ended_early(results)
-    ]
+    links = (Link("trials", "reflection-1-agents"),)
+    lines = [Finding(text=text, links=links) for text in ended_early(results)]
     for group in groups(results):
         start = group.title[:1].upper() + group.title[1:] + ": " * bool(group.title)
-        ranked = [(label, result) for label, result in group.named if not all_early(result)]
+        ranked = [(label, result) for label, result in group.agents if not all_early(result)]
         ranked.sort(key=lambda item: -item[1].measure)
         if ends := dict(ranked[:1] + ranked[-1:]):
             measured = [_measured(label, result) for label, result in ends.items()]

@@ -32,11 +32,11 @@ from goalmeter.statistics.clusters import Estimate
 _UNBELIEVED = "the true world without walls at unused places (not known to be believed)"
 
 
-def summary(models: Sequence[ShownModel], name: str) -> Table | None:
-    """Every model where its maps are decoded ("read") or as its cells are "used"; None for none."""
+def summary(models: Sequence[ShownModel], name: str) -> Table:
+    """Every model where its maps are decoded ("read") or as its cells are "used"."""
     rows = [shown for shown in models if (shown.probe if name == "read" else shown.confirmed)]
     texts = {"anchor": f"representation-{name}", "margin": percent(causal_use.MARGIN, 0)}
-    return say.table("summary" if name == "read" else name, rows, **texts) if rows else None
+    return say.table("summary" if name == "read" else name, rows, **texts)
 
 
 def _sizes(shown: ShownModel) -> Iterator[Any]:
@@ -108,18 +108,15 @@ def _rows(shown: ShownModel, name: str) -> list[Any]:
     return rows
 
 
-def table(shown: ShownModel, name: str) -> Table | None:
-    """Return the table of a model; None where its result has no such rows."""
-    rows = _rows(shown, name)
-    if not rows:
-        return None
+def table(shown: ShownModel, name: str) -> Table:
+    """Return the table of a model, without rows where its result has none."""
     explained, missing = shown.result.explained, shown.result.believed.get("missing")
     none = {"steps": 0, "errors": 0, "unreadable": 0, "invalid": None}
     states = {"all states": explained, "detour states": explained.get("detour")}
     layer, position, _ = shown.chosen
     return say.table(
         name,
-        rows,
+        _rows(shown, name),
         anchor=f"{shown.prefix}-{name}",
         model=shown.name,
         place=f"{claims.layers_in_words(layer)}, {position}",
@@ -242,7 +239,7 @@ def state_figures(shown: ShownModel) -> Iterator[Figure]:
     for index, state in enumerate(shown.result.states, start=1):
         name = f"{shown.prefix}-state-{index}"
         walls = [[float(cell == "#") for cell in line] for line in state.truth]
-        svg, texts = _map(f"{name}-true", walls, state.truth, state.action, state.optimal)
+        svg, texts = _map(f"{name}-true", walls, (state.truth, state.action, state.optimal))
         walk = short(state.walk, 60)
         yield say.figure("true_state", svg, model=shown.name, walk=walk, step=state.step, **texts)
         shares = np.ndenumerate(np.array(state.used, dtype=float))
@@ -260,24 +257,23 @@ def state_figures(shown: ShownModel) -> Iterator[Figure]:
         for known, line in zip(cells, state.wall, strict=False):
             read_as = [nan if share is None else float(share) for share in line[: len(known)]]
             known[: len(read_as)] = read_as
-        moves = state.decoded, state.action, state.optimal_decoded
+        view = state.decoded, state.action, state.optimal_decoded
         places = {"framed": used, "dotted": frozenset(tried) - used, "crossed": wrong}
         label = "probability of a wall, as read"
-        svg, texts = _map(f"{name}-read", cells, *moves, label=label, **places)
+        svg, texts = _map(f"{name}-read", cells, view, label, **places)
         counts = {"used": len(used), "tried": len(tried), "wrong": len(wrong)}
         yield say.figure("read_state" if state.decoded else "unread_state", svg, **counts, **texts)
 
 
+# A grid, the action of the agent, and the actions that are optimal on it.
+_View = tuple[Sequence[str], int | None, Sequence[int]]
+
+
 def _map(
-    name: str,
-    cells: Sequence[Sequence[float]],
-    grid: Sequence[str],
-    action: int | None,
-    optimal: Sequence[int],
-    label: str = "",
-    **places: frozenset[Place],
+    name: str, cells: list[list[float]], view: _View, label: str = "", **places: frozenset[Place]
 ) -> tuple[str, dict[str, str]]:
     """A map with the move of the agent and those that are optimal on it, and both in words."""
+    grid, action, optimal = view
     taken = "its answer could not be read" if action is None else f"it goes {ACTIONS[action]}"
     if action is not None and optimal:
         taken += f", which is {'' if action in optimal else 'not '}optimal"
@@ -314,7 +310,8 @@ def sections(models: Sequence[ShownModel]) -> list[Section]:
         tables = [table(shown, each) for shown in models for each in content.get("tables", ())]
         drawers = [_FIGURES[each] for each in content.get("figures", ())]
         drawn = [figure for shown in models for draw in drawers for figure in draw(shown)]
-        if known & {*content["fields"]} if "fields" in content else any(tables or drawn):
+        has_content = any(each.rows for each in tables) if tables else any(drawn)
+        if known & {*content["fields"]} if "fields" in content else has_content:
             out.append(say.section(name, joint, tables, drawn))
     # A paragraph is about the numbers of a field of a result.
     out.append(say.section("limits", **{name: name in known for name in vars(models[0].result)}))
@@ -323,7 +320,7 @@ def sections(models: Sequence[ShownModel]) -> list[Section]:
         for shown in models
         for name, reason in claims.missing(shown)
     ]
-    return out + ([say.section("missing", points=points)] if points else [])
+    return out + say.sections({"missing": points})
 
 
 # --- Part -----------------------------------------------------------------------------------------
@@ -341,7 +338,7 @@ def part_of_results(results: Sequence[Representation], tell: Tell) -> Part:
         sections=sections(models),
         findings=lines,
         glossary=say("glossary"),
-        tables=tuple(filter(None, summaries.values())),
+        tables=tuple(each for each in summaries.values() if each.rows),
         runs=[
             without(shown.result.to_json(), "states")
             | {"read": shown.read, "used": shown.use, "unbelieved": shown.unbelieved}

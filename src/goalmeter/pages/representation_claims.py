@@ -23,6 +23,7 @@ from goalmeter.representation.use import causal_use
 from goalmeter.representation.use.patching import CARRIES
 from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.statistics.clusters import Estimate
+from goalmeter.statistics.verdicts import Verdict, verdict
 
 MISSING = "representation-missing"  # id of the section on what a result lacks
 POSITION, MAJORITY = PositionOnly.name, Majority.name
@@ -148,7 +149,7 @@ def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
 
 
 # --- Verdicts of intervals ------------------------------------------------------------------------
-ABOVE, BELOW, OPEN = "above", "below", "cannot be told"
+ABOVE, BELOW, OPEN = Verdict.ABOVE, Verdict.BELOW, Verdict.UNTOLD
 
 
 def estimates_of(values: Mapping[str, Any] | None) -> dict[str, Estimate]:
@@ -174,8 +175,7 @@ def compare(ours: Estimate | None, others: Iterable[Estimate | None]) -> str:
 
 def signs(*differences: Estimate | None) -> str:
     """Return `ABOVE` if the interval of every difference lies above 0, `BELOW` if one is below."""
-    zero = Estimate(0.0, (0.0, 0.0), 0, 0)
-    found = {compare(each, [zero]) for each in differences}
+    found = {verdict(ends(each), margin=0) for each in differences}
     return BELOW if BELOW in found else ABOVE if found == {ABOVE} else OPEN
 
 
@@ -411,7 +411,7 @@ _KINDS = {
 }
 
 
-def findings(shown: ShownModel, summaries: Mapping[str, Table | None]) -> list[Finding]:
+def findings(shown: ShownModel, summaries: Mapping[str, Table]) -> list[Finding]:
     """Return all that there is to say about a model; `summaries` are tables of all models."""
     out = []
     for kind, sentences in _KINDS.items():

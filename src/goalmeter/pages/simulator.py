@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import IncompleteRunError
-from goalmeter.meg.simulator.measure import KEY, KIND, Measurement
+from goalmeter.meg.simulator.measure import Measurement
+from goalmeter.meg.simulator.measure import load as load
 from goalmeter.meg.simulator.result import NO_MAXIMUM
-from goalmeter.pages import Part, Texts
+from goalmeter.pages import Contents, Part, Texts
 from goalmeter.report import Figure, Finding, Section, Table
 from goalmeter.report.numbers import general, nats
 from goalmeter.runs.progress import Tell
-from goalmeter.runs.reading import another_kind, read_run
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import Verdict
 
@@ -22,7 +20,6 @@ say = Texts(
     "meg",
     {
         "ends": lambda result: result.ends_in_words(nats),
-        "estimate": lambda result: nats(result.value) if result.estimated else "none",
         # What stands in the place of a maximum.
         "scale": lambda result: NO_MAXIMUM if result.maximum is None else "",
         "reference": lambda result: result.reference if result.maximum is None else "",
@@ -78,26 +75,15 @@ def _exact(value: float) -> Estimate:
     return Estimate(value, None, 0, 0)
 
 
-def load(run: str | Path) -> Measurement:
-    """Read a run of `goalmeter meg simulator --out`."""
-    stored = read_run(run)
-    if stored.what.get("kind") != KIND:
-        raise another_kind(run, stored.what.get("kind"), KIND)
-    if KEY not in stored.values:
-        raise IncompleteRunError(run, stored.what, "1 of 1 measurements")
-    return Measurement.from_json(stored.values[KEY], str(run))
-
-
 def part_of(measurements: Sequence[Measurement], tell: Tell | None = None) -> Part:
     """Return the page part of measurements."""
     numbered = list(enumerate(measurements, start=1))
-    tables = [[_results_table(each, n), *short_tables(each)] for n, each in numbered]
     return Part(
         **say("simulator_part"),
         sections=[section for n, each in numbered for section in _sections(each, n)],
         findings=[line for n, each in numbered for line in _findings(each, n)],
         glossary=say("simulator_glossary"),
-        tables=tuple(table for of_one in tables for table in of_one),
+        tables=tuple(table for n, each in numbered for table in _tables(each, n)),
         runs=[each.to_json() for each in measurements],
     )
 
@@ -109,26 +95,21 @@ def short_tables(measurement: Measurement) -> tuple[Table, ...]:
 
 
 def _sections(measurement: Measurement, number: int) -> list[Section]:
-    name, world = f"simulator-{number}", measurement.first.world
+    name, first = f"simulator-{number}", measurement.first
     about: dict[str, list[str]] = {}  # note -> the utilities that it is about
     for utility, result in measurement.results.items():
         for note in result.notes:
             about.setdefault(note, []).append(utility)
     points = [f"{', '.join(utilities)}: {note}." for note, utilities in about.items()]
-    tables = _results_table(measurement, number), *short_tables(measurement)
-    names = {"agent": measurement.agent, "world": world, "number": number}
-    first = say.section(
-        "simulator_section", intervals(measurement, name), tables, points=points, **names
-    )
-    steps = measurement.first.steps
-    total = sum(steps.values())
-    rows = [(purpose, n, n / total if total else 0.0) for purpose, n in steps.items()]
-    texts = {"total": total, "first": measurement.first, "made": measurement}
-    more = {
-        "tightening_section": [tightening(measurement, f"{name}-steps")],
-        "steps_section": [say.table("simulator_steps", rows, **texts)],
+    total = sum(first.steps.values())
+    rows = [(purpose, n, n / total if total else 0.0) for purpose, n in first.steps.items()]
+    steps = say.table("simulator_steps", rows, total=total, first=first, made=measurement)
+    content: Contents = {
+        "simulator_section": [intervals(measurement, name), _tables(measurement, number), points],
+        "tightening_section": tightening(measurement, f"{name}-steps"),
+        "steps_section": [steps],
     }
-    return [first, *say.sections(more, number=number)]
+    return say.sections(content, agent=measurement.agent, world=first.world, number=number)
 
 
 def _findings(measurement: Measurement, number: int) -> list[Finding]:
@@ -146,7 +127,7 @@ def _findings(measurement: Measurement, number: int) -> list[Finding]:
     return out + [say.finding("simulator_differs", each.verdict, **link, of=each) for each in told]
 
 
-def _results_table(measurement: Measurement, number: int) -> Table:
+def _tables(measurement: Measurement, number: int) -> tuple[Table, ...]:
     notes = []
     for name, result in measurement.results.items():
         if result.weights is not None:
@@ -154,4 +135,5 @@ def _results_table(measurement: Measurement, number: int) -> Table:
             notes.append(f"{name}: {', '.join(sums)}.")
     rows, anchor = measurement.results.values(), f"simulator-{number}-results"
     names: dict[str, Any] = {"agent": measurement.agent, "first": measurement.first}
-    return say.table("simulator_results", rows, anchor=anchor, notes=notes, **names)
+    results = say.table("simulator_results", rows, anchor=anchor, notes=notes, **names)
+    return (results, *short_tables(measurement))

@@ -10,7 +10,7 @@ from goalmeter.meg.sweeps.plan import POLICY, WORDS
 from goalmeter.meg.sweeps.sweep import load as load
 from goalmeter.meg.sweeps.table import FAILED, OPEN, Sweep, SweepGroup
 from goalmeter.meg.sweeps.worlds import SEED, is_number
-from goalmeter.pages import Part, Texts, without
+from goalmeter.pages import Contents, Part, Texts, without
 from goalmeter.report import Figure, Finding, Section, Table
 from goalmeter.report.canvas import STROKES
 from goalmeter.report.charts import Curve
@@ -126,6 +126,5 @@ def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
 def _of(sweep: Sweep, number: int) -> list[Section]:
     prefix = f"sweep-{number}"
     summary, *failures = short_tables(sweep, prefix)
-    drawn = curves(sweep, prefix)
-    content = {"summary_section": [summary], "curves_section": drawn, "failures_section": failures}
-    return say.sections(content, number=number)
+    content: Contents = {"summary_section": [summary], "curves_section": curves(sweep, prefix)}
+    return say.sections({**content, "failures_section": failures}, number=number)
