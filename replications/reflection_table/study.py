@@ -296,7 +296,7 @@ def _sections(rows: Sequence[Row]) -> list[Section]:
             _chart(
                 "table-1", "comparison_chart", compared, [n for n in PUBLISHED_NAMES if n in ran]
             ),
-            _points(rows),
+            list(_points(rows)),
             # It was stated before any number was looked at, so the page gives its reason too.
             margin="none." if margin is None else f"±{margin.within:g}. {margin.reason}",
             fewest=FEWEST,

@@ -28,6 +28,7 @@ from goalmeter.demo import mouse
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.meg import from_trajectories
+from goalmeter.navigation.measure import Group
 from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.plan import forecast as model_forecast
 from goalmeter.navigation.prompts import template
@@ -38,7 +39,7 @@ from goalmeter.navigation.wants import Want, wants
 from goalmeter.organisms.kinds import is_unseen, organism, organism_names
 from goalmeter.pages import Part, Texts, joined, navigation
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
-from goalmeter.pages.navigation import Group, cut
+from goalmeter.pages.navigation import cut
 from goalmeter.pages.reflection import part_of as reflection_part
 from goalmeter.reflection import measure as self_reflection
 from goalmeter.reflection.environments import BATTERY

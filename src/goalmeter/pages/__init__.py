@@ -301,7 +301,7 @@ class Texts(Formatter):
             **texts,
         )
 
-    def sections(self, contents: Contents, **values: object) -> list[Section]:
+    def sections(self, contents: Contents, **values: Any) -> list[Section]:
         """Return the sections of some entries, without those that have no content."""
         made = [self.section(name, *parts, **values) for name, parts in contents.items()]
         return [each for each in made if each.tables or each.figures or each.points]

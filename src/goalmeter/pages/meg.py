@@ -79,12 +79,12 @@ def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
     known = [value for _, value in rows if not np.isnan(value)]
     if not known or max(known) == min(known):
         return None
-    notes = {"unknown": len(known) < len(rows), "left": max(len(rows) - GOAL_ROWS, 0)}
-    notes["is_infinite"] = math.isinf(result.rationality)
-    if notes["left"]:
+    unknown, left = len(known) < len(rows), max(len(rows) - GOAL_ROWS, 0)
+    if left:
         rows = [*rows[: GOAL_ROWS // 2], *rows[-GOAL_ROWS // 2 :]]
     lines = [(dict(zip(goal.variables, outcome, strict=True)), value) for outcome, value in rows]
-    return say.table("goal", lines, **notes)
+    is_infinite = math.isinf(result.rationality)
+    return say.table("goal", lines, unknown=unknown, left=left, is_infinite=is_infinite)
 
 
 def sensitivity_table(table: Sensitivity, *, caption: str = "") -> Table:
@@ -93,7 +93,7 @@ def sensitivity_table(table: Sensitivity, *, caption: str = "") -> Table:
 
     shown = table.rows[:SENSITIVITY_ROWS]
     world = f" under {do_text(table.do)}" if table.do else ""
-    texts = {
+    texts: dict[str, Any] = {
         "theorem": say.sentence("theorem") if any(r.at_most or r.equal_to for r in shown) else "",
         "left": len(table.rows) - len(shown),
         "caption": caption or f"MEG of {listed(table.decisions)} towards sets of targets{world}",

@@ -113,7 +113,7 @@ def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
         if counts := ", ".join(f"{ended[name]} × {name}" for name in odd):
             notes.append(say.sentence("odd_ends", agent=result.agent, counts=counts))
     beside = ", ".join(result.agent for result in results if result.reference)
-    values = {"first": first, "row": first.overall[0], "beside": beside}
+    values: dict[str, Any] = {"first": first, "row": first.overall[0], "beside": beside}
     rows = named(results, "overall")
     return say.table("agents", rows, anchor=anchor, notes=notes, **values)
 
@@ -121,7 +121,8 @@ def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
 def cells_table(results: Sequence[Navigation]) -> Table:
     """Return the table of the first agent by cell, with the accuracy of the others."""
     agent, *others = results
-    place, same = attrgetter("size", "complexity", "condition"), {}
+    place = attrgetter("size", "complexity", "condition")
+    same: dict[Any, dict[str, float]] = {}
     for other in others:
         for row in other.cells:
             same.setdefault(place(row), {})[other.agent] = row.accuracy.value
@@ -501,7 +502,8 @@ def _suite(group: Group, prefix: str) -> list[Section]:
 
 def findings(shown: Sequence[Group]) -> list[Finding]:
     """Return the findings, first the goal of each agent."""
-    leads, lines = [], []
+    leads: list[Finding] = []
+    lines: list[Finding] = []
     for number, group in enumerate(shown, start=1):
         prefix, directed = f"navigation-{number}", group.directed
         table, *_ = directed_tables(directed, f"{prefix}-explained")
@@ -522,7 +524,7 @@ def _findings(group: Group, result: Navigation, prefix: str) -> Iterator[Finding
     # A compass alone is the measure of planning; for greedy, which is that compass, chance is.
     name = "random" if result.agent == "greedy" else "greedy"
     beside = {other.agent: other.overall[0] for other in group.results}[name]
-    names = {"agent": result.agent, "suite": result.plan.suite.name}
+    names: dict[str, Any] = {"agent": result.agent, "suite": result.plan.suite.name}
     # Some worlds have no place where the compass errs, and nothing is said of such places.
     detours = not math.isnan(row.accuracy_detour.value)
     of = {"row": row, "name": name, "beside": beside, "has_detours": detours} | names
@@ -536,8 +538,8 @@ def _findings(group: Group, result: Navigation, prefix: str) -> Iterator[Finding
         yield say.finding(kind, to=f"{prefix}-keys", of=effect, **names)
     if frames := list(_framed([result])):
         same = [frame.transform for _, frame, test in frames if test.verdict is Verdict.EQUAL]
-        counts = {"margin": _margin([result]), "same": len(same), "frames": len(frames)}
-        counts |= {"names": ", ".join(same)}
-        yield say.finding("found_frames", to=f"{prefix}-frames", words="tests", **counts, **names)
+        names |= {"margin": _margin([result]), "same": len(same), "frames": len(frames)}
+        link = {"to": f"{prefix}-frames", "words": "tests"}
+        yield say.finding("found_frames", **link, names=", ".join(same), **names)
     if row.invalid.value > 0:
         yield say.finding("found", "invalid", to=f"{prefix}-agents", row=row, **names)

@@ -16,8 +16,8 @@ from goalmeter.reflection import Comparison, Reflection
 from goalmeter.reflection import load as load
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.environments.registry import opposite
+from goalmeter.reflection.reality_checks import LOWERS as LOWERS
 from goalmeter.reflection.reality_checks import (
-    LOWERS,
     SAME,
     Pair,
     all_early,
@@ -246,8 +246,8 @@ def _heat(
             name: float(np.mean([value for key, value in average.items() if key[0] == name]))
             for name, _ in average
         }
-        ends = [(name, both[name]) for name in (max(both, key=both.get), min(both, key=both.get))]
-        extremes.append(say.sentence("extremes", label=label, most=ends[0], least=ends[1]))
+        most, least = (end(both.items(), key=itemgetter(1)) for end in (max, min))
+        extremes.append(say.sentence("extremes", label=label, most=most, least=least))
     counts = {"agents": len(values), "columns": len({cell[2] for cell in cells})}
     counts |= {"hatched": len(failed)}
     return say.heat(texts, name, cells, failed, **counts, extremes=" ".join(extremes))
@@ -327,8 +327,8 @@ def findings(results: Sequence[Reflection]) -> list[Finding]:
             least = measured[-1] if len(ends) > 1 else ""
             text = say.sentence("found", start=start, most=measured[0], least=least)
             row_anchor = table(group, "agents").row_anchor
-            links = tuple(Link(label, row_anchor(label)) for label in ends)
-            lines.append(Finding(text=text, links=links))
+            places = tuple(Link(label, row_anchor(label)) for label in ends)
+            lines.append(Finding(text=text, links=places))
         if group.pairs:
             links = (Link("each difference", group.anchor("pairs")),)
             lines.append(Finding(text=start + thesis(group.pairs), links=links))

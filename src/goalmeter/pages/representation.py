@@ -111,7 +111,7 @@ def _rows(shown: ShownModel, name: str) -> list[Any]:
 def table(shown: ShownModel, name: str) -> Table:
     """Return the table of a model, without rows where its result has none."""
     explained, missing = shown.result.explained, shown.result.believed.get("missing")
-    none = {"steps": 0, "errors": 0, "unreadable": 0, "invalid": None}
+    none: dict[str, Any] = {"steps": 0, "errors": 0, "unreadable": 0, "invalid": None}
     states = {"all states": explained, "detour states": explained.get("detour")}
     layer, position, _ = shown.chosen
     return say.table(
@@ -121,7 +121,7 @@ def table(shown: ShownModel, name: str) -> Table:
         model=shown.name,
         place=f"{claims.layers_in_words(layer)}, {position}",
         counts=[
-            say.sentence("explained_counts", name=where, of=none | found) if found else ""
+            say.sentence("explained_counts", name=where, of={**none, **found}) if found else ""
             for where, found in states.items()
         ],
         unbelieved=shown.unbelieved,
@@ -314,7 +314,8 @@ def sections(models: Sequence[ShownModel]) -> list[Section]:
         if known & {*content["fields"]} if "fields" in content else has_content:
             out.append(say.section(name, joint, tables, drawn))
     # A paragraph is about the numbers of a field of a result.
-    out.append(say.section("limits", **{name: name in known for name in vars(models[0].result)}))
+    fields: dict[str, Any] = {name: name in known for name in vars(models[0].result)}
+    out.append(say.section("limits", **fields))
     points = [
         f"{shown.name}: {name}: {reason or 'it was not asked for.'}"
         for shown in models

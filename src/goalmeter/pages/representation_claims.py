@@ -110,9 +110,10 @@ class ShownModel:
             if row.control not in (None, CONTROL_TASK)
         }
         self.best_rival = best(self.rivals)
-        self.read = compare(probe and probe.auroc, self.rivals.values())
+        self.read = compare(probe.auroc if probe else None, self.rivals.values())
         # Why nothing is said about a believed world; "" where something is.
-        self.unbelieved = unbelieved(probe and probe.gain_bits, result.believed.get("places"))
+        gain = probe.gain_bits if probe else None
+        self.unbelieved = unbelieved(gain, result.believed.get("places"))
         # The intervention chosen on one half, as it did on the other, and whether cells are used,
         # as far as both the verdict and the intervals say so.
         chosen = (row for row in result.use if row.chosen and row.half == CONFIRM)

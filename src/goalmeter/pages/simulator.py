@@ -119,7 +119,7 @@ def _findings(measurement: Measurement, number: int) -> list[Finding]:
     for result in measurement.results.values():
         kind = "relative" if result.fraction is None else "share"
         kind = kind if result.estimated else "none"
-        names = {"agent": measurement.agent, "of": result}
+        names: dict[str, Any] = {"agent": measurement.agent, "of": result}
         estimate = say.sentence("simulator_estimate", kind, **names)
         out.append(say.finding("simulator_found", **link, **names, estimate=estimate))
     hows = (Verdict.ABOVE, Verdict.BELOW)

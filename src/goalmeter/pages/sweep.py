@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
+from typing import Any
 
 from goalmeter.meg.sweeps.plan import POLICY, WORDS
 from goalmeter.meg.sweeps.sweep import load as load
@@ -48,12 +49,12 @@ def _over_worlds(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
         name = entry.partition(".")[2]
         if name == SEED or len(set(map(str, values))) < 2 or not all(map(is_number, values)):
             continue
-        groups = [group for group in sweep.by_argument(name) if group.at is not None]
+        groups = sweep.by_argument(name)
         for number, utility in enumerate(sweep.plan.utilities):
             points = [
                 (group.policy, float(group.at[1]), group.value)
                 for group in groups
-                if group.utility == utility.label
+                if group.utility == utility.label and group.at is not None
             ]
             caption = f"MEG towards {utility.label} over the worlds' {name}, by policy."
             yield f"world-{name}-{number}", name, caption, points
@@ -118,8 +119,9 @@ def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
             groups = [g for g in sweep.summary if g.utility == utility and g.measured]
             groups.sort(key=lambda group: -group.value.value)
             if groups:
-                ends = {"utility": utility, "most": groups[0], "least": groups[-1]}
-                out.append(say.finding("found", **link, **ends, several=len(groups) > 1))
+                ends: dict[str, Any] = {"most": groups[0], "least": groups[-1]}
+                several = len(groups) > 1
+                out.append(say.finding("found", **link, **ends, utility=utility, several=several))
     return out
 
 
