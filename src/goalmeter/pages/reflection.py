@@ -98,10 +98,6 @@ class AgentGroup:
         order = sorted(rows, key=itemgetter(1))
         return [(opposite(name) if way else name, rows[name, way]) for name, way in order]
 
-    def anchor(self, table: str) -> str:
-        """The id of a table."""
-        return f"reflection-{self.number}-{table}"
-
 
 def groups(results: Sequence[Reflection]) -> list[AgentGroup]:
     """Group results that can be compared, in the order of their first agents."""
@@ -152,7 +148,7 @@ def table(group: AgentGroup, name: str) -> Table:
     return say.table(
         name,
         value_at(group, name),
-        anchor=group.anchor(name) if name in ("agents", "pairs") else "",
+        number=group.number,
         title=group.title,
         level=levels.pop() if len(levels) == 1 else None,
         both=all((environment, not way) in played for environment, way in played),
@@ -330,7 +326,7 @@ def findings(results: Sequence[Reflection]) -> list[Finding]:
             places = tuple(Link(label, row_anchor(label)) for label in ends)
             lines.append(Finding(text=text, links=places))
         if group.pairs:
-            links = (Link("each difference", group.anchor("pairs")),)
+            links = (Link("each difference", f"reflection-{group.number}-pairs"),)
             lines.append(Finding(text=start + thesis(group.pairs), links=links))
     return lines
 

@@ -119,9 +119,9 @@ def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
             groups = [g for g in sweep.summary if g.utility == utility and g.measured]
             groups.sort(key=lambda group: -group.value.value)
             if groups:
-                ends: dict[str, Any] = {"most": groups[0], "least": groups[-1]}
-                several = len(groups) > 1
-                out.append(say.finding("found", **link, **ends, utility=utility, several=several))
+                least = groups[-1] if len(groups) > 1 else None
+                ends: dict[str, Any] = {"utility": utility, "most": groups[0], "least": least}
+                out.append(say.finding("found", **link, **ends))
     return out
 
 
