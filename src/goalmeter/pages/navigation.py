@@ -526,9 +526,9 @@ def _findings(group: Group, result: Navigation, prefix: str) -> Iterator[Finding
     beside = {other.agent: other.overall[0] for other in group.results}[name]
     names: dict[str, Any] = {"agent": result.agent, "suite": result.plan.suite.name}
     # Some worlds have no place where the compass errs, and nothing is said of such places.
-    detours = not math.isnan(row.accuracy_detour.value)
-    of = {"row": row, "name": name, "beside": beside, "has_detours": detours} | names
-    yield say.finding("found", "optimal", to=f"{prefix}-agents", **of)
+    has_detours = not math.isnan(row.accuracy_detour.value)
+    of: dict[str, Any] = {"row": row, "name": name, "beside": beside} | names
+    yield say.finding("found", "optimal", to=f"{prefix}-agents", has_detours=has_detours, **of)
     for label, keys in named([result], "keys"):
         item = "the key" if keys.thing == KEY else "the neutral object"
         of = {"label": label, "item": item, "taken": keys.pick_up} | names
