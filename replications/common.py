@@ -93,7 +93,7 @@ class Texts(PageTexts):
 
 @cache
 def _read(path: Path) -> dict[str, dict[str, Any]]:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return {"shared": {}} | tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def _at(value: Any, path: str) -> Any:

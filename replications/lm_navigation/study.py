@@ -419,7 +419,7 @@ def _sections(references: Agents, runs: Agents) -> list[Section]:
             "the_paper_s_headline_numbers_beside_chan",
             _headline_table(("KeyDoor", "KeyNoDoor"), references, runs),
             _headline_table(("2PathKey",), references, runs),
-            points=() if runs else (missing,),
+            None if runs else missing,
         ),
         say.section(cells, _every_cell_table(references), surfaces),
         say.section("walks_through_mazes", walks),

@@ -276,12 +276,9 @@ Pairs = Mapping[tuple[str, int], tuple[ErrorEstimate, ErrorEstimate]]
 
 
 def _chart(name: str, texts: str, estimates: Pairs, agents: Iterable[str]) -> Figure:
-    shown, lengths = list(dict.fromkeys(agents)), {steps for _, steps in estimates}
+    shown = list(dict.fromkeys(agents))
     rows = [{str(steps): estimates.get((agent, steps)) for steps in STEPS} for agent in shown]
-    values: dict[str, Any] = {f"has_{steps}": steps in lengths for steps in STEPS}
-    return say.dots(
-        texts, name, [PUBLISHED_NAMES[agent] for agent in shown], rows, few=FEWEST, **values
-    )
+    return say.dots(texts, name, [PUBLISHED_NAMES[agent] for agent in shown], rows, few=FEWEST)
 
 
 def _sections(rows: Sequence[Row]) -> list[Section]:
@@ -299,7 +296,7 @@ def _sections(rows: Sequence[Row]) -> list[Section]:
             _chart(
                 "table-1", "comparison_chart", compared, [n for n in PUBLISHED_NAMES if n in ran]
             ),
-            points=_points(rows),
+            list(_points(rows)),
             # It was stated before any number was looked at, so the page gives its reason too.
             margin="none." if margin is None else f"±{margin.within:g}. {margin.reason}",
             fewest=FEWEST,

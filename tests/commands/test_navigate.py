@@ -19,7 +19,6 @@ from goalmeter.navigation import suite, walks
 from goalmeter.navigation.behaviour import behaviour
 from goalmeter.navigation.frames import FrameComparison
 from goalmeter.navigation.rollouts import load
-from goalmeter.pages import navigation_tables
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import Equivalence, SignedRanks
 
@@ -79,7 +78,7 @@ def test_a_frame_is_told_apart_by_both_tests(
         Equivalence(value, 0.05, equal, interval, 30),
         equal,
     )
-    assert navigation_tables.verdict(comparison) == expected
+    assert comparison.verdict == expected
 
 
 def test_a_run_is_kept_and_continued(tmp_path: Path) -> None:

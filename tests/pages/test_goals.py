@@ -10,9 +10,7 @@ from goalmeter.demo.run import SUITES
 from goalmeter.navigation.measure import navigation_of
 from goalmeter.navigation.rationality import Directedness, GoalFit, directedness
 from goalmeter.navigation.walks import play_every, walk_plan
-from goalmeter.organisms.kinds import organism, organism_names
-from goalmeter.pages import navigation_tables
-from goalmeter.pages.navigation_tables import (
+from goalmeter.navigation.wants import (
     NOTHING,
     OPEN,
     PURSUES,
@@ -22,6 +20,8 @@ from goalmeter.pages.navigation_tables import (
     wanted,
     wants,
 )
+from goalmeter.organisms.kinds import organism, organism_names
+from goalmeter.pages.navigation import want_findings
 from goalmeter.statistics.clusters import Estimate
 
 
@@ -115,7 +115,7 @@ def organisms(tmp_path_factory: pytest.TempPathFactory) -> list[Want]:
 
 @pytest.mark.slow
 def test_known_goals_are_identified_from_walks_alone(organisms: list[Want]) -> None:
-    leads = [finding.lead for finding in navigation_tables.findings(organisms, walks="walks")]
+    leads = [finding.lead for finding in want_findings(organisms, walks="walks")]
     assert leads == [
         "ideal-mouse: pursues the goal.",
         "ideal-magpie: pursues the key.",

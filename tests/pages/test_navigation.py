@@ -20,7 +20,6 @@ from goalmeter.navigation.rationality import directedness
 from goalmeter.navigation.rollouts import Walked, play_all
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.pages import navigation as page
-from goalmeter.pages import navigation_tables as tables
 from goalmeter.pages.navigation import Group
 from goalmeter.reflection import measure
 from goalmeter.report import Section, Table
@@ -99,9 +98,9 @@ def test_what_accuracy_is_lost_by(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"sizes": [7, 9], "complexities": [0.0, 1.0], "grids": 4, "trajectories": 2}
     greedy, optimal = (navigation_of(walked(name, **options)) for name in ("greedy", "optimal"))
     # An agent that never errs leaves nothing to explain.
-    table = tables.mixed_table([optimal, greedy])
+    table = page.mixed_table([optimal, greedy])
     assert table is not None and [row[0].text for row in table.cells] == ["greedy"]
-    assert tables.mixed_table([optimal]) is None
+    assert page.mixed_table([optimal]) is None
     fit = mixed_model(greedy.seen)
     heads = [head.full for head in table.heads]
     row = dict(zip(heads, (cell.text for cell in table.cells[0]), strict=True))
@@ -114,18 +113,18 @@ def test_what_accuracy_is_lost_by(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(seen: object) -> None:
         raise MissingExtraError("statsmodels is not installed")
 
-    monkeypatch.setattr(tables, "mixed_model", missing)
-    assert tables.mixed_table([greedy]) is None
+    monkeypatch.setattr(page, "mixed_model", missing)
+    assert page.mixed_table([greedy]) is None
 
 
 def test_frames() -> None:
     (group,) = groups = page.groups([walked("optimal", "isometries")])
-    picture = tables.frames_picture(group.results, "p")
+    picture = page.frames_picture(group.results, "p")
     assert "rests on 6 pairs of grids, " in picture.caption
     # Six equal pairs leave 1 - 0.025 ** (1 / 6) of the way to ±100 points.
     assert "optimal, swap: 0.0 [−45.9, +45.9]" in picture.alt
     assert "greedy (ref.), swap" in picture.svg
-    table = tables.frames_table(group.results, every=True)
+    table = page.frames_table(group.results, every=True)
     assert len(table.rows) == 4 * (len(group.results) - 1) + len(
         [test for frame in group.results[0].frames.frames for test in frame.comparisons]  # type: ignore[union-attr]
     )
@@ -136,7 +135,7 @@ def test_frames() -> None:
 @pytest.mark.parametrize("name", ["key-no-door", "two-path"])
 def test_the_page_tells_a_key_from_a_neutral_object(name: str) -> None:
     groups = page.groups([walked("key-seeker", name, grids=4, objects=BOTH)])
-    by_caption = {table.caption: table for table in tables.key_tables(groups[0].results)}
+    by_caption = {table.caption: table for table in page.key_tables(groups[0].results)}
     taken = rows(by_caption["The key: how often it is taken, and how often by chance"])
     assert list(taken)[:2] == [("key-seeker, key",), ("key-seeker, neutral",)]
     key, neutral = (taken[agent] for agent in list(taken)[:2])
@@ -165,7 +164,7 @@ def asked_in_two_ways(agent: str, prompted: str, **options: Any) -> Navigation:
 
 def test_prompt_by_object() -> None:
     result = asked_in_two_ways("greedy", "key-seeker", grids=6)
-    (table,) = tables.factor_tables([result])
+    (table,) = page.factor_tables([result])
     measured = factors(result.seen)
     number, *shown = rows(table)["greedy", "taken"]
     assert shown[:4] == [f"{value:.1%}" for row in measured.cells for value in row]

@@ -25,7 +25,8 @@ def test_code_and_texts_have_the_same_names(instrument: str) -> None:
     texts = tomllib.loads((PAGES / f"{instrument}.toml").read_text("utf-8"))
     # Tables and sections of a page may be declared by the name of their texts.
     asked = set(re.findall(r'\bsay(?:\.\w+)?\(\s*"(\w+)"', code))
-    assert asked <= set(texts) <= asked | {"shared"} | set(re.findall(r'"(\w+)"', code))
+    quoted = re.findall(r"""["'](\w+)["']""", f"{code}{texts.get('sections')}")
+    assert asked <= set(texts) <= asked | {"shared"} | set(quoted)
 
 
 @dataclass
@@ -46,7 +47,7 @@ def test_a_table_follows_from_its_columns(monkeypatch: pytest.MonkeyPatch) -> No
         ["remark", "1", "words", "optional"],
     ]
     entry = {"caption": "C {kind}", "meaning": "M", "notes": ["own"], "columns": columns}
-    monkeypatch.setattr("goalmeter.pages._read", lambda instrument: {"t": entry})
+    monkeypatch.setattr("goalmeter.pages._read", lambda instrument: {"t": entry, "shared": {}})
     rows = [(Agent("{x}", {"a*": 0.5, "b": None}), ""), (Agent("y", {"c": 0.0}), None)]
     table = Texts("made").table("t", rows, before=["first"], notes=["last"], kind="scores")
     assert table.heads == (

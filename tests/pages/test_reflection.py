@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from goalmeter.pages import reflection as reflection_page
-from goalmeter.pages.reflection import LOWERS, RAISES, SAME, UNTOLD, groups, pairs, verdict
 from goalmeter.reflection import Reflection, Trial, measure
+from goalmeter.reflection.reality_checks import LOWERS, RAISES, SAME, UNTOLD, pairs, verdict
 from goalmeter.reflection.result import reflection_of
 from goalmeter.report.page import render
 from goalmeter.statistics.verdicts import TOO_FEW
@@ -60,7 +60,7 @@ def test_a_pair_is_compared_by_seed_and_environment() -> None:
     assert pair.verdict == RAISES
     assert pair.told() == (["A"], ["B"])
     assert pair.by_environment["A"] == pytest.approx([gain / 20 for gain in GAINS])
-    (group,) = groups([BEFORE, AFTER])
+    (group,) = reflection_page.groups([BEFORE, AFTER])
     row = [cell.text for cell in reflection_page.table(group, "pairs").cells[0]]
     # 2.776 standard errors either way, each the root of a half over 40 and the root of 5.
     assert row == ["x", "raises", "+0.2500", "+0.3000", "+0.0500", "0.0079", "0.028 to 0.072"]

@@ -18,8 +18,9 @@ from goalmeter._errors import InvalidFileError
 from goalmeter.commands.runs import report_runs
 from goalmeter.navigation import measure
 from goalmeter.navigation.rollouts import load
+from goalmeter.pages import Part
 from goalmeter.pages import representation as page
-from goalmeter.pages.part import Part
+from goalmeter.pages import representation_claims as claims
 from goalmeter.pages.representation_claims import ABOVE, BELOW, OPEN, shown_models
 from goalmeter.report import Finding, Table, write_report
 from goalmeter.representation.replay import run_digest
@@ -99,7 +100,7 @@ ALONE = Estimate(0.9, None, 5, 1)
 def test_beside_controls(
     ours: Estimate | None, others: list[Estimate | None], expected: str
 ) -> None:
-    assert page.compare(ours, others) == expected
+    assert claims.compare(ours, others) == expected
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_use_is_claimed_where_the_verdict_and_the_intervals_agree(
 def findings(*results: Representation) -> list[Finding]:
     models = shown_models(results)
     summaries = {name: page.summary(models, name) for name in ("read", "used")}
-    return [line for shown in models for line in page.findings(shown, summaries)]
+    return [line for shown in models for line in claims.findings(shown, summaries)]
 
 
 def leads(*results: Representation) -> list[str]:

@@ -20,7 +20,7 @@ from goalmeter.navigation.prompts import Asking, paper_effort
 from goalmeter.navigation.suite_definition import SuiteOptions
 from goalmeter.navigation.suites import SUITES
 from goalmeter.pages import Texts
-from goalmeter.pages.navigation_tables import directed_tables, suite_tables
+from goalmeter.pages.navigation import directed_tables, suite_tables
 
 _LOST = "nothing was kept (--out)"
 _Library = optional(NavigationOptions, Asking, Server, Budget)

@@ -16,8 +16,7 @@ from goalmeter.meg.simulator.measure import KIND as SIMULATOR
 from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.navigation.plan import command_of as navigation_command
 from goalmeter.organisms.training import training_status
-from goalmeter.pages.part import part_of_runs
-from goalmeter.pages.runs import runs_table, status_table, workers_tables
+from goalmeter.pages.runs import part_of_runs, runs_table, status_table, workers_tables
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.reflection.measure import command_of as reflection_command
 from goalmeter.report import require_report_extra, write_report

@@ -9,9 +9,8 @@ import goalmeter as gm
 from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.meg.causal.interventions import Interventions
 from goalmeter.meg.causal.sensitivity import Sensitivity
-from goalmeter.pages import Texts
+from goalmeter.pages import Part, Texts
 from goalmeter.pages.meg import intervention_table, sensitivity_table
-from goalmeter.pages.part import Part
 from goalmeter.report import Finding, Link
 
 SIDES = ("left", "right")

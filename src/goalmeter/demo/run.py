@@ -19,6 +19,7 @@ from goalmeter.demo import mouse
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.meg import from_trajectories
+from goalmeter.navigation.measure import Group
 from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.plan import forecast as model_forecast
 from goalmeter.navigation.prompts import template
@@ -34,12 +35,11 @@ from goalmeter.navigation.walks import (
     run_folder,
     walk_plan,
 )
+from goalmeter.navigation.wants import Want, wants
 from goalmeter.organisms.kinds import is_unseen, organism, organism_names
-from goalmeter.pages import Texts, navigation, navigation_tables
+from goalmeter.pages import Part, Texts, joined, navigation
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
-from goalmeter.pages.navigation import Group, cut
-from goalmeter.pages.navigation_tables import Want
-from goalmeter.pages.part import Part, joined
+from goalmeter.pages.navigation import cut
 from goalmeter.pages.reflection import part_of as reflection_part
 from goalmeter.reflection import measure as self_reflection
 from goalmeter.reflection.environments import BATTERY
@@ -129,8 +129,8 @@ def measure_organisms(
         [[getattr(group, field)[n] for n in ns] for group, ns in zip(groups, both, strict=True)]
         for field in ("results", "directed")
     )
-    wants = navigation_tables.wants(mazes, keys, (in_mazes, with_keys), organism(MOLE))
-    return OrganismResults(missing, names, walked, groups, tuple(wants))
+    goals = wants(mazes, keys, (in_mazes, with_keys), organism(MOLE))
+    return OrganismResults(missing, names, walked, groups, tuple(goals))
 
 
 _WALKS = "walks"  # id of the section that findings lead to
@@ -145,20 +145,20 @@ def organisms_part(results: OrganismResults) -> Part:
     texts = say("organisms")
     if results.missing:
         texts["text"] += (say("ideal", missing=results.missing)["text"],)
-    wants = navigation_tables.wants_table(results.wants)
-    tables = [navigation_tables.agents_table(group.results) for group in results.groups]
+    goals = navigation.wants_table(results.wants)
+    tables = [navigation.agents_table(group.results) for group in results.groups]
     charts = [
-        navigation_tables.directedness_chart(group.directed, f"organisms-{name}-meg")
+        navigation.directedness_chart(group.directed, f"organisms-{name}-meg")
         for group, name in zip(results.groups, ("maze", "key"), strict=True)
     ]
-    keys = navigation_tables.key_tables(results.groups[1].results)[0]
+    keys = navigation.key_tables(results.groups[1].results)[0]
     sections = (
-        Section(tables=(wants, say.table("made", made, anchor="made")), **texts),
+        Section(tables=(goals, say.table("made", made, anchor="made")), **texts),
         _walks(results),
         say.section("mazes", tables[0], charts[0]),
         say.section("keys", tables[1], keys, charts[1]),
     )
-    findings = navigation_tables.findings(results.wants, walks=_WALKS)
+    findings = navigation.want_findings(results.wants, walks=_WALKS)
     return Part(sections=sections, findings=findings, glossary=navigation.GLOSSARY)
 
 

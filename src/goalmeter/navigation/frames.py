@@ -24,10 +24,19 @@ from goalmeter.navigation.steps import (
 )
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
-from goalmeter.statistics.verdicts import Equivalence, SignedRanks, equivalence, holm, signed_ranks
+from goalmeter.statistics.verdicts import (
+    Equivalence,
+    SignedRanks,
+    Verdict,
+    equivalence,
+    holm,
+    signed_ranks,
+    verdict,
+)
 
 METRICS = {"success": "arrived", "accuracy": "accuracy", "spl": "spl"}  # columns of walks
-MARGIN = 0.05
+ACCURACY = "accuracy"
+MARGIN, LEVEL = 0.05, 0.05
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,17 @@ class FrameComparison(JsonFields):
     test_corrected: float  # p-value corrected for the number of frames
     equivalence: Equivalence  # test that they are equal to within the margin
     equivalence_corrected: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of both tests at `LEVEL`, corrected for the number of frames."""
+        if self.equivalence_corrected < LEVEL:
+            return Verdict.EQUAL
+        # So written that NaN, where no test can be made, is not taken for a difference.
+        if not self.test_corrected < LEVEL:
+            return Verdict.UNTOLD
+        # Wilcoxon's test has no direction of the mean, so the interval of the mean must have one.
+        return verdict(self.difference.interval, margin=0)
 
 
 @dataclass(frozen=True)

@@ -341,3 +341,31 @@ def _with_references(
     measured = references(walked.plan, (walked.plan.agent,), names=names, progress=progress)
     where = None if folder is None else Path(folder)
     return navigation_of(walked, references=tuple(measured), folder=where)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Agents that were measured in the same worlds."""
+
+    results: tuple[Navigation, ...]  # the measured agents, then the reference agents
+    directed: tuple[Directedness, ...]  # the goal-directedness of each
+
+    @property
+    def measured(self) -> list[Navigation]:
+        """The results of agents that are no reference agents."""
+        return [result for result in self.results if not result.reference]
+
+
+def groups(runs: Sequence[Walked], progress: Tell | None = None) -> list[Group]:
+    """Measure runs and group their agents by worlds, with reference agents."""
+    by_world: dict[str, list[Walked]] = {}
+    for run in runs:
+        by_world.setdefault(json.dumps(run.plan.worlds, sort_keys=True), []).append(run)
+    out = []
+    for together in by_world.values():
+        measured = [navigation_of(run) for run in together]
+        # Reference agents walk once in these worlds, for all agents that were asked about.
+        beside = references(together[0].plan, [r.agent for r in measured], progress=progress)
+        results = (*measured, *beside)
+        out.append(Group(results, tuple(directedness(results, progress=progress))))
+    return out

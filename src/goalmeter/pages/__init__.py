@@ -13,22 +13,26 @@ A column has a title behind its group, the path of its value from a row, a forma
 perhaps "answer" or "optional" (omitted where no row has a value). A path leads through attributes,
 methods without arguments, keys and indices; one with * makes a column for each key that some row
 has there; one with braces is a text about {row}. Texts may have the same formats:
-{row.accuracy:percent}, {gain:number:2}. The text "each" of a figure is filled for each of its rows,
-and all of them together are its {values}. Series of a chart are [label, path of an estimate from a
-row, style]; one without any estimate is omitted, and one with * is there for each key. A panel with
-"when" (or "unless") needs a value of that name (or none).
+{row.accuracy:percent}, {gain:number:2}; {x:?words} are there only if x is true, {x:!words} only if
+it is not, and of a list of texts, such as notes, the empty ones are left out. The text "each" of a
+figure is filled for each of its rows, and all of them together are its {values}. Series of a chart
+are [label, path of an estimate from a row, style]; one with * is there for each key. One without
+any estimate is omitted, and so is a panel without series or with a true value named "unless".
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from itertools import chain, groupby
 from math import isnan
+from pathlib import Path
 from string import Formatter
 from typing import Any
 
@@ -36,14 +40,17 @@ from goalmeter.report import Curve, CurveAxes, DotPanel, Dots, Figure, Section, 
 from goalmeter.report.canvas import GREEN, INK, MUTED, VERMILION
 from goalmeter.report.charts import curve_chart, dot_chart, heat_map, panels_of
 from goalmeter.report.numbers import DASH
-from goalmeter.report.page import Cell, Column
+from goalmeter.report.page import Cell, Column, Finding, Link
 from goalmeter.report.tables import share_bar
 from goalmeter.statistics import Estimate
 
 # The modules whose tables, sections and glossaries other reports may have, too.
 __all__ = ["Texts", "meg", "navigation", "reflection"]
 
-Content = Table | Figure | None
+# Parts of a section; texts are points of a list at its end.
+Content = Table | Figure | str | None
+# By the names of sections.
+Contents = Mapping[str, Sequence[Content | Sequence[Content]]]
 
 _NUMBERS = (
     *("percent", "points", "number", "plus", "general", "between", "p_value", "nats"),
@@ -53,35 +60,15 @@ _NUMBERS = (
 # texts as they are, and show a dash for None; formats of one instrument get any value.
 FORMATS: dict[str, Callable[..., Cell | str]] = {
     **{"words": str, "text": str, "count": "{:,}".format, "bar": share_bar},
+    # What follows a title of which there may be several on a page.
+    "numbered": lambda number: f" ({number})" if number > 1 else "",
     **{name: getattr(numbers, name) for name in _NUMBERS},
 }
-# Styles of the series of a dot chart.
-DOTS: dict[str, dict[str, Any]] = {
-    "": {},
-    "second": {"colour": VERMILION, "marker": "s"},
-    "hollow": {"marker": "s", "hollow": True},
-    "second hollow": {"colour": VERMILION, "marker": "s", "hollow": True},
-    "ink": {"colour": INK, "marker": "D"},
-}
-# Baselines differ in stroke and marker too, since colours may not be distinguishable.
-_BASELINES: list[dict[str, Any]] = [
-    {"colour": VERMILION, "stroke": "--", "marker": "s"},
-    {"colour": GREEN, "stroke": "-.", "marker": "^"},
-    {"colour": INK, "stroke": ":", "marker": "D"},
-    {"colour": MUTED, "stroke": "--", "marker": "v"},
-    {"colour": VERMILION, "stroke": ":", "marker": "x"},
-    {"colour": GREEN, "stroke": "--", "marker": "P"},
-    {"colour": INK, "stroke": "-.", "marker": "*"},
-]
-# Styles of the series of a chart of curves, in turn; one may be "hollow" or have a "band", too.
-CURVES: dict[str, list[dict[str, Any]]] = {
-    "": [{"marker": "o"}],
-    "second": _BASELINES[:1],
-    "baseline": _BASELINES,
-    "invalid": [{"colour": MUTED, "stroke": ":", "marker": "^"}],
-}
+_COLOURS = {"green": GREEN, "ink": INK, "muted": MUTED, "vermilion": VERMILION}
+# Words that depend on a value; they may have fields.
+_CONDITION = re.compile(r"\{([\w.\[\]]+):([?!])((?:[^{}]|\{[^{}]*\})*)\}")
 # Fields of an entry that are no texts.
-_DECLARED = ("columns", "panels", "chart", "content", "each", "series", "place")
+_DECLARED = ("columns", "panels", "chart", "rows", "each", "join", "series", "place")
 
 
 class Texts(Formatter):
@@ -93,14 +80,6 @@ class Texts(Formatter):
         self.instrument = instrument
         self.formats = FORMATS | dict(formats or {})
 
-    @cached_property
-    def shared(self) -> dict[str, str]:
-        """Texts that every text may use."""
-        try:
-            return self.declared("shared")
-        except KeyError:
-            return {}
-
     def __call__(self, name: str, /, **values: object) -> dict[str, Any]:
         """Return the texts of an entry without its columns; lists become tuples."""
         entry = self.declared(name).items()
@@ -110,13 +89,26 @@ class Texts(Formatter):
         """Return one text of an entry."""
         return str(self.filled(self.declared(name)[key], values))
 
+    def finding(
+        self, name: str, key: str = "text", /, *, to: str, words: str = "numbers", **values: object
+    ) -> Finding:
+        """Return a text of an entry as a finding, with words that lead to the id of a place."""
+        text = self.sentence(name, key, **values)
+        return Finding(text=text, links=(Link(words, to),))
+
     def filled(self, text: Any, values: Mapping[str, object]) -> Any:
-        """Fill a text, or each of some texts."""
+        """Fill a text, or each of some texts, of which empty ones are left out."""
         if isinstance(text, list):
-            return tuple(self.filled(each, values) for each in text)
-        if isinstance(text, str):
-            return self.vformat(text, (), {**self.shared, **values})
-        return text
+            return tuple(e for part in text if (e := self.filled(part, values)) or not part)
+        if not isinstance(text, str):
+            return text
+
+        def chosen(condition: re.Match[str]) -> str:
+            value, _ = self.get_field(condition[1], (), values)
+            return condition[3] if bool(value) == (condition[2] == "?") else ""
+
+        text = _CONDITION.sub(chosen, text)
+        return self.vformat(text, (), {**self.declared("shared"), **values})
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """Format a value as a column does, or as Python does."""
@@ -209,26 +201,20 @@ class Texts(Formatter):
         """Return a dot chart with a line for each row, whose panels the entry declares."""
         panels = []
         for panel in self.declared(name)["panels"]:
-            when, unless = panel.get("when"), panel.get("unless")
-            if (when and not values[when]) or (unless and values[unless]):
+            if "unless" in panel and values[panel["unless"]]:
                 continue
-            look: dict[str, Any] = {"title": self.filled(panel.get("title", ""), values)}
-            look |= {"x_label": panel["x_label"], "joined": panel.get("joined", False)}
-            if "margin" in panel:
-                look["band"] = (-values[panel["margin"]], values[panel["margin"]])
-            scale = panel.get("scale", 1.0)
+            margin, scale = panel.get("margin"), panel.get("scale", 1.0)
             series = [
-                Dots.of(self.filled(label, values), estimates, scale=scale, **DOTS[style])
+                Dots.of(self.filled(label, values), estimates, scale=scale, **_style("dots", style))
                 for label, estimates, style in self._series(panel["series"], rows)
             ]
-            panels.append(DotPanel(series=tuple(series), **look))
+            look = {key: panel[key] for key in ("x_label", "joined") if key in panel}
+            look["band"] = margin and (-values[margin], values[margin])
+            title = self.filled(panel.get("title", ""), values)
+            if series:
+                panels.append(DotPanel(title=title, series=tuple(series), **look))
         named = [{"line": line, "row": row} for line, row in zip(lines, rows, strict=True)]
-        values = {"values": self._each(name, named)} | values
-        return self.figure(name, dot_chart(picture, lines, panels), **values)
-
-    def _each(self, name: str, rows: Iterable[Mapping[str, Any]]) -> str:
-        each = self.declared(name).get("each", "")
-        return "; ".join(self.filled(each, row) for row in rows)
+        return self.figure(name, dot_chart(picture, lines, panels), named, **values)
 
     def series(
         self,
@@ -244,16 +230,15 @@ class Texts(Formatter):
         curves: list[Curve] = []
         used: Counter[str] = Counter()
         for label, estimates, look in self._series(self.declared(name)["series"], rows):
-            marks = {mark: mark in look for mark in ("band", "hollow")}
-            styles = CURVES["".join(word for word in look.split() if word not in marks)]
-            style = styles[used[look] % len(styles)]
+            style = "".join(word for word in look.split() if word not in ("band", "hollow"))
+            drawn = _style("curves", style, used[look]) | {"hollow": "hollow" in look}
             used[look] += 1
-            curve = Curve.of(label, x, estimates, hollow=marks["hollow"], **style)
+            curve = Curve.of(label, x, estimates, **drawn)
             if any(not isnan(value) for value in curve.y):
-                curves.append(curve if marks["band"] else replace(curve, low=None, high=None))
+                curves.append(curve if "band" in look else replace(curve, low=None, high=None))
             elif not curves:
                 return None
-        return self.curves(name, picture, curves, more, rows=rows, **values)
+        return self.curves(name, picture, curves, more, rows, **values)
 
     def curves(
         self,
@@ -261,38 +246,38 @@ class Texts(Formatter):
         picture: str,
         curves: Sequence[Curve],
         more: Mapping[str, Any] | None = None,
-        /,
-        *,
         rows: Iterable[Any] = (),
+        /,
         **values: Any,
     ) -> Figure:
         """Return a chart of curves with the axes that the entry and the caller give."""
         axes = CurveAxes(**self.declared(name)["chart"] | (more or {}))
-        values = {"values": self._each(name, [{"row": row} for row in rows])} | values
-        return self.figure(name, curve_chart(picture, curves, axes), **values)
+        svg = curve_chart(picture, curves, axes)
+        return self.figure(name, svg, [{"row": row} for row in rows], **values)
 
     def heat(
         self,
         name: str,
         picture: str,
-        cells: Iterable[tuple[str, str, str, float]],
-        rows: Sequence[str],
-        columns: Sequence[str],
+        cells: Sequence[tuple[str, str, str, float]],
         marked: Collection[tuple[str, str, str]] = (),
         more: Mapping[str, Any] | None = None,
         /,
         **values: object,
     ) -> Figure | None:
         """Return the heat map of (panel, row, column, value); None where there is no number."""
-        panels = panels_of(cells, rows, columns, marked)
-        if not panels:
-            return None
-        options = self.declared(name)["chart"] | (more or {})
-        svg = heat_map(picture, panels, rows=rows, columns=columns, **options)
-        return self.figure(name, svg, **values)
+        rows, columns = (list(dict.fromkeys(cell[place] for cell in cells)) for place in (1, 2))
+        options = {"rows": rows, "columns": columns} | self.declared(name)["chart"] | (more or {})
+        panels = panels_of(cells, options["rows"], options["columns"], marked)
+        return self.figure(name, heat_map(picture, panels, **options), **values) if panels else None
 
-    def figure(self, name: str, svg: str, /, **values: object) -> Figure:
-        """Return a picture with the texts of an entry."""
+    def figure(
+        self, name: str, svg: str, rows: Iterable[Mapping[str, Any]] = (), /, **values: object
+    ) -> Figure:
+        """Return a picture with the texts of an entry, whose text "each" is filled for rows."""
+        entry = self.declared(name)
+        each = [self.filled(entry.get("each", ""), row) for row in rows]
+        values = {"values": entry.get("join", "; ").join(each)} | values
         return Figure(svg=svg, **self(name, **values))
 
     def section(
@@ -300,28 +285,37 @@ class Texts(Formatter):
         name: str,
         /,
         *content: Content | Sequence[Content],
-        suffix: str = "",
         anchor: str = "",
-        points: Iterable[str] = (),
         **values: object,
     ) -> Section:
-        """Return the section of an entry with tables and figures, a suffix behind its title."""
+        """Return the section of an entry with its tables that have rows, figures and points."""
         texts = {"anchor": anchor} | self(name, **values)
-        texts["title"] += suffix
-        groups = (part if isinstance(part, Sequence) else [part] for part in content)
+        groups = (part if isinstance(part, list | tuple) else [part] for part in content)
         parts = list(chain.from_iterable(groups))
         return Section(
-            tables=tuple(part for part in parts if isinstance(part, Table)),
+            tables=tuple(part for part in parts if isinstance(part, Table) and part.rows),
             figures=tuple(part for part in parts if isinstance(part, Figure)),
-            points=tuple(points),
+            points=tuple(part for part in parts if isinstance(part, str)),
             **texts,
         )
+
+    def sections(self, contents: Contents, **values: Any) -> list[Section]:
+        """Return the sections of some entries, without those that have no content."""
+        made = [self.section(name, *parts, **values) for name, parts in contents.items()]
+        return [each for each in made if each.tables or each.figures or each.points]
 
 
 @cache
 def _read(instrument: str) -> dict[str, dict[str, Any]]:
     path = files("goalmeter.pages").joinpath(f"{instrument}.toml")
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return {"shared": {}} | tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def _style(chart: str, name: str, number: int = 0) -> dict[str, Any]:
+    """A style of the file styles.toml, one of several in turn."""
+    styles = _read("styles")[chart][name]
+    style = styles[number % len(styles)] if isinstance(styles, list) else styles
+    return {key: _COLOURS[each] if key == "colour" else each for key, each in style.items()}
 
 
 def value_at(row: Any, path: str) -> Any:
@@ -338,3 +332,38 @@ def value_at(row: Any, path: str) -> Any:
         if callable(row):
             row = row()
     return row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """The content of a page from one instrument or one experiment of the demo."""
+
+    sections: Sequence[Section]
+    findings: Sequence[Finding] = ()
+    glossary: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""  # of the page, if there is nothing else on it
+    lede: str = ""  # in a sentence or two, what was measured
+    tables: tuple[Table, ...] = ()  # for a terminal
+    runs: Sequence[dict[str, Any]] = ()  # JSON values about each run, in the order given
+
+    @property
+    def page(self) -> dict[str, Any]:
+        """What `write_report` takes of it."""
+        names = ("title", "sections", "lede", "findings", "glossary")
+        return {name: getattr(self, name) for name in names}
+
+
+def without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return JSON values without some fields."""
+    return {key: value for key, value in values.items() if key not in names}
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """Return the content of several parts in one; the last definition of a term counts."""
+    return Part(
+        sections=[section for part in parts for section in part.sections],
+        findings=[line for part in parts for line in part.findings],
+        glossary={term: text for part in parts for term, text in part.glossary.items()},
+        lede=" ".join(part.lede for part in parts),
+        tables=tuple(table for part in parts for table in part.tables),
+    )

@@ -79,18 +79,12 @@ def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
     known = [value for _, value in rows if not np.isnan(value)]
     if not known or max(known) == min(known):
         return None
-    notes = []
-    if len(known) < len(rows):
-        notes.append("A dash marks an outcome that the decisions cannot influence.")
-    if (left := len(rows) - GOAL_ROWS) > 0:
+    unknown, left = len(known) < len(rows), max(len(rows) - GOAL_ROWS, 0)
+    if left:
         rows = [*rows[: GOAL_ROWS // 2], *rows[-GOAL_ROWS // 2 :]]
-        notes.append(
-            f"{left} outcomes between the best and the worst are left out; --json has them."
-        )
-    if math.isinf(result.rationality):
-        notes += say("goal_at_infinity")["notes"]
     lines = [(dict(zip(goal.variables, outcome, strict=True)), value) for outcome, value in rows]
-    return say.table("goal", lines, notes=notes)
+    is_infinite = math.isinf(result.rationality)
+    return say.table("goal", lines, unknown=unknown, left=left, is_infinite=is_infinite)
 
 
 def sensitivity_table(table: Sensitivity, *, caption: str = "") -> Table:
@@ -98,15 +92,16 @@ def sensitivity_table(table: Sensitivity, *, caption: str = "") -> Table:
     from goalmeter.meg.causal.result import do_text
 
     shown = table.rows[:SENSITIVITY_ROWS]
-    notes = [*say("theorem")["notes"]] if any(r.at_most or r.equal_to for r in shown) else []
-    if left := len(table.rows) - len(shown):
-        notes.append(f"{left} more sets, whose MEG is no higher, are left out; --json has them.")
     world = f" under {do_text(table.do)}" if table.do else ""
-    caption = caption or f"MEG of {listed(table.decisions)} towards sets of targets{world}"
+    texts: dict[str, Any] = {
+        "theorem": say.sentence("theorem") if any(r.at_most or r.equal_to for r in shown) else "",
+        "left": len(table.rows) - len(shown),
+        "caption": caption or f"MEG of {listed(table.decisions)} towards sets of targets{world}",
+    }
     rows = [
         (", ".join(row.targets), row, row.upper_bound - row.value, _best_goal(row)) for row in shown
     ]
-    return say.table("sensitivity", rows, notes=notes + _row_notes(shown), caption=caption)
+    return say.table("sensitivity", rows, notes=_row_notes(shown), **texts)
 
 
 def intervention_table(table: Interventions, *, caption: str = "") -> Table:

@@ -1,16 +1,17 @@
-"""Verdicts on representation that tables, figures and findings of its report share."""
+"""Verdicts on representation: what tables, figures and findings of its report share."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from math import isnan, nan
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from goalmeter.pages import Texts
-from goalmeter.report.numbers import DASH, between, number
+from goalmeter.report import Finding, Link, Table
+from goalmeter.report.numbers import DASH, between, nats, number
 from goalmeter.representation.activations import EMBEDDINGS, RANDOM_WEIGHTS
 from goalmeter.representation.beliefs.believed import unbelieved
 from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
@@ -19,9 +20,12 @@ from goalmeter.representation.replay import AFTER, BEFORE
 from goalmeter.representation.result import Representation
 from goalmeter.representation.result_rows import DecidedRow, MapRow, PlanRow
 from goalmeter.representation.use import causal_use
+from goalmeter.representation.use.patching import CARRIES
 from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.statistics.clusters import Estimate
+from goalmeter.statistics.verdicts import Verdict, verdict
 
+MISSING = "representation-missing"  # id of the section on what a result lacks
 POSITION, MAJORITY = PositionOnly.name, Majority.name
 # Controls in the order in which they are shown; others come after them.
 _CONTROLS = (None, POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
@@ -54,7 +58,6 @@ say: Texts = Texts(
         "role": lambda row: " (null)" if row.is_null else " (chosen)" if row.chosen else "",
         "layers": layers_in_words,
         "panel": lambda row: row.control or "the probe",
-        "null": lambda row: " (null)" * row.is_null,
         "reading": lambda row: row.control or f"the probe: {row.probe}",
         "rival": lambda best: f"{number(best[1], 2)}, {best[0]}" if best else DASH,
         "beside": lambda verdict: say("beside_names")[verdict],
@@ -62,6 +65,7 @@ say: Texts = Texts(
         "moved": lambda row: say("moved_names").get(row.moved, row.moved),
         # Where the angle of random directions lies in 95 of 100 draws, in degrees.
         "chance": lambda row: between(row.chance[::2], 0) if len(row.chance) == 3 else DASH,
+        "difference": lambda less: number(less, 2) if less.interval else nats(less.value),
         "from": lambda share: "nowhere" if share is None else f"{share:g}",
     },
 )
@@ -96,18 +100,19 @@ class ShownModel:
         # Layer, position and probe whose maps were decoded.
         self.chosen: tuple[Any, ...] = first if None in place else tuple(place)
         # How the probe and then its controls read walls of uncertain cells at that place.
-        rows = (row for row in result.maps_of() if map_place(row) == self.chosen)
-        self.readings: list[MapRow] = in_order(rows)
-        self.probe: MapRow | None = next(
-            (row for row in self.readings if row.control is None), None
-        )
+        rows = in_order(row for row in result.maps_of() if map_place(row) == self.chosen)
+        self.probe = probe = next((row for row in rows if row.control is None), None)
+        self.readings = [] if probe is None else rows
         # AUROC of its controls on the same grids. The control task can only be memorised.
-        rivals = [row for row in self.readings if row.control not in (None, CONTROL_TASK)]
-        self.rivals = {str(row.control): row.auroc for row in rivals}
+        self.rivals = {
+            row.control: row.auroc
+            for row in self.readings
+            if row.control not in (None, CONTROL_TASK)
+        }
         self.best_rival = best(self.rivals)
-        self.read = compare(self.probe.auroc, self.rivals.values()) if self.probe else OPEN
-        gain = None if self.probe is None else self.probe.gain_bits
+        self.read = compare(probe.auroc if probe else None, self.rivals.values())
         # Why nothing is said about a believed world; "" where something is.
+        gain = probe.gain_bits if probe else None
         self.unbelieved = unbelieved(gain, result.believed.get("places"))
         # The intervention chosen on one half, as it did on the other, and whether cells are used,
         # as far as both the verdict and the intervals say so.
@@ -145,7 +150,7 @@ def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
 
 
 # --- Verdicts of intervals ------------------------------------------------------------------------
-ABOVE, BELOW, OPEN = "above", "below", "cannot be told"
+ABOVE, BELOW, OPEN = Verdict.ABOVE, Verdict.BELOW, Verdict.UNTOLD
 
 
 def estimates_of(values: Mapping[str, Any] | None) -> dict[str, Estimate]:
@@ -169,18 +174,13 @@ def compare(ours: Estimate | None, others: Iterable[Estimate | None]) -> str:
     return ABOVE if controls and all(control[1] < low for control in controls) else OPEN
 
 
-def sign(difference: Estimate | None) -> str:
-    """Return the side of 0 on which the interval of a difference lies."""
-    return compare(difference, [Estimate(0.0, (0.0, 0.0), 0, 0)])
-
-
-def signs(differences: Iterable[Estimate]) -> str:
-    """Return `ABOVE` if every difference is, `BELOW` if one is."""
-    found = set(map(sign, differences))
+def signs(*differences: Estimate | None) -> str:
+    """Return `ABOVE` if the interval of every difference lies above 0, `BELOW` if one is below."""
+    found = {verdict(ends(each), margin=0) for each in differences}
     return BELOW if BELOW in found else ABOVE if found == {ABOVE} else OPEN
 
 
-def best(named: Mapping[str, Estimate | None]) -> tuple[str, Estimate] | None:
+def best(named: Mapping[Any, Estimate | None]) -> tuple[Any, Estimate] | None:
     """Return the largest known number with its name."""
     known = [(k, e) for k, e in named.items() if e is not None and not isnan(e.value)]
     return max(known, key=lambda entry: entry[1].value, default=None)
@@ -217,7 +217,6 @@ def worlds_of(believed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 # --- Plans ----------------------------------------------------------------------------------------
-PREFIX, CONDITIONAL = "prefix", "conditional"
 # Baselines that know more than a decoder has to. Of the first action, repeating what was read first
 # is reading it.
 _INFORMED, _REPEAT = ("optimal plan", "stated plan", "asked again"), "repeat the first"
@@ -263,8 +262,8 @@ def above_simple(row: PlanRow) -> str:
     """Compare the prefix with every simple baseline, by paired differences if they are known."""
     baselines = simple_baselines(row).values()
     if all("beyond" in values for values in baselines):
-        return signs(values["beyond"] for values in baselines)
-    return compare(row.prefix, [values.get(PREFIX) for values in baselines])
+        return signs(*(values["beyond"] for values in baselines))
+    return compare(row.prefix, [values.get("prefix") for values in baselines])
 
 
 def along_reasoning(shown: ShownModel, step: int) -> list[DecidedRow]:
@@ -281,3 +280,148 @@ def _mean(values: Sequence[Estimate]) -> float:
     """The mean of the known values; -1 without any."""
     known = [each.value for each in values if not isnan(each.value)]
     return sum(known) / len(known) if known else -1.0
+
+
+# --- Findings -------------------------------------------------------------------------------------
+# Sentences derived from the numbers and their intervals. They are templates of
+# `representation.toml`, in the entries "found_…"; those of a verdict have its name. Each finding of
+# a kind is a lead, which may be empty, and a text.
+_Lines = Iterator[tuple[str, str]]
+
+
+def missing(shown: ShownModel) -> list[tuple[str, str]]:
+    """Return the name of each missing result, with the reason that the run gives."""
+    reasons = dict(shown.result.left_out)
+    out: list[tuple[str, str]] = []
+    used: set[str] = set()
+    # Field of the result: in words, and the parts of a probe whose reason is that of the field.
+    for field, (in_words, *parts) in say("missing_names").items():
+        if not getattr(shown.result, field):
+            known = next((name for name in (field, *parts) if name in reasons), "")
+            used.add(known)
+            out.append((in_words, reasons.get(known, "")))
+    # A position that no decision has, a control that could not be made.
+    return out + [(name, reason) for name, reason in reasons.items() if name not in used]
+
+
+def _read(shown: ShownModel) -> _Lines:
+    if shown.probe is not None:
+        rivals = {"n": len(shown.rivals), "highest": shown.best_rival}
+        failed = SHUFFLED if SHUFFLED in shown.result.left_out else ""
+        texts = say("found_read", row=shown.probe, failed=failed, **rivals)
+        yield texts[shown.read], texts["text"]
+
+
+def _used(shown: ShownModel) -> _Lines:
+    if row := shown.confirmed:
+        texts = say("found_used", row=row, several=row.cells != 1)
+        yield texts[shown.use], texts["text" if row.cells else "no_cells"]
+
+
+def _believed(shown: ShownModel) -> _Lines:
+    worlds = worlds_of(shown.result.believed)
+    true, inner = worlds.get("meg_true"), worlds.get("meg_believed")
+    if true is None or inner is None:
+        return
+    less = inner["less_true"] and Estimate.from_json(inner["less_true"])
+    texts = say("found_believed", inner=inner, true=true, less=less, reason=shown.unbelieved)
+    if shown.unbelieved:
+        yield "", texts["unbelieved"]
+        return
+    beyond = estimates_of(shown.result.believed.get("beyond")).values()
+    # An agent that knows the true map, or follows a compass, is above controls too, so this is said
+    # together with the difference only.
+    controls = f" {texts[f'controls_{signs(*beyond)}']}" if beyond and less is not None else ""
+    yield texts[signs(less)], texts["text"] + controls
+
+
+def _looked_up(shown: ShownModel) -> _Lines:
+    rows = [row for row in shown.result.spans if row.span != causal_use.ANSWERING]
+    above = [row for row in rows if compare(row.flips, [row.other_flips]) == ABOVE]
+    low = [row for row in rows if row.span == causal_use.PROMPT and is_low(row.flips)][:1]
+    if above:
+        texts = [say.sentence("found_looked_up", row=row) for row in above]
+        texts += [say.sentence("found_looked_up", "reading", row=row) for row in low]
+        yield "", f"{'; '.join(texts)}."
+
+
+def _followed(shown: ShownModel) -> _Lines:
+    rows = shown.result.moved
+    for row in (row for row in rows if row.chosen and row.half == CONFIRM):
+        ceiling = next((r.flips for r in rows if r.is_ceiling and r.moved == row.moved), None)
+        follows = compare(row.flips, [row.null_flips]) == ABOVE
+        if follows or (is_low(row.flips) and compare(ceiling, [row.flips]) == ABOVE):
+            kind = "follow" if follows else "follow_question"
+            yield "", say.sentence("found_moved", kind, row=row, ceiling=ceiling)
+
+
+def _carried(shown: ShownModel) -> _Lines:
+    for row in (row for row in shown.result.subspaces if row.verdict == CARRIES):
+        where = ""
+        if row.degrees is not None and len(row.chance) == 3:
+            low, _, high = row.chance
+            where = "no nearer to" if row.degrees <= high else "farther from"
+            where = "nearer to" if row.degrees < low else where
+        yield "", say.sentence("found_carried", row=row, where=where)
+
+
+def _explained(shown: ShownModel) -> _Lines:
+    errors = say("measure_names")["explained_errors"]
+    for name, states in measures(shown.result.explained):
+        share = Estimate.from_json(states)
+        if name.startswith(errors) and not isnan(share.value):
+            where = name.removeprefix(errors).replace(", ", " in ")
+            highest = best(estimates_of(states.get("controls")))
+            texts = say("found_explained", where=where, share=share, highest=highest)
+            beyond = estimates_of(states.get("beyond")).values()
+            yield "", f"{texts['text']} {texts[signs(*beyond)]}"
+
+
+def _planned(shown: ShownModel) -> _Lines:
+    for reader in best_readers(shown):
+        first, horizon = reader.rows[0], reader.horizon
+        if first.n == 1 and not isnan(first.prefix.value):
+            baselines = simple_baselines(first).items()
+            highest = best({name: each.get("prefix") for name, each in baselines})
+            when = "before" if reader.position.startswith(f"{BEFORE}/") else "after"
+            texts = say("found_planned", when=when, first=first, reader=reader, highest=highest)
+            kind = ("open", "one")[horizon] if horizon < 2 else "several"
+            kind = "below" if above_simple(first) == BELOW else kind
+            yield "", f"{texts['text']} {texts[kind]}"
+
+
+def _decided(shown: ShownModel) -> _Lines:
+    rows = along_reasoning(shown, 1)
+    above = [*takewhile(lambda row: signs(row.beyond) == ABOVE, reversed(rows))]
+    if rows:
+        kind = "text" if above else "nowhere"
+        yield "", say.sentence("found_decided", kind, first=above[-1] if above else None)
+
+
+# Table that a finding leads to -> its leads and texts.
+_KINDS = {
+    "read": _read,
+    "used": _used,
+    "believed": _believed,
+    "spans": _looked_up,
+    "moved": _followed,
+    "subspaces": _carried,
+    "explained": _explained,
+    "plan": _planned,
+    "decided": _decided,
+}
+
+
+def findings(shown: ShownModel, summaries: Mapping[str, Table]) -> list[Finding]:
+    """Return all that there is to say about a model; `summaries` are tables of all models."""
+    out = []
+    for kind, sentences in _KINDS.items():
+        summary = summaries.get(kind)
+        anchor = f"{shown.prefix}-{kind}" if summary is None else summary.row_anchor(shown.name)
+        for lead, text in sentences(shown):
+            lead, text = (f"{shown.name}: {lead}", text) if lead else ("", f"{shown.name}: {text}")
+            out.append(Finding(lead=lead, text=text, links=(Link("numbers", anchor),)))
+    if names := [name for name, _ in missing(shown)]:
+        texts = {"model": shown.name, "names": ", ".join(names), "several": len(names) > 1}
+        out.append(say.finding("found_missing", to=MISSING, words="why", **texts))
+    return out

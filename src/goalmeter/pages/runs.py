@@ -1,16 +1,21 @@
-"""Tables of runs: their progress, and what they are expected to cost."""
+"""Reports of finished runs, and tables of their progress and expected cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
-from goalmeter._errors import shortened
-from goalmeter.pages import Texts
+from goalmeter._errors import InvalidFileError, shortened
+from goalmeter.pages import Part, Texts, joined
 from goalmeter.report import Column, Table
 from goalmeter.report.numbers import DASH, percent, storage
 from goalmeter.report.tables import summary_table
 from goalmeter.runs.forecast import Forecast, Span
 from goalmeter.runs.progress import in_words
+from goalmeter.runs.reading import RUN, read_about
 from goalmeter.runs.status import UNREADABLE, RunStatus
 
 say = Texts("commands")
@@ -127,3 +132,40 @@ def _rate(a_second: float) -> str:
         if a_second * times >= 1:
             return f"{a_second * times:.3g} {unit}"
     return f"{a_second * 3600:.3g} an hour"
+
+
+# --- Reports --------------------------------------------------------------------------------------
+# Kinds of runs that have a page: their modules have `load(run)` and `part_of(loaded runs, tell)`.
+INSTRUMENTS = ("reflection", "navigation", "sweep", "simulator")
+
+
+def part_of_runs(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part:
+    """Load runs of any kinds of `INSTRUMENTS`; return their content, joined by kind."""
+    kinds: dict[str, list[int]] = {}  # numbers of the runs of each kind, in the order given
+    for number, run in enumerate(runs):
+        kind = read_about(Path(run) / RUN)["what"].get("kind")
+        if kind not in INSTRUMENTS:
+            known = ", ".join(map(repr, INSTRUMENTS))
+            raise InvalidFileError(f"{run} is a run of {kind!r}, expected one of {known}")
+        kinds.setdefault(kind, []).append(number)
+    parts: list[Part] = []
+    about: list[dict[str, Any]] = [{} for _ in runs]
+    for kind, numbers in kinds.items():
+        # Imported by name, so that a page of one instrument does not load the others.
+        module, given, loaded = (
+            import_module(f"goalmeter.pages.{kind}"),
+            [runs[n] for n in numbers],
+            [],
+        )
+        for run in given:
+            tell(f"reading {run}")
+            loaded.append(module.load(run))
+        made = [module.part_of(loaded, tell)]
+        if kind == "navigation":
+            made.append(import_module("goalmeter.pages.representation").part_of_runs(given, tell))
+        for part in filter(None, made):
+            parts.append(part)
+            for number, more in zip(numbers, part.runs, strict=True):
+                about[number] |= more
+    title = parts[0].title if len(kinds) == 1 else "How agents do: measured runs"
+    return replace(joined(parts), title=title, runs=about)

@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Any
 
 from goalmeter.meg.sweeps.plan import POLICY, WORDS
 from goalmeter.meg.sweeps.sweep import load as load
 from goalmeter.meg.sweeps.table import FAILED, OPEN, Sweep, SweepGroup
 from goalmeter.meg.sweeps.worlds import SEED, is_number
-from goalmeter.pages import Content, Texts
-from goalmeter.pages.part import Part, without
-from goalmeter.report import Figure, Finding, Link, Section, Table
+from goalmeter.pages import Contents, Part, Texts, without
+from goalmeter.report import Figure, Finding, Section, Table
 from goalmeter.report.canvas import STROKES
 from goalmeter.report.charts import Curve
 from goalmeter.report.numbers import general, nats
 from goalmeter.runs.progress import Tell
+from goalmeter.statistics.clusters import Estimate
 
-say = Texts("sweep")
+say = Texts("sweep", {"in_words": SweepGroup.value_in_words})
 # Sentences of each kind that a table shows, and charts of a sweep: more nobody reads.
 MOST_SENTENCES, MOST_CHARTS = 20, 8
 
-
-_Points = list[tuple[str, float, SweepGroup]]  # the line, the place and the mean of each point
+_Points = list[tuple[str, float, Estimate]]  # the line, the place and the mean of each point
 
 
 def curves(sweep: Sweep, prefix: str) -> list[Figure]:
     """Draw a chart for each numeric argument and utility, up to `MOST_CHARTS`."""
-    drawn = [
-        figure
-        for name, argument, caption, points in (*_over_policies(sweep), *_over_worlds(sweep))
-        if (figure := _chart(f"{prefix}-{name}", argument, caption, points)) is not None
-    ]
-    return drawn[:MOST_CHARTS]
+    charts = (_chart(prefix, *each) for each in (*_over_policies(sweep), *_over_worlds(sweep)))
+    return [chart for chart in charts if chart is not None][:MOST_CHARTS]
 
 
 def _over_policies(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
     for word, arguments in WORDS[POLICY].items():
         for argument in arguments:
             points = [
-                (group.utility, float(group.policy_arguments[argument]), group)
+                (group.utility, float(group.policy_arguments[argument]), group.value)
                 for group in sweep.summary
                 if argument in group.policy_arguments and group.policy.startswith(f"{word}(")
             ]
@@ -55,7 +52,7 @@ def _over_worlds(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
         groups = sweep.by_argument(name)
         for number, utility in enumerate(sweep.plan.utilities):
             points = [
-                (group.policy, float(group.at[1]), group)
+                (group.policy, float(group.at[1]), group.value)
                 for group in groups
                 if group.utility == utility.label and group.at is not None
             ]
@@ -63,24 +60,24 @@ def _over_worlds(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
             yield f"world-{name}-{number}", name, caption, points
 
 
-def _chart(name: str, argument: str, caption: str, points: _Points) -> Figure | None:
+def _chart(prefix: str, name: str, argument: str, caption: str, points: _Points) -> Figure | None:
     """A chart of a few lines, or None where none has two points."""
-    lines: dict[str, list[tuple[float, SweepGroup]]] = {}
-    for label, x, group in points:
-        if math.isfinite(x) and math.isfinite(group.value.value):
-            lines.setdefault(label, []).append((x, group))
+    lines: dict[str, list[tuple[float, Estimate]]] = {}
+    for label, x, mean in points:
+        if math.isfinite(x) and math.isfinite(mean.value):
+            lines.setdefault(label, []).append((x, mean))
     several = [(label, line) for label, line in lines.items() if len(line) > 1]
     drawn, values = [], []
     for (label, line), (colour, stroke) in zip(several, STROKES, strict=False):
-        line.sort(key=lambda point: point[0])
-        xs, means = [x for x, _ in line], [group.value for _, group in line]
+        xs, means = zip(*sorted(line, key=itemgetter(0)), strict=True)
         drawn.append(Curve.of(label, xs, means, colour=colour, stroke=stroke, marker="o"))
-        listed = ", ".join(f"{nats(group.value.value)} at {general(x, 3)}" for x, group in line)
-        values.append(f"{label}: {listed}.")
-    left = len(several) - len(drawn)
-    more = f" {left} more are in the table alone." if left else ""
-    texts = {"caption": caption, "values": " ".join(values), "left": more}
-    return say.curves("curves", name, drawn, {"x_label": argument}, **texts) if drawn else None
+        listed = [
+            f"{nats(mean.value)} at {general(x, 3)}" for x, mean in zip(xs, means, strict=True)
+        ]
+        values.append(f"{label}: {', '.join(listed)}.")
+    texts = {"caption": caption, "values": " ".join(values), "left": len(several) - len(drawn)}
+    axes = {"x_label": argument}
+    return say.curves("curves", f"{prefix}-{name}", drawn, axes, **texts) if drawn else None
 
 
 def part_of(sweeps: Sequence[Sweep], tell: Tell | None = None) -> Part:
@@ -103,11 +100,9 @@ def short_tables(sweep: Sweep, prefix: str = "") -> tuple[Table, ...]:
         said = [(name, times, text) for text, times in sweep.sentences(status).items()]
         rows += said[:MOST_SENTENCES]
         left += len(said[MOST_SENTENCES:])
-    notes = [f"{left} sentences that fewer rows say are left out."] if left else []
-    anchors = [prefix and f"{prefix}-{name}" for name in ("summary", "failures")]
-    summary = say.table("summary", sweep.summary, anchor=anchors[0], heading=sweep.heading)
-    failures = say.table("failures", rows, anchor=anchors[1], notes=notes)
-    return (summary, failures) if rows else (summary,)
+    summary, failures = (prefix and f"{prefix}-{name}" for name in ("summary", "failures"))
+    means = say.table("summary", sweep.summary, anchor=summary, heading=sweep.heading)
+    return (means, say.table("failures", rows, anchor=failures, left=left)) if rows else (means,)
 
 
 def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
@@ -119,27 +114,19 @@ def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
             text = f"Of {len(sweep)} rows, {failed} failed and {uncertified} are not certified."
             out.append(Finding(text=text))
     for number, sweep in enumerate(sweeps, start=1):
-        for utility in sweep.plan.utilities:
-            groups = [g for g in sweep.summary if g.utility == utility.label and g.measured]
-            if not groups:
-                continue
-            ranked = sorted(groups, key=lambda group: -group.value.value)
-            said = [f"{group.policy} {group.value_in_words()}" for group in (ranked[0], ranked[-1])]
-            # Which is the higher one in truth, intervals of the same worlds side by side do not
-            # tell: the sentence says what was measured.
-            text = f"Towards {utility.label}, mean MEG in nats: {said[0]}"
-            text += f" (the highest), {said[1]} (the lowest)." if len(ranked) > 1 else "."
-            out.append(Finding(text=text, links=(Link("all means", f"sweep-{number}-summary"),)))
+        link = {"to": f"sweep-{number}-summary", "words": "all means"}
+        for utility in (choice.label for choice in sweep.plan.utilities):
+            groups = [g for g in sweep.summary if g.utility == utility and g.measured]
+            groups.sort(key=lambda group: -group.value.value)
+            if groups:
+                least = groups[-1] if len(groups) > 1 else None
+                ends: dict[str, Any] = {"utility": utility, "most": groups[0], "least": least}
+                out.append(say.finding("found", **link, **ends))
     return out
 
 
-def _of(sweep: Sweep, number: int) -> Iterable[Section]:
-    summary, *failures = short_tables(sweep, f"sweep-{number}")
-    content: dict[str, Sequence[Content]] = {
-        "summary_section": [summary],
-        "curves_section": curves(sweep, f"sweep-{number}"),
-        "failures_section": failures,
-    }
-    for name, parts in content.items():
-        if parts:
-            yield say.section(name, parts, suffix=f" ({number})" if number > 1 else "")
+def _of(sweep: Sweep, number: int) -> list[Section]:
+    prefix = f"sweep-{number}"
+    summary, *failures = short_tables(sweep, prefix)
+    content: Contents = {"summary_section": [summary], "curves_section": curves(sweep, prefix)}
+    return say.sections({**content, "failures_section": failures}, number=number)

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
 from goalmeter._errors import (
     MOST_SEED,
+    IncompleteRunError,
     InvalidFileError,
     InvalidParameterError,
     finite,
@@ -459,6 +461,18 @@ class Measurement:
                 f"{where} holds no measurement in a simulator "
                 f"({type(cause).__name__}: {cause}); measure again into another folder"
             ) from cause
+
+
+def load(run: str | Path) -> Measurement:
+    """Read a run of `goalmeter meg simulator --out`."""
+    from goalmeter.runs.reading import another_kind, read_run
+
+    stored = read_run(run)
+    if stored.what.get("kind") != KIND:
+        raise another_kind(run, stored.what.get("kind"), KIND)
+    if KEY not in stored.values:
+        raise IncompleteRunError(run, stored.what, "1 of 1 measurements")
+    return Measurement.from_json(stored.values[KEY], str(run))
 
 
 def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:
