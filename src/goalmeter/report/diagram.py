@@ -23,7 +23,7 @@ from unicodedata import combining, east_asian_width
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import listed
-from goalmeter.report.tables import escaped
+from goalmeter.report.tables import aligned, escaped
 
 Kind = Literal["chance", "decision", "utility"]
 Point = tuple[float, float]
@@ -64,11 +64,7 @@ def text_form(
         states = f"{{{listed(domains[x])}}}" if x in domains else ""
         causes = f"← {', '.join(parents[x])}" if parents[x] else ""
         rows.append((_LOOKS[kinds[x]][2].format(x), states, causes))
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(2)]
-    return "\n".join(
-        f"{mark:<{widths[0]}}  {states:<{widths[1]}}  {causes}".rstrip()
-        for mark, states, causes in rows
-    )
+    return "\n".join(aligned(rows))
 
 
 def _description(kinds: Mapping[str, Kind], edges: Sequence[Edge]) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from operator import itemgetter
-from typing import IO, Any, Literal, NamedTuple, SupportsFloat
+from typing import IO, Any, NamedTuple, SupportsFloat
 
 from goalmeter._errors import MissingExtraError, visible
 from goalmeter.report.numbers import DASH, EstimateLike, percent
 from goalmeter.report.page import Cell, Column, Table
+
+Value = Callable[[Any], Any]
+Shown = Callable[[Any], Cell | str]
 
 
 def _as_text(value: Any) -> Cell | str:
@@ -23,17 +26,11 @@ class ColumnOf(NamedTuple):
     """A column: its head, the value that it takes from a row, and how that value reads."""
 
     head: Column
-    value: Callable[[Any], Any]
-    shown: Callable[[Any], Cell | str] = _as_text
+    value: Value
+    shown: Shown = _as_text
 
 
-def column(
-    title: str,
-    value: Callable[[Any], Any],
-    shown: Callable[[Any], Cell | str] = _as_text,
-    *,
-    answer: bool = False,
-) -> ColumnOf:
+def column(title: str, value: Value, shown: Shown = _as_text, *, answer: bool = False) -> ColumnOf:
     """A column of numbers.
 
     `value` is taken from a row, None for nothing to show, and `shown` says how it reads.
@@ -41,13 +38,7 @@ def column(
     return ColumnOf(Column(title, answer=answer), value, shown)
 
 
-def words(
-    title: str,
-    value: Callable[[Any], Any],
-    shown: Callable[[Any], Cell | str] = _as_text,
-    *,
-    answer: bool = False,
-) -> ColumnOf:
+def words(title: str, value: Value, shown: Shown = _as_text, *, answer: bool = False) -> ColumnOf:
     """A column of words, as `column` has one of numbers."""
     return ColumnOf(Column(title, numeric=False, answer=answer), value, shown)
 
@@ -58,29 +49,15 @@ def share_bar(share: float | EstimateLike) -> Cell:
     return Cell(percent(share), share=length)
 
 
-def table_of(
-    rows: Iterable[Any],
-    columns: Sequence[ColumnOf],
-    *,
-    caption: str,
-    meaning: str,
-    notes: Iterable[str] = (),
-    anchor: str = "",
-) -> Table:
+def table_of(rows: Iterable[Any], columns: Sequence[ColumnOf], **texts: Any) -> Table:
     """A table with one row for each of some things; see `Table` for its texts."""
+    texts["notes"] = tuple(texts.get("notes", ()))
     lines = []
     for row in rows:
+        values = [(each.value(row), each.shown) for each in columns]
         # No value has a dash; 0 is a value.
-        values = [(column.value(row), column.shown) for column in columns]
         lines.append(tuple(DASH if value is None else shown(value) for value, shown in values))
-    return Table(
-        caption=caption,
-        columns=tuple(column.head for column in columns),
-        rows=tuple(lines),
-        meaning=meaning,
-        notes=tuple(notes),
-        anchor=anchor,
-    )
+    return Table(columns=tuple(each.head for each in columns), rows=tuple(lines), **texts)
 
 
 def summary_table(rows: Iterable[tuple[str, Cell | str]], **texts: Any) -> Table:
@@ -95,27 +72,26 @@ def print_tables(tables: Iterable[Table], *, file: IO[str] | None = None) -> Non
     from rich.table import Table as Grid
     from rich.text import Text
 
+    def text(words: str, style: str = "") -> Text:
+        # Not a string: a user's "[red]" is then no markup. Nor does it steer the terminal.
+        return Text(visible(words, lines=True), style)
+
     out = file or sys.stdout
     # In a file or a pipe there is no width to ask for; so tables do not depend on who reads them.
     width = None if out.isatty() else 140
     console = Console(file=out, width=width, highlight=False, markup=False)
     for table in tables:
-        grid = Grid(title=Text(printable(table.caption)), title_justify="left", title_style="bold")
+        grid = Grid(title=text(table.caption), title_justify="left", title_style="bold")
         for head in table.heads:
-            side: Literal["right", "left"] = "right" if head.numeric else "left"
-            grid.add_column(Text(printable(head.full)), justify=side, overflow="fold")
+            grid.add_column(
+                text(head.full), justify="right" if head.numeric else "left", overflow="fold"
+            )
         for row in table.cells:
-            # Text, not a string: a user's "[red]" is then no markup.
-            grid.add_row(*(Text(printable(cell.text)) for cell in row))
+            grid.add_row(*(text(cell.text) for cell in row))
         console.print(grid)
         for line in (table.meaning, *table.notes):
-            console.print(Padding(Text(printable(line), style="dim"), (0, 0, 0, 2)))
+            console.print(Padding(text(line, "dim"), (0, 0, 0, 2)))
         console.print()
-
-
-def printable(text: str) -> str:
-    """The lines of a text, with all that could steer a terminal spelled out."""
-    return visible(text, lines=True)
 
 
 # No colours of its own: lines are drawn from the colour of the notebook's text, so it is legible in
@@ -130,8 +106,6 @@ def html_table(
     caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
 ) -> str:
     """A table of plain texts as self-contained HTML, for `_repr_html_`; heads may all be empty."""
-    # Refuses rows of another length than the heads.
-    Table(caption=caption, columns=tuple(columns), rows=tuple(map(tuple, rows)), meaning="")
     # Columns that hold nothing but numbers are set to the right.
     numeric = [rows and all(_NUMBER.match(row[i]) for row in rows) for i in range(len(columns))]
     sides = ["left", *("right" if each else "left" for each in numeric[1:])]
@@ -156,12 +130,15 @@ def html_table(
 
 def text_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
     """Heads and rows as aligned text, for `__str__`: every column as wide as its longest cell."""
+    return "\n".join([caption, *aligned(rows)])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table without frames."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join([caption, *lines])
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
 
 
 def data_frame(records: Sequence[Mapping[str, Any]]) -> Any:
