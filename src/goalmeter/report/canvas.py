@@ -31,9 +31,8 @@ INK, MUTED, RULE, PAPER = "#1f2933", "#52606d", "#cbd2d9", "#ffffff"
 BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
 # Curves in one chart differ in their strokes too, since colours may not be seen; in this order.
 STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
-# Of text, grounds and rules the dark page has colours of its own, which pictures share.
-_OF_THE_PAGE = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper"}
 DARK = {
+    # Of text, grounds and rules: those of the dark page.
     **{INK: "#e4e8ec", MUTED: "#a9b4bf", RULE: "#3d4853", PAPER: "#14181d"},
     # Lines on the paper: brighter, where a mirror would make them dull.
     **{BLUE: "#5ab0ea", VERMILION: "#f58b4e", GREEN: "#3ec79a"},
@@ -72,12 +71,8 @@ def styles(pictures: Iterable[str]) -> tuple[str, str]:
     """What the colours of some pictures are on a light page and on a dark one: declarations."""
     # Sorted, so that a page has the same bytes each time.
     used = sorted({colour.lower() for svg in pictures for _, colour in _COLOUR.findall(svg)})
-    dark = {
-        colour: f"var(--{_OF_THE_PAGE[colour]})" if colour in _OF_THE_PAGE else in_the_dark(colour)
-        for colour in used
-    }
     light = " ".join(f"--c{colour[1:]}: {colour};" for colour in used)
-    return light, " ".join(f"--c{colour[1:]}: {shown};" for colour, shown in dark.items())
+    return light, " ".join(f"--c{colour[1:]}: {in_the_dark(colour)};" for colour in used)
 
 
 @cache

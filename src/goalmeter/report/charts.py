@@ -6,6 +6,7 @@ The argument `name` of each picture is unique on the page; labels of axes contai
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
@@ -83,11 +84,11 @@ def _cells(axes: Any, rows: int, columns: float) -> None:
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), xticks=[], yticks=[])
 
 
-def _mesh(axes: Any, values: Any, **style: Any) -> Any:
-    """Squares of the colours of values [R, C]."""
+def _mesh(axes: Any, values: Any, left: float = -0.5, wide: float = 1.0, **style: Any) -> Any:
+    """Cells of the colours of values [R, C], from the left."""
     # Squares, not an image: the page gives them other colours in the dark.
-    rows, columns = values.shape
-    return axes.pcolormesh(np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, values, **style)
+    across, down = (np.arange(size + 1.0) for size in values.T.shape)
+    return axes.pcolormesh(left + wide * across, down - 0.5, values, **style)
 
 
 def _colour_bar(figure: Any, mesh: Any, label: str, **place: Any) -> Any:
@@ -130,19 +131,14 @@ def _short(value: float) -> str:
 
 
 def _tick(value: float, _: object) -> str:
-    return general(round(value, 9))
+    return general(value if abs(value) > 1e-12 else 0.0)
 
 
-def _with_ends(
-    estimates: Estimates, scale: float = 1.0
-) -> tuple[list[float], list[tuple[float, float]]]:
-    """Values and intervals of estimates, times a scale; NaN for what is not known."""
-    values, ends = [], []
-    for each in estimates:
-        low, high = (each and each.interval) or (math.nan, math.nan)
-        values.append(scale * each.value if each else math.nan)
-        ends.append((scale * low, scale * high))
-    return values, ends
+def _with_ends(estimates: Estimates) -> FloatArray:
+    """Values, lower and upper ends of estimates, [3, lines]; NaN for what is not known."""
+    nothing = math.nan, math.nan
+    known = [(e.value, *(e.interval or nothing)) if e else (math.nan, *nothing) for e in estimates]
+    return np.reshape(known, (-1, 3)).T
 
 
 def _points(axes: Any, x: Any, y: Any, series: Dots | Curve, **style: Any) -> None:
@@ -177,17 +173,15 @@ def panels_of(
     hatched: Collection[tuple[str, str, str]] = (),
 ) -> list[Panel]:
     """Panels of (title, row, column, value) with some number; the mean where there are several."""
-    by_title: dict[str, dict[tuple[str, str], list[float]]] = {}
-    for title, row, column, value in cells:
+    found = defaultdict(list)
+    for *place, value in cells:
         if not math.isnan(value):
-            by_title.setdefault(title, {}).setdefault((row, column), []).append(value)
+            found[tuple(place)].append(value)
     panels = []
-    for title, known in by_title.items():
-        values = np.full((len(rows), len(columns)), np.nan)
-        for (row, column), numbers in known.items():
-            values[rows.index(row), columns.index(column)] = np.mean(numbers)
-        marked = [(rows.index(r), columns.index(c)) for t, r, c in hatched if t == title]
-        panels.append(Panel(title=title, values=values, hatched=frozenset(marked)))
+    for title in dict.fromkeys(title for title, *_ in found):
+        values = [[np.mean(found.get((title, r, c), math.nan)) for c in columns] for r in rows]
+        marked = frozenset((rows.index(r), columns.index(c)) for t, r, c in hatched if t == title)
+        panels.append(Panel(title=title, values=values, hatched=marked))
     return panels
 
 
@@ -210,8 +204,7 @@ def heat_map(
     shape = len(rows), len(columns)
     names, labels = list(map(short, rows)), list(map(short, columns))
     labels += ["mean of the row"] * means
-    edges, heights = np.arange(len(columns) + 1.0), np.arange(len(rows) + 1)
-    beside = len(columns) + _GAP + np.array([0.0, _MEAN])  # edges of the column of means
+    beside = len(columns) - 0.5 + _GAP  # where the column of means begins
     cells = {"cmap": colour_map(PALETTES["signed" if scale[0] < 0 else "visits"])}
     cells |= {"vmin": scale[0], "vmax": scale[1], "edgecolor": PAPER, "linewidth": 0.6}
     wide = max(map(len, names), default=0) * _LETTER + 1.0 + _CELL * (len(columns) + 2 * means)
@@ -225,12 +218,13 @@ def heat_map(
                     f"panel {panel.title!r} has shape {array.shape}, expected {shape}: a value for "
                     "each row and column"
                 )
-            blocks = [(edges, array)]
+            _cells(axes, len(rows), beside + 0.5 + _MEAN if means else len(columns))
+            blocks = [(array, -0.5, 1.0)]
             if means:
                 of_rows = np.ma.masked_invalid(array).mean(axis=1).filled(np.nan)
-                blocks.append((beside, of_rows[:, None]))
-            for at, values in blocks:
-                mesh = axes.pcolormesh(at, heights, values, **cells)
+                blocks.append((of_rows[:, None], beside, _MEAN))
+            for values, left, width in blocks:
+                mesh = _mesh(axes, values, left, width, **cells)
                 for (column, row), value in np.ndenumerate(values.T):
                     if np.isnan(value):
                         continue
@@ -238,20 +232,18 @@ def heat_map(
                     whole = round(value, 2) == round(value)
                     shown = number(value, 0) if whole else _hundredths(value)
                     font = {"size": SMALLEST, "color": _ink_on(mesh, value)}
-                    text = _write(axes, row + 0.53, at[column : column + 2].mean(), shown, **font)
+                    text = _write(axes, row + 0.03, left + width * (column + 0.5), shown, **font)
                     text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
             for row, column in sorted(panel.hatched):
-                _box(axes, row + 0.5, column + 0.5, **_HATCHED)
-            axes.set(xlim=(0, beside[-1] if means else len(columns)), ylim=(len(rows), 0))
+                _box(axes, row, column, **_HATCHED)
             # In the column of the rows' names: the first panel has the columns' names above it.
             _label(axes, panel.title, (0, 1), (-4, 4), weight="bold")
             axes.spines[:].set_visible(False)
             axes.tick_params(length=0, labelsize=8)
-            axes.set_yticks(heights[:-1] + 0.5, names)
-            axes.set_xticks([])
+            axes.set_yticks(range(len(rows)), names)
         # Above the first panel, where a reader begins: those below have the same columns.
         grid[0].xaxis.tick_top()
-        middles = [*(edges[:-1] + 0.5), *[beside.mean()] * means]
+        middles = [*range(len(columns)), *[beside + _MEAN / 2] * means]
         grid[0].set_xticks(middles, labels, rotation=60, ha="left", rotation_mode="anchor")
         grid[0].tick_params(axis="x", length=2, color=RULE)
         bar = _colour_bar(figure, mesh, label, ax=list(grid), aspect=45, shrink=0.5, pad=0.02)
@@ -281,8 +273,8 @@ class Dots:
     @classmethod
     def of(cls, label: str, estimates: Estimates, *, scale: float = 1.0, **style: Any) -> Self:
         """The dots of some estimates, times a scale; an empty line for None."""
-        values, intervals = _with_ends(estimates, scale)
-        return cls(label=label, values=values, intervals=intervals, **style)
+        values, low, high = (scale * _with_ends(estimates)).tolist()
+        return cls(label=label, values=values, intervals=[*zip(low, high, strict=True)], **style)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -369,8 +361,7 @@ class Curve:
     @classmethod
     def of(cls, label: str, x: Sequence[float], estimates: Estimates, **style: Any) -> Self:
         """The curve of some estimates with their intervals as a band; gaps where unknown."""
-        values, ends = _with_ends(estimates)
-        low, high = ([pair[end] for pair in ends] for end in (0, 1))
+        values, low, high = _with_ends(estimates).tolist()
         return cls(label=label, x=x, y=values, low=low, high=high, **style)
 
 
@@ -415,7 +406,7 @@ def curve_chart(name: str, curves: Sequence[Curve], axes: CurveAxes) -> str:
         if axes.log:
             plot.set_yscale("log")
             # Plain numbers: the exponents of powers are too small to read in a small window.
-            plot.yaxis.set_major_formatter(lambda value, _: general(value))
+            plot.yaxis.set_major_formatter(_tick)
             plot.yaxis.set_minor_formatter("")
         # Markers at the border would be cut; lines alone may touch it.
         if not any(curve.marker for curve in curves):

@@ -22,7 +22,6 @@ from goalmeter.report.canvas import as_variables, styles
 
 # --- Blocks ---------------------------------------------------------------------------------------
 # All text is plain text: it is escaped wherever it is shown.
-_MANY, _LONG = 6, 32  # columns, and characters of a row's name, that fit into the page
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,6 @@ class Table:
     def heads(self) -> tuple[Column, ...]:
         """The columns, all as `Column`."""
         return tuple(Column(c) if isinstance(c, str) else c for c in self.columns)
-
-    @property
-    def dense(self) -> bool:
-        """Whether there is so much in a row that it is set close."""
-        return len(self.columns) > _MANY or any(len(row[0].text) > _LONG for row in self.cells)
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
@@ -220,7 +214,7 @@ def render(
         lstrip_blocks=True,
         finalize=_spelled_out,
     )
-    environment.filters |= {"themed": as_variables, "spelled_out": _spelled_out}
+    environment.filters |= {"themed": as_variables, "spelled_out": _spelled_out, "code": _code}
     template = environment.from_string(room.joinpath("template.html").read_text(encoding="utf-8"))
     placed = list(zip(anchors([s.anchor or s.title for s in sections]), sections, strict=True))
     sentences = [Finding(text=line) if isinstance(line, str) else line for line in findings]
@@ -238,6 +232,11 @@ def _spelled_out(value: Any) -> Any:
     # without width, and codes of a terminal.
     is_plain = isinstance(value, str) and not hasattr(value, "__html__")
     return visible(value, lines=True) if is_plain else value
+
+
+def _code(text: str) -> str:
+    """Escaped text with what stands between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
 
 
 def _check(sections: Sequence[tuple[str, Section]], findings: Sequence[Finding]) -> None:
