@@ -236,7 +236,7 @@ def _spelled_out(value: Any) -> Any:
 
 def _code(text: str) -> str:
     """Escaped text with what stands between backticks as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", str(text))
 
 
 def _check(sections: Sequence[tuple[str, Section]], findings: Sequence[Finding]) -> None:
