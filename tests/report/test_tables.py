@@ -13,9 +13,8 @@ import pytest
 from goalmeter import GoalmeterError
 from goalmeter._errors import MissingExtraError
 from goalmeter.report import Cell, Column, ColumnOf, Table, column, in_markdown, table_of, words
-from goalmeter.report.markdown import filled
 from goalmeter.report.numbers import nats
-from goalmeter.report.tables import data_frame, html_table, print_tables, share_bar
+from goalmeter.report.tables import data_frame, filled, html_table, print_tables, share_bar
 
 
 class Agent(NamedTuple):

@@ -11,7 +11,7 @@ from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.options import DryRunOptions, SeedOptions
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.representation import part_of_results
-from goalmeter.report.markdown import in_markdown
+from goalmeter.report.tables import in_markdown
 from goalmeter.representation.measure import forecast, measure
 from goalmeter.representation.result import FOLDER
 from goalmeter.representation.stages import PARTS, ProbeOptions
