@@ -272,15 +272,11 @@ def estimate_of_sums(
     The interval is that of the mean of Tukey's pseudo-values: what a cluster adds to the
     statistic, which is seen by leaving it out. For a mean they are the clusters' own values.
 
-    Args:
-        sums: of each cluster, [C, K]; with strata, weighted as they are to count.
-        statistic: from totals, [..., K], to numbers, [...]; the scale of totals must not matter.
-        n: observations behind them.
-        heaviest: how much a cluster can weigh, as a multiple of the mean weight in its stratum.
-        strata, bounds, paired, confidence: as in `estimate`.
-        held: for a statistic that is the best of a fit to the totals, and so biased: the same
-            with what was fitted to all clusters held fixed. The bias that resamples show is taken
-            off.
+    The statistic maps totals [..., K] of sums [C, K], with strata weighted as they are to count, to
+    numbers [...]; the scale of totals must not matter. A cluster can weigh `heaviest` times the
+    mean in its stratum. If the statistic is the best of a fit to the totals, and so biased, `held`
+    is the same with what was fitted to all clusters held fixed, and the bias that resamples show
+    is taken off. There are n observations; all else is as in `estimate`.
 
     Source: Tukey, Bias and confidence in not-quite large samples (1958), for pseudo-values; for
     the bias, Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 10; Rao and Wu,
