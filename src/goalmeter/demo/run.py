@@ -14,34 +14,23 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter._errors import MissingExtraError, require
+from goalmeter.commands import walks
 from goalmeter.commands.navigate import of_reference
 from goalmeter.commands.outcome import Outcome, shown, write_outcome
-from goalmeter.commands.walks import (
-    IDEAL,
-    TRAINED,
-    play_every,
-    require_models,
-    run_folder,
-    walk_plan,
-)
 from goalmeter.demo import mouse
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
-from goalmeter.meg import from_trajectories
 from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.plan import forecast as model_forecast
 from goalmeter.navigation.prompts import template
 from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
-from goalmeter.navigation.trajectories import Trajectory, suite
+from goalmeter.navigation.trajectories import suite
 from goalmeter.organisms.kinds import is_unseen, organism, organism_names
 from goalmeter.pages import Texts, navigation, navigation_tables
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
-from goalmeter.pages.navigation import Group, cut
-from goalmeter.pages.navigation_tables import Want
 from goalmeter.pages.part import Part, joined
 from goalmeter.pages.reflection import part_of as reflection_part
-from goalmeter.reflection import measure as self_reflection
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.measure import forecast as reflection_forecast
 from goalmeter.report import Finding, Link, Section, require_report_extra
@@ -54,7 +43,6 @@ from goalmeter.representation.use.directions import target_cells
 from goalmeter.runs import HERE, Study, carry_out
 from goalmeter.runs.forecast import together, unmeasured
 from goalmeter.runs.progress import Tell
-from goalmeter.tabular.trajectories import sample_trajectories
 
 say = Texts("demo")
 MOLE = "mole"  # the organism whose map is wrong
@@ -86,8 +74,10 @@ class OrganismResults:
     missing: str  # why ideal organisms walk in place of the trained ones; "" if they do not
     names: tuple[str, ...]  # of the organisms that walked
     walked: dict[str, list[Walked]]  # their walks, by suite
-    groups: tuple[Group, ...]  # behaviour beside reference agents, in mazes and with keys
-    wants: tuple[Want, ...]  # the goal inferred for each organism
+    groups: tuple[
+        navigation.Group, ...
+    ]  # behaviour beside reference agents, in mazes and with keys
+    wants: tuple[navigation_tables.Want, ...]  # the goal inferred for each organism
 
     def to_json(self) -> dict[str, Any]:
         """All measures as JSON values."""
@@ -101,13 +91,13 @@ class OrganismResults:
 
 def plans_of(seed: int) -> tuple[str, list[WalkPlan]]:
     """Return why ideal organisms walk ("" if they do not), and the walks of each organism."""
-    missing, prefix = "", TRAINED
+    missing, prefix = "", walks.TRAINED
     try:
-        require_models(f"{TRAINED}{name}" for name in organism_names())
+        walks.require_models(f"{walks.TRAINED}{name}" for name in organism_names())
     except MissingExtraError as error:
-        missing, prefix = str(error), IDEAL
+        missing, prefix = str(error), walks.IDEAL
     return missing, [
-        walk_plan(f"{prefix}{name}", world, seed=seed, **options)
+        walks.walk_plan(f"{prefix}{name}", world, seed=seed, **options)
         for world, options in SUITES.items()
         for name in organism_names()
     ]
@@ -118,7 +108,7 @@ def measure_organisms(
 ) -> OrganismResults:
     """Let the organisms walk and measure them; stored walks are reused."""
     missing, plans = plans_of(seed)
-    runs = play_every(plans, out, on=on, progress=progress)
+    runs = walks.play_every(plans, out, on=on, progress=progress)
     groups = tuple(navigation.groups(runs, progress))
     walked = {name: [run for run in runs if run.plan.suite.name == name] for name in SUITES}
     names = tuple(run.plan.agent for run in walked[MAZE.name])
@@ -165,29 +155,25 @@ def organisms_part(results: OrganismResults) -> Part:
 def _walks(results: OrganismResults) -> Section:
     # By their places among mouse, magpie, mole and moth.
     shown = {MAZE.name: (0, 2, 3), KEY_NO_DOOR.name: (0, 1, 3)}
-    chosen = [
-        (results.names[number], _walk(results.walked[suite][number].trajectories))
-        for suite, numbers in shown.items()
-        for number in numbers
-    ]
+    mole, chosen = organism(MOLE), []
+    for name, numbers in shown.items():
+        for number in numbers:
+            walked = results.walked[name][number].trajectories
+            # The first walk through the last world in which the mole's map is wrong, the largest.
+            wrong = [walk for walk in walked if (mole.walls(walk.world) != walk.world.walls).any()]
+            world = (wrong or walked)[-1].world
+            chosen.append((results.names[number], next(x for x in walked if x.world == world)))
     answers = None
     if answered := [each for each in chosen if each[1].steps and each[1].steps[0].raw]:
         agent, walk = answered[0]
-        rows = [(name, walk.suite, cut(walk.steps[0].raw)) for name, walk in answered]
-        answers = say.table("answers", rows, agent=agent, prompt=cut(walk.steps[0].prompt))
+        rows = [(name, walk.suite, navigation.cut(walk.steps[0].raw)) for name, walk in answered]
+        prompt = navigation.cut(walk.steps[0].prompt)
+        answers = say.table("answers", rows, agent=agent, prompt=prompt)
     replays = [
         navigation.replay(walk, f"organisms-walk-{number}", name)
         for number, (name, walk) in enumerate(chosen, start=1)
     ]
     return say.section("walks", answers, replays, anchor=_WALKS)
-
-
-def _walk(walks: Sequence[Trajectory]) -> Trajectory:
-    """The first walk through the last world in which the mole's map is wrong, the largest kind."""
-    mole = organism(MOLE)
-    wrong = [walk for walk in walks if (mole.walls(walk.world) != walk.world.walls).any()]
-    world = (wrong or list(walks))[-1].world
-    return next(walk for walk in walks if walk.world == world)
 
 
 # --- Use ------------------------------------------------------------------------------------------
@@ -228,7 +214,7 @@ def use_study(seed: int) -> Study[dict[str, Any]]:
 
 def use_of(name: str, cells: str, grids: int, seed: int) -> dict[str, Any]:
     """Measure whether an organism acts on some cells, as JSON values, in a worker process."""
-    network, unseen = Network.open(f"{TRAINED}{name}"), cells == UNSEEN
+    network, unseen = Network.open(f"{walks.TRAINED}{name}"), cells == UNSEEN
     use = causal_use(
         _decisions(network, unseen, grids, seed),
         network,
@@ -327,22 +313,19 @@ def _logged(seed: int) -> tuple[list[dict[str, Any]], Section]:
         "uniform": gm.uniform_policy(mdp),
     }
     rng = np.random.default_rng(seed)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, policy in policies.items():
-        log = sample_trajectories(mdp, policy, LOG_EPISODES, rng=rng)
-        estimate: Any = from_trajectories(mdp, log, rng=rng)
-        exact = gm.meg.known_utility(mdp, policy)
-        rows.append({"agent": name, "goal": "the reward", "estimate": estimate, "exact": exact})
-        estimate = from_trajectories(mdp, log, unknown="state", rng=rng)
-        exact, goal = gm.meg.unknown_utility(mdp, policy), "some utility over states"
-        rows.append({"agent": name, "goal": goal, "estimate": estimate, "exact": exact})
+        log = gm.tabular.sample_trajectories(mdp, policy, LOG_EPISODES, rng=rng)
+        for goal, unknown, exact in (
+            ("the reward", None, gm.meg.known_utility),
+            ("some utility over states", "state", gm.meg.unknown_utility),
+        ):
+            estimate = gm.meg.from_trajectories(mdp, log, unknown=unknown, rng=rng)
+            found = {"estimate": estimate, "exact": exact(mdp, policy)}
+            rows.append({"agent": name, "goal": goal} | found)
     confidence = percent(estimate.confidence, 0)
     table = say.table("logged_estimates", rows, episodes=LOG_EPISODES, confidence=confidence)
-    values = [
-        {"agent": row["agent"], "goal": row["goal"], "exact": row["exact"].value}
-        | row["estimate"].to_json()
-        for row in rows
-    ]
+    values = [row | {"exact": row["exact"].value} | row.pop("estimate").to_json() for row in rows]
     return values, say.section("logged", table, episodes=LOG_EPISODES)
 
 
@@ -353,8 +336,8 @@ def demo(
     tell = progress or (lambda line: None)
     require_report_extra()
     # Walks and answers with another seed are other runs.
-    walks, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
-    results = measure_organisms(walks, seed=seed, on=on, progress=progress)
+    walked, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
+    results = measure_organisms(walked, seed=seed, on=on, progress=progress)
     cells = measure_use(used, seed=seed, on=on, progress=progress)
     tell("CliffWorld")
     cliff = _measured(gm.cliff_world(), {f"ε = {e:g}": e for e in (0.1, 0.3, 0.5)})
@@ -368,7 +351,7 @@ def demo(
     for name in REFLECTING:
         tell(f"self-reflection, {name}")
         seeds = range(seed, seed + REFLECTION_SEEDS)
-        reflections.append(self_reflection(name, REFLECTION_STEPS, seeds))
+        reflections.append(gm.reflection.measure(name, REFLECTION_STEPS, seeds))
     tell("report")
     best, noisy, *_ = (row.known for row in cliff)
     table = policy_table(rows=cliff, **say("cliff_policies", maximum=nats(best.maximum)))
@@ -425,10 +408,10 @@ def demo(
 def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
     """Estimate the cost of `demo`, without what takes seconds."""
     require_report_extra()
-    walks, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
+    walked, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
     cost = []
     for plan in plans_of(seed)[1]:
-        folder = run_folder(plan, walks)
+        folder = walks.run_folder(plan, walked)
         if plan.asking is None:
             cost.append(of_reference(plan, out=folder))
         else:
