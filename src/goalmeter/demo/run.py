@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ REFLECTION_STEPS, REFLECTION_SEEDS = 150, 5
 _NOISE = "cliff-noise"  # id of the table that the finding leads to
 
 
-# --- Measures -------------------------------------------------------------------------------------
+# --- Organisms ------------------------------------------------------------------------------------
 # As many walks as two cores make in about a minute. Many mazes rather than many walks through
 # each, since intervals rest on mazes; all of them with walls that the mole may not see.
 SUITES: dict[str, dict[str, Any]] = {
@@ -67,26 +68,7 @@ SUITES: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class OrganismResults:
-    """Measures of the organisms."""
-
-    missing: str  # why ideal organisms walk in place of the trained ones; "" if they do not
-    names: tuple[str, ...]  # of the organisms that walked
-    walked: dict[str, list[Walked]]  # their walks, by suite
-    groups: tuple[
-        navigation.Group, ...
-    ]  # behaviour beside reference agents, in mazes and with keys
-    wants: tuple[navigation_tables.Want, ...]  # the goal inferred for each organism
-
-    def to_json(self) -> dict[str, Any]:
-        """All measures as JSON values."""
-        runs = [run for suite in self.walked.values() for run in suite]
-        return {
-            "missing": self.missing or None,
-            "behaviour": navigation.in_order(self.groups, runs),
-            "wants": [want.to_json() for want in self.wants],
-        }
+_WALKS = "walks"  # id of the section that findings lead to
 
 
 def plans_of(seed: int) -> tuple[str, list[WalkPlan]]:
@@ -103,66 +85,62 @@ def plans_of(seed: int) -> tuple[str, list[WalkPlan]]:
     ]
 
 
-def measure_organisms(
+def organisms(
     out: Path, *, seed: int, on: str, progress: Tell | None = None
-) -> OrganismResults:
+) -> tuple[dict[str, Any], Part]:
     """Let the organisms walk and measure them; stored walks are reused."""
     missing, plans = plans_of(seed)
     runs = walks.play_every(plans, out, on=on, progress=progress)
-    groups = tuple(navigation.groups(runs, progress))
-    walked = {name: [run for run in runs if run.plan.suite.name == name] for name in SUITES}
-    names = tuple(run.plan.agent for run in walked[MAZE.name])
+    groups = navigation.groups(runs, progress)
     # What the agents want that walked in both kinds of worlds, on the true map or the mole's.
     places = [{result.agent: n for n, result in enumerate(each.results)} for each in groups]
     both = [[place[agent] for agent in places[0] if agent in places[1]] for place in places]
-    (mazes, keys), (in_mazes, with_keys) = (
+    (mazes, with_keys), directed = (
         [[getattr(group, field)[n] for n in ns] for group, ns in zip(groups, both, strict=True)]
         for field in ("results", "directed")
     )
-    wants = navigation_tables.wants(mazes, keys, (in_mazes, with_keys), organism(MOLE))
-    return OrganismResults(missing, names, walked, groups, tuple(wants))
-
-
-_WALKS = "walks"  # id of the section that findings lead to
-
-
-def organisms_part(results: OrganismResults) -> Part:
-    """Return who they are, what they want, and how they walk."""
+    wants = navigation_tables.wants(mazes, with_keys, directed, organism(MOLE))
     made = []
     for kind in map(organism, organism_names()):
         target = ("the key" if kind.wants_key else "the goal") + ", on a wrong map" * kind.blind
         made.append((kind.name, "nothing" if kind.habit else target, kind.purpose))
     texts = say("organisms")
-    if results.missing:
-        texts["text"] += (say("ideal", missing=results.missing)["text"],)
-    wants = navigation_tables.wants_table(results.wants)
-    tables = [navigation_tables.agents_table(group.results) for group in results.groups]
+    if missing:
+        texts["text"] += (say("ideal", missing=missing)["text"],)
+    tables = navigation_tables.wants_table(wants), say.table("made", made, anchor="made")
+    agents = [navigation_tables.agents_table(group.results) for group in groups]
     charts = [
         navigation_tables.directedness_chart(group.directed, f"organisms-{name}-meg")
-        for group, name in zip(results.groups, ("maze", "key"), strict=True)
+        for group, name in zip(groups, ("maze", "key"), strict=True)
     ]
-    keys = navigation_tables.key_tables(results.groups[1].results)[0]
+    keys = navigation_tables.key_tables(groups[1].results)[0]
     sections = (
-        Section(tables=(wants, say.table("made", made, anchor="made")), **texts),
-        _walks(results),
-        say.section("mazes", tables[0], charts[0]),
-        say.section("keys", tables[1], keys, charts[1]),
+        Section(tables=tables, **texts),
+        _walks(runs),
+        say.section("mazes", agents[0], charts[0]),
+        say.section("keys", agents[1], keys, charts[1]),
     )
-    findings = navigation_tables.findings(results.wants, walks=_WALKS)
-    return Part(sections=sections, findings=findings, glossary=navigation.GLOSSARY)
+    findings = navigation_tables.findings(wants, walks=_WALKS)
+    values = {
+        "missing": missing or None,
+        "behaviour": navigation.in_order(groups, runs),
+        "wants": [want.to_json() for want in wants],
+    }
+    return values, Part(sections=sections, findings=findings, glossary=navigation.GLOSSARY)
 
 
-def _walks(results: OrganismResults) -> Section:
+def _walks(runs: Sequence[Walked]) -> Section:
     # By their places among mouse, magpie, mole and moth.
     shown = {MAZE.name: (0, 2, 3), KEY_NO_DOOR.name: (0, 1, 3)}
     mole, chosen = organism(MOLE), []
     for name, numbers in shown.items():
-        for number in numbers:
-            walked = results.walked[name][number].trajectories
+        of_suite = [run for run in runs if run.plan.suite.name == name]
+        for run in (of_suite[number] for number in numbers):
             # The first walk through the last world in which the mole's map is wrong, the largest.
+            walked = run.trajectories
             wrong = [walk for walk in walked if (mole.walls(walk.world) != walk.world.walls).any()]
             world = (wrong or walked)[-1].world
-            chosen.append((results.names[number], next(x for x in walked if x.world == world)))
+            chosen.append((run.plan.agent, next(walk for walk in walked if walk.world == world)))
     answers = None
     if answered := [each for each in chosen if each[1].steps and each[1].steps[0].raw]:
         agent, walk = answered[0]
@@ -201,7 +179,7 @@ def measure_use(
 def use_study(seed: int) -> Study[dict[str, Any]]:
     """Return the trials of `measure_use`."""
     common = {"grids": GRIDS, "seed": seed}
-    questions = [(name, cells) for name in ("mouse", MOLE) for cells in (SEEN, UNSEEN)]
+    questions = product(("mouse", MOLE), (SEEN, UNSEEN))
     return Study[dict[str, Any]](
         "cells in use",
         "goalmeter.demo.run:use_of",
@@ -313,19 +291,19 @@ def _logged(seed: int) -> tuple[list[dict[str, Any]], Section]:
         "uniform": gm.uniform_policy(mdp),
     }
     rng = np.random.default_rng(seed)
-    rows: list[dict[str, Any]] = []
+    rows, values = [], []
     for name, policy in policies.items():
         log = gm.tabular.sample_trajectories(mdp, policy, LOG_EPISODES, rng=rng)
         for goal, unknown, exact in (
-            ("the reward", None, gm.meg.known_utility),
-            ("some utility over states", "state", gm.meg.unknown_utility),
+            ("the reward", None, gm.meg.known_utility(mdp, policy)),
+            ("some utility over states", "state", gm.meg.unknown_utility(mdp, policy)),
         ):
             estimate = gm.meg.from_trajectories(mdp, log, unknown=unknown, rng=rng)
-            found = {"estimate": estimate, "exact": exact(mdp, policy)}
-            rows.append({"agent": name, "goal": goal} | found)
+            rows.append({"agent": name, "goal": goal, "estimate": estimate, "exact": exact})
+            row = {"agent": name, "goal": goal, "exact": exact.value}
+            values.append(row | estimate.to_json())
     confidence = percent(estimate.confidence, 0)
     table = say.table("logged_estimates", rows, episodes=LOG_EPISODES, confidence=confidence)
-    values = [row | {"exact": row["exact"].value} | row.pop("estimate").to_json() for row in rows]
     return values, say.section("logged", table, episodes=LOG_EPISODES)
 
 
@@ -337,7 +315,7 @@ def demo(
     require_report_extra()
     # Walks and answers with another seed are other runs.
     walked, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
-    results = measure_organisms(walked, seed=seed, on=on, progress=progress)
+    behaviour, organisms_part = organisms(walked, seed=seed, on=on, progress=progress)
     cells = measure_use(used, seed=seed, on=on, progress=progress)
     tell("CliffWorld")
     cliff = _measured(gm.cliff_world(), {f"ε = {e:g}": e for e in (0.1, 0.3, 0.5)})
@@ -347,11 +325,16 @@ def demo(
     logs, logs_section = _logged(seed)
     tell("causal models")
     mice = mouse.measure()
-    reflections = []
+    reflections, plain = [], []
     for name in REFLECTING:
         tell(f"self-reflection, {name}")
         seeds = range(seed, seed + REFLECTION_SEEDS)
-        reflections.append(gm.reflection.measure(name, REFLECTION_STEPS, seeds))
+        measured = gm.reflection.measure(name, REFLECTION_STEPS, seeds)
+        rewards = measured.by_environment().items()
+        environments = [{"name": n, "opposite": o, "reward_per_step": r} for (n, o), r in rewards]
+        reflections.append(measured)
+        # Without trials, of which there are hundreds.
+        plain.append(measured.to_json() | {"environments": environments})
     tell("report")
     best, noisy, *_ = (row.known for row in cliff)
     table = policy_table(rows=cliff, **say("cliff_policies", maximum=nats(best.maximum)))
@@ -360,7 +343,7 @@ def demo(
     finding = Finding(text=text, links=(Link("numbers", _NOISE),))
     sections = (cliff_section, lake_section, logs_section)
     parts = [
-        organisms_part(results),
+        organisms_part,
         part_of_use(cells),
         Part(sections=sections, findings=[finding], glossary=GLOSSARY),
         mouse.part(mice),
@@ -377,23 +360,13 @@ def demo(
         title,
         page.sections,
         {
-            "organisms": results.to_json(),
+            "organisms": behaviour,
             "use": None if isinstance(cells, str) else cells,
             "cliff_world": [row.to_json() for row in cliff],
             "frozen_lake": lake and [row.to_json() for row in lake],
             "logged": logs,
             "mouse": mice.to_json(),
-            # Without trials, of which there are hundreds.
-            "reflection": [
-                each.to_json()
-                | {
-                    "environments": [
-                        {"name": name, "opposite": opposite, "reward_per_step": reward}
-                        for (name, opposite), reward in each.by_environment().items()
-                    ]
-                }
-                for each in reflections
-            ],
+            "reflection": plain,
         },
         command=f"goalmeter demo --seed {seed}",
         lede=lede,
