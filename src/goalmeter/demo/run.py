@@ -342,18 +342,18 @@ def demo(
     text = say.sentence("findings", "cliff", best=best, noisy=noisy)
     finding = Finding(text=text, links=(Link("numbers", _NOISE),))
     sections = (cliff_section, lake_section, logs_section)
-    parts = [
-        organisms_part,
-        part_of_use(cells),
-        Part(sections=sections, findings=[finding], glossary=GLOSSARY),
-        mouse.part(mice),
-        reflection_part(reflections),
-    ]
-    page = joined(parts)
+    page = joined(
+        [
+            organisms_part,
+            part_of_use(cells),
+            Part(sections=sections, findings=[finding], glossary=GLOSSARY),
+            mouse.part(mice),
+            reflection_part(reflections),
+        ]
+    )
     # The terminal shows the findings; every table is in the report.
     title, lede = say("page").values()
-    findings = [f"- {finding.plain}" for finding in page.findings]
-    summary = [title, *findings, "All of it, with tables:"]
+    summary = [title, *(f"- {line.plain}" for line in page.findings), "All of it, with tables:"]
     fill = partial(textwrap.fill, width=100, subsequent_indent="  ", break_long_words=False)
     return write_outcome(
         out,
@@ -365,7 +365,10 @@ def demo(
             "cliff_world": [row.to_json() for row in cliff],
             "frozen_lake": lake and [row.to_json() for row in lake],
             "logged": logs,
-            "mouse": mice.to_json(),
+            "mouse": {
+                "example_1": mice.one_step.to_json(),
+                "interventions": [shifts.to_json() for shifts in mice.shifts.values()],
+            },
             "reflection": plain,
         },
         command=f"goalmeter demo --seed {seed}",
