@@ -113,12 +113,13 @@ def organisms(
         navigation_tables.directedness_chart(group.directed, f"organisms-{name}-meg")
         for group, name in zip(groups, ("maze", "key"), strict=True)
     ]
-    keys = navigation_tables.key_tables(groups[1].results)[0]
     sections = (
         Section(tables=tables, **texts),
         _walks(runs),
         say.section("mazes", agents[0], charts[0]),
-        say.section("keys", agents[1], keys, charts[1]),
+        say.section(
+            "keys", agents[1], navigation_tables.key_tables(groups[1].results)[0], charts[1]
+        ),
     )
     findings = navigation_tables.findings(wants, walks=_WALKS)
     values = {
