@@ -70,7 +70,7 @@ def shown(value: object) -> str:
         return f"an object of {type(value).__name__} that cannot be printed"
 
 
-def in_a_line(error: BaseException, longest: int = _LONGEST_CAUSE) -> str:
+def in_a_line(error: BaseException) -> str:
     """Return an error in one line of bounded length, with its class where it says little."""
     # A KeyError says nothing but the key, which alone is no sentence, and sys.exit a number.
     unsaid = LookupError | TypeError | AttributeError | AssertionError | SystemExit
@@ -80,7 +80,7 @@ def in_a_line(error: BaseException, longest: int = _LONGEST_CAUSE) -> str:
         words = ""
     if isinstance(error, unsaid) or not words:
         words = f"{type(error).__name__}: {words}".removesuffix(": ")
-    return shortened(words, longest)
+    return shortened(words)
 
 
 def shortened(text: str, longest: int = _LONGEST_CAUSE) -> str:

@@ -110,9 +110,7 @@ def clustered_area(
     return _area_of_pairs(won, pairs, sum(order.shape), confidence)
 
 
-def graded_area(
-    scores: ArrayLike, above: ArrayLike, cluster: ArrayLike, *, confidence: float = 0.95
-) -> Estimate:
+def graded_area(scores: ArrayLike, above: ArrayLike, cluster: ArrayLike) -> Estimate:
     """Estimate the area of many scores in clusters, all [n]: as `clustered_area`, without pairs."""
     # Scores are put into grades of about equal size, and a pair within a grade counts as a tie,
     # which is exact where there are no more different scores than grades.
@@ -131,10 +129,12 @@ def graded_area(
     np.add.at(bottoms, (of[~top], grade[~top]), 1.0)
     below = np.cumsum(bottoms, axis=1) - 0.5 * bottoms
     pairs = np.outer(tops.sum(axis=1), bottoms.sum(axis=1))
-    return _area_of_pairs(tops @ below.T, pairs, len(values), confidence)
+    return _area_of_pairs(tops @ below.T, pairs, len(values))
 
 
-def _area_of_pairs(won: FloatArray, pairs: FloatArray, n: int, confidence: float) -> Estimate:
+def _area_of_pairs(
+    won: FloatArray, pairs: FloatArray, n: int, confidence: float = 0.95
+) -> Estimate:
     """The area from how many pairs there are between clusters and how many are won, [C, C] each."""
 
     def area(weights: FloatArray) -> FloatArray:

@@ -44,6 +44,7 @@ def reach(errors: Sequence[float], runs: Sequence[int]) -> float:
 
 # Below these the paper's code does not test.
 LEAST_PAIRS, LEAST_NONZERO = 10, 5
+_LEVEL = 0.05  # of each one-sided test
 NAN = math.nan
 
 
@@ -88,7 +89,7 @@ def signed_ranks(differences: ArrayLike) -> SignedRanks:
 
 
 def equivalence(
-    differences: ArrayLike, margin: float, *, level: float = 0.05, bounds: Ends | None = None
+    differences: ArrayLike, margin: float, *, bounds: Ends | None = None
 ) -> Equivalence:
     """Test that the mean of differences [n] is within a margin either way (Schuirmann 1987)."""
     # Differences that are all the same have no spread for a t test. Within bounds, n of n at one
@@ -106,11 +107,11 @@ def equivalence(
     if error == 0:
         if bounds is None:
             return Equivalence(mean, margin, NAN, None, n)
-        ends = bounded_ends(values, np.ones(n), bounds, level)
+        ends = bounded_ends(values, np.ones(n), bounds, _LEVEL)
         p_value = max(_alike(mean, margin, bounds[1], n), _alike(mean, -margin, bounds[0], n))
         return Equivalence(mean, margin, p_value if abs(mean) < margin else 1.0, ends, n)
     p_value = float(t.sf((margin - abs(mean)) / error, n - 1))
-    half = float(t.ppf(1 - level, n - 1)) * error
+    half = float(t.ppf(1 - _LEVEL, n - 1)) * error
     return Equivalence(mean, margin, p_value, (mean - half, mean + half), n)
 
 
