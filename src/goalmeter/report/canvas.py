@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -149,23 +149,18 @@ def to_svg(figure: Canvas, name: str) -> str:
         assert isinstance(text, Text)
         # Names of ticks are made only when the picture is drawn: whoever sets them calls `visible`.
         text.set_text(visible(text.get_text(), lines=True))
-        text.set_parse_math(False)  # a $ in a name is no formula
-    out = io.StringIO()
-    # Ids are made by hashing: with the salt they are the same in every process. A picture that was
-    # laid out stays as it is, whatever a user has set.
-    options: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
-    with matplotlib.rc_context(options | {"svg.hashsalt": name}):
+    # Ids are made by hashing: with the salt they are the same in every process.
+    out, metadata = io.StringIO(), {"Date": None, "Creator": None}
+    with matplotlib.rc_context({"svg.hashsalt": name}):
         FigureCanvasSVG(figure)  # becomes the one whose measures of text count
         figure.set_dpi(72)  # as SVG is written
         # Everything is put into its place; else matplotlib draws the picture twice, once for that.
         if (layout := figure.get_layout_engine()) is not None:
             layout.execute(figure)
-            figure.set_layout_engine(None)
-        metadata = {"Date": None, "Creator": None}
+            figure.set_layout_engine("none")
         figure.savefig(out, format="svg", transparent=True, metadata=metadata)
-    svg = out.getvalue()
+    svg = re.sub(r"<metadata>.*?</metadata>", "", out.getvalue(), flags=re.DOTALL)
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     box = re.search(r'viewBox="[^"]*"', svg)
     assert box is not None, "matplotlib writes a viewBox"
     # The page decides the width, within limits; the viewBox keeps the proportions. Lengths in the
