@@ -327,8 +327,7 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
                 style["label"] = "" if dots.label in named else dots.label
                 named.add(dots.label)
                 _points(axes, values, places + shift, dots, **style)
-            axes.set_xlabel(panel.x_label)
-            axes.set_title(panel.title, fontweight="bold", fontsize=9)
+            axes.set(xlabel=panel.x_label, title=panel.title)
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="y", length=0)
             axes.xaxis.set_major_formatter(_tick)
