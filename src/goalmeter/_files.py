@@ -85,11 +85,11 @@ def check_writable(path: str | Path) -> None:
         tempfile.TemporaryFile(dir=target.parent).close()
 
 
-def read_bytes(path: str | Path, most: int) -> bytes:
+def read_bytes(path: str | Path, most: int | None = None) -> bytes:
     """Read a file of at most `most` bytes."""
     with reading(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if size > most:
+        if most is not None and size > most:
             raise InvalidFileError(f"{path} has {size} bytes, expected at most {most}")
         return file.read()
 
