@@ -50,11 +50,8 @@ MOLE = "mole"  # the organism whose map is wrong
 LAKE_NAME, LAKE_EPSILON = "FrozenLake-v1", 0.2
 LOG_EPSILON, LOG_EPISODES = 0.1, 100
 # Whose self-reflection is measured, each beside its reality check; few steps, to take seconds only.
-REFLECTING = tuple(
-    form.format(name)
-    for name in ("random", "constant", "naive", "q-learner")
-    for form in ("{}", "rc({})")
-)
+_AGENTS = ("random", "constant", "naive", "q-learner")
+REFLECTING = [form.format(name) for name in _AGENTS for form in ("{}", "rc({})")]
 REFLECTION_STEPS, REFLECTION_SEEDS = 150, 5
 _NOISE = "cliff-noise"  # id of the table that the finding leads to
 
