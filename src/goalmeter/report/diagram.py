@@ -22,6 +22,7 @@ from unicodedata import combining, east_asian_width
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import listed
+from goalmeter.report.canvas import BLUE, INK, LEAST_TEXT, PAPER
 from goalmeter.report.tables import aligned, escaped
 
 Kind = Literal["chance", "decision", "utility"]
@@ -31,15 +32,13 @@ Piece = tuple[Point, Point, Point, Point]  # a cubic Bézier curve
 # A variable, or the bend of an arrow in a layer that it crosses.
 Node = str | tuple[str, str, int]
 
-_INK, _GREY = "#1f2933", "#dde2e7"
 # Border and fill of a kind of node, its mark in a text, and its shape for Graphviz.
 _LOOKS: dict[Kind, tuple[str, str, str, str]] = {
-    "chance": (_INK, "#ffffff", "({})", "ellipse"),
-    "decision": ("#0072b2", "#e3f0f8", "[{}]", "box"),
+    "chance": (INK, PAPER, "({})", "ellipse"),
+    "decision": (BLUE, "#e3f0f8", "[{}]", "box"),
     "utility": ("#b34a00", "#fdeee2", "<{}>", "diamond"),
 }
 _FONT, _MARGIN = 13.0, 6.0
-_LEAST_TEXT = 9.0  # pixels; in a narrower place the picture scrolls instead of shrinking further
 # Longer names are cut in the picture; the tooltip shows the whole name.
 _LONGEST = 32
 _HEAD, _HEAD_HALF = 8.5, 3.4
@@ -101,10 +100,10 @@ def svg_text(
     body = [_arrow(curve, kinds[b]) for (_, b), curve in picture.curves.items()]
     for x, shape in picture.shapes.items():
         border, ground, *_ = _LOOKS[shape.kind]
-        outlines = _outline(shape, fill=_GREY if x in observed else ground, stroke=border)
+        outlines = _outline(shape, fill="#dde2e7" if x in observed else ground, stroke=border)
         if x in targets:
             outlines += _outline(shape, 3.0, stroke=border, stroke_width="1")
-        (cx, cy), font = shape.centre, {"text_anchor": "middle", "fill": _INK}
+        (cx, cy), font = shape.centre, {"text_anchor": "middle", "fill": INK}
         label = _tag("text", escaped(labels[x]), x=cx, y=cy + 0.35 * _FONT, **font)
         body.append(_tag("g", _tag("title", f"{escaped(x)} ({shape.kind})") + outlines + label))
     width, height = picture.width + 2 * _MARGIN, picture.height + 2 * _MARGIN
@@ -119,7 +118,7 @@ def svg_text(
         role="img",
         aria_labelledby=f"{name}-title",
         viewBox=" ".join(map(_n, (-_MARGIN, -_MARGIN, width, height))),
-        style=f"min-width: {_n(width * _LEAST_TEXT / _FONT)}px; max-width: {_n(width)}px",
+        style=f"min-width: {_n(width * LEAST_TEXT / _FONT)}px; max-width: {_n(width)}px",
     )
 
 
@@ -185,8 +184,8 @@ def _arrow(curve: Sequence[Piece], into: Kind) -> str:
     right = back[0] + _HEAD_HALF * dy, back[1] - _HEAD_HALF * dx
     turns = [f"C{_p(b)} {_p(c)} {_p(d)}" for _, b, c, d in [*pieces, (p, q, r, end)]]
     dashed = {"stroke_dasharray": "5 4"} if into == "decision" else {}
-    line = _tag("path", d=f"M{_p(curve[0][0])}{''.join(turns)}", stroke=_INK, **dashed)
-    return line + _tag("path", d=f"M{_p(tip)}L{_p(left)}L{_p(right)}Z", fill=_INK)
+    line = _tag("path", d=f"M{_p(curve[0][0])}{''.join(turns)}", stroke=INK, **dashed)
+    return line + _tag("path", d=f"M{_p(tip)}L{_p(left)}L{_p(right)}Z", fill=INK)
 
 
 def _p(point: Point) -> str:
