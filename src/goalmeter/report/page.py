@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -206,8 +205,8 @@ def render(
 ) -> str:
     """The page as text; see `write_report`."""
     jinja2 = require("jinja2", extra="report", feature=_FEATURE)
-    room = files("goalmeter.report")
     environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("goalmeter.report", ""),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -215,15 +214,14 @@ def render(
         finalize=_spelled_out,
     )
     environment.filters |= {"themed": as_variables, "spelled_out": _spelled_out, "code": _code}
-    template = environment.from_string(room.joinpath("template.html").read_text(encoding="utf-8"))
     placed = list(zip(anchors([s.anchor or s.title for s in sections]), sections, strict=True))
     sentences = [Finding(text=line) if isinstance(line, str) else line for line in findings]
     _check(placed, sentences)
     # Declared once a page: pictures share most of their colours.
     light, dark = styles(figure.svg for section in sections for figure in section.figures)
-    look = {"style": room.joinpath("style.css").read_text("utf-8"), "light": light, "dark": dark}
-    texts = {"title": title, "lede": "", "glossary": {}, "provenance": (), **texts}
-    return str(template.render(sections=placed, findings=sentences, **texts, **look))
+    texts = {"light": light, "dark": dark, "lede": "", "glossary": {}, "provenance": (), **texts}
+    template = environment.get_template("template.html")
+    return str(template.render(title=title, sections=placed, findings=sentences, **texts))
 
 
 def _spelled_out(value: Any) -> Any:
