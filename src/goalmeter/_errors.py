@@ -147,17 +147,17 @@ def how_to_install(extra: str) -> str:
     )
 
 
-def require(module: str, *, extra: str, feature: str) -> ModuleType:
-    """Import a module of an extra; `feature`, the subject of a sentence, is what needs it."""
+def require(module: str, *, extra: str = "", feature: str) -> ModuleType:
+    """Import a module, of an extra if any; `feature`, the subject of a sentence, needs it."""
     package = module.partition(".")[0]
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != package:
             raise
+        remedy = how_to_install(extra) if extra else f"install it with: pip install {package}"
         raise MissingExtraError(
-            f"{feature} needs the package {package!r}, which is not installed; "
-            f"{how_to_install(extra)}"
+            f"{feature} needs the package {package!r}, which is not installed; {remedy}"
         ) from error
 
 

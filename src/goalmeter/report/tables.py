@@ -20,7 +20,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, NamedTuple, SupportsFloat
 
-from goalmeter._errors import InvalidFileError, MissingExtraError, visible
+from goalmeter._errors import InvalidFileError, require, visible
 from goalmeter.report.numbers import DASH, EstimateLike, percent
 from goalmeter.report.page import Cell, Column, Table
 
@@ -154,16 +154,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def data_frame(records: Sequence[Mapping[str, Any]]) -> Any:
     """Records as a pandas data frame, one row for each, in the order given."""
-    try:
-        import pandas
-    except ModuleNotFoundError as error:
-        # A pandas that is there and broken is another mistake, and says so itself.
-        if error.name != "pandas":
-            raise
-        raise MissingExtraError(
-            "to_pandas needs the package 'pandas', which is not installed; install it with: pip "
-            "install pandas, or read the same numbers from to_json()"
-        ) from error
+    pandas: Any = require("pandas", feature="to_pandas")
     return pandas.DataFrame.from_records([dict(record) for record in records])
 
 
