@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import sys
 from html.parser import HTMLParser
@@ -52,10 +51,9 @@ def test_a_table_has_a_row_for_each_thing_and_a_cell_for_each_column() -> None:
         Table(caption="c", columns=("a", "b"), rows=(("1",),), meaning="m")
 
 
-def test_in_a_terminal() -> None:
-    out = io.StringIO()
-    print_tables([TABLE], file=out)
-    text = out.getvalue()
+def test_in_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_tables([TABLE])
+    text = capsys.readouterr().out
     for part in ("Agents", "towards the goal: MEG", "[red]optimal", "What they want.", "a note"):
         assert part in text
     # Neither colours, where the output is no terminal, nor what steers one.

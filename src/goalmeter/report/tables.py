@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any, NamedTuple, SupportsFloat
+from typing import Any, NamedTuple, SupportsFloat
 
 from goalmeter._errors import InvalidFileError, require, visible
 from goalmeter.report.numbers import DASH, EstimateLike, percent
@@ -76,8 +76,8 @@ def summary_table(rows: Iterable[tuple[str, Cell | str]], **texts: Any) -> Table
     return table_of(rows, (words("", itemgetter(0)), words("value", itemgetter(1))), **texts)
 
 
-def print_tables(tables: Iterable[Table], *, file: IO[str] | None = None) -> None:
-    """Print tables, each with its meaning and its notes; default to standard output."""
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables, each with its meaning and its notes."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.table import Table as Grid
@@ -87,10 +87,9 @@ def print_tables(tables: Iterable[Table], *, file: IO[str] | None = None) -> Non
         # Not a string: a user's "[red]" is then no markup. Nor does it steer the terminal.
         return Text(visible(words, lines=True), style)
 
-    out = file or sys.stdout
     # In a file or a pipe there is no width to ask for; so tables do not depend on who reads them.
-    width = None if out.isatty() else 140
-    console = Console(file=out, width=width, highlight=False, markup=False)
+    width = None if sys.stdout.isatty() else 140
+    console = Console(width=width, highlight=False, markup=False)
     for table in tables:
         grid = Grid(title=text(table.caption), title_justify="left", title_style="bold")
         for head in table.heads:
