@@ -92,10 +92,11 @@ def organisms(
     # What the agents want that walked in both kinds of worlds, on the true map or the mole's.
     places = [{result.agent: n for n, result in enumerate(each.results)} for each in groups]
     both = [[place[agent] for agent in places[0] if agent in places[1]] for place in places]
-    (mazes, with_keys), directed = (
+    (mazes, with_keys), (in_mazes, beside_keys) = (
         [[getattr(group, field)[n] for n in ns] for group, ns in zip(groups, both, strict=True)]
         for field in ("results", "directed")
     )
+    directed = in_mazes, beside_keys
     wants = navigation_tables.wants(mazes, with_keys, directed, organism(MOLE))
     made = []
     for kind in map(organism, organism_names()):

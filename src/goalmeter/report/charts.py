@@ -68,7 +68,9 @@ def _write(axes: Any, row: float, column: float, text: str, **style: Any) -> Any
     return axes.text(column, row, text, **{"ha": "center", "va": "center"} | style)
 
 
-def _arrow(axes: Any, ends: Sequence[tuple[float, float]], zorder: int = 3, **style: Any) -> None:
+def _arrow(
+    axes: Any, ends: Sequence[tuple[float, float]], zorder: int = 3, /, **style: Any
+) -> None:
     """Draw an arrow; its head is at the first end."""
     axes.annotate("", *ends, arrowprops={"arrowstyle": "-|>", **style}, zorder=zorder)
 
@@ -84,7 +86,7 @@ def _cells(axes: Any, rows: int, columns: float) -> None:
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), xticks=[], yticks=[])
 
 
-def _mesh(axes: Any, values: Any, left: float = -0.5, wide: float = 1.0, **style: Any) -> Any:
+def _mesh(axes: Any, values: Any, left: float = -0.5, wide: float = 1.0, /, **style: Any) -> Any:
     """Cells of the colours of values [R, C], from the left."""
     # Squares, not an image: the page gives them other colours in the dark.
     across, down = (np.arange(size + 1.0) for size in values.T.shape)
@@ -109,7 +111,7 @@ def colour_map(palette: str) -> Any:
     return ListedColormap(matplotlib.colormaps[palette](np.linspace(0.0, end, LEVELS)))
 
 
-def _ink_on(mesh: Any, value: float) -> str:
+def _ink_on(mesh: Any, value: Any) -> str:
     """The colour of text on a cell of some value, to be read in either scheme."""
     import matplotlib.colors
 
@@ -488,10 +490,10 @@ def grid_map(
             lower = 0.0 if letter is None else 0.14
             _write(axes, row + lower, column, text, fontsize=7.5, color=ink)
         if marks.beside:
-            title, value = marks.beside
-            at_least, row, column = max(value, 0.0), (rows - 1) / 2, columns + _BESIDE - 1.5
+            title, extra = marks.beside
+            at_least, row, column = max(extra, 0.0), (rows - 1) / 2, columns + _BESIDE - 1.5
             _box(axes, row, column, facecolor=mesh.to_rgba(at_least), edgecolor=MUTED)
-            _write(axes, row, column, _short(value), color=_ink_on(mesh, at_least), fontsize=7.5)
+            _write(axes, row, column, _short(extra), color=_ink_on(mesh, at_least), fontsize=7.5)
             _write(axes, row - 0.65, column, title, color=INK, va="bottom", fontsize=7.5)
             # Not around the square beside: the map's own border.
             _box(axes, row, (columns - 1) / 2, rows, columns, fill=False, edgecolor=MUTED)
@@ -670,4 +672,4 @@ def _draw_marks(axes: Any, marked: Marked, start: Place | None) -> None:
         colour, stroke = (BLUE, "-") if good else (VERMILION, (0, (1.2, 2.2)))
         for edge, width, dashes in ((PAPER, 4.0, "-"), (colour, 1.9, stroke)):
             style = {"color": edge, "linewidth": width, "linestyle": dashes, "mutation_scale": 9}
-            _arrow(axes, ends, zorder=4, shrinkA=0, shrinkB=0, **style)
+            _arrow(axes, ends, 4, shrinkA=0, shrinkB=0, **style)

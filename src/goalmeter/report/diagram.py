@@ -17,7 +17,7 @@ from graphlib import TopologicalSorter
 from itertools import pairwise
 from math import dist, hypot, sqrt
 from statistics import fmean
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from unicodedata import combining, east_asian_width
 
 from goalmeter._errors import InvalidParameterError
@@ -103,14 +103,14 @@ def svg_text(
         outlines = _outline(shape, fill="#dde2e7" if x in observed else ground, stroke=border)
         if x in targets:
             outlines += _outline(shape, 3.0, stroke=border, stroke_width="1")
-        (cx, cy), font = shape.centre, {"text_anchor": "middle", "fill": INK}
-        label = _tag("text", escaped(labels[x]), x=cx, y=cy + 0.35 * _FONT, **font)
+        place = {"x": shape.centre[0], "y": shape.centre[1] + 0.35 * _FONT}
+        label = _tag("text", escaped(labels[x]), **place, text_anchor="middle", fill=INK)
         body.append(_tag("g", _tag("title", f"{escaped(x)} ({shape.kind})") + outlines + label))
     width, height = picture.width + 2 * _MARGIN, picture.height + 2 * _MARGIN
     title = _tag("title", escaped(title or _description(kinds, edges)), id=f"{name}-title")
-    style = {"fill": "none", "stroke_width": 1.3, "stroke_linecap": "round"}
-    style = {"font_family": "DejaVu Sans, Verdana, sans-serif", "font_size": _FONT} | style
-    drawn = _tag("g", "\n" + "\n".join(body) + "\n", id=f"{name}-figure_1", **style)
+    font: dict[str, Any] = {"font_family": "DejaVu Sans, Verdana, sans-serif", "font_size": _FONT}
+    lines = {"fill": "none", "stroke_width": 1.3, "stroke_linecap": "round"}
+    drawn = _tag("g", "\n" + "\n".join(body) + "\n", id=f"{name}-figure_1", **font | lines)
     return _tag(
         "svg",
         f"\n{title}\n{drawn}\n",
