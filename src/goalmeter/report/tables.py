@@ -60,15 +60,23 @@ def share_bar(share: float | EstimateLike) -> Cell:
     return Cell(percent(share), share=length)
 
 
-def table_of(rows: Iterable[Any], columns: Sequence[ColumnOf], **texts: Any) -> Table:
+def table_of(
+    rows: Iterable[Any],
+    columns: Sequence[ColumnOf],
+    *,
+    caption: str,
+    meaning: str,
+    notes: Iterable[str] = (),
+    anchor: str = "",
+) -> Table:
     """A table with one row for each of some things; see `Table` for its texts."""
-    texts["notes"] = tuple(texts.get("notes", ()))
     lines = []
     for row in rows:
         values = [(each.value(row), each.shown) for each in columns]
         # No value has a dash; 0 is a value.
         lines.append(tuple(DASH if value is None else shown(value) for value, shown in values))
-    return Table(columns=tuple(each.head for each in columns), rows=tuple(lines), **texts)
+    heads, texts = tuple(each.head for each in columns), {"caption": caption, "meaning": meaning}
+    return Table(columns=heads, rows=tuple(lines), notes=tuple(notes), anchor=anchor, **texts)
 
 
 def summary_table(rows: Iterable[tuple[str, Cell | str]], **texts: Any) -> Table:
