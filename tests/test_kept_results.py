@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from documented import PAGES, ROOT, Rows, foreign_numbers, numbers_of, shown
 
-from goalmeter.report.markdown import filled
+from goalmeter.report.tables import filled
 from replications.goal_misgeneralisation.study import markdown, scored
 
 EVERYTHING = [item for page in PAGES for item in shown(page)]

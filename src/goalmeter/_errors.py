@@ -70,7 +70,7 @@ def shown(value: object) -> str:
         return f"an object of {type(value).__name__} that cannot be printed"
 
 
-def in_a_line(error: BaseException, longest: int = _LONGEST_CAUSE) -> str:
+def in_a_line(error: BaseException) -> str:
     """Return an error in one line of bounded length, with its class where it says little."""
     # A KeyError says nothing but the key, which alone is no sentence, and sys.exit a number.
     unsaid = LookupError | TypeError | AttributeError | AssertionError | SystemExit
@@ -80,7 +80,7 @@ def in_a_line(error: BaseException, longest: int = _LONGEST_CAUSE) -> str:
         words = ""
     if isinstance(error, unsaid) or not words:
         words = f"{type(error).__name__}: {words}".removesuffix(": ")
-    return shortened(words, longest)
+    return shortened(words)
 
 
 def shortened(text: str, longest: int = _LONGEST_CAUSE) -> str:
@@ -147,17 +147,17 @@ def how_to_install(extra: str) -> str:
     )
 
 
-def require(module: str, *, extra: str, feature: str) -> ModuleType:
-    """Import a module of an extra; `feature`, the subject of a sentence, is what needs it."""
+def require(module: str, *, extra: str = "", feature: str) -> ModuleType:
+    """Import a module, of an extra if any; `feature`, the subject of a sentence, needs it."""
     package = module.partition(".")[0]
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != package:
             raise
+        remedy = how_to_install(extra) if extra else f"install it with: pip install {package}"
         raise MissingExtraError(
-            f"{feature} needs the package {package!r}, which is not installed; "
-            f"{how_to_install(extra)}"
+            f"{feature} needs the package {package!r}, which is not installed; {remedy}"
         ) from error
 
 

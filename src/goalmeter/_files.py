@@ -204,10 +204,12 @@ _MOST_LAYERS, _MOST_BYTES = 10_000, 2**24
 
 
 def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> Any:
-    """Load a model of a class of transformers from its folder, without a network."""
+    """Load a model or a tokenizer by a class of transformers from its folder, without a network."""
     transformers: Any = require("transformers", extra="lm", feature=feature)
     read = getattr(transformers, kind).from_pretrained
     with _reading(folder):
+        if kind == "AutoTokenizer":
+            return read(folder, local_files_only=True)
         _check_layers(json.loads(read_bytes(Path(folder) / "config.json", _MOST_BYTES)))
         model, seen = read(folder, local_files_only=True, output_loading_info=True, **options)
     if lacking := sorted(seen["missing_keys"]):
@@ -216,13 +218,6 @@ def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> An
             f"as {lacking[0]}"
         )
     return model
-
-
-def loaded_tokenizer(folder: str | Path, *, feature: str) -> Any:
-    """Load the tokenizer of a model from its folder, without a network."""
-    transformers: Any = require("transformers", extra="lm", feature=feature)
-    with _reading(folder):
-        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 
 @contextmanager

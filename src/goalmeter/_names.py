@@ -30,13 +30,13 @@ def nearest(name: object, known: Iterable[object], *, cutoff: float = 0.6) -> st
 
 
 def did_you_mean(
-    name: object, known: Iterable[object], *, before: str = "", quoted: bool = False
+    name: object, known: Iterable[object], *, quoted: bool = False, cutoff: float = 0.6
 ) -> str:
     """Return the part of a message that proposes the nearest name, if there is one."""
-    if (close := nearest(name, known)) is None:
+    close = nearest(name, known, cutoff=cutoff)
+    if close is None:
         return ""
-    proposed = f"{before}{close}"
-    return f"; did you mean {proposed!r}?" if quoted else f"; did you mean {proposed}?"
+    return f"; did you mean {close!r}?" if quoted else f"; did you mean {close}?"
 
 
 def unknown_name(
@@ -46,11 +46,9 @@ def unknown_name(
     error: type[GoalmeterError] = InvalidParameterError,
 ) -> GoalmeterError:
     """Return the error for an unknown name, with the nearest known one; `what` begins it."""
-    texts = [str(option) for option in known]
     # Variables have short names, of which one wrong letter is a large part.
-    near = nearest(name, texts, cutoff=0.5)
-    hint = f"; did you mean {near!r}?" if near is not None else ""
-    return error(f"{what} {name!r} does not exist, expected one of {listed(texts)}{hint}")
+    hint = did_you_mean(name, known, quoted=True, cutoff=0.5)
+    return error(f"{what} {name!r} does not exist, expected one of {listed(known)}{hint}")
 
 
 def listed(names: Iterable[object]) -> str:

@@ -90,11 +90,10 @@ def test_without_language_models_ideal_organisms_walk_and_the_page_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    results = run.measure_organisms(tmp_path, seed=0, on="processes:2")
-    assert results.names == tuple(f"ideal-{name}" for name in organism_names())
-    part = run.organisms_part(results)
+    _, part = run.organisms(tmp_path, seed=0, on="processes:2")
+    names = [f"ideal-{name}" for name in organism_names()]
     assert "pip install 'goalmeter[lm]'" in part.sections[0].text[-1]
-    assert [finding.lead.partition(":")[0] for finding in part.findings] == list(results.names)
+    assert [finding.lead.partition(":")[0] for finding in part.findings] == names
     # Each line leads to a place on the page, or the page cannot be made.
     page = render("t", part.sections, findings=part.findings)
     assert page.count('<span class="links">') == 4

@@ -130,7 +130,7 @@ def test_colours_become_variables_that_the_page_declares() -> None:
     )
     assert styles([svg, svg]) == (
         "--c0072b2: #0072b2; --c1f2933: #1f2933;",
-        f"--c0072b2: {DARK['#0072b2']}; --c1f2933: var(--ink);",
+        f"--c0072b2: {DARK['#0072b2']}; --c1f2933: {DARK[INK]};",
     )
     style = files("goalmeter.report").joinpath("style.css").read_text(encoding="utf-8")
     light, dark = (re.findall(rf"--{name}: (#\w+);", style) for name in ("ink", "paper"))

@@ -134,7 +134,7 @@ def test_graphviz_is_used_where_it_is_installed(
     )
     program.write_text(f"#!/bin/sh\ncat > {tmp_path}/asked\ncat <<END\n{answer}\nEND\n")
     program.chmod(0o755)
-    monkeypatch.setattr("shutil.which", lambda _: str(program))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     picture = arranged(
         {"A": "chance", "B": "decision"}, {"A": (72.0, 36.0), "B": (72.0, 36.0)}, [("A", "B")]
     )

@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, require
-from goalmeter._files import generating_in_batches, loaded, loaded_tokenizer
+from goalmeter._files import generating_in_batches, loaded
 from goalmeter._names import nearest
 from goalmeter.agents.abilities import Ability, NamedAgent, call_of
 from goalmeter.agents.grid_agents import (
@@ -166,7 +166,7 @@ class LocalModel:
             raise InvalidFileError(
                 f"{path} is not the folder of a transformers model: it has no config.json"
             )
-        self.tokenizer: Any = loaded_tokenizer(path, feature=_FEATURE)
+        self.tokenizer: Any = loaded("AutoTokenizer", path, feature=_FEATURE)
         self.model: Any = loaded("AutoModelForCausalLM", path, feature=_FEATURE, dtype=dtype)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -11,7 +11,7 @@ from goalmeter._options import given, optional
 from goalmeter.commands.declare import DryRunOptions, Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome, planned
 from goalmeter.pages.representation import part_of_results
-from goalmeter.report.markdown import in_markdown
+from goalmeter.report.tables import in_markdown
 from goalmeter.representation.measure import forecast, measure
 from goalmeter.representation.result import FOLDER
 from goalmeter.representation.stages import PARTS, ProbeOptions

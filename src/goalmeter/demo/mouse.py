@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import goalmeter as gm
 from goalmeter.causal import CausalBayesianNetwork
@@ -28,13 +28,6 @@ class Mouse(NamedTuple):
 
     one_step: Sensitivity  # every set of targets of Example 1
     shifts: dict[str, Interventions]  # goal -> MEG in training and under interventions
-
-    def to_json(self) -> dict[str, Any]:
-        """The numbers as JSON values."""
-        return {
-            "example_1": self.one_step.to_json(),
-            "interventions": [shifts.to_json() for shifts in self.shifts.values()],
-        }
 
 
 def example_1(to_cheese: float) -> CausalBayesianNetwork:

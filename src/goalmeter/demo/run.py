@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,30 +19,19 @@ from goalmeter.commands.outcome import Outcome, planned, write_outcome
 from goalmeter.demo import mouse
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
-from goalmeter.meg import from_trajectories
-from goalmeter.navigation.measure import Group
+from goalmeter.navigation import agent_runs
 from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.plan import forecast as model_forecast
 from goalmeter.navigation.prompts import template
 from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.rollouts import forecast as forecast_of_walks
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
-from goalmeter.navigation.trajectories import Trajectory, suite
-from goalmeter.navigation.walks import (
-    IDEAL,
-    TRAINED,
-    play_every,
-    require_models,
-    run_folder,
-    walk_plan,
-)
-from goalmeter.navigation.wants import Want, wants
+from goalmeter.navigation.trajectories import suite
+from goalmeter.navigation.wants import wants
 from goalmeter.organisms.kinds import is_unseen, organism, organism_names
 from goalmeter.pages import Part, Texts, joined, navigation
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
-from goalmeter.pages.navigation import cut
 from goalmeter.pages.reflection import part_of as reflection_part
-from goalmeter.reflection import measure as self_reflection
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.measure import forecast as reflection_forecast
 from goalmeter.report import Finding, Link, Section, require_report_extra
@@ -54,23 +44,19 @@ from goalmeter.representation.use.directions import target_cells
 from goalmeter.runs import HERE, Study, carry_out
 from goalmeter.runs.forecast import together, unmeasured
 from goalmeter.runs.progress import Tell
-from goalmeter.tabular.trajectories import sample_trajectories
 
 say = Texts("demo")
 MOLE = "mole"  # the organism whose map is wrong
 LAKE_NAME, LAKE_EPSILON = "FrozenLake-v1", 0.2
 LOG_EPSILON, LOG_EPISODES = 0.1, 100
 # Whose self-reflection is measured, each beside its reality check; few steps, to take seconds only.
-REFLECTING = tuple(
-    form.format(name)
-    for name in ("random", "constant", "naive", "q-learner")
-    for form in ("{}", "rc({})")
-)
+_AGENTS = ("random", "constant", "naive", "q-learner")
+REFLECTING = [form.format(name) for name in _AGENTS for form in ("{}", "rc({})")]
 REFLECTION_STEPS, REFLECTION_SEEDS = 150, 5
 _NOISE = "cliff-noise"  # id of the table that the finding leads to
 
 
-# --- Measures -------------------------------------------------------------------------------------
+# --- Organisms ------------------------------------------------------------------------------------
 # As many walks as two cores make in about a minute. Many mazes rather than many walks through
 # each, since intervals rest on mazes; all of them with walls that the mole may not see.
 SUITES: dict[str, dict[str, Any]] = {
@@ -79,115 +65,91 @@ SUITES: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class OrganismResults:
-    """Measures of the organisms."""
-
-    missing: str  # why ideal organisms walk in place of the trained ones; "" if they do not
-    names: tuple[str, ...]  # of the organisms that walked
-    walked: dict[str, list[Walked]]  # their walks, by suite
-    groups: tuple[Group, ...]  # behaviour beside reference agents, in mazes and with keys
-    wants: tuple[Want, ...]  # the goal inferred for each organism
-
-    def to_json(self) -> dict[str, Any]:
-        """All measures as JSON values."""
-        runs = [run for suite in self.walked.values() for run in suite]
-        return {
-            "missing": self.missing or None,
-            "behaviour": navigation.in_order(self.groups, runs),
-            "wants": [want.to_json() for want in self.wants],
-        }
+_WALKS = "walks"  # id of the section that findings lead to
 
 
 def plans_of(seed: int) -> tuple[str, list[WalkPlan]]:
     """Return why ideal organisms walk ("" if they do not), and the walks of each organism."""
-    missing, prefix = "", TRAINED
+    missing, prefix = "", agent_runs.TRAINED
     try:
-        require_models(f"{TRAINED}{name}" for name in organism_names())
+        agent_runs.require_models(f"{agent_runs.TRAINED}{name}" for name in organism_names())
     except MissingExtraError as error:
-        missing, prefix = str(error), IDEAL
+        missing, prefix = str(error), agent_runs.IDEAL
     return missing, [
-        walk_plan(f"{prefix}{name}", world, seed=seed, **options)
+        agent_runs.walk_plan(f"{prefix}{name}", world, seed=seed, **options)
         for world, options in SUITES.items()
         for name in organism_names()
     ]
 
 
-def measure_organisms(
+def organisms(
     out: Path, *, seed: int, on: str, progress: Tell | None = None
-) -> OrganismResults:
+) -> tuple[dict[str, Any], Part]:
     """Let the organisms walk and measure them; stored walks are reused."""
     missing, plans = plans_of(seed)
-    runs = play_every(plans, out, on=on, progress=progress)
-    groups = tuple(navigation.groups(runs, progress))
-    walked = {name: [run for run in runs if run.plan.suite.name == name] for name in SUITES}
-    names = tuple(run.plan.agent for run in walked[MAZE.name])
+    runs = agent_runs.play_every(plans, out, on=on, progress=progress)
+    groups = navigation.groups(runs, progress)
     # What the agents want that walked in both kinds of worlds, on the true map or the mole's.
     places = [{result.agent: n for n, result in enumerate(each.results)} for each in groups]
     both = [[place[agent] for agent in places[0] if agent in places[1]] for place in places]
-    (mazes, keys), (in_mazes, with_keys) = (
+    (mazes, with_keys), (in_mazes, beside_keys) = (
         [[getattr(group, field)[n] for n in ns] for group, ns in zip(groups, both, strict=True)]
         for field in ("results", "directed")
     )
-    goals = wants(mazes, keys, (in_mazes, with_keys), organism(MOLE))
-    return OrganismResults(missing, names, walked, groups, tuple(goals))
-
-
-_WALKS = "walks"  # id of the section that findings lead to
-
-
-def organisms_part(results: OrganismResults) -> Part:
-    """Return who they are, what they want, and how they walk."""
+    directed = in_mazes, beside_keys
+    goals = wants(mazes, with_keys, directed, organism(MOLE))
     made = []
     for kind in map(organism, organism_names()):
         target = ("the key" if kind.wants_key else "the goal") + ", on a wrong map" * kind.blind
         made.append((kind.name, "nothing" if kind.habit else target, kind.purpose))
     texts = say("organisms")
-    if results.missing:
-        texts["text"] += (say("ideal", missing=results.missing)["text"],)
-    goals = navigation.wants_table(results.wants)
-    tables = [navigation.agents_table(group.results) for group in results.groups]
+    if missing:
+        texts["text"] += (say("ideal", missing=missing)["text"],)
+    tables = navigation.wants_table(goals), say.table("made", made, anchor="made")
+    agents = [navigation.agents_table(group.results) for group in groups]
     charts = [
         navigation.directedness_chart(group.directed, f"organisms-{name}-meg")
-        for group, name in zip(results.groups, ("maze", "key"), strict=True)
+        for group, name in zip(groups, ("maze", "key"), strict=True)
     ]
-    keys = navigation.key_tables(results.groups[1].results)[0]
+    keys = navigation.key_tables(groups[1].results)[0]
     sections = (
-        Section(tables=(goals, say.table("made", made, anchor="made")), **texts),
-        _walks(results),
-        say.section("mazes", tables[0], charts[0]),
-        say.section("keys", tables[1], keys, charts[1]),
+        Section(tables=tables, **texts),
+        _walks(runs),
+        say.section("mazes", agents[0], charts[0]),
+        say.section("keys", agents[1], keys, charts[1]),
     )
-    findings = navigation.want_findings(results.wants, walks=_WALKS)
-    return Part(sections=sections, findings=findings, glossary=navigation.GLOSSARY)
+    findings = navigation.want_findings(goals, walks=_WALKS)
+    values = {
+        "missing": missing or None,
+        "behaviour": navigation.in_order(groups, runs),
+        "wants": [want.to_json() for want in goals],
+    }
+    return values, Part(sections=sections, findings=findings, glossary=navigation.GLOSSARY)
 
 
-def _walks(results: OrganismResults) -> Section:
+def _walks(runs: Sequence[Walked]) -> Section:
     # By their places among mouse, magpie, mole and moth.
     shown = {MAZE.name: (0, 2, 3), KEY_NO_DOOR.name: (0, 1, 3)}
-    chosen = [
-        (results.names[number], _walk(results.walked[suite][number].trajectories))
-        for suite, numbers in shown.items()
-        for number in numbers
-    ]
+    mole, chosen = organism(MOLE), []
+    for name, numbers in shown.items():
+        of_suite = [run for run in runs if run.plan.suite.name == name]
+        for run in (of_suite[number] for number in numbers):
+            # The first walk through the last world in which the mole's map is wrong, the largest.
+            walked = run.trajectories
+            wrong = [walk for walk in walked if (mole.walls(walk.world) != walk.world.walls).any()]
+            world = (wrong or walked)[-1].world
+            chosen.append((run.plan.agent, next(walk for walk in walked if walk.world == world)))
     answers = None
     if answered := [each for each in chosen if each[1].steps and each[1].steps[0].raw]:
         agent, walk = answered[0]
-        rows = [(name, walk.suite, cut(walk.steps[0].raw)) for name, walk in answered]
-        answers = say.table("answers", rows, agent=agent, prompt=cut(walk.steps[0].prompt))
+        rows = [(name, walk.suite, navigation.cut(walk.steps[0].raw)) for name, walk in answered]
+        prompt = navigation.cut(walk.steps[0].prompt)
+        answers = say.table("answers", rows, agent=agent, prompt=prompt)
     replays = [
         navigation.replay(walk, f"organisms-walk-{number}", name)
         for number, (name, walk) in enumerate(chosen, start=1)
     ]
     return say.section("walks", answers, replays, anchor=_WALKS)
-
-
-def _walk(walks: Sequence[Trajectory]) -> Trajectory:
-    """The first walk through the last world in which the mole's map is wrong, the largest kind."""
-    mole = organism(MOLE)
-    wrong = [walk for walk in walks if (mole.walls(walk.world) != walk.world.walls).any()]
-    world = (wrong or list(walks))[-1].world
-    return next(walk for walk in walks if walk.world == world)
 
 
 # --- Use ------------------------------------------------------------------------------------------
@@ -215,7 +177,7 @@ def measure_use(
 def use_study(seed: int) -> Study[dict[str, Any]]:
     """Return the trials of `measure_use`."""
     common = {"grids": GRIDS, "seed": seed}
-    questions = [(name, cells) for name in ("mouse", MOLE) for cells in (SEEN, UNSEEN)]
+    questions = product(("mouse", MOLE), (SEEN, UNSEEN))
     return Study[dict[str, Any]](
         "cells in use",
         "goalmeter.demo.run:use_of",
@@ -228,7 +190,7 @@ def use_study(seed: int) -> Study[dict[str, Any]]:
 
 def use_of(name: str, cells: str, grids: int, seed: int) -> dict[str, Any]:
     """Measure whether an organism acts on some cells, as JSON values, in a worker process."""
-    network, unseen = Network.open(f"{TRAINED}{name}"), cells == UNSEEN
+    network, unseen = Network.open(f"{agent_runs.TRAINED}{name}"), cells == UNSEEN
     use = causal_use(
         _decisions(network, unseen, grids, seed),
         network,
@@ -327,22 +289,19 @@ def _logged(seed: int) -> tuple[list[dict[str, Any]], Section]:
         "uniform": gm.uniform_policy(mdp),
     }
     rng = np.random.default_rng(seed)
-    rows = []
+    rows, values = [], []
     for name, policy in policies.items():
-        log = sample_trajectories(mdp, policy, LOG_EPISODES, rng=rng)
-        estimate: Any = from_trajectories(mdp, log, rng=rng)
-        exact = gm.meg.known_utility(mdp, policy)
-        rows.append({"agent": name, "goal": "the reward", "estimate": estimate, "exact": exact})
-        estimate = from_trajectories(mdp, log, unknown="state", rng=rng)
-        exact, goal = gm.meg.unknown_utility(mdp, policy), "some utility over states"
-        rows.append({"agent": name, "goal": goal, "estimate": estimate, "exact": exact})
+        log = gm.tabular.sample_trajectories(mdp, policy, LOG_EPISODES, rng=rng)
+        for goal, unknown, exact in (
+            ("the reward", None, gm.meg.known_utility(mdp, policy)),
+            ("some utility over states", "state", gm.meg.unknown_utility(mdp, policy)),
+        ):
+            estimate = gm.meg.from_trajectories(mdp, log, unknown=unknown, rng=rng)
+            rows.append({"agent": name, "goal": goal, "estimate": estimate, "exact": exact})
+            row = {"agent": name, "goal": goal, "exact": exact.value}
+            values.append(row | estimate.to_json())
     confidence = percent(estimate.confidence, 0)
     table = say.table("logged_estimates", rows, episodes=LOG_EPISODES, confidence=confidence)
-    values = [
-        {"agent": row["agent"], "goal": row["goal"], "exact": row["exact"].value}
-        | row["estimate"].to_json()
-        for row in rows
-    ]
     return values, say.section("logged", table, episodes=LOG_EPISODES)
 
 
@@ -353,8 +312,8 @@ def demo(
     tell = progress or (lambda line: None)
     require_report_extra()
     # Walks and answers with another seed are other runs.
-    walks, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
-    results = measure_organisms(walks, seed=seed, on=on, progress=progress)
+    walked, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
+    behaviour, organisms_part = organisms(walked, seed=seed, on=on, progress=progress)
     cells = measure_use(used, seed=seed, on=on, progress=progress)
     tell("CliffWorld")
     cliff = _measured(gm.cliff_world(), {f"ε = {e:g}": e for e in (0.1, 0.3, 0.5)})
@@ -364,11 +323,16 @@ def demo(
     logs, logs_section = _logged(seed)
     tell("causal models")
     mice = mouse.measure()
-    reflections = []
+    reflections, plain = [], []
     for name in REFLECTING:
         tell(f"self-reflection, {name}")
         seeds = range(seed, seed + REFLECTION_SEEDS)
-        reflections.append(self_reflection(name, REFLECTION_STEPS, seeds))
+        measured = gm.reflection.measure(name, REFLECTION_STEPS, seeds)
+        rewards = measured.by_environment().items()
+        environments = [{"name": n, "opposite": o, "reward_per_step": r} for (n, o), r in rewards]
+        reflections.append(measured)
+        # Without trials, of which there are hundreds.
+        plain.append(measured.to_json() | {"environments": environments})
     tell("report")
     best, noisy, *_ = (row.known for row in cliff)
     table = policy_table(rows=cliff, **say("cliff_policies", maximum=nats(best.maximum)))
@@ -376,41 +340,34 @@ def demo(
     text = say.sentence("findings", "cliff", best=best, noisy=noisy)
     finding = Finding(text=text, links=(Link("numbers", _NOISE),))
     sections = (cliff_section, lake_section, logs_section)
-    parts = [
-        organisms_part(results),
-        part_of_use(cells),
-        Part(sections=sections, findings=[finding], glossary=GLOSSARY),
-        mouse.part(mice),
-        reflection_part(reflections),
-    ]
-    page = joined(parts)
+    page = joined(
+        [
+            organisms_part,
+            part_of_use(cells),
+            Part(sections=sections, findings=[finding], glossary=GLOSSARY),
+            mouse.part(mice),
+            reflection_part(reflections),
+        ]
+    )
     # The terminal shows the findings; every table is in the report.
     title, lede = say("page").values()
-    findings = [f"- {finding.plain}" for finding in page.findings]
-    summary = [title, *findings, "All of it, with tables:"]
+    summary = [title, *(f"- {line.plain}" for line in page.findings), "All of it, with tables:"]
     fill = partial(textwrap.fill, width=100, subsequent_indent="  ", break_long_words=False)
     return write_outcome(
         out,
         title,
         page.sections,
         {
-            "organisms": results.to_json(),
+            "organisms": behaviour,
             "use": None if isinstance(cells, str) else cells,
             "cliff_world": [row.to_json() for row in cliff],
             "frozen_lake": lake and [row.to_json() for row in lake],
             "logged": logs,
-            "mouse": mice.to_json(),
-            # Without trials, of which there are hundreds.
-            "reflection": [
-                each.to_json()
-                | {
-                    "environments": [
-                        {"name": name, "opposite": opposite, "reward_per_step": reward}
-                        for (name, opposite), reward in each.by_environment().items()
-                    ]
-                }
-                for each in reflections
-            ],
+            "mouse": {
+                "example_1": mice.one_step.to_json(),
+                "interventions": [shifts.to_json() for shifts in mice.shifts.values()],
+            },
+            "reflection": plain,
         },
         command=f"goalmeter demo --seed {seed}",
         lede=lede,
@@ -425,10 +382,10 @@ def demo(
 def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
     """Estimate the cost of `demo`, without what takes seconds."""
     require_report_extra()
-    walks, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
+    walked, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
     cost = []
     for plan in plans_of(seed)[1]:
-        folder = run_folder(plan, walks)
+        folder = agent_runs.run_folder(plan, walked)
         if plan.asking is None:
             cost.append(forecast_of_walks(plan, out=folder))
         else:

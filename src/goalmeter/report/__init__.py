@@ -14,7 +14,6 @@ from goalmeter.report.charts import (
     grid_map,
     heat_map,
 )
-from goalmeter.report.markdown import in_markdown
 from goalmeter.report.numbers import gap, hundredths, nats, number, p_value, percent, plus, points
 from goalmeter.report.page import (
     Cell,
@@ -27,7 +26,7 @@ from goalmeter.report.page import (
     require_report_extra,
     write_report,
 )
-from goalmeter.report.tables import ColumnOf, column, table_of, words
+from goalmeter.report.tables import ColumnOf, column, in_markdown, table_of, words
 
 __all__ = [
     "Cell",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,9 +31,8 @@ INK, MUTED, RULE, PAPER = "#1f2933", "#52606d", "#cbd2d9", "#ffffff"
 BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
 # Curves in one chart differ in their strokes too, since colours may not be seen; in this order.
 STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
-# Of text, grounds and rules the dark page has colours of its own, which pictures share.
-_OF_THE_PAGE = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper"}
 DARK = {
+    # Of text, grounds and rules: those of the dark page.
     **{INK: "#e4e8ec", MUTED: "#a9b4bf", RULE: "#3d4853", PAPER: "#14181d"},
     # Lines on the paper: brighter, where a mirror would make them dull.
     **{BLUE: "#5ab0ea", VERMILION: "#f58b4e", GREEN: "#3ec79a"},
@@ -72,12 +71,8 @@ def styles(pictures: Iterable[str]) -> tuple[str, str]:
     """What the colours of some pictures are on a light page and on a dark one: declarations."""
     # Sorted, so that a page has the same bytes each time.
     used = sorted({colour.lower() for svg in pictures for _, colour in _COLOUR.findall(svg)})
-    dark = {
-        colour: f"var(--{_OF_THE_PAGE[colour]})" if colour in _OF_THE_PAGE else in_the_dark(colour)
-        for colour in used
-    }
     light = " ".join(f"--c{colour[1:]}: {colour};" for colour in used)
-    return light, " ".join(f"--c{colour[1:]}: {shown};" for colour, shown in dark.items())
+    return light, " ".join(f"--c{colour[1:]}: {in_the_dark(colour)};" for colour in used)
 
 
 @cache
@@ -154,23 +149,18 @@ def to_svg(figure: Canvas, name: str) -> str:
         assert isinstance(text, Text)
         # Names of ticks are made only when the picture is drawn: whoever sets them calls `visible`.
         text.set_text(visible(text.get_text(), lines=True))
-        text.set_parse_math(False)  # a $ in a name is no formula
-    out = io.StringIO()
-    # Ids are made by hashing: with the salt they are the same in every process. A picture that was
-    # laid out stays as it is, whatever a user has set.
-    options: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
-    with matplotlib.rc_context(options | {"svg.hashsalt": name}):
+    # Ids are made by hashing: with the salt they are the same in every process.
+    out, metadata = io.StringIO(), {"Date": None, "Creator": None}
+    with matplotlib.rc_context({"svg.hashsalt": name}):
         FigureCanvasSVG(figure)  # becomes the one whose measures of text count
         figure.set_dpi(72)  # as SVG is written
         # Everything is put into its place; else matplotlib draws the picture twice, once for that.
         if (layout := figure.get_layout_engine()) is not None:
             layout.execute(figure)
-            figure.set_layout_engine(None)
-        metadata = {"Date": None, "Creator": None}
+            figure.set_layout_engine("none")
         figure.savefig(out, format="svg", transparent=True, metadata=metadata)
-    svg = out.getvalue()
+    svg = re.sub(r"<metadata>.*?</metadata>", "", out.getvalue(), flags=re.DOTALL)
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     box = re.search(r'viewBox="[^"]*"', svg)
     assert box is not None, "matplotlib writes a viewBox"
     # The page decides the width, within limits; the viewBox keeps the proportions. Lengths in the

@@ -6,14 +6,14 @@ The argument `name` of each picture is unique on the page; labels of axes contai
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, visible
 from goalmeter._types import ArrayLike, BoolArray, FloatArray
 from goalmeter.report.canvas import (
     BLUE,
@@ -29,19 +29,9 @@ from goalmeter.report.canvas import (
     to_svg,
 )
 from goalmeter.report.numbers import EstimateLike, general, number
-from goalmeter.report.tables import printable
 
-_DASHED = (0, (4, 3))
-_LETTER = 0.075  # inches
-
-
-def short(name: str, longest: int = 30) -> str:
-    """A name with no control characters, its middle left out where it is long."""
-    name = printable(name).replace("\n", " ")
-    if len(name) <= longest:
-        return name
-    return f"{name[: longest // 2 - 1]}…{name[-longest // 2 :]}"
-
+Place = tuple[int, int]
+Estimates = Sequence[EstimateLike | None]
 
 # Palettes whose lightness alone tells the order; the last runs both ways from a pale zero. The
 # greys are for numbers that rest on little.
@@ -50,12 +40,22 @@ PALETTES = {"visits": "Blues", "utility": "Purples", "faint": "Greys", "signed":
 # name them all.
 LEVELS = 33
 _WALL = "#8794a1"
-Place = tuple[int, int]
+_DASHED = {"color": MUTED, "linewidth": 0.9, "linestyle": (0, (4, 3))}
+_HATCHED = {"fill": False, "hatch": "///", "edgecolor": MUTED, "linewidth": 0}
+_LETTER = 0.075  # inches
+
+
+def short(name: str, longest: int = 30) -> str:
+    """A name with no control characters, its middle left out where it is long."""
+    name = visible(name, lines=True).replace("\n", " ")
+    if len(name) <= longest:
+        return name
+    return f"{name[: longest // 2 - 1]}…{name[-longest // 2 :]}"
 
 
 # --- Primitives -----------------------------------------------------------------------------------
-def box(
-    axes: Any, row: float, column: float, high: float = 1.0, wide: float = 1.0, **style: Any
+def _box(
+    axes: Any, row: float, column: float, high: float = 1.0, wide: float = 1.0, /, **style: Any
 ) -> None:
     """Draw a box around a place."""
     from matplotlib.patches import Rectangle
@@ -63,24 +63,37 @@ def box(
     axes.add_patch(Rectangle((column - wide / 2, row - high / 2), wide, high, **style))
 
 
-def _write(axes: Any, row: float, column: float, text: str, **style: Any) -> None:
+def _write(axes: Any, row: float, column: float, text: str, **style: Any) -> Any:
     """Write a text into the middle of a place."""
-    axes.text(column, row, text, ha="center", va=style.pop("va", "center"), **style)
+    return axes.text(column, row, text, **{"ha": "center", "va": "center"} | style)
 
 
-def _limits(axes: Any, rows: int, columns: float) -> None:
-    """Row 0 is on top; no ticks."""
+def _arrow(
+    axes: Any, ends: Sequence[tuple[float, float]], zorder: int = 3, /, **style: Any
+) -> None:
+    """Draw an arrow; its head is at the first end."""
+    axes.annotate("", *ends, arrowprops={"arrowstyle": "-|>", **style}, zorder=zorder)
+
+
+def _label(axes: Any, text: str, place: tuple[float, float], shift: Any, **style: Any) -> None:
+    """Write a text that ends so many points from a place."""
+    style = {"xycoords": "axes fraction", "textcoords": "offset points", "size": 8} | style
+    axes.annotate(text, place, xytext=shift, ha="right", **style)
+
+
+def _cells(axes: Any, rows: int, columns: float) -> None:
+    """The axes of a map of cells, whose middles are whole numbers: row 0 on top, no ticks."""
     axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), xticks=[], yticks=[])
 
 
-def _mesh(axes: Any, values: Any, **style: Any) -> Any:
-    """Squares of the colours of values [R, C]."""
+def _mesh(axes: Any, values: Any, left: float = -0.5, wide: float = 1.0, /, **style: Any) -> Any:
+    """Cells of the colours of values [R, C], from the left."""
     # Squares, not an image: the page gives them other colours in the dark.
-    rows, columns = values.shape
-    return axes.pcolormesh(np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, values, **style)
+    across, down = (np.arange(size + 1.0) for size in values.T.shape)
+    return axes.pcolormesh(left + wide * across, down - 0.5, values, **style)
 
 
-def colour_bar(figure: Any, mesh: Any, label: str, **place: Any) -> Any:
+def _colour_bar(figure: Any, mesh: Any, label: str, **place: Any) -> Any:
     """Draw the scale of a mesh's colours."""
     bar = figure.colorbar(mesh, orientation="horizontal", **place)
     bar.set_label(label)
@@ -98,47 +111,49 @@ def colour_map(palette: str) -> Any:
     return ListedColormap(matplotlib.colormaps[palette](np.linspace(0.0, end, LEVELS)))
 
 
-def ink_on(mesh: Any, value: float) -> str:
+def _ink_on(mesh: Any, value: Any) -> str:
     """The colour of text on a cell of some value, to be read in either scheme."""
     import matplotlib.colors
 
     return text_on(matplotlib.colors.to_hex(mesh.to_rgba(value)))
 
 
+def _hundredths(value: float) -> str:
+    """A number to two decimals, without a zero before them."""
+    text = number(value, 2)
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
 def _short(value: float) -> str:
     """A number in at most four characters; rounding never turns something into nothing."""
-    if value == 0:
-        return "0"
     # "0.00" would say that there is nothing.
     if abs(value) < 0.005:
-        return "~0"
-    return number(value, 2).replace("0.", ".", 1) if abs(value) < 1 else number(value, 1)
+        return "~0" if value else "0"
+    return _hundredths(value) if abs(value) < 1 else number(value, 1)
 
 
-def _with_ends(
-    estimates: Iterable[EstimateLike | None], scale: float = 1.0
-) -> tuple[list[float], list[tuple[float, float]]]:
-    """Values and intervals of estimates, times a scale; NaN for what is not known."""
-    values, ends = [], []
-    for each in estimates:
-        low, high = (each and each.interval) or (math.nan, math.nan)
-        values.append(scale * each.value if each else math.nan)
-        ends.append((scale * low, scale * high))
-    return values, ends
+def _tick(value: float, _: object) -> str:
+    return general(value if abs(value) > 1e-12 else 0.0)
 
 
-def _points(axes: Any, x: Any, y: Any, look: Dots | Curve, **style: Any) -> None:
+def _with_ends(estimates: Estimates) -> FloatArray:
+    """Values, lower and upper ends of estimates, [3, lines]; NaN for what is not known."""
+    nothing = math.nan, math.nan
+    known = [(e.value, *(e.interval or nothing)) if e else (math.nan, *nothing) for e in estimates]
+    return np.reshape(known, (-1, 3)).T
+
+
+def _points(axes: Any, x: Any, y: Any, series: Dots | Curve, **style: Any) -> None:
     """Points with their error bars."""
-    face = PAPER if look.hollow else look.colour
-    edge = {"markerfacecolor": face, "markeredgewidth": 1.3, "capsize": 2.5}
-    label = look.label or "_nolegend_"
-    axes.errorbar(x, y, label=label, color=look.colour, marker=look.marker, **edge, **style)
+    style = {"color": series.colour, "marker": series.marker, "label": series.label} | style
+    face = PAPER if series.hollow else series.colour
+    axes.errorbar(x, y, markerfacecolor=face, markeredgewidth=1.3, capsize=2.5, **style)
 
 
 # --- Heat map -------------------------------------------------------------------------------------
 _WIDTH, _CELL, _HEIGHT = 10.2, 0.36, 0.245  # inches: of the page, and of a cell at most
 _LEAST, _NARROW = 5.0, 3.8  # inches: of a picture with means, and of one without, at least
-_GAP = 0.35  # between the cells and the column of means, in cells
+_GAP, _MEAN = 0.35, 1.3  # widths of the gap before the means and of their column, in cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,17 +175,15 @@ def panels_of(
     hatched: Collection[tuple[str, str, str]] = (),
 ) -> list[Panel]:
     """Panels of (title, row, column, value) with some number; the mean where there are several."""
-    by_title: dict[str, dict[tuple[str, str], list[float]]] = {}
-    for title, row, column, value in cells:
+    found = defaultdict(list)
+    for *place, value in cells:
         if not math.isnan(value):
-            by_title.setdefault(title, {}).setdefault((row, column), []).append(value)
+            found[tuple(place)].append(value)
     panels = []
-    for title, known in by_title.items():
-        values = np.full((len(rows), len(columns)), np.nan)
-        for (row, column), numbers in known.items():
-            values[rows.index(row), columns.index(column)] = np.mean(numbers)
-        marked = [(rows.index(r), columns.index(c)) for t, r, c in hatched if t == title]
-        panels.append(Panel(title=title, values=values, hatched=frozenset(marked)))
+    for title in dict.fromkeys(title for title, *_ in found):
+        values = [[np.mean(found.get((title, r, c), math.nan)) for c in columns] for r in rows]
+        marked = frozenset((rows.index(r), columns.index(c)) for t, r, c in hatched if t == title)
+        panels.append(Panel(title=title, values=values, hatched=marked))
     return panels
 
 
@@ -190,61 +203,53 @@ def heat_map(
     is at least 0 and pale; what lies beyond has the colour of the end. With `means` a last column
     has the mean of each row. Names of columns are shown once, above the first panel.
     """
-    arrays = [np.asarray(panel.values, dtype=np.float64) for panel in panels]
-    for panel, array in zip(panels, arrays, strict=True):
-        if array.shape != (len(rows), len(columns)):
-            raise InvalidParameterError(
-                f"panel {panel.title!r} has shape {array.shape}, expected "
-                f"({len(rows)}, {len(columns)}): a value for each row and column"
-            )
+    shape = len(rows), len(columns)
     names, labels = list(map(short, rows)), list(map(short, columns))
-    places, at = list(np.arange(len(columns)) + 0.5), len(columns) + _GAP
-    if means:
-        places.append(at + 0.65)
-        labels.append("mean of the row")
-    palette = PALETTES["signed" if scale[0] < 0 else "visits"]
-    cells = {"cmap": colour_map(palette), "vmin": scale[0], "vmax": scale[1]}
-    cells |= {"edgecolor": PAPER, "linewidth": 0.6}
-    heights = np.arange(len(rows) + 1)
+    labels += ["mean of the row"] * means
+    beside = len(columns) - 0.5 + _GAP  # where the column of means begins
+    cells = {"cmap": colour_map(PALETTES["signed" if scale[0] < 0 else "visits"])}
+    cells |= {"vmin": scale[0], "vmax": scale[1], "edgecolor": PAPER, "linewidth": 0.6}
     wide = max(map(len, names), default=0) * _LETTER + 1.0 + _CELL * (len(columns) + 2 * means)
     height = 2.3 + len(panels) * (0.3 + _HEIGHT * len(rows))
     with canvas(min(_WIDTH, max(_LEAST if means else _NARROW, wide)), height) as figure:
         grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
-        for axes, panel, array in zip(grid, panels, arrays, strict=True):
-            placed = [(column + 0.5, array[:, column]) for column in range(len(columns))]
-            mesh = axes.pcolormesh(np.arange(len(columns) + 1), heights, array, **cells)
+        for axes, panel in zip(grid, panels, strict=True):
+            array = np.asarray(panel.values, dtype=np.float64)
+            if array.shape != shape:
+                raise InvalidParameterError(
+                    f"panel {panel.title!r} has shape {array.shape}, expected {shape}: a value for "
+                    "each row and column"
+                )
+            _cells(axes, len(rows), beside + 0.5 + _MEAN if means else len(columns))
+            blocks = [(array, -0.5, 1.0)]
             if means:
                 of_rows = np.ma.masked_invalid(array).mean(axis=1).filled(np.nan)
-                axes.pcolormesh([at, at + 1.3], heights, of_rows[:, None], **cells)
-                placed.append((at + 0.65, of_rows))
-            for (x, values), row in product(placed, range(len(rows))):
-                if not np.isnan(value := values[row]):
+                blocks.append((of_rows[:, None], beside, _MEAN))
+            for values, left, width in blocks:
+                mesh = _mesh(axes, values, left, width, **cells)
+                for (column, row), value in np.ndenumerate(values.T):
+                    if np.isnan(value):
+                        continue
                     # Without what can be left out: .97, −.5, 0, 1.
                     whole = round(value, 2) == round(value)
-                    shown = number(value, 0) if whole else number(value, 2).replace("0.", ".", 1)
-                    font = {"size": SMALLEST, "color": ink_on(mesh, value)}
-                    text = axes.text(x, row + 0.53, shown, ha="center", va="center", **font)
+                    shown = number(value, 0) if whole else _hundredths(value)
+                    font = {"size": SMALLEST, "color": _ink_on(mesh, value)}
+                    text = _write(axes, row + 0.03, left + width * (column + 0.5), shown, **font)
                     text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
-            hatch: dict[str, Any] = {"hatch": "///", "edgecolor": MUTED, "linewidth": 0}
             for row, column in sorted(panel.hatched):
-                box(axes, row + 0.5, column + 0.5, fill=False, **hatch)
-            axes.set(xlim=(0, at + 1.3 if means else len(columns)), ylim=(len(rows), 0))
+                _box(axes, row, column, **_HATCHED)
             # In the column of the rows' names: the first panel has the columns' names above it.
-            place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
-            style = {"size": 8, "weight": "bold", "parse_math": False}
-            axes.annotate(panel.title, (0, 1), xytext=(-4, 4), **place, **style)
+            _label(axes, panel.title, (0, 1), (-4, 4), weight="bold")
             axes.spines[:].set_visible(False)
-            axes.tick_params(length=0)
-            axes.set_yticks(np.arange(len(rows)) + 0.5, names, fontsize=8, parse_math=False)
-            axes.set_xticks([])
+            axes.tick_params(length=0, labelsize=8)
+            axes.set_yticks(range(len(rows)), names)
         # Above the first panel, where a reader begins: those below have the same columns.
         grid[0].xaxis.tick_top()
-        rotated: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
-        grid[0].set_xticks(places, labels, fontsize=8, parse_math=False, **rotated)
+        middles = [*range(len(columns)), *[beside + _MEAN / 2] * means]
+        grid[0].set_xticks(middles, labels, rotation=60, ha="left", rotation_mode="anchor")
         grid[0].tick_params(axis="x", length=2, color=RULE)
-        shape: dict[str, Any] = {"ax": list(grid), "aspect": 45, "shrink": 0.5, "pad": 0.02}
-        bar = colour_bar(figure, mesh, label, **shape)
-        bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
+        bar = _colour_bar(figure, mesh, label, ax=list(grid), aspect=45, shrink=0.5, pad=0.02)
+        bar.ax.xaxis.set_major_formatter(_tick)
         return to_svg(figure, name)
 
 
@@ -268,17 +273,10 @@ class Dots:
     hollow: bool = False
 
     @classmethod
-    def of(
-        cls,
-        label: str,
-        estimates: Sequence[EstimateLike | None],
-        *,
-        scale: float = 1.0,
-        **style: Any,
-    ) -> Self:
+    def of(cls, label: str, estimates: Estimates, *, scale: float = 1.0, **style: Any) -> Self:
         """The dots of some estimates, times a scale; an empty line for None."""
-        values, intervals = _with_ends(estimates, scale)
-        return cls(label=label, values=values, intervals=intervals, **style)
+        values, low, high = (scale * _with_ends(estimates)).tolist()
+        return cls(label=label, values=values, intervals=[*zip(low, high, strict=True)], **style)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,20 +306,19 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
     height = 1.35 + (_LINE + 0.08 * (most - 1)) * len(lines)
     with canvas(width, height) as figure:
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-        grid[0].set_yticks(places, names, fontsize=8.5, parse_math=False)
+        grid[0].set_yticks(places, names, fontsize=8.5)
         grid[0].set_ylim(len(lines) - 0.4, -0.6)
-        # Panels share series, and the legend should have each once.
-        entries: dict[str, Any] = {}
+        named = {""}  # panels share series, and the legend should have each once
         for axes, panel in zip(grid, panels, strict=True):
-            axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=_DASHED)
+            axes.axvline(0, **_DASHED)
             if panel.band is not None:
                 axes.axvspan(*panel.band, color=RULE, alpha=0.35, linewidth=0)
-            across = {"transform": axes.get_yaxis_transform(), "color": RULE, "linewidth": 0.5}
-            axes.hlines(places, 0, 1, **across)
-            for line in range(len(lines) if panel.joined else 0):
-                ends = [dots.values[line] for dots in panel.series]
+            across = axes.get_yaxis_transform()
+            axes.hlines(places, 0, 1, transform=across, color=RULE, linewidth=0.5)
+            if panel.joined:
+                ends = np.array([dots.values for dots in panel.series])
                 stroke = {"color": RULE, "linewidth": 4, "solid_capstyle": "round"}
-                axes.plot(ends, [line] * len(ends), **stroke)
+                axes.plot(ends, np.broadcast_to(places, ends.shape), **stroke)
             for index, dots in enumerate(panel.series):
                 values = np.asarray(dots.values, dtype=np.float64)
                 low, high = np.asarray(dots.intervals, dtype=np.float64).T
@@ -329,17 +326,14 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
                 # Above the lines of the rows.
                 style = {"linestyle": "none", "markersize": 5.5, "elinewidth": 1.2, "zorder": 3}
                 style["xerr"] = np.array([values - low, high - values]).clip(min=0)
+                style["label"] = "" if dots.label in named else dots.label
+                named.add(dots.label)
                 _points(axes, values, places + shift, dots, **style)
-            axes.set_xlabel(panel.x_label)
-            if panel.title:
-                axes.set_title(panel.title, fontweight="bold", fontsize=9)
+            axes.set(xlabel=panel.x_label, title=panel.title)
             axes.spines["left"].set_visible(False)
             axes.tick_params(axis="y", length=0)
-            axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-                entries.setdefault(label, handle)
-        columns = min(len(entries), 4)
-        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
+            axes.xaxis.set_major_formatter(_tick)
+        figure.legend(loc="outside lower center", ncols=min(len(named) - 1, 4))
         return to_svg(figure, name)
 
 
@@ -366,12 +360,9 @@ class Curve:
     thin: bool = False
 
     @classmethod
-    def of(
-        cls, label: str, x: Sequence[float], estimates: Sequence[EstimateLike | None], **style: Any
-    ) -> Self:
+    def of(cls, label: str, x: Sequence[float], estimates: Estimates, **style: Any) -> Self:
         """The curve of some estimates with their intervals as a band; gaps where unknown."""
-        values, ends = _with_ends(estimates)
-        low, high = ([pair[end] for pair in ends] for end in (0, 1))
+        values, low, high = _with_ends(estimates).tolist()
         return cls(label=label, x=x, y=values, low=low, high=high, **style)
 
 
@@ -401,25 +392,22 @@ def curve_chart(name: str, curves: Sequence[Curve], axes: CurveAxes) -> str:
         plot.grid(axis="y")
         plot.set_axisbelow(True)
         for height, label in axes.levels:
-            plot.axhline(height, color=MUTED, linewidth=0.9, linestyle=_DASHED)
-            place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-            font = {"ha": "right", "fontsize": 8, "color": MUTED}
-            plot.annotate(label, (1.0, height), xytext=(0, 2.5), **place, **font)
-        style: dict[str, Any]
+            plot.axhline(height, **_DASHED)
+            coords = "axes fraction", "data"
+            _label(plot, label, (1.0, height), (0, 2.5), xycoords=coords, color=MUTED)
         for curve in curves:
             if curve.low is not None and curve.high is not None:
                 band = {"color": curve.colour, "alpha": 0.15, "linewidth": 0}
                 plot.fill_between(curve.x, curve.low, curve.high, **band)
+            width, alpha = (0.7, 0.7) if curve.thin else (1.6, 1.0)
+            style = {"linestyle": curve.stroke, "linewidth": width, "alpha": alpha}
             # Without bars it draws the plain line.
-            style = {"yerr": None if curve.error is None else np.asarray(curve.error)}
-            style |= {"linestyle": curve.stroke, "linewidth": 0.7 if curve.thin else 1.6}
-            style |= {"alpha": 0.7 if curve.thin else 1.0, "elinewidth": 1.0}
-            _points(plot, curve.x, curve.y, curve, **style)
+            _points(plot, curve.x, curve.y, curve, yerr=curve.error, elinewidth=1.0, **style)
         plot.set(xlabel=axes.x_label, ylabel=axes.y_label)
         if axes.log:
             plot.set_yscale("log")
             # Plain numbers: the exponents of powers are too small to read in a small window.
-            plot.yaxis.set_major_formatter(lambda value, _: general(value))
+            plot.yaxis.set_major_formatter(_tick)
             plot.yaxis.set_minor_formatter("")
         # Markers at the border would be cut; lines alone may touch it.
         if not any(curve.marker for curve in curves):
@@ -473,8 +461,9 @@ def grid_map(
     """
     array, marks = np.asarray(values, dtype=np.float64), marks or Marks()
     rows, columns = array.shape
-    wide = columns + (_BESIDE if marks.beside is not None else 0)
-    shown, is_whole = _scaled(array) if log else array, bool((array == np.rint(array)).all())
+    wide = columns + (_BESIDE if marks.beside else 0)
+    shown = _log_scale(array) if log else array
+    places = 0 if (array == np.rint(array)).all() else None
     # A map of zeros has a scale too; of numbers without negative ones the upper half is enough.
     most = limit or float(np.abs(shown).max()) or 1.0
     is_signed = palette == "signed" and shown.min() < 0
@@ -482,44 +471,42 @@ def grid_map(
     style = {"cmap": colour_map(colours), "vmin": -most if is_signed else 0.0, "vmax": most}
     with canvas(max(_SQUARE * wide, 2.6), _SQUARE * rows + 0.75) as figure:
         axes: Any = figure.subplots()
+        _cells(axes, rows, wide)
         mesh = _mesh(axes, shown, **style)
         axes.set_aspect("equal")
-        for state, value in enumerate(array.ravel().tolist()):
-            row, column = divmod(state, columns)
+        for (row, column), value in np.ndenumerate(array):
+            state = row * columns + column
             if state in marks.walls:
-                box(axes, row, column, fill=True, color=_WALL)
+                _box(axes, row, column, color=_WALL)
                 continue
-            ink = ink_on(mesh, shown[row, column])
+            ink, letter = _ink_on(mesh, shown[row, column]), marks.letters.get(state)
             if state in marks.hatched:
-                hatch: dict[str, Any] = {"hatch": "///", "linewidth": 0.0, "alpha": 0.55}
-                box(axes, row, column, fill=False, edgecolor=ink, **hatch)
-            if state in marks.letters:
-                box(axes, row, column, fill=False, edgecolor=INK, linewidth=1.6)
+                _box(axes, row, column, **_HATCHED | {"edgecolor": ink, "alpha": 0.55})
+            if letter is not None:
+                _box(axes, row, column, fill=False, edgecolor=INK, linewidth=1.6)
                 font = {"fontsize": SMALLEST, "fontweight": "bold", "color": ink}
-                axes.text(column - 0.44, row - 0.24, marks.letters[state], **font)
-            text = number(value, 0) if is_whole else _short(value)
-            lower = 0.14 if state in marks.letters else 0.0
+                axes.text(column - 0.44, row - 0.24, letter, **font)
+            text = _short(value) if places is None else number(value, places)
+            lower = 0.0 if letter is None else 0.14
             _write(axes, row + lower, column, text, fontsize=7.5, color=ink)
-        if marks.beside is not None:
-            title, value = marks.beside
-            at_least, place = max(value, 0.0), ((rows - 1) / 2, columns + _BESIDE - 1.5)
-            box(axes, *place, facecolor=mesh.to_rgba(at_least), edgecolor=MUTED)
-            _write(axes, *place, _short(value), color=ink_on(mesh, at_least), fontsize=7.5)
-            font = {"color": INK, "va": "bottom", "parse_math": False, "fontsize": 7.5}
-            _write(axes, place[0] - 0.65, place[1], title, **font)
+        if marks.beside:
+            title, extra = marks.beside
+            at_least, row, column = max(extra, 0.0), (rows - 1) / 2, columns + _BESIDE - 1.5
+            _box(axes, row, column, facecolor=mesh.to_rgba(at_least), edgecolor=MUTED)
+            _write(axes, row, column, _short(extra), color=_ink_on(mesh, at_least), fontsize=7.5)
+            _write(axes, row - 0.65, column, title, color=INK, va="bottom", fontsize=7.5)
             # Not around the square beside: the map's own border.
-            box(axes, place[0], (columns - 1) / 2, rows, columns, fill=False, edgecolor=MUTED)
-        _limits(axes, rows, wide)
-        axes.spines[:].set_visible(marks.beside is None)
-        bar = colour_bar(figure, mesh, label, ax=axes, aspect=40, pad=0.03)
+            _box(axes, row, (columns - 1) / 2, rows, columns, fill=False, edgecolor=MUTED)
+        axes.spines[:].set_visible(not marks.beside)
+        bar = _colour_bar(figure, mesh, label, ax=axes, aspect=40, pad=0.03)
         if log:
             low, high = mesh.get_clim()
-            ticks = {t: float(_scaled(t)) for t in _TICKS if low <= _scaled(t) <= high}
+            ticks = {t: float(_log_scale(t)) for t in _TICKS if low <= _log_scale(t) <= high}
             bar.set_ticks(list(ticks.values()), labels=list(map(general, ticks)))
         return to_svg(figure, name)
 
 
-def _scaled(values: ArrayLike) -> FloatArray:
+def _log_scale(values: ArrayLike) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     return np.asarray(np.sign(array) * np.log1p(10 * np.abs(array)))
 
@@ -548,15 +535,19 @@ def walk_map(
     rows, columns = walls.shape
     with canvas(max(_WALK_CELL * columns, _SIDE), max(_WALK_CELL * rows, _SIDE)) as figure:
         axes: Any = figure.subplots()
+        _cells(axes, rows, columns)
         axes.set_aspect("equal")
+        axes.set(xticks=range(columns), yticks=range(rows))
+        axes.tick_params(length=0, labelsize=SMALLEST)
+        axes.spines[:].set_visible(False)
         for row, column in np.argwhere(walls).tolist():
-            box(axes, row, column, color=_WALL, linewidth=0)
+            _box(axes, row, column, color=_WALL, linewidth=0)
         for edge in range(max(rows, columns) + 1):
             axes.axhline(edge - 0.5, color=RULE, linewidth=0.4)
             axes.axvline(edge - 0.5, color=RULE, linewidth=0.4)
         for (row, column), letter in letters.items():
-            style = {"fontsize": 8, "fontweight": "bold", "color": INK, "parse_math": False}
-            axes.text(column - 0.42, row - 0.2, printable(letter), **style)
+            font = {"fontsize": 8, "fontweight": "bold", "color": INK}
+            axes.text(column - 0.42, row - 0.2, letter, **font)
         steps: dict[Place, list[str]] = {}
         for index, move in enumerate(moves, start=1):
             steps.setdefault(move.start, []).append(str(index))
@@ -565,15 +556,14 @@ def walk_map(
             if not move.made:
                 axes.plot(column, row, marker="x", color=VERMILION, markersize=6)
             elif move.start == move.end:
-                style = {"marker": "o", "markersize": 6, "markerfacecolor": "none"}
-                axes.plot(column, row, color=colour, **style)
+                ring = {"marker": "o", "markersize": 6, "markerfacecolor": "none"}
+                axes.plot(column, row, color=colour, **ring)
             else:
-                style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.1}
-                style |= {"mutation_scale": 7, "linestyle": stroke}
                 # To the right of the way, so that there and back stand beside each other.
                 down, right = _ASIDE * (to_column - column), -_ASIDE * (to_row - row)
                 ends = (to_column + right, to_row + down), (column + right, row + down)
-                axes.annotate("", *ends, arrowprops=style)
+                style = {"linewidth": 1.1, "linestyle": stroke, "mutation_scale": 7}
+                _arrow(axes, ends, color=colour, **style)
         for (row, column), numbers in steps.items():
             # On a patch of paper, so that arrows do not strike it out.
             patch = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
@@ -583,18 +573,13 @@ def walk_map(
             texts = [",".join(numbers[:n]) + "…" * (n < len(numbers)) for n in counts]
             text = next((text for text in texts if len(text) <= _MOST_DIGITS), texts[-1])
             axes.text(column + 0.46, row + 0.42, text, **style)
-        _limits(axes, rows, columns)
-        axes.set(xticks=range(columns), yticks=range(rows))
-        axes.tick_params(length=0, labelsize=SMALLEST)
-        axes.spines[:].set_visible(False)
         return to_svg(figure, name)
 
 
 # --- Belief map -----------------------------------------------------------------------------------
-# Inches: of a cell at most, of a map at most (two stand beside each other on a page, and each fits
-# into a telephone), of the picture at least, around the map, and of the colour scale below it.
-_BELIEF_MAP_CELL, _MAP, _BELIEF_MAP_LEAST, _MARGIN, _SCALE = 0.45, 3.75, 2.6, 0.04, 0.62
-_SMALLEST_CELL = 0.25
+# Inches: of a cell at most and at least, of a map at most (two stand beside each other on a page,
+# and each fits into a telephone), of the picture at least, around the map, and of the scale.
+_BELIEF_CELL, _LEAST_CELL, _MAP, _BELIEF_MAP, _MARGIN, _SCALE = 0.45, 0.25, 3.75, 2.6, 0.04, 0.62
 # Probabilities outside of these are seen by their shade alone.
 _SURE = (0.05, 0.95)
 
@@ -618,60 +603,57 @@ def belief_map(name: str, cells: ArrayLike, marked: Marked, *, label: str = "") 
 
     shares = np.asarray(cells, dtype=np.float64)
     rows, columns = shares.shape
-    letters = {
-        (row, column): letter
-        for row, line in enumerate(marked.grid)
-        for column, letter in enumerate(line)
-        if letter.isalpha()
+    places = {
+        (row, column): x for row, line in enumerate(marked.grid) for column, x in enumerate(line)
     }
-    cell = max(min(_BELIEF_MAP_CELL, _MAP / columns), _SMALLEST_CELL)
-    inner, below = max(cell * columns, _BELIEF_MAP_LEAST), _SCALE if label else 0.0
-    width, height = inner + 2 * _MARGIN, cell * rows + 2 * _MARGIN + below
-    with canvas(width, height) as figure:
+    letters = {place: x for place, x in places.items() if x.isalpha()}
+    cell = max(min(_BELIEF_CELL, _MAP / columns), _LEAST_CELL)
+    inner, below = max(cell * columns, _BELIEF_MAP), _SCALE if label else 0.0
+    size = np.array([inner + 2 * _MARGIN, cell * rows + 2 * _MARGIN + below])
+    with canvas(*size) as figure:
         # Placed by hand, so that maps with a scale have cells as large as those without.
         figure.set_layout_engine("none")
 
         def placed(left: float, bottom: float, wide: float, high: float) -> Any:
-            return figure.add_axes((left / width, bottom / height, wide / width, high / height))
+            return figure.add_axes((np.array([left, bottom, wide, high]) / [*size, *size]).tolist())
 
-        axes = placed((width - cell * columns) / 2, below + _MARGIN, cell * columns, cell * rows)
-        _limits(axes, rows, columns)
+        axes = placed((size[0] - cell * columns) / 2, below + _MARGIN, cell * columns, cell * rows)
+        _cells(axes, rows, columns)
         axes.spines[:].set_visible(True)
         # Greys in as many steps as a page can name; two of them where there are walls, no shades.
         colours = colour_map(PALETTES["faint"]) if label else ListedColormap([PAPER, _WALL])
         style = {"cmap": colours, "vmin": 0.0, "vmax": 1.0, "edgecolor": RULE, "linewidth": 0.4}
         mesh = _mesh(axes, np.ma.masked_invalid(shares), **style)
         for row, column in np.argwhere(np.isnan(shares)).tolist():
-            box(axes, row, column, linewidth=0, fill=False, hatch="///", edgecolor=MUTED)
+            _box(axes, row, column, **_HATCHED)
         if label:
             cax = placed(_MARGIN + 0.15, below - 0.17, inner - 0.3, 0.1)
-            bar = colour_bar(figure, mesh, "", cax=cax)
+            bar = _colour_bar(figure, mesh, "", cax=cax)
             bar.set_label(label, labelpad=1)
-            bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
+            bar.ax.xaxis.set_major_formatter(_tick)
             bar.ax.tick_params(pad=1.5)
             # Where it is neither near 0 nor near 1, a shade hardly tells the probability.
             for (row, column), share in np.ndenumerate(shares):
                 if _SURE[0] <= share <= _SURE[1] and (row, column) not in letters:
-                    ink = ink_on(mesh, float(share))
-                    _write(axes, row + 0.04, column, _short(share), fontsize=SMALLEST, color=ink)
+                    font = {"fontsize": SMALLEST, "color": _ink_on(mesh, share)}
+                    _write(axes, row + 0.04, column, _short(share), **font)
         for (row, column), letter in letters.items():
             is_shaded = label and not np.isnan(shares[row, column])
-            colour = ink_on(mesh, shares[row, column]) if is_shaded else INK
-            style = {"fontsize": 9, "fontweight": "bold", "color": colour}
-            _write(axes, row + 0.03, column, letter, **style)
-        _on_top(axes, marked, next((place for place, x in letters.items() if x == "A"), None))
+            ink = _ink_on(mesh, shares[row, column]) if is_shaded else INK
+            _write(axes, row + 0.03, column, letter, fontsize=9, fontweight="bold", color=ink)
+        _draw_marks(axes, marked, next((place for place, x in letters.items() if x == "A"), None))
         return to_svg(figure, name)
 
 
-def _on_top(axes: Any, marked: Marked, start: Place | None) -> None:
+def _draw_marks(axes: Any, marked: Marked, start: Place | None) -> None:
     """Frames, crosses and, from where the agent stands, moves: the one made, and right ones."""
+    # Everything has paper below it, so that it is seen on every shade.
     looks = (marked.framed, GREEN, 2.2, "-"), (marked.dotted, MUTED, 1.1, (0, (1.2, 1.4)))
     for places, colour, line, stroke in looks:
         for row, column in sorted(places):
-            # Paper below the line, so that it is seen on every shade.
             for edge, width, dashes in ((PAPER, line + 1.6, "-"), (colour, line, stroke)):
-                style: dict[str, Any] = {"linewidth": width, "linestyle": dashes, "fill": False}
-                box(axes, row, column, 0.84, 0.84, edgecolor=edge, **style)
+                style = {"edgecolor": edge, "linewidth": width, "linestyle": dashes}
+                _box(axes, row, column, 0.84, 0.84, fill=False, **style)
     for row, column in sorted(marked.crossed):
         for colour, width in ((PAPER, 3.0), (VERMILION, 1.5)):
             style = {"color": colour, "markeredgewidth": width, "markersize": 4.5}
@@ -683,13 +665,11 @@ def _on_top(axes: Any, marked: Marked, start: Place | None) -> None:
         shape = {(0, -1): "<", (0, 1): ">", (-1, 0): "^", (1, 0): "v"}[down, right]
         style = {"color": BLUE, "markersize": 5.0, "markeredgewidth": 0.0, "clip_on": False}
         axes.plot(column + 0.37 * right, row + 0.37 * down, marker=shape, zorder=5, **style)
-    if marked.taken is None:
-        return
-    down, right = marked.taken
-    ends = [(column + by * right, row + by * down) for by in (1.32, 0.6)]
-    good = marked.taken in marked.moves
-    colour, shaft = (BLUE, "-") if good else (VERMILION, (0, (1.2, 2.2)))
-    for edge, width, stroke in ((PAPER, 4.0, "-"), (colour, 1.9, shaft)):
-        style = {"arrowstyle": "-|>", "color": edge, "linewidth": width, "mutation_scale": 9}
-        style |= {"linestyle": stroke, "shrinkA": 0, "shrinkB": 0}
-        axes.annotate("", *ends, arrowprops=style, zorder=4)
+    if marked.taken is not None:
+        down, right = marked.taken
+        ends = [(column + by * right, row + by * down) for by in (1.32, 0.6)]
+        good = marked.taken in marked.moves
+        colour, stroke = (BLUE, "-") if good else (VERMILION, (0, (1.2, 2.2)))
+        for edge, width, dashes in ((PAPER, 4.0, "-"), (colour, 1.9, stroke)):
+            style = {"color": edge, "linewidth": width, "linestyle": dashes, "mutation_scale": 9}
+            _arrow(axes, ends, 4, shrinkA=0, shrinkB=0, **style)

@@ -11,19 +11,19 @@ Nothing is random: equal graphs get equal pictures.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from graphlib import TopologicalSorter
 from itertools import pairwise
 from math import dist, hypot, sqrt
 from statistics import fmean
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from unicodedata import combining, east_asian_width
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._names import listed
-from goalmeter.report.tables import escaped
+from goalmeter.report.canvas import BLUE, INK, LEAST_TEXT, PAPER
+from goalmeter.report.tables import aligned, escaped
 
 Kind = Literal["chance", "decision", "utility"]
 Point = tuple[float, float]
@@ -32,15 +32,13 @@ Piece = tuple[Point, Point, Point, Point]  # a cubic Bézier curve
 # A variable, or the bend of an arrow in a layer that it crosses.
 Node = str | tuple[str, str, int]
 
-_INK, _GREY = "#1f2933", "#dde2e7"
 # Border and fill of a kind of node, its mark in a text, and its shape for Graphviz.
 _LOOKS: dict[Kind, tuple[str, str, str, str]] = {
-    "chance": (_INK, "#ffffff", "({})", "ellipse"),
-    "decision": ("#0072b2", "#e3f0f8", "[{}]", "box"),
+    "chance": (INK, PAPER, "({})", "ellipse"),
+    "decision": (BLUE, "#e3f0f8", "[{}]", "box"),
     "utility": ("#b34a00", "#fdeee2", "<{}>", "diamond"),
 }
 _FONT, _MARGIN = 13.0, 6.0
-_LEAST_TEXT = 9.0  # pixels; in a narrower place the picture scrolls instead of shrinking further
 # Longer names are cut in the picture; the tooltip shows the whole name.
 _LONGEST = 32
 _HEAD, _HEAD_HALF = 8.5, 3.4
@@ -64,11 +62,7 @@ def text_form(
         states = f"{{{listed(domains[x])}}}" if x in domains else ""
         causes = f"← {', '.join(parents[x])}" if parents[x] else ""
         rows.append((_LOOKS[kinds[x]][2].format(x), states, causes))
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(2)]
-    return "\n".join(
-        f"{mark:<{widths[0]}}  {states:<{widths[1]}}  {causes}".rstrip()
-        for mark, states, causes in rows
-    )
+    return "\n".join(aligned(rows))
 
 
 def _description(kinds: Mapping[str, Kind], edges: Sequence[Edge]) -> str:
@@ -106,27 +100,33 @@ def svg_text(
     body = [_arrow(curve, kinds[b]) for (_, b), curve in picture.curves.items()]
     for x, shape in picture.shapes.items():
         border, ground, *_ = _LOOKS[shape.kind]
-        stroke, fill = f'stroke="{border}"', _GREY if x in observed else ground
-        outlines = _outline(shape, 0.0, f'fill="{fill}" {stroke}')
+        outlines = _outline(shape, fill="#dde2e7" if x in observed else ground, stroke=border)
         if x in targets:
-            outlines += _outline(shape, 3.0, f'{stroke} stroke-width="1"')
-        cx, cy = shape.centre
-        body.append(
-            f"<g><title>{escaped(x)} ({shape.kind})</title>{outlines}"
-            f'<text x="{_n(cx)}" y="{_n(cy + 0.35 * _FONT)}" text-anchor="middle" '
-            f'fill="{_INK}">{escaped(labels[x])}</text></g>'
-        )
+            outlines += _outline(shape, 3.0, stroke=border, stroke_width="1")
+        place = {"x": shape.centre[0], "y": shape.centre[1] + 0.35 * _FONT}
+        label = _tag("text", escaped(labels[x]), **place, text_anchor="middle", fill=INK)
+        body.append(_tag("g", _tag("title", f"{escaped(x)} ({shape.kind})") + outlines + label))
     width, height = picture.width + 2 * _MARGIN, picture.height + 2 * _MARGIN
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{name}-title" '
-        f'viewBox="{_n(-_MARGIN)} {_n(-_MARGIN)} {_n(width)} {_n(height)}" '
-        f'style="min-width: {_n(width * _LEAST_TEXT / _FONT)}px; max-width: {_n(width)}px">\n'
-        f'<title id="{name}-title">{escaped(title or _description(kinds, edges))}</title>\n'
-        f'<g id="{name}-figure_1" font-family="DejaVu Sans, Verdana, sans-serif" '
-        f'font-size="{_n(_FONT)}" fill="none" stroke-width="1.3" stroke-linecap="round">\n'
-        + "\n".join(body)
-        + "\n</g>\n</svg>"
+    title = _tag("title", escaped(title or _description(kinds, edges)), id=f"{name}-title")
+    font: dict[str, Any] = {"font_family": "DejaVu Sans, Verdana, sans-serif", "font_size": _FONT}
+    lines = {"fill": "none", "stroke_width": 1.3, "stroke_linecap": "round"}
+    drawn = _tag("g", "\n" + "\n".join(body) + "\n", id=f"{name}-figure_1", **font | lines)
+    return _tag(
+        "svg",
+        f"\n{title}\n{drawn}\n",
+        xmlns="http://www.w3.org/2000/svg",
+        role="img",
+        aria_labelledby=f"{name}-title",
+        viewBox=" ".join(map(_n, (-_MARGIN, -_MARGIN, width, height))),
+        style=f"min-width: {_n(width * LEAST_TEXT / _FONT)}px; max-width: {_n(width)}px",
     )
+
+
+def _tag(element: str, content: str = "", **attributes: str | float) -> str:
+    """An element of SVG; lengths to a tenth of a pixel."""
+    values = {key: x if isinstance(x, str) else _n(x) for key, x in attributes.items()}
+    head = element + "".join(f' {k.replace("_", "-")}="{x}"' for k, x in values.items())
+    return f"<{head}>{content}</{element}>" if content else f"<{head}/>"
 
 
 def _em(c: str) -> float:
@@ -158,19 +158,18 @@ class Shape(NamedTuple):
     half: Point
 
 
-def _outline(shape: Shape, inset: float, style: str) -> str:
+def _outline(shape: Shape, inset: float = 0.0, **style: str) -> str:
     (cx, cy), (rx, ry) = shape.centre, shape.half
     if shape.kind == "utility":
         # The sides of a diamond stay parallel when both halves shrink by the same share.
         share = 1 - inset * hypot(rx, ry) / (rx * ry)
         rx, ry = rx * share, ry * share
         corners = [(cx, cy - ry), (cx + rx, cy), (cx, cy + ry), (cx - rx, cy)]
-        return f'<polygon points="{" ".join(map(_p, corners))}" {style}/>'
+        return _tag("polygon", points=" ".join(map(_p, corners)), **style)
     rx, ry = rx - inset, ry - inset
     if shape.kind == "decision":
-        corner = f'x="{_n(cx - rx)}" y="{_n(cy - ry)}"'
-        return f'<rect {corner} width="{_n(2 * rx)}" height="{_n(2 * ry)}" {style}/>'
-    return f'<ellipse cx="{_n(cx)}" cy="{_n(cy)}" rx="{_n(rx)}" ry="{_n(ry)}" {style}/>'
+        return _tag("rect", x=cx - rx, y=cy - ry, width=2 * rx, height=2 * ry, **style)
+    return _tag("ellipse", cx=cx, cy=cy, rx=rx, ry=ry, **style)
 
 
 def _arrow(curve: Sequence[Piece], into: Kind) -> str:
@@ -183,14 +182,10 @@ def _arrow(curve: Sequence[Piece], into: Kind) -> str:
     back = tip[0] - _HEAD * dx, tip[1] - _HEAD * dy
     left = back[0] - _HEAD_HALF * dy, back[1] + _HEAD_HALF * dx
     right = back[0] + _HEAD_HALF * dy, back[1] - _HEAD_HALF * dx
-    path = f"M{_p(curve[0][0])}" + "".join(
-        f"C{_p(b)} {_p(c)} {_p(d)}" for _, b, c, d in [*pieces, (p, q, r, end)]
-    )
-    dashed = ' stroke-dasharray="5 4"' if into == "decision" else ""
-    return (
-        f'<path d="{path}" stroke="{_INK}"{dashed}/>'
-        f'<path d="M{_p(tip)}L{_p(left)}L{_p(right)}Z" fill="{_INK}"/>'
-    )
+    turns = [f"C{_p(b)} {_p(c)} {_p(d)}" for _, b, c, d in [*pieces, (p, q, r, end)]]
+    dashed = {"stroke_dasharray": "5 4"} if into == "decision" else {}
+    line = _tag("path", d=f"M{_p(curve[0][0])}{''.join(turns)}", stroke=INK, **dashed)
+    return line + _tag("path", d=f"M{_p(tip)}L{_p(left)}L{_p(right)}Z", fill=INK)
 
 
 def _p(point: Point) -> str:
@@ -225,9 +220,6 @@ def _by_dot(
     kinds: Mapping[str, Kind], sizes: Mapping[str, Point], edges: Sequence[Edge]
 ) -> Picture | None:
     """The arrangement by Graphviz, or None where it is not installed or fails."""
-    program = shutil.which("dot")
-    if program is None:
-        return None
     names = list(kinds)
     lines = [
         f'n{i} [label="" fixedsize=true shape={_LOOKS[kinds[x]][3]} '
@@ -235,33 +227,32 @@ def _by_dot(
         for i, x in enumerate(names)
     ]
     lines += [f"n{names.index(a)} -> n{names.index(b)} [arrowhead=none]" for a, b in edges]
-    text = "digraph {\n" + "\n".join(lines) + "\n}\n"
+    graph, dot = "\n".join(["digraph {", *lines, "}\n"]), ["dot", "-Tplain"]
     try:
-        done = subprocess.run(
-            [program, "-Tplain"], input=text, capture_output=True, text=True, timeout=60, check=True
-        )
+        answer = subprocess.run(
+            dot, input=graph, capture_output=True, text=True, timeout=60, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    shapes: dict[str, Shape] = {}
-    curves: dict[Edge, list[Piece]] = {}
-    (_, _, *ends), *rows = (line.split() for line in done.stdout.splitlines())
+    (_, _, *ends), *rows = (line.split() for line in answer.splitlines())
     width, height = (_INCH * float(end) for end in ends)
 
     def points(words: Sequence[str]) -> list[Point]:
         flat = [_INCH * float(word) for word in words]
         return [(x, height - y) for x, y in zip(flat[::2], flat[1::2], strict=True)]
 
+    picture = Picture({}, {}, width, height)
     for kind, *words in rows:
         if kind == "node":
             x = names[int(words[0][1:])]
             half = sizes[x][0] / 2, sizes[x][1] / 2
-            shapes[x] = Shape(kinds[x], points(words[1:3])[0], half)
+            picture.shapes[x] = Shape(kinds[x], points(words[1:3])[0], half)
         elif kind == "edge":
             a, b = (names[int(word[1:])] for word in words[:2])
             on = points(words[3 : 3 + 2 * int(words[2])])
-            starts = range(0, len(on) - 1, 3)
-            curves[a, b] = [(on[k], on[k + 1], on[k + 2], on[k + 3]) for k in starts]
-    return Picture(shapes, curves, width, height)
+            pieces = [(on[k], on[k + 1], on[k + 2], on[k + 3]) for k in range(0, len(on) - 1, 3)]
+            picture.curves[a, b] = pieces
+    return picture
 
 
 def _in_layers(

@@ -2,10 +2,7 @@
 
 A text never claims more than the number: what is below 1 is not 100%, what is above 0 is not 0%, an
 interval is not to close because it is rounded. Minus signs are true ones, a number that rounds to 0
-has no sign, and NaN, for what is not known, is a dash.
-
-`percent`, `points` and `number` take an estimate as well as a bare number, and then add its
-interval in brackets.
+has no sign, and NaN, for what is not known, is a dash. Estimates have their intervals in brackets.
 """
 
 from __future__ import annotations

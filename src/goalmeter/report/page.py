@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from goalmeter.report.canvas import as_variables, styles
 
 # --- Blocks ---------------------------------------------------------------------------------------
 # All text is plain text: it is escaped wherever it is shown.
-_MANY, _LONG = 6, 32  # columns, and characters of a row's name, that fit into the page
 
 
 @dataclass(frozen=True)
@@ -79,11 +77,6 @@ class Table:
     def heads(self) -> tuple[Column, ...]:
         """The columns, all as `Column`."""
         return tuple(Column(c) if isinstance(c, str) else c for c in self.columns)
-
-    @property
-    def dense(self) -> bool:
-        """Whether there is so much in a row that it is set close."""
-        return len(self.columns) > _MANY or any(len(row[0].text) > _LONG for row in self.cells)
 
     @property
     def groups(self) -> tuple[tuple[str, int], ...]:
@@ -224,24 +217,23 @@ def render(
 ) -> str:
     """The page as text; see `write_report`."""
     jinja2 = require("jinja2", extra="report", feature=_FEATURE)
-    room = files("goalmeter.report")
     environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("goalmeter.report", ""),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_spelled_out,
     )
-    environment.filters |= {"themed": as_variables, "spelled_out": _spelled_out}
-    template = environment.from_string(room.joinpath("template.html").read_text(encoding="utf-8"))
+    environment.filters |= {"themed": as_variables, "spelled_out": _spelled_out, "code": _code}
     placed = list(zip(anchors([s.anchor or s.title for s in sections]), sections, strict=True))
     sentences = [Finding(text=line) if isinstance(line, str) else line for line in findings]
     _check(placed, sentences)
     # Declared once a page: pictures share most of their colours.
     light, dark = styles(figure.svg for section in sections for figure in section.figures)
-    look = {"style": room.joinpath("style.css").read_text("utf-8"), "light": light, "dark": dark}
-    texts = {"title": title, "lede": "", "glossary": {}, "provenance": (), **texts}
-    return str(template.render(sections=placed, findings=sentences, **texts, **look))
+    texts = {"light": light, "dark": dark, "lede": "", "glossary": {}, "provenance": (), **texts}
+    template = environment.get_template("template.html")
+    return str(template.render(title=title, sections=placed, findings=sentences, **texts))
 
 
 def _spelled_out(value: Any) -> Any:
@@ -250,6 +242,11 @@ def _spelled_out(value: Any) -> Any:
     # without width, and codes of a terminal.
     is_plain = isinstance(value, str) and not hasattr(value, "__html__")
     return visible(value, lines=True) if is_plain else value
+
+
+def _code(text: str) -> str:
+    """Escaped text with what stands between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", str(text))
 
 
 def _check(sections: Sequence[tuple[str, Section]], findings: Sequence[Finding]) -> None:

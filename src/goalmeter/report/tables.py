@@ -1,17 +1,31 @@
-"""Tables: declared as columns, and shown in a terminal or in a notebook."""
+"""Tables: declared as columns; shown in a terminal, a notebook, or Markdown.
+
+A Markdown document marks a table by its caption, in comments that readers do not see:
+
+    <!-- table: What it costs to be sure -->
+    <!-- end of table -->
+
+`python -m goalmeter.report.tables RUN/tables.md docs/calibration.md` puts the tables of a run
+between such marks, so that no number of the document is typed. A third word tells the tables of one
+run from those of another: those marked "CAPTION, WORD" are filled.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from operator import itemgetter
-from typing import IO, Any, Literal, NamedTuple, SupportsFloat
+from pathlib import Path
+from typing import Any, NamedTuple, SupportsFloat
 
-from goalmeter._errors import MissingExtraError, visible
+from goalmeter._errors import InvalidFileError, require, visible
 from goalmeter.report.numbers import DASH, EstimateLike, percent
 from goalmeter.report.page import Cell, Column, Table
+
+Value = Callable[[Any], Any]
+Shown = Callable[[Any], Cell | str]
 
 
 def _as_text(value: Any) -> Cell | str:
@@ -23,17 +37,11 @@ class ColumnOf(NamedTuple):
     """A column: its head, the value that it takes from a row, and how that value reads."""
 
     head: Column
-    value: Callable[[Any], Any]
-    shown: Callable[[Any], Cell | str] = _as_text
+    value: Value
+    shown: Shown = _as_text
 
 
-def column(
-    title: str,
-    value: Callable[[Any], Any],
-    shown: Callable[[Any], Cell | str] = _as_text,
-    *,
-    answer: bool = False,
-) -> ColumnOf:
+def column(title: str, value: Value, shown: Shown = _as_text, *, answer: bool = False) -> ColumnOf:
     """A column of numbers.
 
     `value` is taken from a row, None for nothing to show, and `shown` says how it reads.
@@ -41,13 +49,7 @@ def column(
     return ColumnOf(Column(title, answer=answer), value, shown)
 
 
-def words(
-    title: str,
-    value: Callable[[Any], Any],
-    shown: Callable[[Any], Cell | str] = _as_text,
-    *,
-    answer: bool = False,
-) -> ColumnOf:
+def words(title: str, value: Value, shown: Shown = _as_text, *, answer: bool = False) -> ColumnOf:
     """A column of words, as `column` has one of numbers."""
     return ColumnOf(Column(title, numeric=False, answer=answer), value, shown)
 
@@ -70,17 +72,11 @@ def table_of(
     """A table with one row for each of some things; see `Table` for its texts."""
     lines = []
     for row in rows:
+        values = [(each.value(row), each.shown) for each in columns]
         # No value has a dash; 0 is a value.
-        values = [(column.value(row), column.shown) for column in columns]
         lines.append(tuple(DASH if value is None else shown(value) for value, shown in values))
-    return Table(
-        caption=caption,
-        columns=tuple(column.head for column in columns),
-        rows=tuple(lines),
-        meaning=meaning,
-        notes=tuple(notes),
-        anchor=anchor,
-    )
+    heads, texts = tuple(each.head for each in columns), {"caption": caption, "meaning": meaning}
+    return Table(columns=heads, rows=tuple(lines), notes=tuple(notes), anchor=anchor, **texts)
 
 
 def summary_table(rows: Iterable[tuple[str, Cell | str]], **texts: Any) -> Table:
@@ -88,34 +84,32 @@ def summary_table(rows: Iterable[tuple[str, Cell | str]], **texts: Any) -> Table
     return table_of(rows, (words("", itemgetter(0)), words("value", itemgetter(1))), **texts)
 
 
-def print_tables(tables: Iterable[Table], *, file: IO[str] | None = None) -> None:
-    """Print tables, each with its meaning and its notes; default to standard output."""
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables, each with its meaning and its notes."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.table import Table as Grid
     from rich.text import Text
 
-    out = file or sys.stdout
+    def text(words: str, style: str = "") -> Text:
+        # Not a string: a user's "[red]" is then no markup. Nor does it steer the terminal.
+        return Text(visible(words, lines=True), style)
+
     # In a file or a pipe there is no width to ask for; so tables do not depend on who reads them.
-    width = None if out.isatty() else 140
-    console = Console(file=out, width=width, highlight=False, markup=False)
+    width = None if sys.stdout.isatty() else 140
+    console = Console(width=width, highlight=False, markup=False)
     for table in tables:
-        grid = Grid(title=Text(printable(table.caption)), title_justify="left", title_style="bold")
+        grid = Grid(title=text(table.caption), title_justify="left", title_style="bold")
         for head in table.heads:
-            side: Literal["right", "left"] = "right" if head.numeric else "left"
-            grid.add_column(Text(printable(head.full)), justify=side, overflow="fold")
+            grid.add_column(
+                text(head.full), justify="right" if head.numeric else "left", overflow="fold"
+            )
         for row in table.cells:
-            # Text, not a string: a user's "[red]" is then no markup.
-            grid.add_row(*(Text(printable(cell.text)) for cell in row))
+            grid.add_row(*(text(cell.text) for cell in row))
         console.print(grid)
         for line in (table.meaning, *table.notes):
-            console.print(Padding(Text(printable(line), style="dim"), (0, 0, 0, 2)))
+            console.print(Padding(text(line, "dim"), (0, 0, 0, 2)))
         console.print()
-
-
-def printable(text: str) -> str:
-    """The lines of a text, with all that could steer a terminal spelled out."""
-    return visible(text, lines=True)
 
 
 # No colours of its own: lines are drawn from the colour of the notebook's text, so it is legible in
@@ -130,8 +124,6 @@ def html_table(
     caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
 ) -> str:
     """A table of plain texts as self-contained HTML, for `_repr_html_`; heads may all be empty."""
-    # Refuses rows of another length than the heads.
-    Table(caption=caption, columns=tuple(columns), rows=tuple(map(tuple, rows)), meaning="")
     # Columns that hold nothing but numbers are set to the right.
     numeric = [rows and all(_NUMBER.match(row[i]) for row in rows) for i in range(len(columns))]
     sides = ["left", *("right" if each else "left" for each in numeric[1:])]
@@ -156,26 +148,20 @@ def html_table(
 
 def text_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
     """Heads and rows as aligned text, for `__str__`: every column as wide as its longest cell."""
+    return "\n".join([caption, *aligned(rows)])
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table without frames."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join([caption, *lines])
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
 
 
 def data_frame(records: Sequence[Mapping[str, Any]]) -> Any:
     """Records as a pandas data frame, one row for each, in the order given."""
-    try:
-        import pandas
-    except ModuleNotFoundError as error:
-        # A pandas that is there and broken is another mistake, and says so itself.
-        if error.name != "pandas":
-            raise
-        raise MissingExtraError(
-            "to_pandas needs the package 'pandas', which is not installed; install it with: pip "
-            "install pandas, or read the same numbers from to_json()"
-        ) from error
+    pandas: Any = require("pandas", feature="to_pandas")
     return pandas.DataFrame.from_records([dict(record) for record in records])
 
 
@@ -190,3 +176,46 @@ def one_row(values: Mapping[str, Any]) -> Any:
 def escaped(text: str) -> str:
     """A text for markup: it can neither end its element nor turn the direction of its line."""
     return escape(visible(text, lines=True))
+
+
+_MARKED = re.compile(r"<!-- table: (.+?) -->\n(.*?)<!-- end of table -->", re.DOTALL)
+
+
+def in_markdown(tables: Iterable[Table], lists: Mapping[str, Iterable[str]] | None = None) -> str:
+    """Tables between their marks, each as Markdown has it, and lists of sentences by a caption."""
+    blocks = []
+    for table in tables:
+        heads = [head.full for head in table.heads]
+        lines = [heads, ["---"] * len(heads), *([cell.text for cell in row] for row in table.cells)]
+        rows = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        blocks.append(_marked(table.caption, rows))
+    for caption, sentences in (lists or {}).items():
+        blocks.append(_marked(caption, "\n".join(f"- {line}" for line in sentences)))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _marked(caption: str, rows: str) -> str:
+    return f"<!-- table: {caption} -->\n{rows}\n<!-- end of table -->"
+
+
+def filled(document: str, tables: str, label: str = "") -> str:
+    """A document with its marked tables replaced by those of the same caption (and label)."""
+    # With a label it is another caption, so that runs do not overwrite each other's tables.
+    label = label and f", {label}"
+    known = {caption + label: rows for caption, rows in _MARKED.findall(tables)}
+    if not any(caption in known for caption, _ in _MARKED.findall(document)):
+        raise InvalidFileError(
+            f"the document marks none of the tables {sorted(known)}; expected lines such as "
+            f"<!-- table: CAPTION --> and <!-- end of table -->"
+        )
+    return _MARKED.sub(lambda m: _marked(m[1], str(known.get(m[1], m[2])).rstrip()), document)
+
+
+def main(tables: str, document: str, label: str = "") -> None:
+    """Fill the marked tables of a document from a run's tables.md."""
+    page = filled(Path(document).read_text("utf-8"), Path(tables).read_text("utf-8"), label)
+    Path(document).write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

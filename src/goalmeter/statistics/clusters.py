@@ -54,11 +54,7 @@ def tail_of(confidence: float) -> float:
 
 
 def bounded_ends(
-    values: FloatArray,
-    weights: FloatArray,
-    bounds: Ends,
-    tail: float,
-    unseen: float | None = None,
+    values: FloatArray, weights: FloatArray, bounds: Ends, tail: float, unseen: float | None = None
 ) -> Ends:
     """Return the interval of the weighted mean of clusters within bounds.
 
@@ -156,7 +152,7 @@ class Estimate:
     """A number and how far it can be trusted."""
 
     value: float
-    interval: tuple[float, float] | None
+    interval: Ends | None
     n: int
     clusters: int
 
@@ -206,7 +202,7 @@ def estimate(
     heaviest: ArrayLike | None = None,
     n: int | None = None,
     strata: ArrayLike | None = None,
-    bounds: tuple[float, float] | None = None,
+    bounds: Ends | None = None,
     paired: bool = False,
     confidence: float = 0.95,
 ) -> Estimate:
@@ -267,7 +263,7 @@ def estimate_of_sums(
     heaviest: float = 1.0,
     strata: ArrayLike | None = None,
     held: Callable[[FloatArray], FloatArray] | None = None,
-    bounds: tuple[float, float] | None = None,
+    bounds: Ends | None = None,
     paired: bool = False,
     confidence: float = 0.95,
 ) -> Estimate:
@@ -276,18 +272,11 @@ def estimate_of_sums(
     The interval is that of the mean of Tukey's pseudo-values: what a cluster adds to the
     statistic, which is seen by leaving it out. For a mean they are the clusters' own values.
 
-    Args:
-        sums: of each cluster, [C, K]; with strata, weighted as they are to count.
-        statistic: from totals, [..., K], to numbers, [...]; the scale of totals must not matter.
-        n: observations behind them.
-        heaviest: how much a cluster can weigh, as a multiple of the mean weight in its stratum.
-        strata: as in `estimate`.
-        bounds: as in `estimate`.
-        paired: as in `estimate`.
-        confidence: as in `estimate`.
-        held: for a statistic that is the best of a fit to the totals, and so biased: the same
-            with what was fitted to all clusters held fixed. The bias that resamples show is taken
-            off.
+    The statistic maps totals [..., K] of sums [C, K], with strata weighted as they are to count, to
+    numbers [...]; the scale of totals must not matter. A cluster can weigh `heaviest` times the
+    mean in its stratum. If the statistic is the best of a fit to the totals, and so biased, `held`
+    is the same with what was fitted to all clusters held fixed, and the bias that resamples show
+    is taken off. There are n observations; all else is as in `estimate`.
 
     Source: Tukey, Bias and confidence in not-quite large samples (1958), for pseudo-values; for
     the bias, Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 10; Rao and Wu,
@@ -349,11 +338,11 @@ def _ends(
     values: FloatArray,
     weights: FloatArray,
     stratum: IntArray,
-    bounds: tuple[float, float] | None,
+    bounds: Ends | None,
     tail: float,
     paired: bool,
     unseen: float,
-) -> tuple[float, float] | None:
+) -> Ends | None:
     """The interval of a weighted mean: within bounds, or by Student's t."""
     if bounds is None or paired:
         ends = student_ends(values, weights, _at_least(LARGE, stratum), tail)
@@ -394,8 +383,6 @@ def _draws(clusters: int, stream: int) -> FloatArray:
 # Hesterberg, What teachers should know about the bootstrap (2015), section 5.3, for percentiles of
 # the t distribution; Clopper and Pearson, The use of confidence or fiducial limits (1934).
 
-TWO_WAY_RESAMPLES = 1000
-
 
 @dataclass(frozen=True, eq=False)
 class TwoWayDraws:
@@ -411,7 +398,7 @@ def two_way_draws(
     columns: int,
     *,
     strata: ArrayLike | None = None,
-    resamples: int = TWO_WAY_RESAMPLES,
+    resamples: int = 1000,
     seed: int = 0,
 ) -> TwoWayDraws:
     """Draw rows and columns, independently of each other.
@@ -440,9 +427,9 @@ def two_way_interval(
     replicates: ArrayLike,
     freedom: int,
     *,
-    bounds: tuple[float, float] = (-np.inf, np.inf),
+    bounds: Ends = (-np.inf, np.inf),
     confidence: float = 0.95,
-) -> tuple[float, float] | None:
+) -> Ends | None:
     """Return the percentile interval of a statistic's replicates; None where there are none.
 
     Shapes: replicates [R].
@@ -466,8 +453,8 @@ def two_way_interval(
 
 
 def at_least_binomial(
-    interval: tuple[float, float] | None, share: float, n: int, *, confidence: float = 0.95
-) -> tuple[float, float] | None:
+    interval: Ends | None, share: float, n: int, *, confidence: float = 0.95
+) -> Ends | None:
     """Return an interval of a share, never narrower than that of n independent observations.
 
     Where all agents are right all resamples are alike, and the bootstrap's interval has no width.

@@ -24,10 +24,8 @@ def miller_madow_entropy(counts: ArrayLike) -> FloatArray:
     """Return the plug-in entropy of counts [..., outcomes] without its leading bias, in bits."""
     # Miller, Note on the bias of information estimates (1955): for K outcomes that were seen.
     counted = np.asarray(counts, dtype=float)
-    seen = (counted > 0).sum(axis=-1)
-    return np.asarray(
-        plug_in_entropy(counted) + (seen - 1) / (2 * np.log(2) * counted.sum(axis=-1))
-    )
+    bias = ((counted > 0).sum(axis=-1) - 1) / (2 * np.log(2) * counted.sum(axis=-1))
+    return np.asarray(plug_in_entropy(counted) + bias)
 
 
 def jensen_shannon(first: ArrayLike, second: ArrayLike) -> FloatArray:
@@ -102,22 +100,17 @@ def clustered_area(
 
     Scores as in `area_under_curve`, each with the number of its cluster, [n] and [m].
     """
-    order, of_top, of_bottom = (
-        _order(above, below),
-        *map(np.asarray, (cluster_above, cluster_below)),
-    )
+    order = _order(above, below)
+    of_top, of_bottom = np.asarray(cluster_above), np.asarray(cluster_below)
     names = np.unique(np.concatenate([of_top, of_bottom]))
     if not order.size:
         return Estimate(float("nan"), None, sum(order.shape), len(names))
-    member = (of_top[:, None] == names).astype(float), (of_bottom[:, None] == names).astype(float)
-    won = member[0].T @ order @ member[1]
-    pairs = np.outer(member[0].sum(axis=0), member[1].sum(axis=0))
+    top, bottom = ((of[:, None] == names).astype(float) for of in (of_top, of_bottom))
+    won, pairs = top.T @ order @ bottom, np.outer(top.sum(axis=0), bottom.sum(axis=0))
     return _area_of_pairs(won, pairs, sum(order.shape), confidence)
 
 
-def graded_area(
-    scores: ArrayLike, above: ArrayLike, cluster: ArrayLike, *, confidence: float = 0.95
-) -> Estimate:
+def graded_area(scores: ArrayLike, above: ArrayLike, cluster: ArrayLike) -> Estimate:
     """Estimate the area of many scores in clusters, all [n]: as `clustered_area`, without pairs."""
     # Scores are put into grades of about equal size, and a pair within a grade counts as a tie,
     # which is exact where there are no more different scores than grades.
@@ -136,10 +129,12 @@ def graded_area(
     np.add.at(bottoms, (of[~top], grade[~top]), 1.0)
     below = np.cumsum(bottoms, axis=1) - 0.5 * bottoms
     pairs = np.outer(tops.sum(axis=1), bottoms.sum(axis=1))
-    return _area_of_pairs(tops @ below.T, pairs, len(values), confidence)
+    return _area_of_pairs(tops @ below.T, pairs, len(values))
 
 
-def _area_of_pairs(won: FloatArray, pairs: FloatArray, n: int, confidence: float) -> Estimate:
+def _area_of_pairs(
+    won: FloatArray, pairs: FloatArray, n: int, confidence: float = 0.95
+) -> Estimate:
     """The area from how many pairs there are between clusters and how many are won, [C, C] each."""
 
     def area(weights: FloatArray) -> FloatArray:
@@ -182,19 +177,10 @@ def calibration_sums(
 
 
 def calibration_of_sums(sums: FloatArray) -> FloatArray:
-    """Return the expected calibration error of `calibration_sums` [..., bins + 1].
-
-    It is the mean distance between confidence and the share of correct ones per bin, which is
-    positive in a finite sample even of a perfectly calibrated agent.
-
-    Source: Naeini, Cooper and Hauskrecht, Obtaining well calibrated probabilities using Bayesian
-    binning (2015).
-
-    Example: always certain, right three times of four.
-        >>> zeros = np.zeros(4, dtype=int)
-        >>> float(calibration_of_sums(calibration_sums([1.0] * 4, [1, 1, 1, 0], zeros, 1))[0])
-        0.25
-    """
+    """Return the expected calibration error of `calibration_sums` [..., bins + 1]."""
+    # The mean distance between confidence and the share of correct ones per bin, which is positive
+    # in a finite sample even of a perfectly calibrated agent (Naeini, Cooper and Hauskrecht,
+    # Obtaining well calibrated probabilities using Bayesian binning, 2015).
     return np.asarray(np.abs(sums[..., :-1]).sum(axis=-1) / sums[..., -1])
 
 

@@ -35,18 +35,25 @@ _ROUNDING = 1e-9
 
 
 def lower_limit(values: ArrayLike, *, low: float, high: float, error: float) -> float:
-    """Return a number that the mean exceeds, but for a probability of `error`.
-
-    Values, [N], are observations in [low, high] with the same mean given those before them. The
-    limit lies between `low`, which too few observations give, and the sample mean; it holds over
-    all sample sizes at once.
-
-    Example: of 200 observations half are 1.
-        >>> print(round(lower_limit([0.0, 1.0] * 100, low=0, high=1, error=0.025), 2))
-        0.38
-    """
-    x = _scaled(values, low, high, error)
-    if x.size == 0 or not x.any() or high == low:
+    """Return a number that the mean of values [N] exceeds, but for a probability of `error`."""
+    # Values are in [low, high] and have the same mean given those before them. The limit lies
+    # between `low`, which too few of them give, and their mean; it holds over all sample sizes.
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high and 0.0 < error < 1.0):
+        raise InvalidParameterError(
+            f"the range is {low} to {high} and error {error}, expected two finite numbers in order "
+            f"and a probability: without bounds on a variable no sample bounds its mean"
+        )
+    x, width = np.asarray(values, dtype=np.float64), high - low
+    slack = _ROUNDING * max(width, abs(low), abs(high))
+    outside = x[(x < low - slack) | (x > high + slack)]
+    if outside.size:
+        raise InvalidParameterError(
+            f"a value is {float(outside[0])}, outside of the range {low} to {high}"
+        )
+    if width == 0.0:
+        return float(low)
+    x = np.clip((x - low) / width, 0.0, 1.0)
+    if not x.any():
         return float(low)
     distinct, counts = np.unique(x, return_counts=True)
     weights = counts.astype(np.float64)
@@ -56,41 +63,19 @@ def lower_limit(values: ArrayLike, *, low: float, high: float, error: float) -> 
         middle = 0.5 * (rejected + kept)
         if kept - rejected <= _NARROW or middle <= 0.0:
             break
-        if _log_fortune(distinct, weights, middle) >= target:
+        growth = np.log1p(np.multiply.outer(_SHARES, distinct / middle - 1.0)) @ weights
+        top = float(growth.max())
+        # The log of the sum of the fortunes of all shares.
+        if top + math.log(float(np.exp(growth - top).sum())) >= target:
             rejected = middle
         else:
             kept = middle
-    return float(low + (high - low) * rejected)
+    return float(low + width * rejected)
 
 
 def upper_limit(values: ArrayLike, *, low: float, high: float, error: float) -> float:
     """Return a number that the mean falls below; see `lower_limit`."""
     return -lower_limit(-np.asarray(values, dtype=np.float64), low=-high, high=-low, error=error)
-
-
-def _log_fortune(distinct: FloatArray, weights: FloatArray, mean: float) -> float:
-    """The log of the sum of the fortunes of all shares."""
-    growth = np.log1p(np.multiply.outer(_SHARES, distinct / mean - 1.0)) @ weights
-    top = float(growth.max())
-    return top + math.log(float(np.exp(growth - top).sum()))
-
-
-def _scaled(values: ArrayLike, low: float, high: float, error: float) -> FloatArray:
-    """The observations in [0, 1]."""
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high and 0.0 < error < 1.0):
-        raise InvalidParameterError(
-            f"the range is {low} to {high} and error {error}, expected two finite numbers in order "
-            f"and a probability: without bounds on a variable no sample bounds its mean"
-        )
-    x = np.asarray(values, dtype=np.float64)
-    width = high - low
-    slack = _ROUNDING * max(width, abs(low), abs(high))
-    outside = x[(x < low - slack) | (x > high + slack)]
-    if outside.size:
-        raise InvalidParameterError(
-            f"a value is {float(outside[0])}, outside of the range {low} to {high}"
-        )
-    return np.clip((x - low) / width, 0.0, 1.0) if width > 0 else np.zeros_like(x)
 
 
 # --- Bootstrap ------------------------------------------------------------------------------------
@@ -106,9 +91,7 @@ def resample_weights(n: int, resamples: int, rng: np.random.Generator) -> FloatA
     return rng.multinomial(n, np.full(n, 1.0 / n), size=resamples) / n
 
 
-def percentile_interval(
-    replicates: FloatArray, bias: float, n: int, confidence: float
-) -> tuple[float, float]:
+def percentile_interval(replicates: FloatArray, bias: float, n: int, confidence: float) -> Ends:
     """Percentile interval of a statistic that is biased upwards by `bias`.
 
     A bootstrap replicate carries the bias twice: once because its sample is fitted to, and
@@ -116,14 +99,7 @@ def percentile_interval(
     the nominal ones by what a t interval is wider than the bootstrap's normal one, which
     matters for small n only.
 
-    Args:
-        replicates: the statistic in each bootstrap sample, [R].
-        bias: its bias.
-        n: size of the sample.
-        confidence: nominal coverage, in (0, 1).
-
-    Raises:
-        InvalidParameterError: confidence outside (0, 1).
+    Shapes: replicates [R], each of a sample of size n.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 10 and 13;
     Hesterberg, What teachers should know about the bootstrap (2015), section 5.3.
@@ -138,12 +114,8 @@ def percentile_interval(
 
 
 def widened_for_few(
-    ends: tuple[float, float],
-    units: FloatArray,
-    centre: float,
-    bounds: tuple[float, float],
-    confidence: float,
-) -> tuple[float, float]:
+    ends: Ends, units: FloatArray, centre: float, bounds: Ends, confidence: float
+) -> Ends:
     """A percentile interval that does not close where its units are few or all the same.
 
     Of fewer than five units nothing is known but the bounds; of fewer than ten it takes in their t
@@ -198,14 +170,11 @@ def likelihood_ratio_test(
     # Directions without information are no degrees of freedom: nothing was fitted along them.
     values, vectors = np.linalg.eigh(information)
     keep = values > 1e-10 * max(float(values[-1]), np.finfo(float).tiny)
-    if not keep.any() or values[-1] <= 0:
-        return LikelihoodRatioTest(statistic, 0.0, 1.0, 1.0)
     root = vectors[:, keep] / np.sqrt(values[keep])
     inner = root.T @ score_variance @ root
     first, second = float(np.trace(inner)), float((inner * inner.T).sum())
     if first <= 0:
         return LikelihoodRatioTest(statistic, 0.0, 1.0, 1.0)
     scale, freedom = second / first, first**2 / second
-    return LikelihoodRatioTest(
-        statistic, freedom, scale, float(chi2.sf(statistic / scale, freedom))
-    )
+    p_value = float(chi2.sf(statistic / scale, freedom))
+    return LikelihoodRatioTest(statistic, freedom, scale, p_value)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._files import JsonFields
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.statistics.clusters import bounded_ends
+from goalmeter.statistics.clusters import Ends, bounded_ends
+
+CONFIDENCE = 0.95  # of all intervals that verdicts are read from
 
 # --- Welch's test --------------------------------------------------------------------------------
 # Below so many runs the spread tells too little of the error: no interval and no verdict.
 FEWEST = 5
 TOO_FEW = "too few seeds"  # the verdict on an average over fewer runs
-LEVEL = 0.95
 
 
 def reach(errors: Sequence[float], runs: Sequence[int]) -> float:
@@ -33,7 +35,7 @@ def reach(errors: Sequence[float], runs: Sequence[int]) -> float:
     squares = [error**2 for error in errors]
     pooled = sum(square**2 / (n - 1) for square, n in zip(squares, runs, strict=True))
     freedom = sum(squares) ** 2 / pooled if pooled > 0 else min(runs) - 1  # or an exact number
-    return float(t.ppf((1 + LEVEL) / 2, freedom))
+    return float(t.ppf((1 + CONFIDENCE) / 2, freedom))
 
 
 # --- Paired tests -------------------------------------------------------------------------------
@@ -42,10 +44,12 @@ def reach(errors: Sequence[float], runs: Sequence[int]) -> float:
 
 # Below these the paper's code does not test.
 LEAST_PAIRS, LEAST_NONZERO = 10, 5
-NAN = float("nan")
+_LEVEL = 0.05  # of each one-sided test
+NAN = math.nan
 
 
-class SignedRanks(NamedTuple):
+@dataclass(frozen=True)
+class SignedRanks(JsonFields):
     """Wilcoxon's signed-rank test."""
 
     statistic: float  # W, the smaller of the two sums of ranks
@@ -54,23 +58,16 @@ class SignedRanks(NamedTuple):
     n: int  # pairs
     nonzero: int  # pairs that differ
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values; NaN is null."""
-        return _plain(self._asdict())
 
-
-class Equivalence(NamedTuple):
+@dataclass(frozen=True)
+class Equivalence(JsonFields):
     """Two one-sided t tests: both reject exactly if the interval lies within the margin."""
 
     mean: float
     margin: float
     p_value: float  # the larger one; NaN for fewer than two pairs, or no spread and no bounds
-    interval: tuple[float, float] | None
+    interval: Ends | None
     n: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values; NaN is null."""
-        return _plain(self._asdict())
 
 
 def signed_ranks(differences: ArrayLike) -> SignedRanks:
@@ -92,11 +89,7 @@ def signed_ranks(differences: ArrayLike) -> SignedRanks:
 
 
 def equivalence(
-    differences: ArrayLike,
-    margin: float,
-    *,
-    level: float = 0.05,
-    bounds: tuple[float, float] | None = None,
+    differences: ArrayLike, margin: float, *, bounds: Ends | None = None
 ) -> Equivalence:
     """Test that the mean of differences [n] is within a margin either way (Schuirmann 1987)."""
     # Differences that are all the same have no spread for a t test. Within bounds, n of n at one
@@ -110,20 +103,19 @@ def equivalence(
     n = len(values)
     if n < 2:
         return Equivalence(float(values[0]) if n else NAN, margin, NAN, None, n)
-    mean = float(values.mean())
-    error = float(values.std(ddof=1)) / np.sqrt(n)
+    mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(n)
     if error == 0:
         if bounds is None:
             return Equivalence(mean, margin, NAN, None, n)
-        ends = bounded_ends(values, np.ones(n), bounds, level)
+        ends = bounded_ends(values, np.ones(n), bounds, _LEVEL)
         p_value = max(_alike(mean, margin, bounds[1], n), _alike(mean, -margin, bounds[0], n))
         return Equivalence(mean, margin, p_value if abs(mean) < margin else 1.0, ends, n)
     p_value = float(t.sf((margin - abs(mean)) / error, n - 1))
-    half = float(t.ppf(1 - level, n - 1)) * error
+    half = float(t.ppf(1 - _LEVEL, n - 1)) * error
     return Equivalence(mean, margin, p_value, (mean - half, mean + half), n)
 
 
-def mean_differs(differences: ArrayLike, *, bounds: tuple[float, float] | None = None) -> float:
+def mean_differs(differences: ArrayLike, *, bounds: Ends | None = None) -> float:
     """Two-sided p-value that the mean is 0; equal differences as in `equivalence`; else NaN."""
     from scipy.stats import t
 
@@ -131,8 +123,7 @@ def mean_differs(differences: ArrayLike, *, bounds: tuple[float, float] | None =
     n = len(values)
     if n < 2:
         return NAN
-    mean = float(values.mean())
-    error = float(values.std(ddof=1)) / np.sqrt(n)
+    mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(n)
     if error == 0:
         if mean == 0:
             return 1.0
@@ -168,20 +159,10 @@ def _differences(differences: ArrayLike) -> FloatArray:
     return values
 
 
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
-    return {n: None if isinstance(v, float) and np.isnan(v) else v for n, v in plain.items()}
-
-
 # --- Verdicts -----------------------------------------------------------------------------------
 # A sign says nothing: it flips on other grids. That a test does not reject says nothing either: few
 # data reject nothing. An interval says which differences the data leave open, and a verdict is what
 # all of these have in common.
-
-# Both ends of an interval.
-Interval = tuple[float, float]
-# Of all intervals that verdicts are read from.
-CONFIDENCE = 0.95
 
 
 class Verdict(StrEnum):
@@ -193,7 +174,7 @@ class Verdict(StrEnum):
     UNTOLD = "cannot be told"
 
 
-def verdict(interval: Interval | None, margin: float) -> Verdict:
+def verdict(interval: Ends | None, margin: float) -> Verdict:
     """Return how a number stands to another, by the interval of their difference.
 
     - *equal*: the whole interval lies within the margin: at 95% two one-sided tests of equivalence,
@@ -242,8 +223,8 @@ def words(judgement: Verdict, margin: float, unit: str = "") -> str:
 
 
 def difference(
-    first: float, first_interval: Interval | None, second: float, second_interval: Interval | None
-) -> Interval | None:
+    first: float, first_interval: Ends | None, second: float, second_interval: Ends | None
+) -> Ends | None:
     """Return the interval of `first` less `second`, from independent intervals of each.
 
     They need not be symmetric; a number that is exact has an interval without width.
@@ -262,7 +243,7 @@ def difference(
     return (first - second - down, first - second + up)
 
 
-def share_interval(successes: int, n: int) -> Interval:
+def share_interval(successes: int, n: int) -> Ends:
     """Return the interval of a share from n independent draws.
 
     Source: Wilson, Probable inference, the law of succession, and statistical inference (1927).
