@@ -27,9 +27,8 @@ from goalmeter.organisms.network import (
     save,
     write_network,
 )
-from goalmeter.runs.progress import Progress
-from goalmeter.runs.reading import STATUS
-from goalmeter.runs.status import locked, reporting_status
+from goalmeter.runs.progress import STATUS, Progress, reporting_status
+from goalmeter.runs.store import locked
 
 if TYPE_CHECKING:
     import torch

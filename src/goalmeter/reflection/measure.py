@@ -42,7 +42,7 @@ from goalmeter.reflection.trial import (
 from goalmeter.runs.forecast import Forecast, forecast_of
 from goalmeter.runs.jobs import FAILED, OK, REFUSED, in_a_line
 from goalmeter.runs.progress import Tell
-from goalmeter.runs.reading import RUN, another_kind, check_record, is_whole, listed, text, word
+from goalmeter.runs.reading import RUN, Field, another_kind, check_record, is_whole, listed, word
 from goalmeter.runs.reading import whole as reading_whole
 
 KIND = "reflection"
@@ -218,12 +218,10 @@ _MODULE = "goalmeter.reflection.trial"
 _ADVICE = "a file is run before each trial, so keep what takes long or may fail out of it"
 _RUN = {
     "kind": word(KIND),
-    "agent": text(empty=False),
+    "agent": Field("text that is not empty", lambda name: isinstance(name, str) and name != ""),
     "steps": reading_whole(1, MOST_STEPS),
-    "seeds": listed("seeds", lambda seed: is_whole(seed, 0, MOST_SEED), least=1, most=MOST_SEEDS),
-    "environments": listed(
-        "names", lambda name: isinstance(name, str), least=1, most=2 * MOST_ENVIRONMENTS
-    ),
+    "seeds": listed("seeds", lambda seed: is_whole(seed, 0, MOST_SEED), most=MOST_SEEDS),
+    "environments": listed("names", lambda n: isinstance(n, str), most=2 * MOST_ENVIRONMENTS),
     "opposite_reading": word(*READINGS),
     "step_counting": word(*COUNTINGS, required=False),
 }

@@ -23,7 +23,7 @@ from goalmeter.agents.user_code import split_name
 from goalmeter.reflection.environments.base import READINGS, Run, one_of
 from goalmeter.reflection.environments.registry import Environment, find
 from goalmeter.runs.jobs import CRASH, FAILED, OK, TIMEOUT, in_a_line
-from goalmeter.runs.reading import Field, check_record, is_number, text, true_or_false, word
+from goalmeter.runs.reading import Field, check_record, is_number, word
 from goalmeter.runs.reading import whole as reading_whole
 
 # A trial of so many percepts takes hours, and a run of so many trials days, with the fastest agent.
@@ -117,13 +117,13 @@ OUTCOMES = (OK, BAD_ACTION, FAILED, TIMEOUT, CRASH)
 MOST_REWARD = 1e100
 # A line of a run directory; "name" is the attribute `environment` of a trial.
 _FIELDS = {
-    "name": text(empty=False),
-    "opposite": true_or_false(),
+    "name": Field("text that is not empty", lambda value: isinstance(value, str) and value != ""),
+    "opposite": Field("true or false", lambda value: isinstance(value, bool)),
     "seed": reading_whole(0, MOST_SEED),
     "steps": reading_whole(1, MOST_STEPS),
     "total_reward": Field("a finite number", lambda value: is_number(value, MOST_REWARD)),
     "outcome": word(*OUTCOMES, required=False),
-    "detail": text(required=False),
+    "detail": Field("text", lambda value: isinstance(value, str), required=False),
     "played": reading_whole(0, MOST_STEPS + 1, or_null=True, required=False),
 }
 

@@ -110,12 +110,12 @@ def in_a_line(error: BaseException) -> str:
         words = shortened(visible(" ".join(str(error).split())))
     except Exception:  # the error is of a class of the user's
         words = "(it cannot be printed)"
-    places = [
-        f" ({visible(Path(frame.filename).name)}, line {frame.lineno})"
-        for frame in extract_tb(error.__traceback__)
-        if not frame.filename.startswith(_NOT_THE_USERS) and "site-packages" not in frame.filename
-    ]
-    return f"{type(error).__name__}: {words}".rstrip(": ") + (places[-1] if places else "")
+    place = ""
+    for frame in extract_tb(error.__traceback__):
+        path = frame.filename
+        if not path.startswith(_NOT_THE_USERS) and "site-packages" not in path:
+            place = f" ({visible(Path(path).name)}, line {frame.lineno})"
+    return f"{type(error).__name__}: {words}".rstrip(": ") + place
 
 
 T = TypeVar("T")
@@ -158,13 +158,8 @@ class Backend(Protocol):
     backend makes batches. It raises nothing for what a trial does: that is a result.
     """
 
-    @property
-    def slots(self) -> int:
-        """Number of batches that are made at once."""
-
-    @property
-    def worthwhile(self) -> float:
-        """Seconds of work that make a batch worth sending; 0 for one trial at a time."""
+    slots: int  # batches that are made at once
+    worthwhile: float  # seconds of work that make a batch worth sending; 0 for one trial at a time
 
     def __enter__(self) -> Self: ...
 

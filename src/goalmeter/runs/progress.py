@@ -1,4 +1,7 @@
-"""Progress of trials: messages while they run, and the content of status.json."""
+"""Progress of trials: messages while they run, and status.json, which is written once a second.
+
+Nothing depends on status.json: what is finished is what trials.jsonl holds.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,24 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
+from goalmeter._errors import GoalmeterError, json_text
+from goalmeter._files import write_text
+
 Tell = Callable[[str], None]
-STATUS_FORMAT = 1
+STATUS, STATUS_FORMAT = "status.json", 1
 RUNNING, FINISHED, STOPPED = "running", "finished", "stopped"
 _FEW = 5  # trials that the time left is estimated from; the first may have waited for processes
 _OFTEN, _STEPS_EVERY = 1.0, 10.0  # seconds between two messages at least; of those about steps
 _MOST_BATCHES, _FEW_TRIALS = 100, 3  # what is written of a thousand batches has to be little
+_EVERY = 1.0  # seconds between two writes of status.json
 
 
 class Progress:
@@ -59,6 +70,11 @@ class Progress:
         """Set the state: finished if all trials are there, otherwise stopped."""
         is_whole = self.trials is None or self.done >= self.trials
         self.state = FINISHED if is_whole and not any(error) else STOPPED
+
+    def write(self, folder: Path) -> None:
+        """Replace status.json; errors are ignored."""
+        with suppress(GoalmeterError, OSError):
+            write_text(folder / STATUS, json_text(self.to_json(), indent=1) + "\n")
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of status.json, with null for what is unknown."""
@@ -121,3 +137,35 @@ def in_words(seconds: float) -> str:
 def in_utc(seconds: float) -> str:
     """Return a wall time in ISO 8601, in UTC and to the second."""
     return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@contextmanager
+def heartbeat(beat: Callable[[], None]) -> Iterator[None]:
+    """Call a function once a second in a daemon thread; what it raises is ignored."""
+    ended = Event()
+
+    def run() -> None:
+        while not ended.wait(_EVERY):
+            with suppress(Exception):
+                beat()
+
+    thread = Thread(target=run, name="goalmeter heartbeat", daemon=True)
+    with suppress(RuntimeError):  # the system has no more threads, or Python is about to end
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if thread.ident is not None:
+            thread.join()
+
+
+@contextmanager
+def reporting_status(folder: Path, progress: Progress) -> Iterator[None]:
+    """Write the status of something that stores no trials into a folder, such as a training."""
+    write = partial(progress.write, folder)
+    with ExitStack() as ending:
+        ending.callback(write)
+        ending.push(progress.end)
+        ending.enter_context(heartbeat(write))
+        yield

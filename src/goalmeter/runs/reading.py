@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -64,40 +64,29 @@ def whole(least: int, most: int, *, or_null: bool = False, required: bool = True
     return Field(words, lambda v: (or_null and v is None) or is_whole(v, least, most), required)
 
 
-def text(*, required: bool = True, empty: bool = True) -> Field:
-    """Return a field for text."""
-    words = "text" if empty else "text that is not empty"
-    return Field(words, lambda v: isinstance(v, str) and (empty or bool(v)), required=required)
-
-
 def word(*known: str, required: bool = True) -> Field:
     """Return a field for one of some words."""
-    listed = ", ".join(map(repr, known))
-    return Field(f"one of {listed}", lambda v: isinstance(v, str) and v in known, required=required)
+    return Field(f"one of {', '.join(map(repr, known))}", lambda value: value in known, required)
 
 
-def true_or_false() -> Field:
-    """Return a field for a truth value."""
-    return Field("true or false", lambda v: isinstance(v, bool))
-
-
-def listed(what: str, accepts: Callable[[Any], bool], *, least: int = 0, most: int) -> Field:
+def listed(what: str, accepts: Callable[[Any], bool], *, most: int) -> Field:
     """Return a field for a list of different hashable values, which `what` names in words."""
 
     def fits(value: Any) -> bool:
-        is_list = isinstance(value, list) and least <= len(value) <= most
+        is_list = isinstance(value, list) and 1 <= len(value) <= most
         return is_list and all(map(accepts, value)) and len(set(value)) == len(value)
 
-    return Field(f"a list of {least} to {most} different {what}", fits)
+    return Field(f"a list of 1 to {most} different {what}", fits)
 
 
-RUN, TRIALS, STATUS = "run.json", "trials.jsonl", "status.json"
+# --- Runs -----------------------------------------------------------------------------------------
+RUN, TRIALS = "run.json", "trials.jsonl"
 FORMAT = 1
 # Of run.json; one of a million grids and a hundred thousand seeds has ten.
 MOST_BYTES = 2**26
 _AT_ONCE = 500  # lines that are read together, in half the time
 _SHOWN = 60  # characters of a line in a message
-_TRY = re.compile(r"(.+), failed [1-9]\d*", re.DOTALL)
+_TRY = re.compile(r"(.+), failed ([1-9][0-9]{0,8})", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -112,9 +101,9 @@ class StoredRun:
 
 
 class Line(NamedTuple):
-    """A whole line of trials.jsonl: its bytes, its key and its value."""
+    """A whole line of trials.jsonl: its number of bytes, its key and its value."""
 
-    text: bytes
+    size: int
     key: str
     value: Any
 
@@ -123,13 +112,26 @@ def read_run(folder: str | Path) -> StoredRun:
     """Read a run, also while another process writes to it."""
     folder = Path(folder)
     about = read_about(folder / RUN)
+    values, lines, _ = read_trials(folder / TRIALS)
+    return StoredRun(folder, about["what"], about["made_by"], values, lines)
+
+
+def read_trials(path: Path) -> tuple[dict[str, Any], dict[str, int], int]:
+    """Return the values and the line numbers of trials.jsonl by key, and its bytes in all."""
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
-    for number, line in enumerate(lines_of(folder / TRIALS), start=1):
+    size = 0
+    for number, line in enumerate(lines_of(path), start=1):
+        size += line.size
         # The first one counts: what somebody has read of a run stays true.
         if line.key not in values:
             values[line.key], lines[line.key] = line.value, number
-    return StoredRun(folder, about["what"], about["made_by"], values, lines)
+    return values, lines, size
+
+
+def keys_in(folder: str | Path) -> set[str]:
+    """Return the keys that a run directory holds; none where there is no run yet."""
+    return {line.key for line in lines_of(Path(folder) / TRIALS)}
 
 
 def another_kind(folder: str | Path, there: object, expected: str) -> InvalidFileError:
@@ -142,15 +144,15 @@ def another_kind(folder: str | Path, there: object, expected: str) -> InvalidFil
 def read_about(path: Path) -> dict[str, Any]:
     """Read run.json."""
     try:
-        data = read_bytes(path, MOST_BYTES)
+        about = json.loads(read_bytes(path, MOST_BYTES).decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidFileError(
             f"{path.parent} is no run: it has no {RUN}; expected a folder that --out made"
         ) from None
     except OSError as cause:
         raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
-    try:
-        about = json.loads(data.decode("utf-8"))
+    except InvalidFileError:  # it is no file, or too large
+        raise
     except (ValueError, RecursionError) as cause:  # no JSON, too large a number, or too deep
         raise InvalidFileError(
             f"{path} is no JSON: {cause}; restore it, or begin again in another folder"
@@ -168,12 +170,12 @@ def read_about(path: Path) -> dict[str, Any]:
 
 def lines_of(path: Path) -> Iterator[Line]:
     """Give the whole lines of trials.jsonl; half a line at the end is left out."""
-    number = 0
+    number = 1
     try:
         with reading(path) as file, without_collections():
             while texts := [text for text in islice(file, _AT_ONCE) if text.endswith(b"\n")]:
                 for text, trial in zip(texts, _trials(texts, path, number), strict=True):
-                    yield Line(text, trial["key"], trial["value"])
+                    yield Line(len(text), trial["key"], trial["value"])
                 number += len(texts)
     except FileNotFoundError:
         return
@@ -181,24 +183,18 @@ def lines_of(path: Path) -> Iterator[Line]:
         raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause
 
 
-def _trials(texts: list[bytes], path: Path, before: int) -> list[dict[str, Any]]:
-    """Return the trials of some lines, which follow `before` others."""
+def _trials(texts: list[bytes], path: Path, number: int) -> list[dict[str, Any]]:
+    """Return the trials of some lines, of which the first has this number."""
     with suppress(ValueError, RecursionError):
-        trials = json.loads(b"[" + b",".join(texts) + b"]")
+        trials: list[Any] = json.loads(b"[" + b",".join(texts) + b"]")
         if len(trials) == len(texts) and all(map(_is_trial, trials)):
-            return list(trials)
-    trials = []
-    for number, text in enumerate(texts, start=before + 1):
-        trial = None
-        with suppress(ValueError, RecursionError):
-            trial = json.loads(text)
-        if not _is_trial(trial):
-            raise InvalidFileError(
-                f"{path}, line {number}: expected a trial, an object with key and value, got "
-                f"{text.rstrip()[:_SHOWN]!r}; remove that line and its trial is played again"
-            )
-        trials.append(trial)
-    return trials
+            return trials
+    if len(texts) > 1:  # which of them is it?
+        return [t for n, text in enumerate(texts, number) for t in _trials([text], path, n)]
+    raise InvalidFileError(
+        f"{path}, line {number}: expected a trial, an object with key and value, got "
+        f"{texts[0].rstrip()[:_SHOWN]!r}; remove that line and its trial is played again"
+    )
 
 
 def _is_trial(trial: Any) -> bool:
@@ -217,14 +213,13 @@ def without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def counted(path: Path) -> tuple[int, int]:
-    """Return the number of finished trials, and of unfinished trials with failed tries."""
-    keys = {line.key for line in lines_of(path)}
-    # Most runs have none: to look for the word takes no time beside the expression.
-    tried = [match for key in keys if ", failed " in key and (match := _TRY.fullmatch(key))]
-    return len(keys) - len(tried), len({match[1] for match in tried if match[1] not in keys})
-
-
 def try_key(key: str, number: int) -> str:
     """Return the key of a failed try of a trial, such as "maze, failed 2"."""
     return f"{key}, failed {number}"
+
+
+def tries_in(stored: Collection[str]) -> list[tuple[str, int]]:
+    """Return the trial and the number of each failed try among the keys of a run."""
+    # Most runs have none: to look for the word takes no time beside the expression.
+    tries = (_TRY.fullmatch(key) for key in stored if ", failed " in key)
+    return [(match[1], int(match[2])) for match in tries if match]

@@ -11,21 +11,22 @@ end is dropped. A key that comes twice counts once, the first time.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, shown, visible
 from goalmeter._files import write_text
-from goalmeter.runs.progress import Progress, Tell
-from goalmeter.runs.reading import FORMAT, RUN, STATUS, TRIALS, lines_of, read_about
-from goalmeter.runs.status import LOCK, SOFT_LOCK, heartbeat, locked, write_status
+from goalmeter.runs.progress import STATUS, Progress, Tell, heartbeat
+from goalmeter.runs.reading import FORMAT, RUN, TRIALS, read_about, read_trials
 
+LOCK, SOFT_LOCK = ".lock", ".soft-lock"
 ELSEWHERE = "choose another folder (--out)"
 _FEW, _SHOWN = 4, 60  # differences that a message names, and characters of each value
 
@@ -36,6 +37,55 @@ def made_here() -> dict[str, str]:
     return {"goalmeter": sys.modules["goalmeter"].__version__}
 
 
+# --- Lock -----------------------------------------------------------------------------------------
+@contextmanager
+def locked(folder: Path, elsewhere: str) -> Iterator[None]:
+    """Hold the lock of an existing directory; `elsewhere` advises to use another one."""
+    from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+
+    # Whoever looks at a run holds its lock for an instant, which is no reason to refuse to write.
+    lock: BaseFileLock = FileLock(folder / LOCK, timeout=0.2, thread_local=False)
+    try:
+        try:
+            lock.acquire()
+        except OSError as cause:  # a file system without locks: the existence of a file is the lock
+            if cause.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise
+            lock = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
+            lock.acquire()
+    except Timeout as cause:
+        raise InvalidParameterError(
+            f"another process writes to {folder}; wait for it or end it, or {elsewhere}"
+        ) from cause
+    except OSError as cause:
+        raise InvalidFileError(
+            f"{folder} cannot be written: {cause.strerror or cause}; make room, or {elsewhere}"
+        ) from cause
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # while it is held: whoever waits for it then makes another file
+            (folder / LOCK).unlink()
+        lock.release()
+
+
+def is_locked(folder: Path) -> bool | None:
+    """Return whether a process holds the lock of a directory; None where that is unknown."""
+    try:
+        import fcntl
+
+        with (folder / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    except (ImportError, OSError):
+        return None
+    return False
+
+
+# --- Runs -----------------------------------------------------------------------------------------
 class RunStore:
     """A run directory that is being written, from entering the context to leaving it.
 
@@ -58,50 +108,44 @@ class RunStore:
         elsewhere: str = ELSEWHERE,
     ) -> None:
         self.folder = Path(folder)
-        self.values: dict[str, Any] = {}  # of every finished trial, unless `forget` was called
-        self.lines: dict[str, int] = {}  # number of the line of each
+        self.values: dict[str, Any] = {}  # of every finished trial, by key
+        self.lines: dict[str, int] = {}  # numbers of the lines that were there
         self.progress: Progress | None = None  # source of status.json; None writes none
         self._elsewhere, self._grows = elsewhere, grows
         self._what: dict[str, Any] = json.loads(json.dumps(dict(what)))  # as it will be read
-        self._file = -1
-        self._number = self._size = 0  # of the last line, and bytes up to its end
-        self._keeps_values = True
+        self._file = self._size = 0  # descriptor of the trials, and bytes of their whole lines
         self._broken: OSError | None = None  # error of the heartbeat
-        self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        _refuse_foreign(self.folder, self._elsewhere)
         with ExitStack() as opening:
             try:
+                _refuse_foreign(self.folder, self._elsewhere)
                 self.folder.mkdir(parents=True, exist_ok=True)
                 opening.enter_context(locked(self.folder, self._elsewhere))
                 flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-                file = os.open(self.folder / TRIALS, flags, 0o644)
-                opening.callback(os.close, file)
-                for line in lines_of(self.folder / TRIALS):
-                    self._count(*line)
+                self._file = os.open(self.folder / TRIALS, flags, 0o644)
+                opening.callback(os.close, self._file)
+                self.values, self.lines, self._size = read_trials(self.folder / TRIALS)
                 self._agree()
-                if os.fstat(file).st_size != self._size:
-                    os.ftruncate(file, self._size)
+                if os.fstat(self._file).st_size != self._size:
+                    os.ftruncate(self._file, self._size)
             except OSError as cause:
                 raise self._unwritable(cause) from cause
-            self._file = file
+            opening.push(self._end)
             opening.enter_context(heartbeat(self._beat))
             self._open = opening.pop_all()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        if self.progress is not None:
-            self.progress.end(*error)
-        with self._open:
-            self._beat()
-            if self._broken is not None and not any(error):  # an error on its way says more
-                raise self._unwritable(self._broken) from self._broken
+    def __exit__(self, *error: Any) -> None:
+        self._open.__exit__(*error)
 
     def add(self, key: str, value: Any) -> None:
         """Store a finished trial; a stored one stays as it is."""
-        if key in self.lines:
-            return
+        if key not in self.values:
+            self.values[key] = json.loads(self.write(key, value))["value"]
+
+    def write(self, key: str, value: Any) -> bytes:
+        """Write the line of a trial, the whole of it or nothing; return it."""
         text = json_text({"key": key, "value": value}).encode() + b"\n"
         try:
             broken, self._broken = self._broken, None
@@ -115,27 +159,23 @@ class RunStore:
             with suppress(OSError):
                 os.ftruncate(self._file, min(self._size, os.fstat(self._file).st_size))
             raise self._unwritable(cause) from cause
-        self._count(text, key, json.loads(text)["value"] if self._keeps_values else None)
-
-    def forget(self) -> None:
-        """Hold no values in memory any more, neither those that are there nor those to come."""
-        self.values, self._keeps_values = {}, False
-
-    def _count(self, text: bytes, key: str, value: Any) -> None:
         self._size += len(text)
-        self._number += 1
-        if self._keeps_values:
-            self.values.setdefault(key, value)
-        self.lines.setdefault(key, self._number)
+        return text
 
     def _beat(self) -> None:
-        if self._file >= 0:
-            try:
-                os.fsync(self._file)
-            except OSError as cause:
-                self._broken = cause
+        try:
+            os.fsync(self._file)
+        except OSError as cause:
+            self._broken = cause
         if self.progress is not None:
-            write_status(self.folder, self.progress.to_json())
+            self.progress.write(self.folder)
+
+    def _end(self, *error: object) -> None:
+        if self.progress is not None:
+            self.progress.end(*error)
+        self._beat()
+        if self._broken is not None and not any(error):  # an error on its way says more
+            raise self._unwritable(self._broken) from self._broken
 
     def _unwritable(self, cause: OSError) -> InvalidFileError:
         return InvalidFileError(
@@ -146,21 +186,22 @@ class RunStore:
     def _agree(self) -> None:
         """Write what the run is, or check that it is the same; without trials it is replaced."""
         path = self.folder / RUN
-        made_by = made_here()
         about = read_about(path) if path.exists() else None
+        what, made_by = self._what, made_here()
         if about is not None and self.values:
-            stored, asked, made_by = about["what"], dict(self._what), about["made_by"]
+            stored, made_by = about["what"], about["made_by"]
+            grown = {}
             for key in self._grows:
-                if isinstance(stored.get(key), list) and key in asked:
-                    known = set(map(json_text, stored[key]))
-                    new = [item for item in asked[key] if json_text(item) not in known]
-                    asked[key] = stored[key] + new
+                old = stored.get(key, [])
+                if isinstance(old, list) and (key in stored or key in what):
+                    known = set(map(json_text, old))
+                    grown[key] = old + [n for n in what.get(key, []) if json_text(n) not in known]
+            what = what | grown
             differ = [
-                f"{visible(key)} is {_short(stored.get(key))} there, and {_short(asked.get(key))} "
+                f"{visible(key)} is {_short(stored.get(key))} there, and {_short(what.get(key))} "
                 f"here"
-                for key in {**stored, **asked}
-                if stored.get(key) != asked.get(key)
-                and (key not in self._grows or not isinstance(stored.get(key, []), list))
+                for key in {**stored, **what}
+                if key not in grown and stored.get(key) != what.get(key)
             ]
             if differ:
                 more = [f"{len(differ) - _FEW} more differ"] if len(differ) > _FEW else []
@@ -168,8 +209,7 @@ class RunStore:
                     f"{self.folder} holds another run: {'; '.join(differ[:_FEW] + more)}; "
                     f"{self._elsewhere}, or use the same options"
                 )
-            self._what = asked
-        about_now = {"format": FORMAT, "what": self._what, "made_by": made_by}
+        about_now = {"format": FORMAT, "what": what, "made_by": made_by}
         # A run that is continued unchanged keeps its file byte for byte.
         if about_now != about:
             write_text(path, json_text(about_now, indent=1) + "\n")
@@ -185,17 +225,17 @@ def _short(value: Any) -> str:
 
 def _refuse_foreign(folder: Path, elsewhere: str) -> None:
     """Raise an error unless a directory is missing, empty, or a run, finished or just begun."""
-    if folder.exists() and not folder.is_dir():
-        raise InvalidFileError(f"{folder} is a file; {elsewhere}")
-    if not folder.exists() or (folder / RUN).exists():
+    if not folder.exists():
         return
+    if not folder.is_dir():
+        raise InvalidFileError(f"{folder} is a file; {elsewhere}")
     foreign = [
         path.name
         for path in sorted(folder.iterdir())
         if not (path.name == TRIALS and path.stat().st_size == 0)
         and not path.name.startswith((STATUS, LOCK, SOFT_LOCK, f".{RUN}.", f".{STATUS}."))
     ]
-    # Another command may have begun the same run after the first look.
+    # Looked for last, as another command may begin the same run meanwhile.
     if foreign and not (folder / RUN).exists():
         raise InvalidFileError(
             f"{folder} holds {foreign[0]!r} and no {RUN}, so it is no run; {elsewhere}"
@@ -216,7 +256,7 @@ class Stages(RunStore):
     def __enter__(self) -> Self:
         super().__enter__()
         # How many there will be is known when the last one is made.
-        self.progress = Progress(str(self._what["kind"]), "stage", None, len(self.lines))
+        self.progress = Progress(str(self._what["kind"]), "stage", None, len(self.values))
         return self
 
     def value(self, key: str, make: Callable[[], Any]) -> Any:
@@ -238,6 +278,6 @@ class Stages(RunStore):
 
     def keep(self, key: str, value: Any) -> None:
         """Store the JSON value of a stage; a stored one stays as it is."""
-        if key not in self.lines:
+        if key not in self.values:
             self.add(key, value)
             self.progress.ended()

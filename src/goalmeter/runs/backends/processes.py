@@ -9,19 +9,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from multiprocessing.connection import Connection, Pipe
+from math import inf
+from multiprocessing.connection import Connection, Pipe, wait
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any, NoReturn, Self
 
 from goalmeter._errors import MOST_WORKERS, GoalmeterError, whole_in_text
 from goalmeter._streams import prepare_worker
-from goalmeter.runs import jobs
-from goalmeter.runs.jobs import Batch, BatchResult, JobResult, calls, function_of
+from goalmeter.runs.jobs import (
+    CRASH,
+    KILLED,
+    TIMEOUT,
+    Batch,
+    BatchResult,
+    JobResult,
+    calls,
+    function_of,
+)
 
 
 # A worker receives batches on a pipe. It sends a message when the imports of a batch are over, and
@@ -78,89 +86,36 @@ def worker_environment() -> dict[str, str]:
     return {name: os.environ.get(name, usual) for name, usual in _ENVIRONMENT.items()}
 
 
-class WorkerProcess:
-    """A worker process that is started when it is first needed, and replaced when it ends."""
+class _Worker:
+    """A worker process: started when it has a batch, and replaced when it ends."""
 
     def __init__(
-        self,
-        timeout: float | None,
-        environment: Mapping[str, str] | None = None,
-        path: Sequence[str] | None = None,
+        self, timeout: float | None, environment: Mapping[str, str], path: Sequence[str]
     ) -> None:
-        self._timeout = timeout
-        self._environment = worker_environment() if environment is None else environment
-        self._path = list(sys.path if path is None else path)
+        self._timeout, self._environment, self._path = timeout, environment, path
         self._process: subprocess.Popen[bytes] | None = None
-        self._pipe: Any = None
-        self._starting = Lock()
-        self._closed = False
+        self.pipe: Any = None
+        self.deadline = inf  # of the call that it makes, by a monotonic clock
 
-    def make(self, batch: Batch) -> BatchResult:
-        """Make a batch; a call that takes too long or ends the process has that as its result."""
-        results: list[JobResult] = []
-        total = 0.0
-        while left := batch.each[len(results) :]:
-            if not self._begin(replace(batch, each=left)):
-                break
-            try:
-                for _ in left:
-                    result, seconds = self._reply(self._timeout)
-                    results.append(result)
-                    total += seconds
-            except TimeoutError:
-                self.end()
-                detail = f"no answer within {self._timeout:g} s"
-                results.append(JobResult(jobs.TIMEOUT, detail=detail))
-            except (EOFError, OSError):
-                status = self.end(_ENDING)
-                outcome = jobs.KILLED if -status in _FROM_OUTSIDE else jobs.CRASH
-                detail = f"the process ended with {_in_words(status)}"
-                results.append(JobResult(outcome, detail=detail))
-        return BatchResult(results, total)
+    def begin(self, number: int, batch: Batch) -> None:
+        """Send a batch to the process."""
+        self.number, self._batch = number, batch
+        self.results: list[JobResult] = []
+        self.seconds = 0.0
+        self._attempts = 0  # sendings in a row that were not answered
+        self._send()
 
-    def close(self) -> None:
-        """Kill the process and start no other; the thread that waits for it then returns."""
-        with self._starting:
-            self._closed = True
-            if self._process is not None:
-                _kill(self._process)
-
-    def end(self, patience: float = 0.0) -> int:
-        """End the process and all that it started, after some seconds; return its exit status."""
-        process, self._process = self._process, None
-        if process is None:
-            return 0
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(patience)
-        _kill(process)
-        self._pipe.close()
-        return process.wait()
-
-    def _begin(self, batch: Batch) -> bool:
-        """Send a batch and wait until its imports are over; False after `close`."""
-        status = 0
-        for _ in range(_ATTEMPTS):
-            with self._starting:
-                if self._closed:
-                    return False
-                if self._process is None:
-                    self._start()
-            try:
-                self._pipe.send(batch)
-                self._reply(None)
-                return True
-            except (EOFError, OSError):
-                status = self.end(_ENDING)
-        raise GoalmeterError(
-            f"a worker process cannot be started: {_ATTEMPTS} attempts ended before they took a "
-            f"job, the last with {_in_words(status)}; what they said is above. Look whether there "
-            f"is memory left, and whether {sys.executable} starts; what is finished is kept where "
-            f"--out names a folder"
-        )
+    def _send(self) -> None:
+        self._attempts += 1
+        self.deadline = inf  # imports may take as long as they do
+        if self._process is None:
+            self._start()
+        with suppress(OSError):  # it has ended, which is found when it is looked at
+            self.pipe.send(replace(self._batch, each=self._batch.each[len(self.results) :]))
 
     def _start(self) -> None:
-        self._pipe, theirs = Pipe()
-        arguments = [json.dumps(self._path), str(theirs.fileno())]
+        self.pipe, theirs = Pipe()
+        arguments = [json.dumps([*self._path]), str(theirs.fileno())]
         # A session of its own: Ctrl-C in a terminal reaches this process only, and all that a
         # worker starts can be ended with it.
         self._process = subprocess.Popen(
@@ -173,22 +128,53 @@ class WorkerProcess:
         )
         theirs.close()
 
-    def _reply(self, timeout: float | None) -> Any:
-        """Return the next message of the process; raise EOFError at its end."""
+    def look(self) -> bool:
+        """Take a message, or the end of the process or of its time; return whether all is made."""
         assert self._process is not None
-        end = float("inf") if timeout is None else time.monotonic() + timeout
-        while not self._pipe.poll(min(_CHECK_EVERY, max(end - time.monotonic(), 0.0))):
-            if time.monotonic() >= end:
-                raise TimeoutError
-            if self._process.poll() is not None:  # a process that it forked holds the pipe open
+        has_ended = self._process.poll() is not None
+        try:
+            if self.pipe.poll():
+                if (reply := self.pipe.recv()) is not None:
+                    self.results.append(reply[0])
+                    self.seconds += reply[1]
+                self._attempts = 0
+                self.deadline = time.monotonic() + (self._timeout or inf)
+            elif has_ended:  # a process that it forked holds the pipe open
                 raise EOFError
-        return self._pipe.recv()
+            elif time.monotonic() >= self.deadline:
+                self.end()
+                detail = f"no answer within {self._timeout:g} s"
+                self.results.append(JobResult(TIMEOUT, detail=detail))
+        except (EOFError, OSError):
+            status = self.end(_ENDING)
+            if self._attempts == _ATTEMPTS:
+                raise GoalmeterError(
+                    f"a worker process cannot be started: {_ATTEMPTS} attempts ended before they "
+                    f"took a job, the last with {_in_words(status)}; what they said is above. Look "
+                    f"whether there is memory left, and whether {sys.executable} starts; what is "
+                    f"finished is kept where --out names a folder"
+                ) from None
+            if not self._attempts:
+                outcome = KILLED if -status in _FROM_OUTSIDE else CRASH
+                detail = f"the process ended with {_in_words(status)}"
+                self.results.append(JobResult(outcome, detail=detail))
+        is_whole = len(self.results) == len(self._batch.each)
+        if self._process is None and not is_whole:
+            self._send()
+        return is_whole
 
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
+    def end(self, patience: float = 0.0) -> int:
+        """End the process and all that it started, after some seconds; return its exit status."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        self.pipe.close()
+        return process.wait()
 
 
 def _in_words(status: int) -> str:
@@ -203,45 +189,46 @@ def cores() -> int:
 
 
 class Processes:
-    """Worker processes of this machine, each with a thread that feeds it; by default one a core."""
+    """Worker processes of this machine, by default one a core."""
 
     worthwhile = 0.2  # a message takes less than a thousandth of that
 
-    def __init__(self, argument: str, *, trials: int, timeout: float | None) -> None:
+    def __init__(
+        self,
+        argument: str,
+        *,
+        trials: int,
+        timeout: float | None,
+        environment: Mapping[str, str] | None = None,  # by default as this process
+        path: Sequence[str] | None = None,  # of imports, by default as this process
+    ) -> None:
         count = cores()
         if argument:
             count = whole_in_text(argument, "workers", least=1, most=MOST_WORKERS)
         self.slots = min(count, max(trials, 1))
-        self._workers = [WorkerProcess(timeout) for _ in range(self.slots)]
-        self._idle = self._workers.copy()
+        settings = (timeout, environment or worker_environment(), path or sys.path)
+        self._workers = [_Worker(*settings) for _ in range(self.slots)]
 
     def __enter__(self) -> Self:
-        self._threads = ThreadPoolExecutor(self.slots, "goalmeter worker")
         return self
 
     def __exit__(self, *error: object) -> None:
-        for worker in self._workers:
-            worker.close()
-        self._threads.shutdown(cancel_futures=True)
         for worker in self._workers:
             worker.end()
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches; an iterator that is left early leaves its batches running."""
-
-        def make(batch: Batch) -> BatchResult:
-            worker = self._idle.pop()  # there are as many workers as threads
-            try:
-                return worker.make(batch)
-            finally:
-                self._idle.append(worker)
-
         numbered = enumerate(batches)
-        pending: dict[Future[BatchResult], int] = {}
+        idle, busy = self._workers.copy(), list[_Worker]()
         while True:
-            for number, batch in islice(numbered, self.slots - len(pending)):
-                pending[self._threads.submit(make, batch)] = number
-            if not pending:
+            for number, batch in islice(numbered, len(idle)):
+                busy.append(idle.pop())
+                busy[-1].begin(number, batch)
+            if not busy:
                 return
-            for future in wait(pending, return_when=FIRST_COMPLETED).done:
-                yield pending.pop(future), future.result()
+            patience = min(_CHECK_EVERY, min(w.deadline for w in busy) - time.monotonic())
+            wait([worker.pipe for worker in busy], max(patience, 0.0))
+            for worker in [worker for worker in busy if worker.look()]:
+                busy.remove(worker)
+                idle.append(worker)
+                yield worker.number, BatchResult(worker.results, worker.seconds)

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from importlib import import_module
+from importlib.metadata import EntryPoint
 
 from goalmeter._errors import InvalidParameterError, shown
-from goalmeter._names import BACKENDS as PLUGINS
+from goalmeter._names import BACKENDS as GROUP
 from goalmeter._names import did_you_mean, loaded, plugins, refuse_taken
 from goalmeter.runs.jobs import Backend, Batch, BatchResult, calls
 
 HERE, PROCESSES = "here", "processes"
 BACKENDS = {
-    HERE: "goalmeter.runs.backends.registry:Here",
-    PROCESSES: "goalmeter.runs.backends.processes:Processes",
-    "ray": "goalmeter.runs.backends.ray_cluster:RayCluster",
-    "slurm": "goalmeter.runs.backends.slurm:SlurmJobs",
+    HERE: EntryPoint(HERE, "goalmeter.runs.backends.registry:Here", GROUP),
+    PROCESSES: EntryPoint(PROCESSES, "goalmeter.runs.backends.processes:Processes", GROUP),
+    "ray": EntryPoint("ray", "goalmeter.runs.backends.clusters:RayCluster", GROUP),
+    "slurm": EntryPoint("slurm", "goalmeter.runs.backends.clusters:SlurmJobs", GROUP),
 }
 
 
@@ -57,19 +57,17 @@ def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
             f"timeout is {timeout}, expected a number of seconds above 0, or None"
         )
     name, _, argument = str(on).partition(":")
-    opener: Callable[..., Backend]
-    if name in BACKENDS:
-        module, _, function = BACKENDS[name].partition(":")
-        opener = getattr(import_module(module), function)
-    else:
-        refuse_taken(PLUGINS, BACKENDS)
-        if name not in plugins(PLUGINS):
-            known = place_names()
-            raise InvalidParameterError(
-                f"there is no execution backend {shown(name)}{did_you_mean(name, known) or ';'} "
-                f"expected {', '.join(known)}, such as processes:2"
-            )
-        opener = loaded(plugins(PLUGINS)[name])
+    entry = BACKENDS.get(name)
+    if entry is None:
+        refuse_taken(GROUP, BACKENDS)
+        entry = plugins(GROUP).get(name)
+    if entry is None:
+        known = place_names()
+        raise InvalidParameterError(
+            f"there is no execution backend {shown(name)}{did_you_mean(name, known) or ';'} "
+            f"expected {', '.join(known)}, such as processes:2"
+        )
+    opener: Callable[..., Backend] = loaded(entry)
     return opener(argument, trials=trials, timeout=timeout)
 
 
@@ -90,4 +88,4 @@ def is_of_this_machine(on: str) -> bool:
 
 def place_names() -> list[str]:
     """Return the names of all backends, those of other packages behind ours."""
-    return [*BACKENDS, *plugins(PLUGINS)]
+    return [*BACKENDS, *plugins(GROUP)]
