@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
@@ -21,8 +21,7 @@ from goalmeter._errors import (
 from goalmeter.runs.backends.registry import HERE, opened
 from goalmeter.runs.jobs import CRASH, KILLED, OK, REFUSED, Backend, Batch, JobResult, Study
 from goalmeter.runs.progress import Progress, Tell
-from goalmeter.runs.reading import TRIALS, StoredRun, tries_in, try_key, without_collections
-from goalmeter.runs.store import RunStore
+from goalmeter.runs.store import TRIALS, RunStore, StoredRun, tries_in, try_key
 
 _MOST, _REMEMBERED = 1000, 15  # trials of a batch; batches whose costs are remembered
 # So many batches are left for each worker, so that none works long after the others have ended.
@@ -84,21 +83,20 @@ class Results(Generic[T]):
         study = self._study
         if study.tries_again:
             self._tries = dict(sorted(tries_in(run.values)))
-        with without_collections():
-            for key in study.trials:
-                results, stored_as = self._ended, key
-                if key not in run.values:
-                    if key not in self._tries:
-                        continue
-                    results, stored_as = self._failed, try_key(key, self._tries[key])
-                try:
-                    results[key] = study.from_json(key, run.values[stored_as])
-                except GoalmeterError as cause:
-                    line = f", line {run.lines[stored_as]}" if stored_as in run.lines else ""
-                    raise InvalidFileError(
-                        f"{run.folder / TRIALS}{line}, the {study.noun} {stored_as!r}: {cause}; "
-                        f"remove its line from {TRIALS} and it is made again"
-                    ) from cause
+        for key in study.trials:
+            results, stored_as = self._ended, key
+            if key not in run.values:
+                if key not in self._tries:
+                    continue
+                results, stored_as = self._failed, try_key(key, self._tries[key])
+            try:
+                results[key] = study.from_json(key, run.values[stored_as])
+            except GoalmeterError as cause:
+                line = f", line {run.lines[stored_as]}" if stored_as in run.lines else ""
+                raise InvalidFileError(
+                    f"{run.folder / TRIALS}{line}, the {study.noun} {stored_as!r}: {cause}; remove "
+                    f"its line from {TRIALS} and it is made again"
+                ) from cause
 
     @property
     def left(self) -> list[str]:
@@ -224,7 +222,6 @@ def _results(
     """Give what came of some trials; `running` holds the batches that are being made."""
     worthwhile = backend.worthwhile
     costs: deque[float] = deque(maxlen=_REMEMBERED)
-    kills: Counter[str] = Counter()
     waiting = keys[::-1]  # the next one last, where a list is short to pop
 
     def batches() -> Iterator[Batch]:
@@ -236,7 +233,7 @@ def _results(
             running[f"batch {number}"] = (time.monotonic(), batch)
             yield batch_of(batch)
 
-    while waiting:
+    for repetition in range(1 + _AGAIN):
         again: list[str] = []
         for number, made in backend.run(batches()):
             _, batch = running.pop(f"batch {number}")
@@ -244,10 +241,7 @@ def _results(
             for key, result in zip(batch, made.results, strict=True):
                 if result.outcome != KILLED:
                     yield key, result
-                    continue
-                # A trial whose process somebody else ended is made again, in a batch of its own.
-                kills[key] += 1
-                if kills[key] <= _AGAIN:
+                elif repetition < _AGAIN:
                     again.append(key)
                 else:
                     detail = f"{result.detail}, each of {1 + _AGAIN} times that it was made"
@@ -257,8 +251,10 @@ def _results(
                 f"{missing} trials have no result, since {type(backend).__name__} ended without "
                 f"one; the same command resumes the run"
             )
-        waiting += reversed(again)
-        worthwhile = 0.0
+        # A trial whose process somebody else ended is made again, in a batch of its own.
+        waiting, worthwhile = again[::-1], 0.0
+        if not waiting:
+            return
 
 
 def batch_size(costs: Collection[float], left: int, slots: int, worthwhile: float) -> int:
