@@ -8,12 +8,12 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, visible
-from goalmeter._files import JsonFields, is_number, is_whole, read_bytes
+from goalmeter._files import JsonFields, read_bytes
 from goalmeter.runs.progress import FINISHED, RUNNING, STATUS, STATUS_FORMAT, STOPPED, in_words
 from goalmeter.runs.store import RUN, TRIALS, is_locked, keys_in, read_about, tries_in
 
@@ -138,29 +138,23 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
     return runs
 
 
-# Fields of status.json that are read, and what is a valid value of each.
-_VALID: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(
-        ("state", "noun", "began", "updated", "host", "place", "version"),
-        lambda value: isinstance(value, str),
-    ),
-    **dict.fromkeys(
-        ("total", "done", "failed", "pid", "workers"), lambda value: is_whole(value, 0, _MOST)
-    ),
-    **dict.fromkeys(("rate", "seconds"), lambda value: is_number(value, _MOST) and value >= 0),
-}
+# What a value of status.json has to be, by the annotation of the field of `RunStatus`.
+_KINDS: dict[Any, Any] = {"str": str, "int": int, "int | None": int, "float | None": int | float}
 
 
 def _written(folder: Path) -> RunStatus:
     """Return what is valid in status.json; the state is "" if there is no such file."""
-    fields: dict[str, Any] = {"state": ""}
+    values: dict[str, Any] = {"state": ""}
     with suppress(OSError, ValueError, RecursionError):
         written = json.loads(read_bytes(folder / STATUS, _MOST_BYTES))
         if isinstance(written, dict) and written.get("format") == STATUS_FORMAT:
-            fields |= {k: written[k] for k, accepts in _VALID.items() if accepts(written.get(k))}
-            fields["agent"] = _text(written.get("name"))
-            fields["working"] = _workers(written.get("working"))
-    return RunStatus(str(folder), sentence="", **fields)
+            for field in fields(RunStatus):
+                value, kind = written.get(field.name), _KINDS.get(field.type, ())
+                if isinstance(value, kind) and (kind is str or 0 <= value < _MOST):
+                    values[field.name] = value
+            values["agent"] = _text(written.get("name"))
+            values["working"] = _workers(written.get("working"))
+    return RunStatus(**values | {"folder": str(folder), "sentence": ""})
 
 
 def _workers(written: Any) -> tuple[Worker, ...]:

@@ -210,7 +210,8 @@ class RunStore:
     A directory that does not exist is made; the same run is continued; a run without a single trial
     is replaced. Only one process at a time can write a run. `what` is its identity, as JSON values,
     of which those of `grows` are lists that may have become longer: the run is then of what both
-    lists have. `elsewhere` is how errors advise to use another directory.
+    lists have. `elsewhere` is how errors advise to use another directory; `noun` is what a trial is
+    called.
 
     Raises:
         InvalidFileError: the directory holds something else, or cannot be written.
@@ -224,12 +225,12 @@ class RunStore:
         *,
         grows: Collection[str] = (),
         elsewhere: str = ELSEWHERE,
+        noun: str = "trial",
     ) -> None:
         self.folder = Path(folder)
         self.values: dict[str, Any] = {}  # of every finished trial, by key
         self.lines: dict[str, int] = {}  # numbers of the lines that were there
-        self.progress: Progress | None = None  # source of status.json; None writes none
-        self._elsewhere, self._grows = elsewhere, grows
+        self._elsewhere, self._grows, self._noun = elsewhere, grows, noun
         self._what: dict[str, Any] = json.loads(json.dumps(dict(what)))  # as it will be read
         self._file = self._size = 0  # descriptor of the trials, and bytes of their whole lines
         self._broken: OSError | None = None  # error of the heartbeat
@@ -249,6 +250,8 @@ class RunStore:
                     os.ftruncate(self._file, self._size)
             except OSError as cause:
                 raise self._unwritable(cause) from cause
+            # How many there will be is known by a study only; of stages, when the last one is made.
+            self.progress = Progress(str(self._what["kind"]), self._noun, None, len(self.values))
             opening.push(self._end)
             opening.enter_context(heartbeat(self._beat))
             self._open = opening.pop_all()
@@ -261,6 +264,7 @@ class RunStore:
         """Store a finished trial; a stored one stays as it is."""
         if key not in self.values:
             self.values[key] = json.loads(self.write(key, value))["value"]
+            self.progress.ended()
 
     def write(self, key: str, value: Any) -> bytes:
         """Write the line of a trial, the whole of it or nothing; return it."""
@@ -285,12 +289,10 @@ class RunStore:
             os.fsync(self._file)
         except OSError as cause:
             self._broken = cause
-        if self.progress is not None:
-            self.progress.write(self.folder)
+        self.progress.write(self.folder)
 
     def _end(self, *error: object) -> None:
-        if self.progress is not None:
-            self.progress.end(*error)
+        self.progress.end(*error)
         self._beat()
         if self._broken is not None and not any(error):  # an error on its way says more
             raise self._unwritable(self._broken) from self._broken
@@ -363,19 +365,11 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
 class Stages(RunStore):
     """A run of stages: which of them are needed is known only when those before are finished."""
 
-    progress: Progress
-
     def __init__(
         self, folder: str | Path, what: Mapping[str, Any], *, tell: Tell | None = None, **more: Any
     ) -> None:
-        super().__init__(folder, what, **more)
+        super().__init__(folder, what, noun="stage", **more)
         self.tell: Tell = tell or (lambda line: None)
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        # How many there will be is known when the last one is made.
-        self.progress = Progress(str(self._what["kind"]), "stage", None, len(self.values))
-        return self
 
     def value(self, key: str, make: Callable[[], Any]) -> Any:
         """Return the JSON value of a stage; make and store it if need be."""
@@ -387,15 +381,5 @@ class Stages(RunStore):
                 made = make()
             finally:
                 self.progress.working = outer
-            self.keep(key, made)
+            self.add(key, made)
         return self.values[key]
-
-    def kept(self, key: str) -> Any:
-        """Return the JSON value of a finished stage; None of another."""
-        return self.values.get(key)
-
-    def keep(self, key: str, value: Any) -> None:
-        """Store the JSON value of a stage; a stored one stays as it is."""
-        if key not in self.values:
-            self.add(key, value)
-            self.progress.ended()

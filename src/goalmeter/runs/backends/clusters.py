@@ -14,12 +14,11 @@ import tempfile
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Self
 
 from goalmeter._errors import (
@@ -60,27 +59,27 @@ def options_of(
 
 
 # --- Workers on other machines --------------------------------------------------------------------
-MOST_BYTES = 2**29  # of files that are sent along
-
-
 def setup_of(files: Mapping[str, str], timeout: float | None) -> str:
     """Return what a remote worker needs before its first batch, as JSON; the files travel along."""
+    contents = {}
     for path, known in files.items():
         if digest(path) != known:
             raise InvalidFileError(f"{path} has changed since this began; start the run again")
-    if (size := sum(Path(path).stat().st_size for path in files)) > MOST_BYTES:
-        raise InvalidFileError(
-            f"the agent's files have {size >> 20} MiB, expected at most {MOST_BYTES >> 20} to "
-            f"be sent to other machines; run it with --on processes"
-        )
-    contents = {
-        path: (known, b64encode(Path(path).read_bytes()).decode()) for path, known in files.items()
-    }
+        contents[path] = known, b64encode(Path(path).read_bytes()).decode()
     # Relative paths begin in the working folder.
     return json.dumps([version(), str(Path.cwd()), worker_environment(), timeout, contents])
 
 
-def workers_here(setup: str, count: int, path: Sequence[str] | None = None) -> Processes:
+def make_batches(setup: str, batches: list[Batch]) -> list[BatchResult] | str:
+    """Make batches on another machine, one on each core; text says why it cannot be used."""
+    try:
+        results = dict(_workers(setup, len(batches)).run(iter(batches)))
+    except GoalmeterError as error:
+        return str(error)
+    return [results[number] for number in range(len(batches))]
+
+
+def workers_here(setup: str, count: int) -> Processes:
     """Return worker processes of this machine, which a driver on another machine set up."""
     wanted, folder, environment, timeout, files = json.loads(setup)
     if version() != wanted:
@@ -89,7 +88,12 @@ def workers_here(setup: str, count: int, path: Sequence[str] | None = None) -> P
             f"machine that started the run; install the same there"
         )
     move_to(folder, files)
+    # Ray has packages of its own in front, of other versions than ours.
+    path = [folder for folder in sys.path if "-packages/ray/" not in folder]
     return Processes(str(count), trials=count, timeout=timeout, environment=environment, path=path)
+
+
+_workers = lru_cache(maxsize=1)(workers_here)  # for all tasks of a process of Ray
 
 
 @lru_cache(maxsize=1)
@@ -127,49 +131,6 @@ def move_to(folder: str, files: Mapping[str, Sequence[str]]) -> None:
 
 
 # --- Ray ------------------------------------------------------------------------------------------
-# Standard output and logging are left to this process.
-_QUIET = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
-
-
-def join(ray: ModuleType, address: str) -> None:
-    """Join a cluster until this process ends, unless it is in one already."""
-    if ray.is_initialized():
-        return
-    wanted = address or os.environ.get("RAY_ADDRESS") or "auto"
-    try:
-        if wanted != "local":
-            with suppress(ConnectionError) if wanted == "auto" else nullcontext():
-                ray.init(address=wanted, **_QUIET)
-                return
-        # On a busy machine the first process of a cluster takes longer than Ray would wait, and its
-        # workers would stand back behind every other process.
-        os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "120")
-        os.environ.setdefault("RAY_worker_niceness", "0")
-        ray.init(address="local", include_dashboard=False, object_store_memory=2**27, **_QUIET)
-    except (ConnectionError, RuntimeError, ValueError) as cause:
-        words = " ".join(str(cause).split()) or type(cause).__name__
-        raise GoalmeterError(
-            f"the Ray cluster {shown(wanted)} cannot be joined or started: {words}; look whether "
-            f"it runs, with this version of Ray and Python, or use --on processes"
-        ) from cause
-
-
-@lru_cache(maxsize=1)
-def _worker(setup: str) -> Processes:
-    """Return the worker process that makes the batches of all tasks of this process of Ray."""
-    import ray
-
-    # Ray has packages of its own in front, of other versions than ours.
-    of_ray = str(Path(ray.__file__).parent)
-    return workers_here(setup, 1, [folder for folder in sys.path if not folder.startswith(of_ray)])
-
-
-def make_batch(setup: str, batch: Batch) -> BatchResult:
-    """Make a batch in a task."""
-    ((_, result),) = _worker(setup).run(iter([batch]))
-    return result
-
-
 class RayCluster:
     """Tasks on a Ray cluster, of one CPU each."""
 
@@ -178,18 +139,39 @@ class RayCluster:
     def __init__(self, argument: str, *, trials: int, timeout: float | None) -> None:
         options = options_of(argument, "ray", ("address", "cpus"), first="address")
         most = whole_in_text(options.get("cpus", "512"), "cpus", least=1, most=MOST_WORKERS)
-        self._address, self._most = options.get("address", ""), min(most, max(trials, 1))
+        self._address, self._most = options.get("address"), min(most, max(trials, 1))
         self._timeout = timeout
         self._tasks: dict[Any, tuple[int, Batch]] = {}
         self._setup: Any = None
         self._ray: Any = require("ray", extra="ray", feature="Running trials on a Ray cluster")
 
     def __enter__(self) -> Self:
-        join(self._ray, self._address)
+        """Join a cluster until this process ends, unless it is in one already."""
+        # On a busy machine the first process of a cluster takes longer than Ray would wait, and its
+        # workers would stand back behind every other process.
+        os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "120")
+        os.environ.setdefault("RAY_worker_niceness", "0")
+        try:
+            # Standard output and logging are left to this process.
+            self._ray.init(
+                self._address,
+                ignore_reinit_error=True,
+                include_dashboard=False,
+                log_to_driver=False,
+                configure_logging=False,
+                logging_level=logging.ERROR,
+            )
+        except (ConnectionError, RuntimeError, ValueError) as cause:
+            wanted = self._address or os.environ.get("RAY_ADDRESS") or "auto"
+            words = " ".join(str(cause).split()) or type(cause).__name__
+            raise GoalmeterError(
+                f"the Ray cluster {shown(wanted)} cannot be joined or started: {words}; look "
+                f"whether it runs, with this version of Ray and Python, or use --on processes"
+            ) from cause
         cpus = int(self._ray.cluster_resources().get("CPU", 0))
         self.slots = max(1, min(self._most, cpus))
         # A lost task is repeated by the study, which finds the trial that ends its worker.
-        self._make = self._ray.remote(num_cpus=1, max_retries=0)(make_batch)
+        self._make = self._ray.remote(num_cpus=1, max_retries=0)(make_batches)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -205,32 +187,34 @@ class RayCluster:
             for number, batch in islice(numbered, self.slots - len(self._tasks)):
                 if self._setup is None:
                     self._setup = self._ray.put(setup_of(batch.files, self._timeout))
-                self._tasks[self._make.remote(self._setup, batch)] = number, batch
+                self._tasks[self._make.remote(self._setup, [batch])] = number, batch
             if not self._tasks:
                 return
             for task in self._ray.wait([*self._tasks])[0]:
                 number, batch = self._tasks.pop(task)
                 try:
-                    yield number, self._ray.get(task)
+                    results = self._ray.get(task)
                 except self._ray.exceptions.RayTaskError as error:
                     # Nothing that a trial does is an error of its task.
                     last = str(error).strip().splitlines()[-1]
                     raise GoalmeterError(
-                        f"a node of the Ray cluster cannot be used: {error.cause}"
-                        if isinstance(error.cause, GoalmeterError)
-                        else f"a task on the Ray cluster fails: {last}; look whether every node "
-                        f"has the same version of goalmeter"
+                        f"a task on the Ray cluster fails: {last}; look whether every node has the "
+                        f"same version of goalmeter"
                     ) from error
                 except self._ray.exceptions.RayError as error:
                     detail = f"Ray lost the process ({type(error).__name__})"
-                    yield number, BatchResult.killed(batch, detail)
+                    results = [BatchResult.killed(batch, detail)]
+                if isinstance(results, str):
+                    raise GoalmeterError(f"a node of the Ray cluster cannot be used: {results}")
+                yield number, results[0]
 
 
 # --- Slurm ----------------------------------------------------------------------------------------
 # Batches run as jobs of arrays of submitit. The trials of a job that fails, is preempted or reaches
 # its limit of time are made again.
-_OF_SLURM = ("partition", "account", "qos", "constraint")
-_OURS = ("time", "memory", "jobs", "cores", "folder", "cluster")
+_OURS = ("time", "jobs", "cores", "folder", "cluster")
+_OF_SLURM = {name: f"slurm_{name}" for name in ("partition", "account", "qos", "constraint")}
+_OF_SLURM["memory"] = "slurm_mem"
 _LEAVING = 10.0  # seconds that jobs have to end
 _LOOK_EVERY = {"slurm": 2.0, "local": 0.05}  # seconds
 
@@ -251,17 +235,6 @@ def minutes(text: str) -> int:
     return math.ceil(seconds / 60)
 
 
-def make_batches(setup: str, batches: list[Batch]) -> list[BatchResult] | str:
-    """Make batches in a job, one on each core; text says why this node cannot be used."""
-    try:
-        workers = workers_here(setup, len(batches))
-    except GoalmeterError as error:
-        return str(error)
-    with workers:
-        results = dict(workers.run(iter(batches)))
-    return [results[number] for number in range(len(batches))]
-
-
 class SlurmJobs:
     """Jobs of Slurm, each of which makes a batch on each of its cores."""
 
@@ -277,9 +250,7 @@ class SlurmJobs:
         time_limit = minutes(options.get("time", "1:00:00"))
         # As submitit names them.
         self._requested: dict[str, Any] = {"cpus_per_task": cores, "timeout_min": time_limit}
-        self._requested |= {f"slurm_{name}": options[name] for name in _OF_SLURM if name in options}
-        if memory := options.get("memory"):
-            self._requested["slurm_mem"] = memory.upper().removesuffix("B")
+        self._requested |= {name: options[n] for n, name in _OF_SLURM.items() if n in options}
         self._submitit: Any = require("submitit", extra="slurm", feature="Running trials in Slurm")
         if self._cluster == "slurm" and shutil.which("sbatch") is None:
             raise InvalidParameterError(
@@ -338,18 +309,14 @@ class SlurmJobs:
             if not self._running:
                 return
             for job in [job for job in self._running if job.done()]:
-                yield from self._results(job)
+                part = self._running.pop(job)
+                try:
+                    results = job.result()
+                except Exception as cause:  # it failed, was cancelled, or reached its time limit
+                    last = str(cause).strip().splitlines()[-1:]
+                    detail = f"the Slurm job {job.job_id} ended ({': '.join([job.state, *last])})"
+                    results = [BatchResult.killed(batch, detail) for _, batch in part]
+                if isinstance(results, str):
+                    raise GoalmeterError(f"a job of Slurm cannot be used: {results}")
+                yield from zip((number for number, _ in part), results, strict=True)
             time.sleep(_LOOK_EVERY[self._cluster])
-
-    def _results(self, job: Any) -> Iterator[tuple[int, BatchResult]]:
-        part = self._running.pop(job)
-        try:
-            results = job.result()
-        except Exception as cause:  # it failed, was cancelled, or reached its limit of time
-            last = str(cause).strip().splitlines()[-1:]
-            detail = f"the Slurm job {job.job_id} ended ({': '.join([job.state, *last])})"
-            yield from ((number, BatchResult.killed(batch, detail)) for number, batch in part)
-            return
-        if isinstance(results, str):
-            raise GoalmeterError(f"a job of Slurm cannot be used: {results}")
-        yield from zip((number for number, _ in part), results, strict=True)
