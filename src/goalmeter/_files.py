@@ -1,7 +1,8 @@
-"""Atomic file writes, JSON values and records, size-limited archives, models of transformers."""
+"""Atomic file writes, locks, JSON values and records, size-limited archives, transformers."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
@@ -16,7 +17,14 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
-from goalmeter._errors import InvalidFileError, in_a_line, require, shown, whole_in_text
+from goalmeter._errors import (
+    InvalidFileError,
+    InvalidParameterError,
+    in_a_line,
+    require,
+    shown,
+    whole_in_text,
+)
 from goalmeter._names import did_you_mean
 
 # --- Files ----------------------------------------------------------------------------------------
@@ -120,6 +128,57 @@ def digest(path: str | Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as cause:
         raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause
+
+
+# --- Locks ----------------------------------------------------------------------------------------
+LOCK, SOFT_LOCK = ".lock", ".soft-lock"
+
+
+@contextmanager
+def locked(folder: Path, elsewhere: str) -> Iterator[None]:
+    """Hold the lock of an existing directory; `elsewhere` advises to use another one."""
+    from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+
+    # Whoever looks at a run holds its lock for an instant, which is no reason to refuse to write.
+    lock: BaseFileLock = FileLock(folder / LOCK, timeout=0.2, thread_local=False)
+    try:
+        try:
+            lock.acquire()
+        except OSError as cause:  # a file system without locks: the existence of a file is the lock
+            if cause.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise
+            lock = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
+            lock.acquire()
+    except Timeout as cause:
+        raise InvalidParameterError(
+            f"another process writes to {folder}; wait for it or end it, or {elsewhere}"
+        ) from cause
+    except OSError as cause:
+        raise InvalidFileError(
+            f"{folder} cannot be written: {cause.strerror or cause}; make room, or {elsewhere}"
+        ) from cause
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # while it is held: whoever waits for it then makes another file
+            (folder / LOCK).unlink()
+        lock.release()
+
+
+def is_locked(folder: Path) -> bool | None:
+    """Return whether a process holds the lock of a directory; None where that is unknown."""
+    try:
+        import fcntl
+
+        with (folder / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    except (ImportError, OSError):
+        return None
+    return False
 
 
 # --- Json -----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line, require, whole
+from goalmeter._files import locked
 from goalmeter._names import did_you_mean
 from goalmeter.organisms.kinds import organism, organism_names, weights_of
 from goalmeter.organisms.lessons import IDS, PAD, PLAN, SIZES, WAYS, Lesson, batch, syllabus
@@ -28,7 +29,6 @@ from goalmeter.organisms.network import (
     write_network,
 )
 from goalmeter.runs.progress import STATUS, Progress, reporting_status
-from goalmeter.runs.store import locked
 
 if TYPE_CHECKING:
     import torch

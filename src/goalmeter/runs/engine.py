@@ -49,9 +49,8 @@ class Results(Generic[T]):
         tell: Tell | None = None,
         taken_over: Mapping[str, T] | None = None,  # stored first unless `out` has other results
     ) -> None:
-        self._ended: dict[str, T] = {}  # in the order in which they came
-        self._failed: dict[str, T] = {}
-        self._tries: dict[str, int] = {}  # number of the last failed try
+        self._results: dict[str, T] = {}
+        self._tries: dict[str, int] = {}  # number of the last try of trials that only failed
         self._study, self._tell, self._taken_over = study, tell, taken_over or {}
         self.progress = Progress(study.name, study.noun, 0)
         self._store = None if out is None else RunStore(out, study.what, grows=study.grows)
@@ -66,9 +65,10 @@ class Results(Generic[T]):
                 store.values, store.lines = {}, {}
             for key, result in self._taken_over.items():
                 self.keep(key, result)
-            failed = sum(map(study.is_failure, self._ended.values()))
+            ended = [result for key, result in self._results.items() if key not in self._tries]
+            failed = sum(map(study.is_failure, ended))
             self.progress = Progress(
-                study.name, study.noun, len(study.trials), len(self._ended), failed, self._tell
+                study.name, study.noun, len(study.trials), len(ended), failed, self._tell
             )
             if store is not None:
                 store.progress = self.progress
@@ -81,16 +81,16 @@ class Results(Generic[T]):
     def read(self, run: StoredRun) -> None:
         """Read the final results in a run directory, and the last tries of the other trials."""
         study = self._study
-        if study.tries_again:
-            self._tries = dict(sorted(tries_in(run.values)))
+        tries = dict(sorted(tries_in(run.values))) if study.tries_again else {}
         for key in study.trials:
-            results, stored_as = self._ended, key
+            stored_as = key
             if key not in run.values:
-                if key not in self._tries:
+                if key not in tries:
                     continue
-                results, stored_as = self._failed, try_key(key, self._tries[key])
+                self._tries[key] = tries[key]
+                stored_as = try_key(key, tries[key])
             try:
-                results[key] = study.from_json(key, run.values[stored_as])
+                self._results[key] = study.from_json(key, run.values[stored_as])
             except GoalmeterError as cause:
                 line = f", line {run.lines[stored_as]}" if stored_as in run.lines else ""
                 raise InvalidFileError(
@@ -101,11 +101,14 @@ class Results(Generic[T]):
     @property
     def left(self) -> list[str]:
         """Keys of the trials without a final result, in order."""
-        return [key for key in self._study.trials if key not in self._ended]
+        return [key for key in self._study.trials if self._is_left(key)]
+
+    def _is_left(self, key: str) -> bool:
+        return key not in self._results or key in self._tries
 
     def keep(self, key: str, result: T) -> None:
         """Store a result or a failed try; a final result stays as it is."""
-        if key in self._ended:
+        if not self._is_left(key):
             return
         is_failure = self._study.is_failure(result)
         is_try = is_failure and self._study.tries_again
@@ -114,18 +117,17 @@ class Results(Generic[T]):
         if self._store is not None:
             stored_as = try_key(key, number) if is_try else key
             self._store.write(stored_as, self._study.to_json(result))
-        if is_failure:
-            self.progress.failures += 1
+        self._results[key] = result
+        self.progress.failures += is_failure
         if is_try:
-            self._failed[key], self._tries[key] = result, number
+            self._tries[key] = number
         else:
-            self._ended[key] = result
+            self._tries.pop(key, None)
             self.progress.ended()
 
     def by_key(self) -> dict[str, T]:
         """Return all results in the order of the study; the last try where none is final."""
-        every = self._failed | self._ended
-        return {key: every[key] for key in self._study.trials if key in every}
+        return {key: self._results[key] for key in self._study.trials if key in self._results}
 
 
 def stored_results(run: StoredRun, study: Study[T]) -> dict[str, T]:

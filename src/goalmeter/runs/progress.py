@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -29,29 +30,28 @@ _MOST_BATCHES, _FEW_TRIALS = 100, 3  # what is written of a thousand batches has
 _EVERY = 1.0  # seconds between two writes of status.json
 
 
+@dataclass
 class Progress:
     """Progress of trials: a message after every tenth of the time so far."""
 
-    def __init__(
-        self,
-        name: str,  # whose trials they are; every message begins with it
-        noun: str,  # what a trial is called, in the singular
-        trials: int | None,  # number of trials; None where unknown: then there are no messages
-        done: int = 0,
-        failures: int = 0,
-        tell: Tell | None = None,
-    ) -> None:
-        self._tell = None if trials is None else tell
-        self.name, self.noun, self.trials = name, noun, trials
-        self._before = self.done = done  # `_before` were stored already
-        self.failures, self.steps = failures, 0  # steps are finished parts of trials
-        self.state, self.place = RUNNING, "here"
-        # Trials that are being made: by batch, since when by a monotonic clock, and keys.
-        self.working: Mapping[str, tuple[float, Sequence[str]]] = {}
-        self._began = time.time()
+    name: str  # whose trials they are; every message begins with it
+    noun: str  # what a trial is called, in the singular
+    trials: int | None  # number of trials; None where unknown: then there are no messages
+    done: int = 0
+    failures: int = 0
+    tell: Tell | None = None
+    steps: int = 0  # finished parts of trials
+    state: str = RUNNING
+    place: str = "here"
+    # Trials that are being made: by batch, since when by a monotonic clock, and keys.
+    working: Mapping[str, tuple[float, Sequence[str]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._before = self.done  # those that were stored already
+        self._began = _now()
         self._begun = self._told = time.monotonic()
-        if tell is not None and done:
-            tell(f"{name}: {done} of {trials} {noun}s were there already")
+        if self.tell is not None and self.done:
+            self.tell(f"{self.name}: {self.done} of {self.trials} {self.noun}s were there already")
 
     def step(self) -> None:
         """Count a part of a trial; there are messages only while no trial has ended."""
@@ -93,8 +93,8 @@ class Progress:
             "seconds": round(seconds, 3),
             "rate": made / seconds if made and seconds > 0 else None,  # a second
             "left_seconds": self._seconds_left(),
-            "began": in_utc(self._began),
-            "updated": in_utc(time.time()),
+            "began": self._began,
+            "updated": _now(),
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "place": self.place,
@@ -120,11 +120,11 @@ class Progress:
     def _message(self, often: float, more: str) -> None:
         now = time.monotonic()
         too_soon = now - self._told < max(often, (now - self._begun) / 10)
-        if self._tell is None or (often and too_soon):
+        if self.tell is None or self.trials is None or (often and too_soon):
             return
         self._told = now
         failed = f", {self.failures} failed" if self.failures else ""
-        self._tell(f"{self.name}: {self.done} of {self.trials} {self.noun}s{failed}{more}")
+        self.tell(f"{self.name}: {self.done} of {self.trials} {self.noun}s{failed}{more}")
 
 
 def in_words(seconds: float) -> str:
@@ -134,9 +134,8 @@ def in_words(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def in_utc(seconds: float) -> str:
-    """Return a wall time in ISO 8601, in UTC and to the second."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @contextmanager

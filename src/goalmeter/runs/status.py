@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, visible
-from goalmeter._files import JsonFields, read_bytes
+from goalmeter._files import JsonFields, is_locked, read_bytes
 from goalmeter.runs.progress import FINISHED, RUNNING, STATUS, STATUS_FORMAT, STOPPED, in_words
-from goalmeter.runs.store import RUN, TRIALS, is_locked, keys_in, read_about, tries_in
+from goalmeter.runs.store import RUN, TRIALS, keys_in, read_about, tries_in
 
 # Beside the driver's own states: it was ended without a word, no driver of a version that writes a
 # status has worked on it, nothing is stored yet, or the folder cannot be read.

@@ -11,24 +11,22 @@ end is dropped. A key that comes twice counts once, the first time.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, shown, visible
-from goalmeter._files import read_bytes, reading, write_text
+from goalmeter._files import LOCK, SOFT_LOCK, locked, read_bytes, reading, write_text
 from goalmeter.runs.progress import STATUS, Progress, Tell, heartbeat
 
-RUN, TRIALS, LOCK, SOFT_LOCK = "run.json", "trials.jsonl", ".lock", ".soft-lock"
-FORMAT = 1
+RUN, TRIALS, FORMAT = "run.json", "trials.jsonl", 1
 # Of run.json; one of a million grids and a hundred thousand seeds has ten.
 _MOST_BYTES = 2**26
 _TRY = re.compile(r"(.+), failed ([1-9][0-9]{0,8})", re.DOTALL)
@@ -147,54 +145,6 @@ def tries_in(stored: Collection[str]) -> list[tuple[str, int]]:
     # Most runs have none: to look for the word takes no time beside the expression.
     tries = (_TRY.fullmatch(key) for key in stored if ", failed " in key)
     return [(match[1], int(match[2])) for match in tries if match]
-
-
-# --- Lock -----------------------------------------------------------------------------------------
-@contextmanager
-def locked(folder: Path, elsewhere: str) -> Iterator[None]:
-    """Hold the lock of an existing directory; `elsewhere` advises to use another one."""
-    from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
-
-    # Whoever looks at a run holds its lock for an instant, which is no reason to refuse to write.
-    lock: BaseFileLock = FileLock(folder / LOCK, timeout=0.2, thread_local=False)
-    try:
-        try:
-            lock.acquire()
-        except OSError as cause:  # a file system without locks: the existence of a file is the lock
-            if cause.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
-                raise
-            lock = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
-            lock.acquire()
-    except Timeout as cause:
-        raise InvalidParameterError(
-            f"another process writes to {folder}; wait for it or end it, or {elsewhere}"
-        ) from cause
-    except OSError as cause:
-        raise InvalidFileError(
-            f"{folder} cannot be written: {cause.strerror or cause}; make room, or {elsewhere}"
-        ) from cause
-    try:
-        yield
-    finally:
-        with suppress(OSError):  # while it is held: whoever waits for it then makes another file
-            (folder / LOCK).unlink()
-        lock.release()
-
-
-def is_locked(folder: Path) -> bool | None:
-    """Return whether a process holds the lock of a directory; None where that is unknown."""
-    try:
-        import fcntl
-
-        with (folder / LOCK).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except FileNotFoundError:
-        return False
-    except (ImportError, OSError):
-        return None
-    return False
 
 
 # --- Writing --------------------------------------------------------------------------------------
@@ -336,10 +286,7 @@ class RunStore:
 
 
 def _short(value: Any) -> str:
-    try:
-        text = "not given" if value is None else json_text(value)
-    except (ValueError, RecursionError):
-        text = shown(value)
+    text = "not given" if value is None else json_text(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
