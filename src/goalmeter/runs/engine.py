@@ -101,14 +101,12 @@ class Results(Generic[T]):
     @property
     def left(self) -> list[str]:
         """Keys of the trials without a final result, in order."""
-        return [key for key in self._study.trials if self._is_left(key)]
-
-    def _is_left(self, key: str) -> bool:
-        return key not in self._results or key in self._tries
+        trials = self._study.trials
+        return [key for key in trials if key not in self._results or key in self._tries]
 
     def keep(self, key: str, result: T) -> None:
         """Store a result or a failed try; a final result stays as it is."""
-        if not self._is_left(key):
+        if key in self._results and key not in self._tries:
             return
         is_failure = self._study.is_failure(result)
         is_try = is_failure and self._study.tries_again

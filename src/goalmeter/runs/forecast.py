@@ -135,14 +135,12 @@ def unmeasured(
 
 def together(name: str, forecasts: Sequence[Forecast], **changes: Any) -> Forecast:
     """Join forecasts of trials that are made one after the other; `changes` are fields of it."""
-    nothing: dict[str, Any] = dict.fromkeys(("trials", "kept", "left", "output_cap"), 0)
-    spans = ("hours", "disk", "calls", "prompt_tokens", "output_tokens", "usd")
-    nothing |= dict.fromkeys(spans, Span(0, 0))
     joined: dict[str, Any] = {}
-    for number, start in nothing.items():
+    counts, tokens = ("trials", "kept", "left"), ("prompt_tokens", "output_tokens", "output_cap")
+    for number in (*counts, "hours", "disk", "calls", *tokens, "usd"):
         values = [getattr(each, number) for each in forecasts]
         # A number that one of them does not know is unknown for all.
-        joined[number] = None if None in values else sum(values, start)
+        joined[number] = None if None in values else sum(values[1:], values[0])
     joined["assumed"] = tuple(dict.fromkeys(line for each in forecasts for line in each.assumed))
     return replace(forecasts[0], name=name, **(joined | changes))
 

@@ -6,7 +6,6 @@ results; arguments and values are JSON values, because they cross process bounda
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -14,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from pkgutil import resolve_name
 from traceback import extract_tb
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -24,7 +24,7 @@ OK, REFUSED, FAILED = "ok", "refused", "exception"
 TIMEOUT, CRASH, KILLED = "timeout", "crash", "killed"
 
 # A worker calls functions of goalmeter and of its replications only.
-_FUNCTION = re.compile(r"((?:goalmeter|replications)(?:\.[A-Za-z]\w*)+):([A-Za-z]\w*)")
+_FUNCTION = re.compile(r"(goalmeter|replications)(\.[A-Za-z]\w*)+:[A-Za-z]\w*")
 # Frames of goalmeter, Python and installed packages: an error is placed at the user's own line.
 _NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(os.__file__).parent), "<")
 
@@ -79,9 +79,9 @@ def function_of(batch: Batch) -> Callable[..., Any]:
     """Return the function of a batch, imported."""
     if callable(batch.function):
         return batch.function
-    if (named := _FUNCTION.fullmatch(batch.function)) is None:
+    if not _FUNCTION.fullmatch(batch.function):
         raise ValueError(f"a job asks for {batch.function!r}, expected goalmeter.module:function")
-    function: Callable[..., Any] = getattr(importlib.import_module(named[1]), named[2])
+    function: Callable[..., Any] = resolve_name(batch.function)
     return function
 
 

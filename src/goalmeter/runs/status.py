@@ -78,9 +78,8 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
     written = _written(folder)
     # A training has a status and no trials.
     has_trials = (folder / RUN).exists() or not written.state
-    size = 0
-    with suppress(OSError):
-        size = (folder / TRIALS).stat().st_size
+    trials = folder / TRIALS
+    size = trials.stat().st_size if trials.exists() else 0
     try:
         about = read_about(folder / RUN) if has_trials else {"what": {}, "made_by": {}}
         keys = keys_in(folder)
@@ -168,14 +167,13 @@ def _workers(written: Any) -> tuple[Worker, ...]:
 
 def _is_written_now(folder: Path, written: RunStatus) -> bool:
     """Return whether a process writes the run now: by its lock, or else by the status's age."""
+    is_here = not written.state or written.host == socket.gethostname()
     locked = is_locked(folder)
-    is_here = written.host == socket.gethostname()
-    if locked or (locked is False and (is_here or not written.state)):
+    if locked or (locked is False and is_here) or written.state != RUNNING:
         return bool(locked)
     # A lock may hold on its own machine only, and some file systems have none.
     with suppress(OSError):
-        age = time.time() - (folder / STATUS).stat().st_mtime
-        return written.state == RUNNING and abs(age) < _STALE
+        return abs(time.time() - (folder / STATUS).stat().st_mtime) < _STALE
     return False
 
 

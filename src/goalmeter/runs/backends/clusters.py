@@ -178,7 +178,6 @@ class RayCluster:
         for task in self._tasks:
             with suppress(Exception):  # the cluster itself may be gone
                 self._ray.cancel(task, force=True)
-        self._tasks.clear()
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches; an iterator that is left early leaves its tasks running."""
@@ -286,7 +285,6 @@ class SlurmJobs:
         with suppress(Exception):
             while not all(job.done() for job in self._running) and time.monotonic() < end:
                 time.sleep(_LOOK_EVERY[self._cluster])
-        self._running.clear()
         shutil.rmtree(self._folder, ignore_errors=True)
         with suppress(OSError):  # another run writes there
             self._parent.rmdir()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -20,16 +20,8 @@ from typing import Any, NoReturn, Self
 
 from goalmeter._errors import MOST_WORKERS, GoalmeterError, whole_in_text
 from goalmeter._streams import prepare_worker
-from goalmeter.runs.jobs import (
-    CRASH,
-    KILLED,
-    TIMEOUT,
-    Batch,
-    BatchResult,
-    JobResult,
-    calls,
-    function_of,
-)
+from goalmeter.runs import jobs
+from goalmeter.runs.jobs import Batch, BatchResult, JobResult, calls, function_of
 
 
 # A worker receives batches on a pipe. It sends a message when the imports of a batch are over, and
@@ -89,9 +81,7 @@ def worker_environment() -> dict[str, str]:
 class _Worker:
     """A worker process: started when it has a batch, and replaced when it ends."""
 
-    def __init__(
-        self, timeout: float | None, environment: Mapping[str, str], path: Sequence[str]
-    ) -> None:
+    def __init__(self, timeout: float | None, environment: dict[str, str], path: list[str]) -> None:
         self._timeout, self._environment, self._path = timeout, environment, path
         self._process: subprocess.Popen[bytes] | None = None
         self.pipe: Any = None
@@ -106,27 +96,24 @@ class _Worker:
         self._send()
 
     def _send(self) -> None:
+        if self._process is None:
+            self.pipe, theirs = Pipe()
+            arguments = [json.dumps(self._path), str(theirs.fileno())]
+            # A session of its own: Ctrl-C in a terminal reaches this process only, and all that a
+            # worker starts can be ended with it.
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=2,
+                env=os.environ | self._environment,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+            theirs.close()
         self._attempts += 1
         self.deadline = inf  # imports may take as long as they do
-        if self._process is None:
-            self._start()
         with suppress(OSError):  # it has ended, which is found when it is looked at
             self.pipe.send(replace(self._batch, each=self._batch.each[len(self.results) :]))
-
-    def _start(self) -> None:
-        self.pipe, theirs = Pipe()
-        arguments = [json.dumps([*self._path]), str(theirs.fileno())]
-        # A session of its own: Ctrl-C in a terminal reaches this process only, and all that a
-        # worker starts can be ended with it.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _PROGRAM, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=2,
-            env=os.environ | dict(self._environment),
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
-        )
-        theirs.close()
 
     def look(self) -> bool:
         """Take a message, or the end of the process or of its time; return whether all is made."""
@@ -144,20 +131,22 @@ class _Worker:
             elif time.monotonic() >= self.deadline:
                 self.end()
                 detail = f"no answer within {self._timeout:g} s"
-                self.results.append(JobResult(TIMEOUT, detail=detail))
+                self.results.append(JobResult(jobs.TIMEOUT, detail=detail))
         except (EOFError, OSError):
             status = self.end(_ENDING)
+            words = f"exit status {status}"
+            with suppress(ValueError):
+                words = f"signal {signal.Signals(-status).name}"
             if self._attempts == _ATTEMPTS:
                 raise GoalmeterError(
                     f"a worker process cannot be started: {_ATTEMPTS} attempts ended before they "
-                    f"took a job, the last with {_in_words(status)}; what they said is above. Look "
+                    f"took a job, the last with {words}; what they said is above. Look "
                     f"whether there is memory left, and whether {sys.executable} starts; what is "
                     f"finished is kept where --out names a folder"
                 ) from None
             if not self._attempts:
-                outcome = KILLED if -status in _FROM_OUTSIDE else CRASH
-                detail = f"the process ended with {_in_words(status)}"
-                self.results.append(JobResult(outcome, detail=detail))
+                outcome = jobs.KILLED if -status in _FROM_OUTSIDE else jobs.CRASH
+                self.results.append(JobResult(outcome, detail=f"the process ended with {words}"))
         is_whole = len(self.results) == len(self._batch.each)
         if self._process is None and not is_whole:
             self._send()
@@ -177,12 +166,6 @@ class _Worker:
         return process.wait()
 
 
-def _in_words(status: int) -> str:
-    with suppress(ValueError):
-        return f"signal {signal.Signals(-status).name}"
-    return f"exit status {status}"
-
-
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -199,8 +182,8 @@ class Processes:
         *,
         trials: int,
         timeout: float | None,
-        environment: Mapping[str, str] | None = None,  # by default as this process
-        path: Sequence[str] | None = None,  # of imports, by default as this process
+        environment: dict[str, str] | None = None,  # by default as this process
+        path: list[str] | None = None,  # of imports, by default as this process
     ) -> None:
         count = cores()
         if argument:
