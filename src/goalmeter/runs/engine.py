@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -188,9 +188,7 @@ def check(
         pass
 
 
-def _place(
-    study: Study[Any], on: str | Backend, trials: int, timeout: float | None
-) -> AbstractContextManager[Backend]:
+def _place(study: Study[Any], on: str | Backend, trials: int, timeout: float | None) -> Backend:
     if not isinstance(on, str):
         return on
     if callable(study.function) and on != HERE:

@@ -68,12 +68,8 @@ def forecast_of(
     timeout: float | None = None,
     out: str | Path | None = None,
 ) -> Forecast:
-    """Estimate the cost of a study from its first trials; the arguments are those of `carry_out`.
-
-    Raises:
-        GoalmeterError: as `carry_out`, of the trials that are made to measure the rate.
-    """
-    forecast = unmeasured(study, "nothing is left to make", on=on, out=out, timeout=timeout)
+    """Estimate the cost of a study from its first trials; the arguments are those of `carry_out`."""
+    forecast = unmeasured(study, "nothing is left to make", on=on, out=out)
     if not (left := left_of(study.trials, out)):
         return replace(forecast, hours=Span(0, 0), disk=Span(0, 0), assumed=forecast.assumed[:1])
     seconds, sizes = list[float](), list[int]()
@@ -81,7 +77,7 @@ def forecast_of(
     place = HERE if callable(study.function) else "processes:1"
     with opened(place, trials=1, timeout=timeout) as backend:
         check_first(study, backend)
-        begun, count = 0.0, min(1 + _EXAMPLES, len(left))
+        begun, count = time.monotonic(), min(1 + _EXAMPLES, len(left))
         for key in (left[number * len(left) // count] for number in range(count)):
             if len(sizes) > 1 and time.monotonic() - begun > _SECONDS:
                 break
@@ -89,8 +85,7 @@ def forecast_of(
             value = study.to_json(result_in(study, key, made.results[0]))
             sizes.append(len(json_text({"key": key, "value": value}).encode()) + 1)
             seconds.append(made.seconds)
-            begun = begun or time.monotonic()  # without the first one, which pays for imports
-    seconds = seconds[1:] or seconds
+    seconds = seconds[1:] or seconds  # the first one pays for imports
     each, size = fmean(seconds), fmean(sizes)
     spread = f", from {min(seconds):.3g} to {max(seconds):.3g} s" if len(seconds) > 1 else ""
     measured = (
@@ -111,11 +106,10 @@ def unmeasured(
     *,
     on: str = HERE,
     out: str | Path | None = None,
-    timeout: float | None = None,
 ) -> Forecast:
     """Count the trials of a study without making any; `why` says why the time is unknown."""
     left = len(left_of(study.trials, out))
-    slots = getattr(opened(on, trials=max(left, 1), timeout=timeout), "slots", 0)
+    slots = getattr(opened(on, trials=max(left, 1), timeout=None), "slots", 0)
     at_once = {
         0: f"how many {on} makes at once is not known before it is reached: the time is that of "
         f"one after the other",

@@ -11,11 +11,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
 from traceback import extract_tb
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from goalmeter import _errors
 from goalmeter._errors import GoalmeterError, MissingExtraError, json_text, shortened, visible
@@ -151,7 +152,7 @@ class Study(Generic[T]):
         return Batch(self.function, [self.trials[key] for key in keys], self.common, self.files)
 
 
-class Backend(Protocol):
+class Backend(AbstractContextManager["Backend"], Protocol):
     """Where the trials of a study run, from entering the context to leaving it.
 
     The study plans, sizes batches, stores results and resumes, and only its own process writes. A
@@ -160,10 +161,6 @@ class Backend(Protocol):
 
     slots: int  # batches that are made at once
     worthwhile: float  # seconds of work that make a batch worth sending; 0 for one trial at a time
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: object) -> None: ...
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches, and give the number (from 0) and the result of each as it is ready.

@@ -1,7 +1,4 @@
-"""Progress of trials: messages while they run, and status.json, which is written once a second.
-
-Nothing depends on status.json: what is finished is what trials.jsonl holds.
-"""
+"""Progress of trials: messages while they run, and status.json, which is written once a second."""
 
 from __future__ import annotations
 
@@ -149,14 +146,12 @@ def heartbeat(beat: Callable[[], None]) -> Iterator[None]:
                 beat()
 
     thread = Thread(target=run, name="goalmeter heartbeat", daemon=True)
-    with suppress(RuntimeError):  # the system has no more threads, or Python is about to end
-        thread.start()
+    thread.start()
     try:
         yield
     finally:
         ended.set()
-        if thread.ident is not None:
-            thread.join()
+        thread.join()
 
 
 @contextmanager

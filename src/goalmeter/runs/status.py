@@ -143,26 +143,22 @@ _KINDS: dict[Any, Any] = {"str": str, "int": int, "int | None": int, "float | No
 
 def _written(folder: Path) -> RunStatus:
     """Return what is valid in status.json; the state is "" if there is no such file."""
-    values: dict[str, Any] = {"state": ""}
+    written = None
     with suppress(OSError, ValueError, RecursionError):
         written = json.loads(read_bytes(folder / STATUS, _MOST_BYTES))
-        if isinstance(written, dict) and written.get("format") == STATUS_FORMAT:
-            for field in fields(RunStatus):
-                value, kind = written.get(field.name), _KINDS.get(field.type, ())
-                if isinstance(value, kind) and (kind is str or 0 <= value < _MOST):
-                    values[field.name] = value
-            values["agent"] = _text(written.get("name"))
-            values["working"] = _workers(written.get("working"))
-    return RunStatus(**values | {"folder": str(folder), "sentence": ""})
-
-
-def _workers(written: Any) -> tuple[Worker, ...]:
+    if not isinstance(written, dict) or written.get("format") != STATUS_FORMAT:
+        written = {}
+    values: dict[str, Any] = {"state": "", "agent": _text(written.get("name"))}
+    for field in fields(RunStatus):
+        value, kind = written.get(field.name), _KINDS.get(field.type, ())
+        if isinstance(value, kind) and (kind is str or 0 <= value < _MOST):
+            values[field.name] = value
     with suppress(TypeError, ValueError, KeyError):  # another version's, or damaged
-        return tuple(
+        values["working"] = tuple(
             Worker(str(w["worker"]), tuple(map(str, w["trials"])), int(w["count"]), +w["seconds"])
-            for w in written
+            for w in written["working"]
         )
-    return ()
+    return RunStatus(**values | {"folder": str(folder), "sentence": ""})
 
 
 def _is_written_now(folder: Path, written: RunStatus) -> bool:

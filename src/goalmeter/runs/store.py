@@ -30,7 +30,6 @@ RUN, TRIALS, FORMAT = "run.json", "trials.jsonl", 1
 # Of run.json; one of a million grids and a hundred thousand seeds has ten.
 _MOST_BYTES = 2**26
 _TRY = re.compile(r"(.+), failed ([1-9][0-9]{0,8})", re.DOTALL)
-ELSEWHERE = "choose another folder (--out)"
 _FEW, _SHOWN = 4, 60  # differences that a message names, and characters of a value or line
 
 
@@ -174,7 +173,7 @@ class RunStore:
         what: Mapping[str, Any],
         *,
         grows: Collection[str] = (),
-        elsewhere: str = ELSEWHERE,
+        elsewhere: str = "choose another folder (--out)",
         noun: str = "trial",
     ) -> None:
         self.folder = Path(folder)
@@ -292,13 +291,11 @@ def _short(value: Any) -> str:
 
 def _refuse_foreign(folder: Path, elsewhere: str) -> None:
     """Raise an error unless a directory is missing, empty, or a run, finished or just begun."""
-    if not folder.exists():
-        return
-    if not folder.is_dir():
+    if folder.exists() and not folder.is_dir():
         raise InvalidFileError(f"{folder} is a file; {elsewhere}")
     foreign = [
         path.name
-        for path in sorted(folder.iterdir())
+        for path in sorted(folder.glob("*"))
         if not (path.name == TRIALS and path.stat().st_size == 0)
         and not path.name.startswith((STATUS, LOCK, SOFT_LOCK, f".{RUN}.", f".{STATUS}."))
     ]

@@ -6,7 +6,6 @@ import json
 import logging
 import math
 import os
-import re
 import shutil
 import socket
 import sys
@@ -36,16 +35,13 @@ from goalmeter.runs.backends.processes import Processes, worker_environment
 from goalmeter.runs.jobs import Batch, BatchResult
 from goalmeter.runs.store import made_here
 
-# Commas inside of square brackets belong to a value: exclude=node[1,2].
-_PART = re.compile(r"(?:\[[^\]]*\]|[^,\[])+")
-
 
 def options_of(
     argument: str, place: str, known: Collection[str], *, first: str = ""
 ) -> dict[str, str]:
     """Return the options behind the colon of a place; `first` names a first part without a name."""
     options: dict[str, str] = {}
-    for number, part in enumerate(_PART.findall(argument)):
+    for number, part in enumerate(argument.split(",") if argument else ()):
         name, equals, value = (word.strip() for word in part.partition("="))
         if not equals and first and number == 0:
             name, value = first, name
@@ -101,9 +97,7 @@ def version() -> str:
     """Return the version of goalmeter with a digest of its source, and that of Python."""
     # In a checkout the number alone does not tell one commit from another.
     package = Path(__file__).resolve().parents[2]
-    source = sha256()
-    for file in sorted(package.rglob("*.py")):
-        source.update(str(file.relative_to(package)).encode() + b"\0" + file.read_bytes())
+    source = sha256(b"".join(file.read_bytes() for file in sorted(package.rglob("*.py"))))
     python = ".".join(map(str, sys.version_info[:2]))
     return f"{made_here()['goalmeter']} (source {source.hexdigest()[:8]}), Python {python}"
 

@@ -9,14 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import islice
 from math import inf
 from multiprocessing.connection import Connection, Pipe, wait
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 from goalmeter._errors import MOST_WORKERS, GoalmeterError, whole_in_text
 from goalmeter._streams import prepare_worker
@@ -171,7 +171,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Processes:
+class Processes(ExitStack):
     """Worker processes of this machine, by default one a core."""
 
     worthwhile = 0.2  # a message takes less than a thousandth of that
@@ -185,19 +185,15 @@ class Processes:
         environment: dict[str, str] | None = None,  # by default as this process
         path: list[str] | None = None,  # of imports, by default as this process
     ) -> None:
+        super().__init__()
         count = cores()
         if argument:
             count = whole_in_text(argument, "workers", least=1, most=MOST_WORKERS)
         self.slots = min(count, max(trials, 1))
         settings = (timeout, environment or worker_environment(), path or sys.path)
         self._workers = [_Worker(*settings) for _ in range(self.slots)]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
         for worker in self._workers:
-            worker.end()
+            self.callback(worker.end)
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches; an iterator that is left early leaves its batches running."""
