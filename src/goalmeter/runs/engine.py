@@ -21,7 +21,7 @@ from goalmeter._errors import (
 from goalmeter.runs.backends.registry import HERE, opened
 from goalmeter.runs.jobs import CRASH, KILLED, OK, REFUSED, Backend, Batch, JobResult, Study
 from goalmeter.runs.progress import Progress, Tell
-from goalmeter.runs.store import TRIALS, RunStore, StoredRun, tries_in, try_key
+from goalmeter.runs.store import TRIALS, RunStore, StoredRun, tries_in
 
 _MOST, _REMEMBERED = 1000, 15  # trials of a batch; batches whose costs are remembered
 # So many batches are left for each worker, so that none works long after the others have ended.
@@ -83,12 +83,11 @@ class Results(Generic[T]):
         study = self._study
         tries = dict(sorted(tries_in(run.values))) if study.tries_again else {}
         for key in study.trials:
-            stored_as = key
-            if key not in run.values:
-                if key not in tries:
-                    continue
+            stored_as = key if key in run.values else f"{key}, failed {tries.get(key)}"
+            if stored_as not in run.values:
+                continue
+            if stored_as != key:
                 self._tries[key] = tries[key]
-                stored_as = try_key(key, tries[key])
             try:
                 self._results[key] = study.from_json(key, run.values[stored_as])
             except GoalmeterError as cause:
@@ -113,7 +112,7 @@ class Results(Generic[T]):
         number = self._tries.get(key, 0) + 1
         # Stored before it counts: a full disk leaves the trial to be made again.
         if self._store is not None:
-            stored_as = try_key(key, number) if is_try else key
+            stored_as = f"{key}, failed {number}" if is_try else key
             self._store.write(stored_as, self._study.to_json(result))
         self._results[key] = result
         self.progress.failures += is_failure

@@ -68,7 +68,7 @@ def forecast_of(
     timeout: float | None = None,
     out: str | Path | None = None,
 ) -> Forecast:
-    """Estimate the cost of a study from its first trials; the arguments are those of `carry_out`."""
+    """Estimate the cost of a study from its first trials; arguments as of `carry_out`."""
     forecast = unmeasured(study, "nothing is left to make", on=on, out=out)
     if not (left := left_of(study.trials, out)):
         return replace(forecast, hours=Span(0, 0), disk=Span(0, 0), assumed=forecast.assumed[:1])
@@ -101,11 +101,7 @@ def forecast_of(
 
 
 def unmeasured(
-    study: Study[Any],
-    why: str,
-    *,
-    on: str = HERE,
-    out: str | Path | None = None,
+    study: Study[Any], why: str, *, on: str = HERE, out: str | Path | None = None
 ) -> Forecast:
     """Count the trials of a study without making any; `why` says why the time is unknown."""
     left = len(left_of(study.trials, out))

@@ -78,8 +78,7 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
     written = _written(folder)
     # A training has a status and no trials.
     has_trials = (folder / RUN).exists() or not written.state
-    trials = folder / TRIALS
-    size = trials.stat().st_size if trials.exists() else 0
+    size = (folder / TRIALS).stat().st_size if (folder / TRIALS).exists() else 0
     try:
         about = read_about(folder / RUN) if has_trials else {"what": {}, "made_by": {}}
         keys = keys_in(folder)

@@ -134,13 +134,8 @@ def lines_of(path: Path) -> Iterator[tuple[str, Any, int]]:
         raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause
 
 
-def try_key(key: str, number: int) -> str:
-    """Return the key of a failed try of a trial, such as "maze, failed 2"."""
-    return f"{key}, failed {number}"
-
-
 def tries_in(stored: Collection[str]) -> list[tuple[str, int]]:
-    """Return the trial and the number of each failed try among the keys of a run."""
+    """Return the trial and the number of each failed try among keys ("maze, failed 2")."""
     # Most runs have none: to look for the word takes no time beside the expression.
     tries = (_TRY.fullmatch(key) for key in stored if ", failed " in key)
     return [(match[1], int(match[2])) for match in tries if match]

@@ -203,8 +203,7 @@ class RayCluster:
 
 
 # --- Slurm ----------------------------------------------------------------------------------------
-# Batches run as jobs of arrays of submitit. The trials of a job that fails, is preempted or reaches
-# its limit of time are made again.
+# The trials of a job that fails, is preempted or reaches its limit of time are made again.
 _OURS = ("time", "jobs", "cores", "folder", "cluster")
 _OF_SLURM = {name: f"slurm_{name}" for name in ("partition", "account", "qos", "constraint")}
 _OF_SLURM["memory"] = "slurm_mem"

@@ -9,7 +9,7 @@ below: `argument` are the options behind the colon, `trials` how many trials the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from importlib.metadata import EntryPoint
 
 from goalmeter._errors import InvalidParameterError, shown
@@ -26,13 +26,14 @@ BACKENDS = {
 }
 
 
-class Here(AbstractContextManager["Here"]):
+class Here(ExitStack):
     """Makes trials in this process, where nothing could enforce a time limit."""
 
     slots = 1
     worthwhile = 0.0  # each trial is stored as soon as it has ended
 
     def __init__(self, argument: str, *, trials: int, timeout: float | None) -> None:
+        super().__init__()
         if argument:
             raise InvalidParameterError(f"'here:{argument}' is this process; expected 'here' alone")
         if timeout is not None:
@@ -40,8 +41,6 @@ class Here(AbstractContextManager["Here"]):
                 f"timeout is {timeout} for trials in this process, which cannot be ended; expected "
                 f"processes, such as processes:1"
             )
-
-    def __exit__(self, *error: object) -> None: ...
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches in order; an interrupt of this process is raised."""
