@@ -83,7 +83,7 @@ class Results(Generic[T]):
         study = self._study
         tries = dict(sorted(tries_in(run.values))) if study.tries_again else {}
         for key in study.trials:
-            stored_as = key if key in run.values else f"{key}, failed {tries.get(key)}"
+            stored_as = key if key in run.values else f"{key}, failed {tries.get(key, 0)}"
             if stored_as not in run.values:
                 continue
             if stored_as != key:

@@ -1,4 +1,4 @@
-"""Run directories: reading them, their lock, and storing trials and stages.
+"""Run directories: reading them, and storing trials and stages.
 
     run.json        what the run is; it decides whether a run may be continued
     trials.jsonl    a line of JSON for each finished trial: {"key": ..., "value": ...}
