@@ -77,7 +77,7 @@ def forecast_of(
     place = HERE if callable(study.function) else "processes:1"
     with opened(place, trials=1, timeout=timeout) as backend:
         check_first(study, backend)
-        begun, count = time.monotonic(), min(1 + _EXAMPLES, len(left))
+        begun, count = 0.0, min(1 + _EXAMPLES, len(left))
         for key in (left[number * len(left) // count] for number in range(count)):
             if len(sizes) > 1 and time.monotonic() - begun > _SECONDS:
                 break
@@ -85,7 +85,8 @@ def forecast_of(
             value = study.to_json(result_in(study, key, made.results[0]))
             sizes.append(len(json_text({"key": key, "value": value}).encode()) + 1)
             seconds.append(made.seconds)
-    seconds = seconds[1:] or seconds  # the first one pays for imports
+            begun = begun or time.monotonic()  # without the first one, which pays for imports
+    seconds = seconds[1:] or seconds
     each, size = fmean(seconds), fmean(sizes)
     spread = f", from {min(seconds):.3g} to {max(seconds):.3g} s" if len(seconds) > 1 else ""
     measured = (
