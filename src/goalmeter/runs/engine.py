@@ -91,10 +91,9 @@ class Results(Generic[T]):
             try:
                 self._results[key] = study.from_json(key, run.values[stored_as])
             except GoalmeterError as cause:
-                line = f", line {run.lines[stored_as]}" if stored_as in run.lines else ""
                 raise InvalidFileError(
-                    f"{run.folder / TRIALS}{line}, the {study.noun} {stored_as!r}: {cause}; remove "
-                    f"its line from {TRIALS} and it is made again"
+                    f"{run.folder / TRIALS}, line {run.lines[stored_as]}, the {study.noun} "
+                    f"{stored_as!r}: {cause}; remove its line from {TRIALS} and it is made again"
                 ) from cause
 
     @property

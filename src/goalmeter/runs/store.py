@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,8 +27,7 @@ from goalmeter._files import LOCK, SOFT_LOCK, locked, read_bytes, reading, write
 from goalmeter.runs.progress import STATUS, Progress, Tell, heartbeat
 
 RUN, TRIALS, FORMAT = "run.json", "trials.jsonl", 1
-# Of run.json; one of a million grids and a hundred thousand seeds has ten.
-_MOST_BYTES = 2**26
+_MOST_BYTES = 2**26  # of run.json; one of a million grids and 100,000 seeds has ten million
 _TRY = re.compile(r"(.+), failed ([1-9][0-9]{0,8})", re.DOTALL)
 _FEW, _SHOWN = 4, 60  # differences that a message names, and characters of a value or line
 
@@ -42,7 +41,7 @@ class StoredRun:
     what: dict[str, Any]  # identity of the run
     made_by: dict[str, Any]  # version of goalmeter that made it
     values: dict[str, Any]  # value of every finished trial by key, in the order of trials.jsonl
-    lines: Mapping[str, int] = field(default_factory=dict)  # number of its line by key, from 1
+    lines: dict[str, int]  # number of its line by key, from 1
 
 
 def read_run(folder: str | Path) -> StoredRun:
@@ -80,15 +79,15 @@ def another_kind(folder: str | Path, there: object, expected: str) -> InvalidFil
 def read_about(path: Path) -> dict[str, Any]:
     """Read run.json."""
     try:
-        about = json.loads(read_bytes(path, _MOST_BYTES).decode("utf-8"))
+        data = read_bytes(path, _MOST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidFileError(
             f"{path.parent} is no run: it has no {RUN}; expected a folder that --out made"
         ) from None
     except OSError as cause:
         raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
-    except InvalidFileError:  # it is no file, or too large
-        raise
+    try:
+        about = json.loads(data.decode())
     except (ValueError, RecursionError) as cause:  # no JSON, too large a number, or too deep
         raise InvalidFileError(
             f"{path} is no JSON: {cause}; restore it, or begin again in another folder"

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib.metadata import EntryPoint
 
-from goalmeter._errors import InvalidParameterError, shown
+from goalmeter._errors import InvalidParameterError
 from goalmeter._names import BACKENDS as GROUP
-from goalmeter._names import did_you_mean, loaded, plugins, refuse_taken
+from goalmeter._names import loaded, plugins, refuse_taken, unknown_name
 from goalmeter.runs.jobs import Backend, Batch, BatchResult, calls
 
 HERE, PROCESSES = "here", "processes"
@@ -61,11 +61,7 @@ def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
         refuse_taken(GROUP, BACKENDS)
         entry = plugins(GROUP).get(name)
     if entry is None:
-        known = place_names()
-        raise InvalidParameterError(
-            f"there is no execution backend {shown(name)}{did_you_mean(name, known) or ';'} "
-            f"expected {', '.join(known)}, such as processes:2"
-        )
+        raise unknown_name(name, place_names(), "the execution backend")
     opener: Callable[..., Backend] = loaded(entry)
     return opener(argument, trials=trials, timeout=timeout)
 
