@@ -56,7 +56,7 @@ class RunStatus(JsonFields):
     failed: int = 0  # failed trials, as the driver wrote, or else those with failed tries only
     left: int | None = None
     rate: float | None = None  # trials a second of the present or last driver; None if unknown
-    left_seconds: float | None = None  # at that rate, while somebody writes it
+    left_seconds: float | None = None  # as the driver estimates, while somebody writes it
     seconds: float | None = None  # working time of this driver, when it last wrote
     began: str = ""  # wall times of the driver's first and last write; "" if there are none
     updated: str = ""
@@ -106,7 +106,7 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
         done=done,
         failed=max(written.failed, len({key for key, _ in tries} - keys)),
         left=left,
-        left_seconds=left / written.rate if is_running and left and written.rate else None,
+        left_seconds=(written.left_seconds or None) if is_running else None,
         version=written.version or _text(about["made_by"].get("goalmeter")),
         workers=written.workers if is_running else 0,
         working=written.working if is_running else (),
