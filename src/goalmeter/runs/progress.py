@@ -59,7 +59,7 @@ class Progress:
     def ended(self) -> None:
         """Count a trial that has ended."""
         self.done += 1
-        left = self._seconds_left()
+        left = self._seconds_left(time.monotonic() - self._begun)
         more = f", {in_words(left)} left" if left and self.done - self._before >= _FEW else ""
         self._message(0.0 if self.done == self.trials else _OFTEN, more)
 
@@ -89,7 +89,7 @@ class Progress:
             "made": made,  # by this command
             "seconds": round(seconds, 3),
             "rate": made / seconds if made and seconds > 0 else None,  # a second
-            "left_seconds": self._seconds_left(),
+            "left_seconds": self._seconds_left(seconds),
             "began": self._began,
             "updated": _now(),
             "host": socket.gethostname(),
@@ -108,11 +108,9 @@ class Progress:
             "state": self.state,
         }
 
-    def _seconds_left(self) -> float | None:
+    def _seconds_left(self, seconds: float) -> float | None:
         made = self.done - self._before
-        if not made or self.trials is None:
-            return None
-        return (time.monotonic() - self._begun) / made * (self.trials - self.done)
+        return seconds / made * (self.trials - self.done) if made and self.trials else None
 
     def _message(self, often: float, more: str) -> None:
         now = time.monotonic()
