@@ -29,8 +29,8 @@ from goalmeter.report import Table, require_report_extra, write_report
 from goalmeter.report.numbers import percent, storage
 from goalmeter.report.tables import summary_table
 from goalmeter.runs.progress import FINISHED, in_words
+from goalmeter.runs.reading import RUN, read_about
 from goalmeter.runs.status import INCOMPLETE, UNREADABLE, RunStatus, Worker, runs_below, status_of
-from goalmeter.runs.store import RUN, read_about
 
 say = Texts("commands")
 

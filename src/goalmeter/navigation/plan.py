@@ -27,7 +27,7 @@ from goalmeter.navigation.trajectories import made_of as made_of
 from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast, Span, left_of
 from goalmeter.runs.progress import Tell
-from goalmeter.runs.store import another_kind
+from goalmeter.runs.reading import another_kind
 
 
 @dataclass(frozen=True, kw_only=True)

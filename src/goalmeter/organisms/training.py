@@ -28,7 +28,8 @@ from goalmeter.organisms.network import (
     save,
     write_network,
 )
-from goalmeter.runs.progress import STATUS, Progress, reporting_status
+from goalmeter.runs.progress import Progress, reporting_status
+from goalmeter.runs.reading import STATUS
 
 if TYPE_CHECKING:
     import torch

@@ -17,7 +17,7 @@ from goalmeter.report.canvas import BLUE, VERMILION
 from goalmeter.report.charts import Curve
 from goalmeter.report.numbers import general, nats
 from goalmeter.runs.progress import Tell
-from goalmeter.runs.store import another_kind, read_run
+from goalmeter.runs.reading import another_kind, read_run
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import Verdict
 

@@ -42,7 +42,7 @@ from goalmeter.reflection.trial import (
 from goalmeter.runs.forecast import Forecast, forecast_of
 from goalmeter.runs.jobs import FAILED, OK, REFUSED, in_a_line
 from goalmeter.runs.progress import Tell
-from goalmeter.runs.store import RUN, another_kind
+from goalmeter.runs.reading import RUN, another_kind
 
 KIND = "reflection"
 # What can be measured: a name, or what stands for an agent.

@@ -11,8 +11,9 @@ from goalmeter.runs.backends.registry import (
 from goalmeter.runs.engine import Results, carry_out, check, stored_results
 from goalmeter.runs.forecast import Forecast, Span, forecast_of
 from goalmeter.runs.jobs import Backend, Batch, BatchResult, JobResult, Study
+from goalmeter.runs.reading import StoredRun, keys_in, read_run
 from goalmeter.runs.status import RunStatus, Worker, runs_below, status_of
-from goalmeter.runs.store import RunStore, Stages, StoredRun, keys_in, made_here, read_run
+from goalmeter.runs.store import RunStore, Stages, made_here
 
 __all__ = [
     "HERE",

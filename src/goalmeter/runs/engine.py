@@ -21,7 +21,8 @@ from goalmeter._errors import (
 from goalmeter.runs.backends.registry import HERE, opened
 from goalmeter.runs.jobs import CRASH, KILLED, OK, REFUSED, Backend, Batch, JobResult, Study
 from goalmeter.runs.progress import Progress, Tell
-from goalmeter.runs.store import TRIALS, RunStore, StoredRun, tries_in
+from goalmeter.runs.reading import TRIALS, StoredRun, tries_in
+from goalmeter.runs.store import RunStore
 
 _MOST, _REMEMBERED = 1000, 15  # trials of a batch; batches whose costs are remembered
 # So many batches are left for each worker, so that none works long after the others have ended.
@@ -31,8 +32,7 @@ _ROUNDS_LEFT = 4
 _AGAIN = 5
 
 T = TypeVar("T")
-# Trials that are being made: by batch, since when, and their keys.
-Running = dict[str, tuple[float, list[str]]]
+Running = dict[str, tuple[float, list[str]]]  # trials by batch: since when, and their keys
 
 
 # A stored result is final. One that failed and is to be made again is stored as a try, under

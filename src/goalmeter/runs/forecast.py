@@ -14,7 +14,7 @@ from goalmeter._files import JsonFields
 from goalmeter.runs.backends.registry import HERE, opened
 from goalmeter.runs.engine import check_first, result_in
 from goalmeter.runs.jobs import Study
-from goalmeter.runs.store import keys_in
+from goalmeter.runs.reading import keys_in
 
 # Seconds that the examples take together, about, and how many there are besides the first.
 _SECONDS, _EXAMPLES = 3.0, 8

@@ -1,8 +1,4 @@
-"""Jobs, studies and the interface of execution backends.
-
-A study is a set of trials with keys. A backend receives batches of calls and returns their
-results; arguments and values are JSON values, because they cross process boundaries.
-"""
+"""Jobs, studies and the interface of execution backends, which exchange JSON values."""
 
 from __future__ import annotations
 
@@ -23,6 +19,7 @@ from goalmeter._errors import GoalmeterError, MissingExtraError, json_text, shor
 
 OK, REFUSED, FAILED = "ok", "refused", "exception"
 TIMEOUT, CRASH, KILLED = "timeout", "crash", "killed"
+T = TypeVar("T")
 
 # A worker calls functions of goalmeter and of its replications only.
 _FUNCTION = re.compile(r"(goalmeter|replications)(\.[A-Za-z]\w*)+:[A-Za-z]\w*")
@@ -117,9 +114,6 @@ def in_a_line(error: BaseException) -> str:
         if not path.startswith(_NOT_THE_USERS) and "site-packages" not in path:
             place = f" ({visible(Path(path).name)}, line {frame.lineno})"
     return f"{type(error).__name__}: {words}".rstrip(": ") + place
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ from typing import Any
 
 from goalmeter._errors import GoalmeterError, json_text
 from goalmeter._files import write_text
+from goalmeter.runs.reading import STATUS
 
 Tell = Callable[[str], None]
-STATUS, STATUS_FORMAT = "status.json", 1
+STATUS_FORMAT = 1
 RUNNING, FINISHED, STOPPED = "running", "finished", "stopped"
 _FEW = 5  # trials that the time left is estimated from; the first may have waited for processes
 _OFTEN, _STEPS_EVERY = 1.0, 10.0  # seconds between two messages at least; of those about steps

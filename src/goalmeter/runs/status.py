@@ -14,8 +14,8 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError, visible
 from goalmeter._files import JsonFields, is_locked, read_bytes
-from goalmeter.runs.progress import FINISHED, RUNNING, STATUS, STATUS_FORMAT, STOPPED, in_words
-from goalmeter.runs.store import RUN, TRIALS, keys_in, read_about, tries_in
+from goalmeter.runs.progress import FINISHED, RUNNING, STATUS_FORMAT, STOPPED, in_words
+from goalmeter.runs.reading import RUN, STATUS, TRIALS, keys_in, read_about, tries_in
 
 # Beside the driver's own states: it was ended without a word, no driver of a version that writes a
 # status has worked on it, nothing is stored yet, or the folder cannot be read.
@@ -76,8 +76,7 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
     """
     folder = Path(folder)
     written = _written(folder)
-    # A training has a status and no trials.
-    has_trials = (folder / RUN).exists() or not written.state
+    has_trials = (folder / RUN).exists() or not written.state  # of a training there are none
     size = (folder / TRIALS).stat().st_size if (folder / TRIALS).exists() else 0
     try:
         about = read_about(folder / RUN) if has_trials else {"what": {}, "made_by": {}}

@@ -34,7 +34,7 @@ from goalmeter.runs import HERE, JobResult, Study, carry_out, read_run, stored_r
 from goalmeter.runs.forecast import Forecast, Span, left_of, unmeasured
 from goalmeter.runs.jobs import REFUSED
 from goalmeter.runs.progress import Tell
-from goalmeter.runs.store import RUN, another_kind
+from goalmeter.runs.reading import RUN, another_kind
 from goalmeter.tabular.arrays import as_floats, naming
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import optimal_policies, soft_optimal_policies

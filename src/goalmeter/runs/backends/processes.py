@@ -85,7 +85,6 @@ class _Worker:
         self._timeout, self._environment, self._path = timeout, environment, path
         self._process: subprocess.Popen[bytes] | None = None
         self.pipe: Any = None
-        self.deadline = inf  # of the call that it makes, by a monotonic clock
 
     def begin(self, number: int, batch: Batch) -> None:
         """Send a batch to the process."""
@@ -111,7 +110,7 @@ class _Worker:
             )
             theirs.close()
         self._attempts += 1
-        self.deadline = inf  # imports may take as long as they do
+        self.deadline = inf  # of a call, by a monotonic clock; imports may take as long as they do
         with suppress(OSError):  # it has ended, which is found when it is looked at
             self.pipe.send(replace(self._batch, each=self._batch.each[len(self.results) :]))
 
