@@ -25,7 +25,7 @@ from typing import Any
 import harness
 
 import goalmeter as gm
-from goalmeter.runs.backends.ray_cluster import RayCluster
+from goalmeter.runs.backends.clusters import RayCluster
 
 MAZES, SIZE = 10_000, 7
 POLICIES = ["epsilon_greedy(0.1, 0.3)"]

@@ -1,7 +1,8 @@
-"""Atomic file writes, JSON values, size-limited archives, and model folders of transformers."""
+"""Atomic file writes, locks, JSON values and records, size-limited archives, transformers."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
@@ -9,15 +10,24 @@ import os
 import stat
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from io import BufferedReader
 from math import isfinite, isnan
 from pathlib import Path
 from typing import IO, Any
 
-from goalmeter._errors import InvalidFileError, in_a_line, json_text, require, shown, whole_in_text
+from goalmeter._errors import (
+    InvalidFileError,
+    InvalidParameterError,
+    in_a_line,
+    json_text,
+    require,
+    shown,
+    whole_in_text,
+)
+from goalmeter._names import did_you_mean
 
 # --- Files ----------------------------------------------------------------------------------------
 # A link is followed, and its target is replaced. Folders, devices and pipes are never replaced: a
@@ -122,6 +132,57 @@ def digest(path: str | Path) -> str:
         raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause
 
 
+# --- Locks ----------------------------------------------------------------------------------------
+LOCK, SOFT_LOCK = ".lock", ".soft-lock"
+
+
+@contextmanager
+def locked(folder: Path, elsewhere: str) -> Iterator[None]:
+    """Hold the lock of an existing directory; `elsewhere` advises to use another one."""
+    from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+
+    # Whoever looks at a run holds its lock for an instant, which is no reason to refuse to write.
+    lock: BaseFileLock = FileLock(folder / LOCK, timeout=0.2, thread_local=False)
+    try:
+        try:
+            lock.acquire()
+        except OSError as cause:  # a file system without locks: the existence of a file is the lock
+            if cause.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                raise
+            lock = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
+            lock.acquire()
+    except Timeout as cause:
+        raise InvalidParameterError(
+            f"another process writes to {folder}; wait for it or end it, or {elsewhere}"
+        ) from cause
+    except OSError as cause:
+        raise InvalidFileError(
+            f"{folder} cannot be written: {cause.strerror or cause}; make room, or {elsewhere}"
+        ) from cause
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # while it is held: whoever waits for it then makes another file
+            (folder / LOCK).unlink()
+        lock.release()
+
+
+def is_locked(folder: Path) -> bool | None:
+    """Return whether a process holds the lock of a directory; None where that is unknown."""
+    try:
+        import fcntl
+
+        with (folder / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    except (ImportError, OSError):
+        return None
+    return False
+
+
 # --- Json -----------------------------------------------------------------------------------------
 def json_value(value: Any) -> Any:
     """Return a value as JSON has it: tuples as lists, NaN as null, results as their `to_json`."""
@@ -157,6 +218,68 @@ class JsonFields:
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; NaN is null."""
         return {field.name: json_value(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Field:
+    """Valid values of a field of a JSON record, in words and as a test; whether it is required."""
+
+    expected: str
+    accepts: Callable[[Any], bool]
+    required: bool = True
+
+    @classmethod
+    def whole(cls, least: int, most: int, *, or_null: bool = False, required: bool = True) -> Field:
+        """Return a field for an integer in a range."""
+        words = f"a whole number from {least} to {most}" + " or null" * or_null
+        return cls(words, lambda v: (or_null and v is None) or is_whole(v, least, most), required)
+
+    @classmethod
+    def word(cls, *known: str, required: bool = True) -> Field:
+        """Return a field for one of some words."""
+        return cls(f"one of {', '.join(map(repr, known))}", lambda v: v in known, required)
+
+    @classmethod
+    def distinct(cls, what: str, accepts: Callable[[Any], bool], *, most: int) -> Field:
+        """Return a field for a list of different hashable values, which `what` names in words."""
+
+        def fits(value: Any) -> bool:
+            is_list = isinstance(value, list) and 1 <= len(value) <= most
+            return is_list and all(map(accepts, value)) and len(set(value)) == len(value)
+
+        return cls(f"a list of 1 to {most} different {what}", fits)
+
+
+def is_whole(value: Any, least: int, most: int) -> bool:
+    """Return whether a value is an integer in a range; true and false are not."""
+    return type(value) is int and least <= value <= most
+
+
+def is_number(value: Any, most: float) -> bool:
+    """Return whether a value is a number of at most some finite size."""
+    return type(value) in (int, float) and bool(abs(value) <= most)
+
+
+def check_record(
+    value: Any, fields: Mapping[str, Field], where: str, *, others: bool = False
+) -> dict[str, Any]:
+    """Return a record with valid fields; `others` says whether it may have further fields."""
+    if not isinstance(value, Mapping):
+        raise InvalidFileError(f"{where}: got {shown(value)}, expected an object of JSON")
+    for name, key in fields.items():
+        if name not in value:
+            if key.required:
+                raise InvalidFileError(f"{where}: {name} is missing, expected {key.expected}")
+        elif not key.accepts(value[name]):
+            raise InvalidFileError(
+                f"{where}: {name} is {shown(value[name])}, expected {key.expected}"
+            )
+    if not others and (unknown := [name for name in value if name not in fields]):
+        hint = did_you_mean(unknown[0], fields, quoted=True) or ";"
+        raise InvalidFileError(
+            f"{where}: there is no field {shown(unknown[0])}{hint} expected {', '.join(fields)}"
+        )
+    return dict(value)
 
 
 # --- Archives -------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from goalmeter.navigation.inspect.task import navigation
 from goalmeter.navigation.plan import NavigationOptions, plan_of
 from goalmeter.navigation.prompts import Asking
 from goalmeter.navigation.rollouts import load
-from goalmeter.runs.reading import read_run
+from goalmeter.runs import read_run
 
 ONE: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 2, "trajectories": 2}
 

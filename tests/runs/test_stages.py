@@ -22,9 +22,8 @@ def test_a_stage_is_made_once(tmp_path: Path) -> None:
         with Stages(tmp_path / "run", {"kind": "test", "n": 1}, tell=lines.append) as stages:
             assert stages.value("first", lambda: make("first")) == "FIRST"
             assert stages.value("second", lambda: make("second")) == "SECOND"
-            assert stages.kept("fourth") is None
-            stages.keep("third", [1, 2])
-            assert stages.kept("third") == [1, 2]
+            stages.add("third", [1, 2])
+            assert stages.values["third"] == [1, 2] and "fourth" not in stages.values
     assert made == ["first", "second"]
     assert lines == ["test: first", "test: second"]
 
@@ -32,9 +31,9 @@ def test_a_stage_is_made_once(tmp_path: Path) -> None:
 def test_another_question_is_refused_and_lists_may_grow(tmp_path: Path) -> None:
     what = {"kind": "test", "seed": 0, "parts": ["a"]}
     with Stages(tmp_path / "run", what, grows=("parts",)) as stages:
-        stages.keep("a", 1)
+        stages.add("a", 1)
     with Stages(tmp_path / "run", what | {"parts": ["b"]}, grows=("parts",)) as stages:
-        assert stages.kept("a") == 1
+        assert stages.values["a"] == 1
     with (
         pytest.raises(InvalidParameterError, match="seed"),
         Stages(tmp_path / "run", what | {"seed": 1}, grows=("parts",)),

@@ -15,7 +15,7 @@ import pytest
 
 from goalmeter._errors import InvalidFileError
 from goalmeter.runs import Study, carry_out, keys_in, read_run
-from goalmeter.runs import status as watching_module
+from goalmeter.runs import progress as progress_module
 from goalmeter.runs.status import runs_below, status_of
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -31,7 +31,7 @@ def study(
 
 @pytest.fixture
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching_module, "_EVERY", 0.02)
+    monkeypatch.setattr(progress_module, "_EVERY", 0.02)
 
 
 def until(condition: Callable[[], bool], seconds: float = 20.0) -> bool:

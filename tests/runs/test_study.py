@@ -93,14 +93,14 @@ def test_another_package_adds_a_place(
     plugins.cache_clear()  # nothing is installed while goalmeter runs, but for this test
     request.addfinalizer(plugins.cache_clear)
     assert carry_out(seconds(5), on="cluster:a:b", timeout=9.0) == carry_out(seconds(5))
-    with pytest.raises(InvalidParameterError, match=r"'clutser'; did you mean cluster\?"):
+    with pytest.raises(InvalidParameterError, match=r"'clutser' .*did you mean 'cluster'"):
         carry_out(seconds(5), on="clutser")
 
 
 @pytest.mark.parametrize(
     ("on", "timeout", "message"),
     [
-        ("proceses:2", None, r"'proceses'; did you mean processes\? expected here, proc"),
+        ("proceses:2", None, "'proceses' does not exist, .*did you mean 'processes'"),
         ("processes:0", None, "workers is 0, expected at least 1"),
         ("processes:two", None, "workers is 'two', expected a whole number"),
         ("here:2", None, "'here:2' is this process; expected 'here' alone"),

@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidTrajectoryError
+from goalmeter._files import Field, check_record, is_number, is_whole
 from goalmeter.agents.grid_agents import Decision, Navigator
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import LAYERS, State, layers_of, planned
@@ -23,7 +24,6 @@ from goalmeter.navigation.suite_definition import (
     cap_of,
 )
 from goalmeter.navigation.suites import suite_named
-from goalmeter.runs.reading import Field, check_record, is_number, is_whole
 
 ARRIVED, CAP = "arrived", "cap"
 MOST_ROWS = 101  # of a picture: twice as many as any suite draws

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line, require, whole
+from goalmeter._files import locked
 from goalmeter._names import did_you_mean
 from goalmeter._options import option
 from goalmeter.organisms.kinds import MANIFEST, organism, organism_names, weights_of
@@ -30,9 +31,9 @@ from goalmeter.organisms.network import (
     save,
     write_network,
 )
-from goalmeter.runs.progress import FINISHED, Progress
+from goalmeter.runs.progress import FINISHED, Progress, reporting_status
 from goalmeter.runs.reading import STATUS
-from goalmeter.runs.status import INCOMPLETE, RunStatus, locked, reporting_status
+from goalmeter.runs.status import INCOMPLETE, RunStatus
 
 if TYPE_CHECKING:
     import torch

@@ -28,11 +28,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
 from itertools import chain, groupby
 from math import isnan
-from pathlib import Path
 from string import Formatter
 from typing import Any
 

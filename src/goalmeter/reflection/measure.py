@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, SupportsIndex
 
 from goalmeter import runs
 from goalmeter._errors import MOST_SEED, InvalidFileError, InvalidParameterError, whole
-from goalmeter._files import digest
+from goalmeter._files import Field, check_record, digest, is_whole
 from goalmeter.agents.abilities import Ability, without_checks
 from goalmeter.agents.history import Agent, HistoryFunction, as_agent
 from goalmeter.agents.registry import agent as named_agent
@@ -43,8 +43,7 @@ from goalmeter.reflection.trial import (
 from goalmeter.runs.forecast import Forecast, forecast_of
 from goalmeter.runs.jobs import FAILED, OK, REFUSED, in_a_line
 from goalmeter.runs.progress import Tell
-from goalmeter.runs.reading import RUN, another_kind, check_record, is_whole, listed, text, word
-from goalmeter.runs.reading import whole as reading_whole
+from goalmeter.runs.reading import RUN, another_kind
 
 KIND = "reflection"
 # What can be measured: a name, or what stands for an agent.
@@ -241,15 +240,15 @@ def bare(name: str) -> str:
 _MODULE = "goalmeter.reflection.trial"
 _ADVICE = "a file is run before each trial, so keep what takes long or may fail out of it"
 _RUN = {
-    "kind": word(KIND),
-    "agent": text(empty=False),
-    "steps": reading_whole(1, MOST_STEPS),
-    "seeds": listed("seeds", lambda seed: is_whole(seed, 0, MOST_SEED), least=1, most=MOST_SEEDS),
-    "environments": listed(
-        "names", lambda name: isinstance(name, str), least=1, most=2 * MOST_ENVIRONMENTS
+    "kind": Field.word(KIND),
+    "agent": Field("text that is not empty", lambda name: isinstance(name, str) and name != ""),
+    "steps": Field.whole(1, MOST_STEPS),
+    "seeds": Field.distinct("seeds", lambda seed: is_whole(seed, 0, MOST_SEED), most=MOST_SEEDS),
+    "environments": Field.distinct(
+        "names", lambda n: isinstance(n, str), most=2 * MOST_ENVIRONMENTS
     ),
-    "opposite_reading": word(*READINGS),
-    "step_counting": word(*COUNTINGS, required=False),
+    "opposite_reading": Field.word(*READINGS),
+    "step_counting": Field.word(*COUNTINGS, required=False),
 }
 
 

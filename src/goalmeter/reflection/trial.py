@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from goalmeter._errors import MOST_SECONDS, MOST_SEED, InvalidParameterError, finite, shown, whole
+from goalmeter._files import Field, check_record, is_number
 from goalmeter.agents.history import Agent, NoActionError
 from goalmeter.agents.registry import history_agent
 from goalmeter.agents.user_agents import check_counts, check_installed, check_mind
@@ -23,8 +24,6 @@ from goalmeter.agents.user_code import split_name
 from goalmeter.reflection.environments.base import READINGS, Run, one_of
 from goalmeter.reflection.environments.registry import Environment, find
 from goalmeter.runs.jobs import CRASH, FAILED, OK, TIMEOUT, in_a_line
-from goalmeter.runs.reading import Field, check_record, is_number, text, true_or_false, word
-from goalmeter.runs.reading import whole as reading_whole
 
 # A trial of so many percepts takes hours, and a run of so many trials days, with the fastest agent.
 MOST_STEPS = 10_000_000
@@ -117,14 +116,14 @@ OUTCOMES = (OK, BAD_ACTION, FAILED, TIMEOUT, CRASH)
 MOST_REWARD = 1e100
 # A line of a run directory; "name" is the attribute `environment` of a trial.
 _FIELDS = {
-    "name": text(empty=False),
-    "opposite": true_or_false(),
-    "seed": reading_whole(0, MOST_SEED),
-    "steps": reading_whole(1, MOST_STEPS),
+    "name": Field("text that is not empty", lambda value: isinstance(value, str) and value != ""),
+    "opposite": Field("true or false", lambda value: isinstance(value, bool)),
+    "seed": Field.whole(0, MOST_SEED),
+    "steps": Field.whole(1, MOST_STEPS),
     "total_reward": Field("a finite number", lambda value: is_number(value, MOST_REWARD)),
-    "outcome": word(*OUTCOMES, required=False),
-    "detail": text(required=False),
-    "played": reading_whole(0, MOST_STEPS + 1, or_null=True, required=False),
+    "outcome": Field.word(*OUTCOMES, required=False),
+    "detail": Field("text", lambda value: isinstance(value, str), required=False),
+    "played": Field.whole(0, MOST_STEPS + 1, or_null=True, required=False),
 }
 
 

@@ -118,7 +118,7 @@ def _measured(run: staged.ProbeRun, parts: Sequence[str], use_finished: bool) ->
         except (InvalidParameterError, InvalidTrajectoryError) as cause:
             run.left_out[part] = str(cause)
     if "maps" in fields:
-        use = run.stages.kept("use") if use_finished or USE in parts else None
+        use = run.stages.values.get("use") if use_finished or USE in parts else None
         fields["states"] = staged.picture_stage(run, use)
         fields |= {} if use is None else {"believed": staged.believed_stage(run, use)}
     return fields

@@ -8,10 +8,10 @@ from goalmeter.runs.backends.registry import (
     own_process,
     place_names,
 )
-from goalmeter.runs.engine import Results, carry_out, check, keys_in, stored_results
+from goalmeter.runs.engine import Results, carry_out, check, stored_results
 from goalmeter.runs.forecast import Forecast, Span, forecast_of
 from goalmeter.runs.jobs import Backend, Batch, BatchResult, JobResult, Study
-from goalmeter.runs.reading import StoredRun, read_run
+from goalmeter.runs.reading import StoredRun, keys_in, read_run
 from goalmeter.runs.status import RunStatus, Worker, runs_below, status_of
 from goalmeter.runs.store import RunStore, Stages, made_here
 

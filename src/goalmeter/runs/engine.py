@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -21,7 +21,7 @@ from goalmeter._errors import (
 from goalmeter.runs.backends.registry import HERE, opened
 from goalmeter.runs.jobs import CRASH, KILLED, OK, REFUSED, Backend, Batch, JobResult, Study
 from goalmeter.runs.progress import Progress, Tell
-from goalmeter.runs.reading import TRIALS, StoredRun, lines_of, try_key, without_collections
+from goalmeter.runs.reading import TRIALS, StoredRun, tries_in
 from goalmeter.runs.store import RunStore
 
 _MOST, _REMEMBERED = 1000, 15  # trials of a batch; batches whose costs are remembered
@@ -32,8 +32,7 @@ _ROUNDS_LEFT = 4
 _AGAIN = 5
 
 T = TypeVar("T")
-# Trials that are being made: by batch, since when, and their keys.
-Running = dict[str, tuple[float, list[str]]]
+Running = dict[str, tuple[float, list[str]]]  # trials by batch: since when, and their keys
 
 
 # A stored result is final. One that failed and is to be made again is stored as a try, under
@@ -50,62 +49,81 @@ class Results(Generic[T]):
         tell: Tell | None = None,
         taken_over: Mapping[str, T] | None = None,  # stored first unless `out` has other results
     ) -> None:
-        self.ended: dict[str, T] = {}  # in the order in which they came
-        self._failed: dict[str, T] = {}
+        self._results: dict[str, T] = {}
+        self._tries: dict[str, int] = {}  # number of the last try of trials that only failed
         self._study, self._tell, self._taken_over = study, tell, taken_over or {}
         self.progress = Progress(study.name, study.noun, 0)
         self._store = None if out is None else RunStore(out, study.what, grows=study.grows)
 
     def __enter__(self) -> Self:
         study, store = self._study, self._store
-        try:
+        with ExitStack() as opening:
             if store is not None:
-                store.__enter__()
-                stored = StoredRun(store.folder, dict(study.what), {}, store.values, store.lines)
-                self.ended, self._failed = _ended_and_failed(stored, study)
-                store.forget()  # the JSON values of a million results take twice their memory
+                opening.enter_context(store)
+                self.read(StoredRun(store.folder, {}, {}, store.values, store.lines))
+                # The JSON values of a million results take twice their memory.
+                store.values, store.lines = {}, {}
             for key, result in self._taken_over.items():
                 self.keep(key, result)
-            failed = sum(map(study.is_failure, self.ended.values()))
+            ended = [result for key, result in self._results.items() if key not in self._tries]
+            failed = sum(map(study.is_failure, ended))
             self.progress = Progress(
-                study.name, study.noun, len(study.trials), len(self.ended), failed, self._tell
+                study.name, study.noun, len(study.trials), len(ended), failed, self._tell
             )
             if store is not None:
                 store.progress = self.progress
-        except BaseException as error:
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
+            self._open = opening.pop_all()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        if self._store is not None:
-            self._store.__exit__(*error)
+    def __exit__(self, *error: Any) -> None:
+        self._open.__exit__(*error)
+
+    def read(self, run: StoredRun) -> None:
+        """Read the final results in a run directory, and the last tries of the other trials."""
+        study = self._study
+        tries = dict(sorted(tries_in(run.values))) if study.tries_again else {}
+        for key in study.trials:
+            stored_as = key if key in run.values else f"{key}, failed {tries.get(key, 0)}"
+            if stored_as not in run.values:
+                continue
+            if stored_as != key:
+                self._tries[key] = tries[key]
+            try:
+                self._results[key] = study.from_json(key, run.values[stored_as])
+            except GoalmeterError as cause:
+                raise InvalidFileError(
+                    f"{run.folder / TRIALS}, line {run.lines[stored_as]}, the {study.noun} "
+                    f"{stored_as!r}: {cause}; remove its line from {TRIALS} and it is made again"
+                ) from cause
 
     @property
     def left(self) -> list[str]:
         """Keys of the trials without a final result, in order."""
-        return [key for key in self._study.trials if key not in self.ended]
+        trials = self._study.trials
+        return [key for key in trials if key not in self._results or key in self._tries]
 
     def keep(self, key: str, result: T) -> None:
         """Store a result or a failed try; a final result stays as it is."""
-        if key in self.ended:
+        if key in self._results and key not in self._tries:
             return
         is_failure = self._study.is_failure(result)
         is_try = is_failure and self._study.tries_again
+        number = self._tries.get(key, 0) + 1
         # Stored before it counts: a full disk leaves the trial to be made again.
         if self._store is not None:
-            number = _number_of_tries(self._store.lines, key) + 1 if is_try else 0
-            self._store.add(try_key(key, number) if is_try else key, self._study.to_json(result))
-        (self._failed if is_try else self.ended)[key] = result
-        if is_failure:
-            self.progress.failures += 1
-        if not is_try:
+            stored_as = f"{key}, failed {number}" if is_try else key
+            self._store.write(stored_as, self._study.to_json(result))
+        self._results[key] = result
+        self.progress.failures += is_failure
+        if is_try:
+            self._tries[key] = number
+        else:
+            self._tries.pop(key, None)
             self.progress.ended()
 
     def by_key(self) -> dict[str, T]:
         """Return all results in the order of the study; the last try where none is final."""
-        every = self._failed | self.ended
-        return {key: every[key] for key in self._study.trials if key in every}
+        return {key: self._results[key] for key in self._study.trials if key in self._results}
 
 
 def stored_results(run: StoredRun, study: Study[T]) -> dict[str, T]:
@@ -115,43 +133,13 @@ def stored_results(run: StoredRun, study: Study[T]) -> dict[str, T]:
         IncompleteRunError: some are missing.
         InvalidFileError: a line is not the result that its key names.
     """
-    ended, failed = _ended_and_failed(run, study)
-    every = failed | ended
-    if missing := sum(key not in every for key in study.trials):
+    results = Results(study)
+    results.read(run)
+    every = results.by_key()
+    if missing := len(study.trials) - len(every):
         lacks = f"{missing} of {len(study.trials)} {study.noun}s"
         raise IncompleteRunError(run.folder, run.what, lacks)
-    return {key: every[key] for key in study.trials}
-
-
-def keys_in(folder: str | Path) -> Collection[str]:
-    """Return the keys that a run directory holds; none where there is no run yet."""
-    return {line.key for line in lines_of(Path(folder) / TRIALS)}
-
-
-def _ended_and_failed(run: StoredRun, study: Study[T]) -> tuple[dict[str, T], dict[str, T]]:
-    """Return the final results in a run directory, and the last tries of the other trials."""
-    ended: dict[str, T] = {}
-    failed: dict[str, T] = {}
-    with without_collections():
-        for key in study.trials:
-            results, stored_as = ended, key
-            if key not in run.values:
-                if not (study.tries_again and (tries := _number_of_tries(run.values, key))):
-                    continue
-                results, stored_as = failed, try_key(key, tries)
-            try:
-                results[key] = study.from_json(key, run.values[stored_as])
-            except GoalmeterError as cause:
-                line = f", line {run.lines[stored_as]}" if stored_as in run.lines else ""
-                raise InvalidFileError(
-                    f"{run.folder / TRIALS}{line}, the {study.noun} {stored_as!r}: {cause}; remove "
-                    f"its line from {TRIALS} and it is made again"
-                ) from cause
-    return ended, failed
-
-
-def _number_of_tries(stored: Collection[str], key: str) -> int:
-    return next(number for number in count() if try_key(key, number + 1) not in stored)
+    return every
 
 
 def carry_out(
@@ -198,9 +186,7 @@ def check(
         pass
 
 
-def _place(
-    study: Study[Any], on: str | Backend, trials: int, timeout: float | None
-) -> AbstractContextManager[Backend]:
+def _place(study: Study[Any], on: str | Backend, trials: int, timeout: float | None) -> Backend:
     if not isinstance(on, str):
         return on
     if callable(study.function) and on != HERE:
@@ -232,7 +218,6 @@ def _results(
     """Give what came of some trials; `running` holds the batches that are being made."""
     worthwhile = backend.worthwhile
     costs: deque[float] = deque(maxlen=_REMEMBERED)
-    kills: Counter[str] = Counter()
     waiting = keys[::-1]  # the next one last, where a list is short to pop
 
     def batches() -> Iterator[Batch]:
@@ -244,7 +229,7 @@ def _results(
             running[f"batch {number}"] = (time.monotonic(), batch)
             yield batch_of(batch)
 
-    while waiting:
+    for repetition in range(1 + _AGAIN):
         again: list[str] = []
         for number, made in backend.run(batches()):
             _, batch = running.pop(f"batch {number}")
@@ -252,10 +237,7 @@ def _results(
             for key, result in zip(batch, made.results, strict=True):
                 if result.outcome != KILLED:
                     yield key, result
-                    continue
-                # A trial whose process somebody else ended is made again, in a batch of its own.
-                kills[key] += 1
-                if kills[key] <= _AGAIN:
+                elif repetition < _AGAIN:
                     again.append(key)
                 else:
                     detail = f"{result.detail}, each of {1 + _AGAIN} times that it was made"
@@ -265,8 +247,10 @@ def _results(
                 f"{missing} trials have no result, since {type(backend).__name__} ended without "
                 f"one; the same command resumes the run"
             )
-        waiting += reversed(again)
-        worthwhile = 0.0
+        # A trial whose process somebody else ended is made again, in a batch of its own.
+        waiting, worthwhile = again[::-1], 0.0
+        if not waiting:
+            return
 
 
 def batch_size(costs: Collection[float], left: int, slots: int, worthwhile: float) -> int:

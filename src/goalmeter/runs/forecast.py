@@ -12,8 +12,9 @@ from typing import Any
 from goalmeter._errors import json_text
 from goalmeter._files import JsonFields
 from goalmeter.runs.backends.registry import HERE, opened
-from goalmeter.runs.engine import check_first, keys_in, result_in
+from goalmeter.runs.engine import check_first, result_in
 from goalmeter.runs.jobs import Study
+from goalmeter.runs.reading import keys_in
 
 # Seconds that the examples take together, about, and how many there are besides the first.
 _SECONDS, _EXAMPLES = 3.0, 8
@@ -67,12 +68,8 @@ def forecast_of(
     timeout: float | None = None,
     out: str | Path | None = None,
 ) -> Forecast:
-    """Estimate the cost of a study from its first trials; the arguments are those of `carry_out`.
-
-    Raises:
-        GoalmeterError: as `carry_out`, of the trials that are made to measure the rate.
-    """
-    forecast = unmeasured(study, "nothing is left to make", on=on, out=out, timeout=timeout)
+    """Estimate the cost of a study from its first trials; arguments as of `carry_out`."""
+    forecast = unmeasured(study, "nothing is left to make", on=on, out=out)
     if not (left := left_of(study.trials, out)):
         return replace(forecast, hours=Span(0, 0), disk=Span(0, 0), assumed=forecast.assumed[:1])
     seconds, sizes = list[float](), list[int]()
@@ -80,17 +77,16 @@ def forecast_of(
     place = HERE if callable(study.function) else "processes:1"
     with opened(place, trials=1, timeout=timeout) as backend:
         check_first(study, backend)
-        count = min(1 + _EXAMPLES, len(left))
-        end = float("inf")
+        begun, count = 0.0, min(1 + _EXAMPLES, len(left))
         for key in (left[number * len(left) // count] for number in range(count)):
-            if len(sizes) > 1 and time.monotonic() > end:
+            if len(sizes) > 1 and time.monotonic() - begun > _SECONDS:
                 break
             ((_, made),) = backend.run(iter([study.batch([key])]))
             value = study.to_json(result_in(study, key, made.results[0]))
             sizes.append(len(json_text({"key": key, "value": value}).encode()) + 1)
             seconds.append(made.seconds)
-            end = min(end, time.monotonic() + _SECONDS)
-    seconds = seconds[1:] or seconds  # the first one pays for imports
+            begun = begun or time.monotonic()  # without the first one, which pays for imports
+    seconds = seconds[1:] or seconds
     each, size = fmean(seconds), fmean(sizes)
     spread = f", from {min(seconds):.3g} to {max(seconds):.3g} s" if len(seconds) > 1 else ""
     measured = (
@@ -106,31 +102,23 @@ def forecast_of(
 
 
 def unmeasured(
-    study: Study[Any],
-    why: str,
-    *,
-    on: str = HERE,
-    out: str | Path | None = None,
-    timeout: float | None = None,
+    study: Study[Any], why: str, *, on: str = HERE, out: str | Path | None = None
 ) -> Forecast:
     """Count the trials of a study without making any; `why` says why the time is unknown."""
-    left = left_of(study.trials, out)
-    slots = getattr(opened(on, trials=max(len(left), 1), timeout=timeout), "slots", None)
-    at_once = f"{slots} are made at once ({on}), each as fast as one alone"
-    if slots == 1:
-        at_once = f"one is made after the other ({on})"
-    elif not slots:
-        at_once = (
-            f"how many {on} makes at once is not known before it is reached: the time is that of "
-            f"one after the other"
-        )
+    left = len(left_of(study.trials, out))
+    slots = getattr(opened(on, trials=max(left, 1), timeout=None), "slots", 0)
+    at_once = {
+        0: f"how many {on} makes at once is not known before it is reached: the time is that of "
+        f"one after the other",
+        1: f"one is made after the other ({on})",
+    }.get(slots, f"{slots} are made at once ({on}), each as fast as one alone")
     return Forecast(
         name=study.name,
         noun=study.noun,
         trials=len(study.trials),
-        kept=len(study.trials) - len(left),
-        left=len(left),
-        slots=int(slots or 1),
+        kept=len(study.trials) - left,
+        left=left,
+        slots=max(slots, 1),
         place=on,
         assumed=(why, at_once),
     )
@@ -138,14 +126,12 @@ def unmeasured(
 
 def together(name: str, forecasts: Sequence[Forecast], **changes: Any) -> Forecast:
     """Join forecasts of trials that are made one after the other; `changes` are fields of it."""
-    nothing: dict[str, Any] = dict.fromkeys(("trials", "kept", "left", "output_cap"), 0)
-    spans = ("hours", "disk", "calls", "prompt_tokens", "output_tokens", "usd")
-    nothing |= dict.fromkeys(spans, Span(0, 0))
     joined: dict[str, Any] = {}
-    for number, start in nothing.items():
+    counts, tokens = ("trials", "kept", "left"), ("prompt_tokens", "output_tokens", "output_cap")
+    for number in (*counts, "hours", "disk", "calls", *tokens, "usd"):
         values = [getattr(each, number) for each in forecasts]
         # A number that one of them does not know is unknown for all.
-        joined[number] = None if None in values else sum(values, start)
+        joined[number] = None if None in values else sum(values[1:], values[0])
     joined["assumed"] = tuple(dict.fromkeys(line for each in forecasts for line in each.assumed))
     return replace(forecasts[0], name=name, **(joined | changes))
 

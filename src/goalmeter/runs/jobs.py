@@ -1,30 +1,28 @@
-"""Jobs, studies and the interface of execution backends.
-
-A study is a set of trials with keys. A backend receives batches of calls and returns their
-results; arguments and values are JSON values, because they cross process boundaries.
-"""
+"""Jobs, studies and the interface of execution backends, which exchange JSON values."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from pkgutil import resolve_name
 from traceback import extract_tb
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from goalmeter import _errors
 from goalmeter._errors import GoalmeterError, MissingExtraError, json_text, shortened, visible
 
 OK, REFUSED, FAILED = "ok", "refused", "exception"
 TIMEOUT, CRASH, KILLED = "timeout", "crash", "killed"
+T = TypeVar("T")
 
 # A worker calls functions of goalmeter and of its replications only.
-_FUNCTION = re.compile(r"((?:goalmeter|replications)(?:\.[A-Za-z]\w*)+):([A-Za-z]\w*)")
+_FUNCTION = re.compile(r"(goalmeter|replications)(\.[A-Za-z]\w*)+:[A-Za-z]\w*")
 # Frames of goalmeter, Python and installed packages: an error is placed at the user's own line.
 _NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(os.__file__).parent), "<")
 
@@ -79,9 +77,9 @@ def function_of(batch: Batch) -> Callable[..., Any]:
     """Return the function of a batch, imported."""
     if callable(batch.function):
         return batch.function
-    if (named := _FUNCTION.fullmatch(batch.function)) is None:
+    if not _FUNCTION.fullmatch(batch.function):
         raise ValueError(f"a job asks for {batch.function!r}, expected goalmeter.module:function")
-    function: Callable[..., Any] = getattr(importlib.import_module(named[1]), named[2])
+    function: Callable[..., Any] = resolve_name(batch.function)
     return function
 
 
@@ -110,15 +108,12 @@ def in_a_line(error: BaseException) -> str:
         words = shortened(visible(" ".join(str(error).split())))
     except Exception:  # the error is of a class of the user's
         words = "(it cannot be printed)"
-    places = [
-        f" ({visible(Path(frame.filename).name)}, line {frame.lineno})"
-        for frame in extract_tb(error.__traceback__)
-        if not frame.filename.startswith(_NOT_THE_USERS) and "site-packages" not in frame.filename
-    ]
-    return f"{type(error).__name__}: {words}".rstrip(": ") + (places[-1] if places else "")
-
-
-T = TypeVar("T")
+    place = ""
+    for frame in extract_tb(error.__traceback__):
+        path = frame.filename
+        if not path.startswith(_NOT_THE_USERS) and "site-packages" not in path:
+            place = f" ({visible(Path(path).name)}, line {frame.lineno})"
+    return f"{type(error).__name__}: {words}".rstrip(": ") + place
 
 
 @dataclass(frozen=True)
@@ -151,24 +146,15 @@ class Study(Generic[T]):
         return Batch(self.function, [self.trials[key] for key in keys], self.common, self.files)
 
 
-class Backend(Protocol):
+class Backend(AbstractContextManager["Backend"], Protocol):
     """Where the trials of a study run, from entering the context to leaving it.
 
     The study plans, sizes batches, stores results and resumes, and only its own process writes. A
     backend makes batches. It raises nothing for what a trial does: that is a result.
     """
 
-    @property
-    def slots(self) -> int:
-        """Number of batches that are made at once."""
-
-    @property
-    def worthwhile(self) -> float:
-        """Seconds of work that make a batch worth sending; 0 for one trial at a time."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: object) -> None: ...
+    slots: int  # batches that are made at once
+    worthwhile: float  # seconds of work that make a batch worth sending; 0 for one trial at a time
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches, and give the number (from 0) and the result of each as it is ready.

@@ -1,34 +1,26 @@
-"""Status of a run: what its driver writes while it runs, and what any process can read.
-
-The driver writes `Progress.to_json` into status.json once a second. Nothing depends on it: what is
-finished is what trials.jsonl holds, and a damaged file counts as none.
-"""
+"""Status of a run, as any process can read it; a damaged status.json counts as none."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, visible
-from goalmeter._files import JsonFields, read_bytes
-from goalmeter.runs.progress import FINISHED, RUNNING, STATUS_FORMAT, STOPPED, Progress, in_words
-from goalmeter.runs.reading import RUN, STATUS, TRIALS, counted, read_about
+from goalmeter._errors import InvalidFileError, visible
+from goalmeter._files import JsonFields, is_locked, read_bytes
+from goalmeter.runs.progress import FINISHED, RUNNING, STATUS_FORMAT, STOPPED, in_words
+from goalmeter.runs.reading import RUN, STATUS, TRIALS, keys_in, read_about, tries_in
 
-LOCK, SOFT_LOCK = ".lock", ".soft-lock"
-_EVERY = 1.0  # seconds between two writes
 # Beside the driver's own states: it was ended without a word, no driver of a version that writes a
 # status has worked on it, nothing is stored yet, or the folder cannot be read.
 KILLED, INCOMPLETE, EMPTY, UNREADABLE = "killed", "incomplete", "empty", "unreadable"
-_MOST_BYTES = 2**20  # of status.json
+_MOST, _MOST_BYTES = 2**53, 2**20  # numbers in status.json, and its bytes
 _STALE = 30.0  # seconds without a sign of life after which a driver elsewhere counts as gone
 _DEEPEST = 6  # levels of folders below the one that is searched
 
@@ -36,101 +28,6 @@ _DEEPEST = 6  # levels of folders below the one that is searched
 Total = Callable[[Mapping[str, Any]], int | None]
 
 
-# --- Lock -----------------------------------------------------------------------------------------
-@contextmanager
-def locked(folder: Path, elsewhere: str) -> Iterator[None]:
-    """Hold the lock of an existing directory; `elsewhere` advises to use another one."""
-    from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
-
-    # Whoever looks at a run holds its lock for an instant, which is no reason to refuse to write.
-    lock: BaseFileLock = FileLock(folder / LOCK, timeout=0.2, thread_local=False)
-    try:
-        try:
-            lock.acquire()
-        except OSError as cause:  # a file system without locks: the existence of a file is the lock
-            if cause.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
-                raise
-            lock = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
-            lock.acquire()
-    except Timeout as cause:
-        raise InvalidParameterError(
-            f"another process writes to {folder}; wait for it or end it, or {elsewhere}"
-        ) from cause
-    except OSError as cause:
-        raise InvalidFileError(
-            f"{folder} cannot be written: {cause.strerror or cause}; make room, or {elsewhere}"
-        ) from cause
-    try:
-        yield
-    finally:
-        with suppress(OSError):  # while it is held: whoever waits for it then makes another file
-            (folder / LOCK).unlink()
-        lock.release()
-
-
-def is_locked(folder: Path) -> bool | None:
-    """Return whether a process holds the lock of a directory; None where that is unknown."""
-    try:
-        import fcntl
-
-        with (folder / LOCK).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except FileNotFoundError:
-        return False
-    except (ImportError, OSError):
-        return None
-    return False
-
-
-# --- Driver ---------------------------------------------------------------------------------------
-@contextmanager
-def heartbeat(beat: Callable[[], None]) -> Iterator[None]:
-    """Call a function once a second in a daemon thread; what it raises is ignored."""
-    ended = Event()
-
-    def run() -> None:
-        while not ended.wait(_EVERY):
-            with suppress(Exception):
-                beat()
-
-    thread = Thread(target=run, name="goalmeter heartbeat", daemon=True)
-    with suppress(RuntimeError):  # the system has no more threads, or Python is about to end
-        thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        if thread.ident is not None:
-            thread.join()
-
-
-def write_status(folder: Path, status: Mapping[str, Any]) -> None:
-    """Replace status.json atomically, without forcing it to disk; errors are ignored."""
-    fresh = folder / f".{STATUS}.{os.getpid()}"
-    with suppress(OSError):
-        try:
-            fresh.write_text(json_text(dict(status), indent=1) + "\n", encoding="utf-8")
-            fresh.replace(folder / STATUS)
-        finally:
-            fresh.unlink(missing_ok=True)
-
-
-@contextmanager
-def reporting_status(folder: Path, progress: Progress) -> Iterator[None]:
-    """Write the status of something that stores no trials into a folder, such as a training."""
-    has_failed = True
-    try:
-        with heartbeat(lambda: write_status(folder, progress.to_json())):
-            yield
-        has_failed = False
-    finally:
-        progress.end(has_failed)
-        write_status(folder, progress.to_json())
-
-
-# --- Reading --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Worker(JsonFields):
     """A worker that has trials now."""
@@ -159,7 +56,7 @@ class RunStatus(JsonFields):
     failed: int = 0  # failed trials, as the driver wrote, or else those with failed tries only
     left: int | None = None
     rate: float | None = None  # trials a second of the present or last driver; None if unknown
-    left_seconds: float | None = None  # at that rate, while somebody writes it
+    left_seconds: float | None = None  # as the driver estimates, while somebody writes it
     seconds: float | None = None  # working time of this driver, when it last wrote
     began: str = ""  # wall times of the driver's first and last write; "" if there are none
     updated: str = ""
@@ -178,50 +75,41 @@ def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus
     `total` tells the number of trials from run.json where no driver has written it.
     """
     folder = Path(folder)
-    written = _read_status(folder)
-    has_trials = (folder / RUN).exists() or not written  # a training has a status and no trials
-    size = 0
-    with suppress(OSError):
-        size = (folder / TRIALS).stat().st_size
+    written = _written(folder)
+    has_trials = (folder / RUN).exists() or not written.state  # of a training there are none
+    size = (folder / TRIALS).stat().st_size if (folder / TRIALS).exists() else 0
     try:
         about = read_about(folder / RUN) if has_trials else {"what": {}, "made_by": {}}
-        stored, tries = counted(folder / TRIALS)
+        keys = keys_in(folder)
     except InvalidFileError as cause:
         return RunStatus(str(folder), UNREADABLE, _unreadable(folder, cause), size=size)
-    what = about["what"]
-    done = stored if has_trials else written.get("done", 0)
+    what, tries = about["what"], tries_in(keys)
+    done = len(keys) - len(tries) if has_trials else written.done
     # A command with fewer trials than are stored writes less; the run is of all of them.
-    counts = [count for count in (total(what), written.get("total")) if count is not None]
+    counts = [count for count in (total(what), written.total) if count is not None]
     whole = max(*counts, done) if counts else None
     left = None if whole is None else whole - done
-    is_written, rate = _is_written_now(folder, written), written.get("rate")
-    said = written.get("state")
-    if is_written:
+    state = INCOMPLETE if done else EMPTY
+    if is_running := _is_written_now(folder, written):
         state = RUNNING
-    elif left == 0 or (left is None and said == FINISHED):
+    elif left == 0 or (left is None and written.state == FINISHED):
         state = FINISHED
-    elif said in (RUNNING, STOPPED):
-        state = KILLED if said == RUNNING else STOPPED
-    else:
-        state = INCOMPLETE if done else EMPTY
-    names = ("noun", "seconds", "began", "updated", "host", "pid", "place")
-    status = RunStatus(
-        str(folder),
-        state,
-        "",
-        kind=_text(what.get("kind")) if has_trials else f"{written.get('noun')}s",
-        agent=_text(what.get("agent") or written.get("name")),
+    elif written.state in (RUNNING, STOPPED):
+        state = KILLED if written.state == RUNNING else STOPPED
+    status = replace(
+        written,
+        state=state,
+        kind=_text(what.get("kind")) if has_trials else f"{written.noun}s",
+        agent=_text(what.get("agent") or written.agent),
         total=whole,
         done=done,
-        failed=max(written.get("failed", 0), tries),
+        failed=max(written.failed, len({key for key, _ in tries} - keys)),
         left=left,
-        rate=rate,
-        left_seconds=left / rate if is_written and left and rate else None,
-        version=written.get("version") or _text(about["made_by"].get("goalmeter")),
-        workers=written.get("workers", 0) if is_written else 0,
-        working=_workers(written.get("working")) if is_written else (),
+        left_seconds=(written.left_seconds or None) if is_running else None,
+        version=written.version or _text(about["made_by"].get("goalmeter")),
+        workers=written.workers if is_running else 0,
+        working=written.working if is_running else (),
         size=size,
-        **{name: written[name] for name in names if name in written},
     )
     return replace(status, sentence=_sentence(status))
 
@@ -247,42 +135,39 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
     return runs
 
 
-def _read_status(folder: Path) -> dict[str, Any]:
-    """Return the valid fields of status.json; none if there is no such file."""
+# What a value of status.json has to be, by the annotation of the field of `RunStatus`.
+_KINDS: dict[Any, Any] = {"str": str, "int": int, "int | None": int, "float | None": int | float}
 
-    def is_valid(name: str, value: Any) -> bool:
-        if name in ("total", "done", "failed", "pid", "workers"):
-            return type(value) is int and 0 <= value < 2**53
-        if name in ("rate", "seconds"):
-            return type(value) in (int, float) and 0 <= value < float("inf")
-        return isinstance(value, list if name == "working" else str)
 
+def _written(folder: Path) -> RunStatus:
+    """Return what is valid in status.json; the state is "" if there is no such file."""
+    written = None
     with suppress(OSError, ValueError, RecursionError):
         written = json.loads(read_bytes(folder / STATUS, _MOST_BYTES))
-        if isinstance(written, dict) and written.get("format") == STATUS_FORMAT:
-            return {name: value for name, value in written.items() if is_valid(name, value)}
-    return {}
-
-
-def _workers(written: Any) -> tuple[Worker, ...]:
+    if not isinstance(written, dict) or written.get("format") != STATUS_FORMAT:
+        written = {}
+    values: dict[str, Any] = {"state": "", "agent": _text(written.get("name"))}
+    for field in fields(RunStatus):
+        value, kind = written.get(field.name), _KINDS.get(field.type, ())
+        if isinstance(value, kind) and (kind is str or 0 <= value < _MOST):
+            values[field.name] = value
     with suppress(TypeError, ValueError, KeyError):  # another version's, or damaged
-        return tuple(
+        values["working"] = tuple(
             Worker(str(w["worker"]), tuple(map(str, w["trials"])), int(w["count"]), +w["seconds"])
-            for w in written or ()
+            for w in written["working"]
         )
-    return ()
+    return RunStatus(**values | {"folder": str(folder), "sentence": ""})
 
 
-def _is_written_now(folder: Path, written: Mapping[str, Any]) -> bool:
+def _is_written_now(folder: Path, written: RunStatus) -> bool:
     """Return whether a process writes the run now: by its lock, or else by the status's age."""
+    is_here = not written.state or written.host == socket.gethostname()
     locked = is_locked(folder)
-    is_here = written.get("host") == socket.gethostname()
-    if locked or (locked is False and (is_here or not written)):
+    if locked or (locked is False and is_here) or written.state != RUNNING:
         return bool(locked)
     # A lock may hold on its own machine only, and some file systems have none.
     with suppress(OSError):
-        age = time.time() - (folder / STATUS).stat().st_mtime
-        return written.get("state") == RUNNING and abs(age) < _STALE
+        return abs(time.time() - (folder / STATUS).stat().st_mtime) < _STALE
     return False
 
 

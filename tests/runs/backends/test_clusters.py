@@ -15,9 +15,8 @@ from goalmeter._errors import GoalmeterError, InvalidFileError
 from goalmeter._files import digest
 from goalmeter.navigation import measure
 from goalmeter.runs import carry_out
-from goalmeter.runs.backends import remote
-from goalmeter.runs.backends.ray_cluster import RayCluster
-from goalmeter.runs.backends.remote import move_to, setup_of, worker_here
+from goalmeter.runs.backends import clusters
+from goalmeter.runs.backends.clusters import RayCluster, move_to, setup_of, workers_here
 
 pytestmark = [
     pytest.mark.xdist_group("ray"),  # one process of the suite starts the cluster
@@ -78,7 +77,7 @@ def test_what_users_code_does_is_the_same_outcome(
 def test_another_version_is_a_sentence(
     cluster: RayCluster, folder: Path, monkeypatch: pytest.MonkeyPatch, on: str
 ) -> None:
-    monkeypatch.setattr(remote, "version", lambda: "9.9")
+    monkeypatch.setattr(clusters, "version", lambda: "9.9")
     with pytest.raises(GoalmeterError, match=r"(node|job) of .* cannot be used: .*expected 9\.9"):
         carry_out(played(user_file(folder), "good"), on=on)
 
@@ -124,11 +123,9 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def made(setup: str) -> dict[str, object]:
     study = played(Path("agents/user.py"), "agent", names=["IgnoreRewards"])
-    worker = worker_here(setup)
-    try:
-        (result,) = worker.make(study.batch(list(study.trials))).results
-    finally:
-        worker.end()
+    with workers_here(setup, 1) as worker:
+        ((_, batch),) = worker.run(iter([study.batch(list(study.trials))]))
+    (result,) = batch.results
     return dict(result.value)
 
 
@@ -153,6 +150,6 @@ def test_files_that_differ_are_refused(mine: Path, tmp_path: Path) -> None:
     setup = setup_of(known, timeout=None)
     file.write_bytes(b"2")
     with pytest.raises(InvalidFileError, match=r"has no .*policy\.npz with the same content, and"):
-        worker_here(setup)
+        workers_here(setup, 1)
     with pytest.raises(InvalidFileError, match=r"policy\.npz has changed since this began"):
         setup_of(known, timeout=None)

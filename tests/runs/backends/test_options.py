@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from goalmeter._errors import InvalidParameterError, MissingExtraError
-from goalmeter.runs.backends import slurm as slurm_module
+from goalmeter.runs.backends import clusters
+from goalmeter.runs.backends.clusters import minutes
 from goalmeter.runs.backends.registry import opened
-from goalmeter.runs.backends.slurm import minutes
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_package_that_is_not_installed(
 
 
 def test_a_machine_without_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slurm_module.shutil, "which", lambda name: None)
+    monkeypatch.setattr(clusters.shutil, "which", lambda name: None)
     with pytest.raises(InvalidParameterError, match=r"no program sbatch.*slurm:cluster=local"):
         opened("slurm:partition=cpu", trials=3, timeout=None)
 

@@ -8,15 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import islice
-from multiprocessing.connection import Connection, Pipe
+from math import inf
+from multiprocessing.connection import Connection, Pipe, wait
 from queue import SimpleQueue
-from threading import Lock, Thread
-from typing import Any, NoReturn, Self
+from threading import Thread
+from typing import Any, NoReturn
 
 from goalmeter._errors import MOST_WORKERS, GoalmeterError, whole_in_text
 from goalmeter._streams import prepare_worker
@@ -78,52 +78,78 @@ def worker_environment() -> dict[str, str]:
     return {name: os.environ.get(name, usual) for name, usual in _ENVIRONMENT.items()}
 
 
-class WorkerProcess:
-    """A worker process that is started when it is first needed, and replaced when it ends."""
+class _Worker:
+    """A worker process: started when it has a batch, and replaced when it ends."""
 
-    def __init__(
-        self,
-        timeout: float | None,
-        environment: Mapping[str, str] | None = None,
-        path: Sequence[str] | None = None,
-    ) -> None:
-        self._timeout = timeout
-        self._environment = worker_environment() if environment is None else environment
-        self._path = list(sys.path if path is None else path)
+    def __init__(self, timeout: float | None, environment: dict[str, str], path: list[str]) -> None:
+        self._timeout, self._environment, self._path = timeout, environment, path
         self._process: subprocess.Popen[bytes] | None = None
-        self._pipe: Any = None
-        self._starting = Lock()
-        self._closed = False
+        self.pipe: Any = None
 
-    def make(self, batch: Batch) -> BatchResult:
-        """Make a batch; a call that takes too long or ends the process has that as its result."""
-        results: list[JobResult] = []
-        total = 0.0
-        while left := batch.each[len(results) :]:
-            if not self._begin(replace(batch, each=left)):
-                break
-            try:
-                for _ in left:
-                    result, seconds = self._reply(self._timeout)
-                    results.append(result)
-                    total += seconds
-            except TimeoutError:
+    def begin(self, number: int, batch: Batch) -> None:
+        """Send a batch to the process."""
+        self.number, self._batch = number, batch
+        self.results: list[JobResult] = []
+        self.seconds = 0.0
+        self._attempts = 0  # sendings in a row that were not answered
+        self._send()
+
+    def _send(self) -> None:
+        if self._process is None:
+            self.pipe, theirs = Pipe()
+            arguments = [json.dumps(self._path), str(theirs.fileno())]
+            # A session of its own: Ctrl-C in a terminal reaches this process only, and all that a
+            # worker starts can be ended with it.
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=2,
+                env=os.environ | self._environment,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+            theirs.close()
+        self._attempts += 1
+        self.deadline = inf  # of a call, by a monotonic clock; imports may take as long as they do
+        with suppress(OSError):  # it has ended, which is found when it is looked at
+            self.pipe.send(replace(self._batch, each=self._batch.each[len(self.results) :]))
+
+    def look(self) -> bool:
+        """Take a message, or the end of the process or of its time; return whether all is made."""
+        assert self._process is not None
+        has_ended = self._process.poll() is not None
+        try:
+            if self.pipe.poll():
+                if (reply := self.pipe.recv()) is not None:
+                    self.results.append(reply[0])
+                    self.seconds += reply[1]
+                self._attempts = 0
+                self.deadline = time.monotonic() + (self._timeout or inf)
+            elif has_ended:  # a process that it forked holds the pipe open
+                raise EOFError
+            elif time.monotonic() >= self.deadline:
                 self.end()
                 detail = f"no answer within {self._timeout:g} s"
-                results.append(JobResult(jobs.TIMEOUT, detail=detail))
-            except (EOFError, OSError):
-                status = self.end(_ENDING)
+                self.results.append(JobResult(jobs.TIMEOUT, detail=detail))
+        except (EOFError, OSError):
+            status = self.end(_ENDING)
+            words = f"exit status {status}"
+            with suppress(ValueError):
+                words = f"signal {signal.Signals(-status).name}"
+            if self._attempts == _ATTEMPTS:
+                raise GoalmeterError(
+                    f"a worker process cannot be started: {_ATTEMPTS} attempts ended before they "
+                    f"took a job, the last with {words}; what they said is above. Look "
+                    f"whether there is memory left, and whether {sys.executable} starts; what is "
+                    f"finished is kept where --out names a folder"
+                ) from None
+            if not self._attempts:
                 outcome = jobs.KILLED if -status in _FROM_OUTSIDE else jobs.CRASH
-                detail = f"the process ended with {_in_words(status)}"
-                results.append(JobResult(outcome, detail=detail))
-        return BatchResult(results, total)
-
-    def close(self) -> None:
-        """Kill the process and start no other; the thread that waits for it then returns."""
-        with self._starting:
-            self._closed = True
-            if self._process is not None:
-                _kill(self._process)
+                self.results.append(JobResult(outcome, detail=f"the process ended with {words}"))
+        is_whole = len(self.results) == len(self._batch.each)
+        if self._process is None and not is_whole:
+            self._send()
+        return is_whole
 
     def end(self, patience: float = 0.0) -> int:
         """End the process and all that it started, after some seconds; return its exit status."""
@@ -132,69 +158,11 @@ class WorkerProcess:
             return 0
         with suppress(subprocess.TimeoutExpired):
             process.wait(patience)
-        _kill(process)
-        self._pipe.close()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        self.pipe.close()
         return process.wait()
-
-    def _begin(self, batch: Batch) -> bool:
-        """Send a batch and wait until its imports are over; False after `close`."""
-        status = 0
-        for _ in range(_ATTEMPTS):
-            with self._starting:
-                if self._closed:
-                    return False
-                if self._process is None:
-                    self._start()
-            try:
-                self._pipe.send(batch)
-                self._reply(None)
-                return True
-            except (EOFError, OSError):
-                status = self.end(_ENDING)
-        raise GoalmeterError(
-            f"a worker process cannot be started: {_ATTEMPTS} attempts ended before they took a "
-            f"job, the last with {_in_words(status)}; what they said is above. Look whether there "
-            f"is memory left, and whether {sys.executable} starts; what is finished is kept where "
-            f"--out names a folder"
-        )
-
-    def _start(self) -> None:
-        self._pipe, theirs = Pipe()
-        arguments = [json.dumps(self._path), str(theirs.fileno())]
-        # A session of its own: Ctrl-C in a terminal reaches this process only, and all that a
-        # worker starts can be ended with it.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _PROGRAM, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=2,
-            env=os.environ | dict(self._environment),
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
-        )
-        theirs.close()
-
-    def _reply(self, timeout: float | None) -> Any:
-        """Return the next message of the process; raise EOFError at its end."""
-        assert self._process is not None
-        end = float("inf") if timeout is None else time.monotonic() + timeout
-        while not self._pipe.poll(min(_CHECK_EVERY, max(end - time.monotonic(), 0.0))):
-            if time.monotonic() >= end:
-                raise TimeoutError
-            if self._process.poll() is not None:  # a process that it forked holds the pipe open
-                raise EOFError
-        return self._pipe.recv()
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-
-
-def _in_words(status: int) -> str:
-    with suppress(ValueError):
-        return f"signal {signal.Signals(-status).name}"
-    return f"exit status {status}"
 
 
 def cores() -> int:
@@ -202,46 +170,43 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Processes:
-    """Worker processes of this machine, each with a thread that feeds it; by default one a core."""
+class Processes(ExitStack):
+    """Worker processes of this machine, by default one a core."""
 
     worthwhile = 0.2  # a message takes less than a thousandth of that
 
-    def __init__(self, argument: str, *, trials: int, timeout: float | None) -> None:
+    def __init__(
+        self,
+        argument: str,
+        *,
+        trials: int,
+        timeout: float | None,
+        environment: dict[str, str] | None = None,  # by default as this process
+        path: list[str] | None = None,  # of imports, by default as this process
+    ) -> None:
+        super().__init__()
         count = cores()
         if argument:
             count = whole_in_text(argument, "workers", least=1, most=MOST_WORKERS)
         self.slots = min(count, max(trials, 1))
-        self._workers = [WorkerProcess(timeout) for _ in range(self.slots)]
-        self._idle = self._workers.copy()
-
-    def __enter__(self) -> Self:
-        self._threads = ThreadPoolExecutor(self.slots, "goalmeter worker")
-        return self
-
-    def __exit__(self, *error: object) -> None:
+        settings = (timeout, environment or worker_environment(), path or sys.path)
+        self._workers = [_Worker(*settings) for _ in range(self.slots)]
         for worker in self._workers:
-            worker.close()
-        self._threads.shutdown(cancel_futures=True)
-        for worker in self._workers:
-            worker.end()
+            self.callback(worker.end)
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches; an iterator that is left early leaves its batches running."""
-
-        def make(batch: Batch) -> BatchResult:
-            worker = self._idle.pop()  # there are as many workers as threads
-            try:
-                return worker.make(batch)
-            finally:
-                self._idle.append(worker)
-
         numbered = enumerate(batches)
-        pending: dict[Future[BatchResult], int] = {}
+        idle, busy = self._workers.copy(), list[_Worker]()
         while True:
-            for number, batch in islice(numbered, self.slots - len(pending)):
-                pending[self._threads.submit(make, batch)] = number
-            if not pending:
+            for number, batch in islice(numbered, len(idle)):
+                busy.append(idle.pop())
+                busy[-1].begin(number, batch)
+            if not busy:
                 return
-            for future in wait(pending, return_when=FIRST_COMPLETED).done:
-                yield pending.pop(future), future.result()
+            patience = min(_CHECK_EVERY, min(w.deadline for w in busy) - time.monotonic())
+            wait([worker.pipe for worker in busy], max(patience, 0.0))
+            for worker in [worker for worker in busy if worker.look()]:
+                busy.remove(worker)
+                idle.append(worker)
+                yield worker.number, BatchResult(worker.results, worker.seconds)

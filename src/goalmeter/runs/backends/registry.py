@@ -9,30 +9,31 @@ below: `argument` are the options behind the colon, `trials` how many trials the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from importlib import import_module
+from contextlib import ExitStack
+from importlib.metadata import EntryPoint
 
-from goalmeter._errors import InvalidParameterError, shown
-from goalmeter._names import BACKENDS as PLUGINS
-from goalmeter._names import did_you_mean, loaded, plugins, refuse_taken
+from goalmeter._errors import InvalidParameterError
+from goalmeter._names import BACKENDS as GROUP
+from goalmeter._names import loaded, plugins, refuse_taken, unknown_name
 from goalmeter.runs.jobs import Backend, Batch, BatchResult, calls
 
 HERE, PROCESSES = "here", "processes"
 BACKENDS = {
-    HERE: "goalmeter.runs.backends.registry:Here",
-    PROCESSES: "goalmeter.runs.backends.processes:Processes",
-    "ray": "goalmeter.runs.backends.ray_cluster:RayCluster",
-    "slurm": "goalmeter.runs.backends.slurm:SlurmJobs",
+    HERE: EntryPoint(HERE, "goalmeter.runs.backends.registry:Here", GROUP),
+    PROCESSES: EntryPoint(PROCESSES, "goalmeter.runs.backends.processes:Processes", GROUP),
+    "ray": EntryPoint("ray", "goalmeter.runs.backends.clusters:RayCluster", GROUP),
+    "slurm": EntryPoint("slurm", "goalmeter.runs.backends.clusters:SlurmJobs", GROUP),
 }
 
 
-class Here(AbstractContextManager["Here"]):
+class Here(ExitStack):
     """Makes trials in this process, where nothing could enforce a time limit."""
 
     slots = 1
     worthwhile = 0.0  # each trial is stored as soon as it has ended
 
     def __init__(self, argument: str, *, trials: int, timeout: float | None) -> None:
+        super().__init__()
         if argument:
             raise InvalidParameterError(f"'here:{argument}' is this process; expected 'here' alone")
         if timeout is not None:
@@ -40,8 +41,6 @@ class Here(AbstractContextManager["Here"]):
                 f"timeout is {timeout} for trials in this process, which cannot be ended; expected "
                 f"processes, such as processes:1"
             )
-
-    def __exit__(self, *error: object) -> None: ...
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches in order; an interrupt of this process is raised."""
@@ -57,19 +56,13 @@ def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
             f"timeout is {timeout}, expected a number of seconds above 0, or None"
         )
     name, _, argument = str(on).partition(":")
-    opener: Callable[..., Backend]
-    if name in BACKENDS:
-        module, _, function = BACKENDS[name].partition(":")
-        opener = getattr(import_module(module), function)
-    else:
-        refuse_taken(PLUGINS, BACKENDS)
-        if name not in plugins(PLUGINS):
-            known = place_names()
-            raise InvalidParameterError(
-                f"there is no execution backend {shown(name)}{did_you_mean(name, known) or ';'} "
-                f"expected {', '.join(known)}, such as processes:2"
-            )
-        opener = loaded(plugins(PLUGINS)[name])
+    entry = BACKENDS.get(name)
+    if entry is None:
+        refuse_taken(GROUP, BACKENDS)
+        entry = plugins(GROUP).get(name)
+    if entry is None:
+        raise unknown_name(name, place_names(), "the execution backend")
+    opener: Callable[..., Backend] = loaded(entry)
     return opener(argument, trials=trials, timeout=timeout)
 
 
@@ -90,4 +83,4 @@ def is_of_this_machine(on: str) -> bool:
 
 def place_names() -> list[str]:
     """Return the names of all backends, those of other packages behind ours."""
-    return [*BACKENDS, *plugins(PLUGINS)]
+    return [*BACKENDS, *plugins(GROUP)]
