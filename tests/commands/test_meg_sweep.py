@@ -114,7 +114,11 @@ def test_a_page_has_means_curves_and_failures() -> None:
     ("worlds", "options", "message"),
     [
         ("sweep", {}, "'sweep' is no sweep, expected a file that ends in .toml, a folder"),
-        ("mine.py:world", {"policies": ["uniform"]}, "mine.py:world needs the argument 'n'"),
+        (
+            "mine.py:world",
+            {"policies": ["uniform"]},
+            "mine.py:world: missing a required argument: 'n'",
+        ),
         (
             "mine.py:broken",
             {"arguments": ["n=4"]},
