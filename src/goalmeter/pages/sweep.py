@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from goalmeter.meg.sweeps.plan import POLICY, SEED, WORDS, WORLD, is_number
+from goalmeter.meg.sweeps.plan import POLICY, SEED, WORDS, WORLD
 from goalmeter.meg.sweeps.sweep import FAILED, OPEN, Sweep, SweepGroup
 from goalmeter.meg.sweeps.sweep import load as load
 from goalmeter.pages import Content, Texts
@@ -15,6 +15,7 @@ from goalmeter.report.canvas import STROKES
 from goalmeter.report.charts import Curve
 from goalmeter.report.numbers import general, nats
 from goalmeter.runs.progress import Tell
+from goalmeter.runs.reading import is_number
 
 say = Texts("sweep")
 # Sentences of each kind that a table shows, and charts of a sweep: more nobody reads.
@@ -48,7 +49,9 @@ def _over_policies(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
 def _over_worlds(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
     for entry, values in sweep.arguments.items():
         prefix, _, name = entry.partition(".")
-        is_drawn = prefix == WORLD and name != SEED and all(map(is_number, values))
+        is_drawn = (
+            prefix == WORLD and name != SEED and all(is_number(value, math.inf) for value in values)
+        )
         if not is_drawn or len(set(map(str, values))) < 2:
             continue
         groups = sweep.means(name)

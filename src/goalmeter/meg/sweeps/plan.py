@@ -13,7 +13,6 @@ from inspect import Parameter, Signature, signature
 from itertools import accumulate, chain, groupby, product
 from math import inf, prod
 from pathlib import Path
-from sys import float_info
 from typing import Any
 
 from goalmeter._errors import (
@@ -30,8 +29,10 @@ from goalmeter._errors import (
 from goalmeter._files import JsonFields, digest, read_bytes
 from goalmeter._names import did_you_mean
 from goalmeter.agents.user_code import canonical, files_of, from_here, load, misspelled, split_name
-from goalmeter.gridworld import key_door, key_no_door, maze, tabular_world, two_paths
+from goalmeter.gridworld import key_door, key_no_door, maze, two_paths
+from goalmeter.gridworld.conversions import mdp_maker
 from goalmeter.runs.jobs import in_a_line
+from goalmeter.runs.reading import is_number
 from goalmeter.tabular import TabularMDP, cliff_world
 from goalmeter.tabular.arrays import naming, states_in
 from goalmeter.tabular.planning import MOST_STATES
@@ -45,20 +46,6 @@ MOST_WORLDS = 10_000_000
 
 
 # --- Built-in names -------------------------------------------------------------------------------
-def _as_mdp(make: Callable[..., Any]) -> Callable[..., TabularMDP]:
-    """Return the function of the MDP of a grid world: `tabular_world` after `make`."""
-    own, (_, *of_mdp) = (signature(each).parameters.values() for each in (make, tabular_world))
-
-    def world(**arguments: Any) -> TabularMDP:
-        more = {p.name: arguments.pop(p.name) for p in of_mdp if p.name in arguments}
-        made = make(**arguments)
-        return tabular_world(getattr(made, "world", made), **more).mdp
-
-    parameters = [*(p.replace(kind=p.KEYWORD_ONLY) for p in own), *of_mdp]
-    world.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return world
-
-
 def gymnasium_world(id: str, **options: Any) -> TabularMDP:  # the name that Gymnasium uses
     """Return the MDP of a Gymnasium environment."""
     return TabularMDP.from_gymnasium(id, **options)
@@ -70,10 +57,10 @@ def _takes(*names: str) -> Signature:
 
 GENERATORS: dict[str, Callable[..., TabularMDP]] = {
     "cliff_world": cliff_world,
-    "maze": _as_mdp(partial(maze, complexity=1.0)),
-    "key_door": _as_mdp(key_door),
-    "key_no_door": _as_mdp(key_no_door),
-    "two_paths": _as_mdp(two_paths),
+    "maze": mdp_maker(partial(maze, complexity=1.0)),
+    "key_door": mdp_maker(key_door),
+    "key_no_door": mdp_maker(key_no_door),
+    "two_paths": mdp_maker(two_paths),
     "gymnasium": gymnasium_world,
 }
 # The arguments of each built-in name.
@@ -139,13 +126,6 @@ def _axis(name: str, value: Any) -> Sequence[Any]:
 def spelled(value: Any) -> str:
     """Return a value as a label shows it: text as it is, everything else as JSON."""
     return str(value) if value in (inf, -inf) or isinstance(value, str) else json_text(value)
-
-
-def is_number(value: object) -> bool:
-    """Return whether a value is a number that a float can represent."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return abs(value) <= float_info.max
-    return isinstance(value, float)
 
 
 # --- Choices --------------------------------------------------------------------------------------
@@ -376,8 +356,7 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
     choices: dict[str, list[SweepChoice]] = {POLICY: [], UTILITY: []}
     for noun, found in choices.items():
         while (value := what.get(f"{noun} {len(found) + 1}")) is not None:
-            choice = SweepChoice(str(value["role"]), str(value["name"]), dict(value["arguments"]))
-            found.append(choice)
+            found.append(SweepChoice(**value))
     contents = {
         name.removeprefix(_BEFORE).removesuffix(_AFTER): str(text)
         for name, text in what.items()
@@ -556,7 +535,7 @@ def _read_entry(value: Any, section: str, folder: Path, seed: int) -> tuple[str,
     axes = axes_of(complete_arguments(name, arguments, seed, takes))
     is_share = "epsilon" in axes
     for number in chain(*axes.values()) if name in WORDS[POLICY] else ():
-        if not is_number(number) or (is_share and not 0 <= number <= 1):
+        if not is_number(number, inf) or (is_share and not 0 <= number <= 1):
             expected = "a probability in [0, 1]" if is_share else "a number"
             raise InvalidParameterError(f"{name} takes {expected}, got {shown(number)}")
     return role, name, axes

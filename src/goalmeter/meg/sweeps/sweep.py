@@ -56,7 +56,7 @@ class WorldFacts(NamedTuple):
     actions: int
     horizon: int | None  # decisions; None for the infinite problem
     discount: float
-    world_digest: str  # see `worlds.world_digest`
+    world_digest: str
 
 
 class SweepValues(NamedTuple):
@@ -232,11 +232,6 @@ class Sweep:
                 out |= {name: getattr(row.measured, name) for name in (*RESULTS, "method")}
             yield out
 
-    def _numbers(self, name: str) -> FloatArray:
-        """A column of numbers, shape (worlds, policies, utilities)."""
-        cells = [float(text) for chunk in self.chunks for text in chunk[name].split()]
-        return np.array(cells).reshape(self.plan.shape)
-
     @cached_property
     def summary(self) -> list[SweepGroup]:
         """Means over worlds, for each policy and utility."""
@@ -321,15 +316,19 @@ class Sweep:
         left = len(failures) - _NOTES_IN_TEXT
         more = [f"and {left} other sentence{'s' * (left > 1)}"] if left > 0 else []
         said = "; ".join([*failures[:_NOTES_IN_TEXT], *more])
-        counted = {
-            "have a negative rationality: the policy does worse than the reference, and the means "
-            "count the absolute value.": negative,
-            "are not certified: their value is a lower bound, and counts as such.": self.counts[
-                OPEN
-            ],
-            f"failed ({said}).": self.counts[FAILED],
-        }
-        return [f"{n} of {len(self)} rows {text}" for text, n in counted.items() if n]
+        counted = (
+            (
+                negative,
+                "have a negative rationality: the policy does worse than the reference, and the "
+                "means count the absolute value.",
+            ),
+            (
+                self.counts[OPEN],
+                "are not certified: their value is a lower bound, and counts as such.",
+            ),
+            (self.counts[FAILED], f"failed ({said})."),
+        )
+        return [f"{n} of {len(self)} rows {text}" for n, text in counted if n]
 
     def _cells(self) -> Sequence[Sequence[str]]:
         rows = [("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed")]
