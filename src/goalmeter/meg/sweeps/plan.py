@@ -281,19 +281,9 @@ class SweepPlan:
     seconds: float = 0.0  # rough estimate of the time on one core
 
     @cached_property
-    def worlds(self) -> int:
-        """Number of worlds."""
-        return sum(map(len, self.sources))
-
-    @property
     def shape(self) -> tuple[int, int, int]:
-        """Numbers of worlds, policies and utilities."""
-        return self.worlds, len(self.policies), len(self.utilities)
-
-    @property
-    def rows(self) -> int:
-        """Number of rows: worlds × policies × utilities."""
-        return self.worlds * len(self.policies) * len(self.utilities)
+        """Numbers of worlds, policies and utilities; their product is the number of rows."""
+        return sum(map(len, self.sources)), len(self.policies), len(self.utilities)
 
     @cached_property
     def chunks(self) -> dict[str, range]:
@@ -302,20 +292,16 @@ class SweepPlan:
         every = [range(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
         return {f"rows {rows[0]} to {rows[-1]}": rows for rows in every}
 
-    def parts(self, rows: range) -> tuple[range, range]:
-        """Return the worlds and the policies of a chunk, by their numbers."""
+    def part(self, rows: range) -> tuple[WorldSource, range, range]:
+        """Return the source of a chunk, and the numbers of its worlds there and of its policies."""
         _, policies, utilities = self.shape
         ends = (divmod(row // utilities, policies) for row in (rows[0], rows[-1]))
         (world, policy), (last_world, last_policy) = ends
-        return range(world, last_world + 1), range(policy, last_policy + 1)
-
-    def place(self, world: int) -> tuple[WorldSource, int]:
-        """Return the source of a world, and its number there."""
         for source in self.sources:
             if world < len(source):
-                return source, world
-            world -= len(source)
-        raise IndexError("there are fewer worlds")
+                break
+            world, last_world = world - len(source), last_world - len(source)
+        return source, range(world, last_world + 1), range(policy, last_policy + 1)
 
     def data_paths(self, source: WorldSource, numbers: range) -> Iterator[str]:
         """Yield the files of some worlds of a source, and of the policies and utilities in them."""
@@ -366,7 +352,7 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
     runs = [(int(size), int(times)) for size, times in what["rows of chunks"]]
     sizes = [size for size, times in runs for _ in range(times)]
     plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"), contents, sizes)
-    if not (sizes and min(sizes) > 0 and sum(sizes) == plan.rows):
+    if not (sizes and min(sizes) > 0 and sum(sizes) == prod(plan.shape)):
         raise ValueError("its chunks are not its rows")
     return plan
 
@@ -401,14 +387,8 @@ def _work(states: int, utility: SweepChoice) -> int:
 
 
 # --- Entries --------------------------------------------------------------------------------------
-# worlds      {files = "mdps/*.npz"}      a file, a folder, a pattern, or a list of these
-#             {generator = NAME, ...}     with the generator's arguments, as a grid
-# policies    {policy = NAME, ...}        a built-in name, an .npz file or FILE.py:NAME
-# utilities   {utility = NAME, ...} or {unknown = NAME, ...}
-#
-# Every entry is checked before anything runs; an error names the entry.
-
-# The keys of the entries in each section of a file.
+# Every entry is checked before anything runs; an error names the entry. Each has one of the keys of
+# its section, with a name, and else arguments, as a grid.
 SECTIONS = {"worlds": (FILES, GENERATOR), "policies": (POLICY,), "utilities": (UTILITY, UNKNOWN)}
 Entry = Mapping[str, Any]
 Worlds = str | Path | Sequence[Entry]
@@ -510,11 +490,10 @@ def _read_entry(value: Any, section: str, folder: Path, seed: int) -> tuple[str,
     (role,) = present
     arguments = {name: item for name, item in value.items() if name != role}
     takes = Signature()  # nothing, as files do
+    name, known = str(value[role]), WORDS.get(role, {})
     if role == FILES:
-        complete_arguments(FILES, arguments, seed, takes)
-        return role, FILES, {FILES: _paths(value[role], folder)}
-    name, known = str(value[role]), WORDS[role]
-    if split_name(name) is not None:
+        name = FILES
+    elif split_name(name) is not None:
         name = canonical(str(folder / name.strip()))
         function = function_of(SweepChoice(role, name))
         # Functions but generators take the world first.
@@ -533,6 +512,8 @@ def _read_entry(value: Any, section: str, folder: Path, seed: int) -> tuple[str,
             f"there is no {role} {name!r}{near} expected {', '.join(known)},{files} or FILE.py:NAME"
         )
     axes = axes_of(complete_arguments(name, arguments, seed, takes))
+    if role == FILES:
+        axes = {FILES: _paths(value[role], folder)}
     is_share = "epsilon" in axes
     for number in chain(*axes.values()) if name in WORDS[POLICY] else ():
         if not is_number(number, inf) or (is_share and not 0 <= number <= 1):

@@ -179,7 +179,7 @@ class Sweep:
     chunks: Sequence[Columns] = field(repr=False)  # results, in the order of the rows
 
     def __len__(self) -> int:
-        return self.plan.rows
+        return math.prod(self.plan.shape)
 
     @property
     def rows(self) -> Iterator[SweepRow]:
@@ -284,7 +284,7 @@ class Sweep:
         ]
         groups = ("policy", "utility", "value", "fraction", "measured", "not_certified", "failed")
         return {
-            "worlds": self.plan.worlds,
+            "worlds": self.plan.shape[0],
             "policies": [choice.label for choice in self.plan.policies],
             "utilities": [choice.label for choice in self.plan.utilities],
             "counts": {"rows": len(self), **self.counts},
@@ -359,9 +359,7 @@ def _attempt(function: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
 def measure(what: Mapping[str, Any], key: str) -> Columns:
     """Return the columns of a chunk of a stored plan."""
     plan = plans.plan_of(what)
-    worlds, policies = plan.parts(plan.chunks[key])
-    source, start = plan.place(worlds[0])
-    numbers = range(start, start + len(worlds))
+    source, numbers, policies = plan.part(plan.chunks[key])
     code = (path for path in plan.contents if path.endswith(".py"))
     for path in {*code, *plan.data_paths(source, numbers)}:
         expected = plan.contents.get(path)
@@ -497,7 +495,7 @@ def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[Columns]:
 
     def size(key: str) -> tuple[int, int]:
         rows = plan.chunks[key]
-        return len(rows), len(plan.parts(rows)[0])
+        return len(rows), len(plan.part(rows)[1])
 
     def lost(key: str, result: JobResult) -> Columns:
         if result.outcome == REFUSED:
@@ -524,7 +522,7 @@ def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = Non
     what = plan.to_json()
     study = study_of(plan, what)
     left = [plan.chunks[key] for key in left_of(study.trials, out)]
-    rows, worlds = sum(map(len, left)), sum(len(plan.parts(chunk)[0]) for chunk in left)
+    rows, worlds = sum(map(len, left)), sum(len(plan.part(chunk)[1]) for chunk in left)
     size = 100 * rows + 50 * worlds + 400 * len(left)  # bytes in a run directory
     rough = "the time is a rough estimate from the numbers of states; nothing was measured for it"
     forecast = unmeasured(study, rough, on=on, out=out)
@@ -532,8 +530,8 @@ def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = Non
     sizes = zip(("worlds", "policies", "utilities"), plan.shape, strict=True)
     return replace(
         forecast,
-        counted={**dict(sizes), "rows": plan.rows},
-        hours=Span.of(plan.seconds * rows / plan.rows / parallel / 3600),
+        counted={**dict(sizes), "rows": math.prod(plan.shape)},
+        hours=Span.of(plan.seconds * rows / math.prod(plan.shape) / parallel / 3600),
         disk=Span.of(size + (len(json_text(what)) if left else 0)),
     )
 
