@@ -309,17 +309,10 @@ def _read_csv(path: str | Path) -> dict[str, list[str]]:
         # Spreadsheets put a byte order mark in front.
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
-            lines = [(reader.line_num, line) for line in reader if line]
-    except FileNotFoundError:
-        raise InvalidFileError(f"{path}: there is no such file; check the path") from None
+            lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
     except (OSError, UnicodeDecodeError, csv.Error) as cause:
         raise InvalidFileError(f"{path} cannot be read as CSV: {cause}") from cause
-    if len(lines) < 2:
-        raise InvalidFileError(
-            f"{path} has {len(lines)} lines, expected a line of column names and at least one row"
-        )
-    (_, head), *rows = lines
-    head = [name.strip() for name in head]
+    (_, head), *rows = lines or [(0, [])]
     if len(set(head)) < len(head):
         raise InvalidFileError(f"{path} has two columns of one name, expected each name once")
     for number, line in rows:
@@ -328,4 +321,4 @@ def _read_csv(path: str | Path) -> dict[str, list[str]]:
                 f"{path}: line {number} has {len(line)} values, expected {len(head)}, one for each "
                 f"column"
             )
-    return {name: [line[i].strip() for _, line in rows] for i, name in enumerate(head)}
+    return {name: [line[i] for _, line in rows] for i, name in enumerate(head)}

@@ -46,11 +46,6 @@ MOST_WORLDS = 10_000_000
 
 
 # --- Built-in names -------------------------------------------------------------------------------
-def gymnasium_world(id: str, **options: Any) -> TabularMDP:  # the name that Gymnasium uses
-    """Return the MDP of a Gymnasium environment."""
-    return TabularMDP.from_gymnasium(id, **options)
-
-
 def _takes(*names: str) -> Signature:
     return Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in names])
 
@@ -61,7 +56,8 @@ GENERATORS: dict[str, Callable[..., TabularMDP]] = {
     "key_door": mdp_maker(key_door),
     "key_no_door": mdp_maker(key_no_door),
     "two_paths": mdp_maker(two_paths),
-    "gymnasium": gymnasium_world,
+    # `id` is the name that Gymnasium uses.
+    "gymnasium": lambda id, **options: TabularMDP.from_gymnasium(id, **options),
 }
 # The arguments of each built-in name.
 WORDS: dict[str, dict[str, Signature]] = {
@@ -78,19 +74,6 @@ WORDS: dict[str, dict[str, Signature]] = {
 # --- Arguments ------------------------------------------------------------------------------------
 # The different values of each argument of a grid, the last one fastest.
 Axes = dict[str, Sequence[Any]]
-
-
-def complete_arguments(
-    name: str, given: Mapping[str, Any], seed: int, takes: Signature
-) -> dict[str, Any]:
-    """Return checked keyword arguments, with the seed where one is taken."""
-    out = ({SEED: seed} if SEED in takes.parameters else {}) | dict(given)
-    try:
-        takes.bind(**out)
-    except TypeError as cause:
-        known = ", ".join(takes.parameters) or "none"
-        raise InvalidParameterError(f"{name}: {cause}; its arguments are: {known}") from cause
-    return out
 
 
 def axes_of(arguments: Mapping[str, Any]) -> Axes:
@@ -339,16 +322,15 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
         arguments = {key[len(start) :]: what[key] for key in what if key.startswith(start)}
         generator = str(what[name]) if name in what else None
         sources.append(WorldSource(generator, axes_of(arguments)))
-    choices: dict[str, list[SweepChoice]] = {POLICY: [], UTILITY: []}
-    for noun, found in choices.items():
-        while (value := what.get(f"{noun} {len(found) + 1}")) is not None:
-            found.append(SweepChoice(**value))
+    policies, utilities = (
+        tuple(SweepChoice(**what[key]) for key in what if key.startswith(f"{noun} "))
+        for noun in (POLICY, UTILITY)
+    )
     contents = {
         name.removeprefix(_BEFORE).removesuffix(_AFTER): str(text)
         for name, text in what.items()
         if name.startswith(_BEFORE)
     }
-    policies, utilities = map(tuple, choices.values())
     runs = [(int(size), int(times)) for size, times in what["rows of chunks"]]
     sizes = [size for size, times in runs for _ in range(times)]
     plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"), contents, sizes)
@@ -410,19 +392,15 @@ def plan_sweep(
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     if timeout is not None:
         timeout = finite(timeout, "timeout", least=0.001, most=MOST_SECONDS)
-    folder = Path()  # of the paths in the file
-    in_file: Mapping[str, Sequence[Any]] = {}
-    given: dict[str, Sequence[Any]] = {"policies": policies, "utilities": utilities}
     if isinstance(worlds, (str, Path)):
-        folder, in_file = _sections(str(worlds), arguments or {})
+        folder, sections = _sections(str(worlds), arguments or {})
     else:
-        given["worlds"] = worlds
+        folder, sections = Path(), {"worlds": worlds}
     sources: list[WorldSource] = []
     choices: dict[str, dict[str, SweepChoice]] = {"policies": {}, "utilities": {}}
-    for section in SECTIONS:
-        entries = [(value, folder) for value in in_file.get(section, ())]
-        entries += [(value, Path()) for value in given.get(section, ())]
-        for number, (value, base) in enumerate(entries, start=1):
+    for section, more in {"worlds": (), "policies": policies, "utilities": utilities}.items():
+        entries = [(value, folder) for value in sections.get(section, ())]
+        for number, (value, base) in enumerate([*entries, *((v, Path()) for v in more)], start=1):
             with naming(f"{section} {number}"):
                 role, name, axes = _read_entry(value, section, base, seed)
                 if section == "worlds":
@@ -511,9 +489,16 @@ def _read_entry(value: Any, section: str, folder: Path, seed: int) -> tuple[str,
         raise InvalidParameterError(
             f"there is no {role} {name!r}{near} expected {', '.join(known)},{files} or FILE.py:NAME"
         )
-    axes = axes_of(complete_arguments(name, arguments, seed, takes))
+    if SEED in takes.parameters:
+        arguments = {SEED: seed} | arguments
+    try:
+        takes.bind(**arguments)
+    except TypeError as cause:
+        listed = ", ".join(takes.parameters) or "none"
+        raise InvalidParameterError(f"{name}: {cause}; its arguments are: {listed}") from cause
     if role == FILES:
-        axes = {FILES: _paths(value[role], folder)}
+        return role, FILES, {FILES: _paths(value[role], folder)}
+    axes = axes_of(arguments)
     is_share = "epsilon" in axes
     for number in chain(*axes.values()) if name in WORDS[POLICY] else ():
         if not is_number(number, inf) or (is_share and not 0 <= number <= 1):

@@ -38,7 +38,6 @@ from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
 from goalmeter.statistics.clusters import Estimate, estimate
 from goalmeter.tabular.arrays import as_floats, naming
-from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import optimal_policies, soft_optimal_policies
 from goalmeter.tabular.policies import check_policy
 
@@ -74,9 +73,7 @@ class SweepValues(NamedTuple):
     @property
     def fraction(self) -> float:
         """Value / maximum, in [0, 1]; 0 where no decision can matter, NaN of a row that failed."""
-        if math.isnan(self.value):
-            return math.nan
-        return min(self.value / self.maximum, 1.0) if self.maximum > 0 else 0.0
+        return 0.0 if self.maximum <= 0 else min(self.value / self.maximum, 1.0)
 
 
 # A chunk keeps its rows column by column, each of them one text with a cell for each row:
@@ -184,19 +181,12 @@ class Sweep:
     @property
     def rows(self) -> Iterator[SweepRow]:
         """Every row in order: all of the first world, policy by policy and utility by utility."""
-        plan = self.plan
-        named = [
-            [(choice.label, choice.arguments) for choice in choices]
-            for choices in (plan.policies, plan.utilities)
-        ]
-        measured = chain.from_iterable(map(rows_of, self.chunks))
-        worlds = (source.choice(n) for source in plan.sources for n in range(len(source)))
-        for world in worlds:
-            of_world = world.label, world.arguments
-            for choices in product([of_world], *named):
+        plan, measured = self.plan, chain.from_iterable(map(rows_of, self.chunks))
+        for world in (source.choice(n) for source in plan.sources for n in range(len(source))):
+            for choices in product([world], plan.policies, plan.utilities):
                 facts, values = next(measured)
-                labels, arguments = zip(*choices, strict=True)
-                yield SweepRow(*labels, *arguments, values, facts)
+                labels = (choice.label for choice in choices)
+                yield SweepRow(*labels, *(choice.arguments for choice in choices), values, facts)
 
     @cached_property
     def arguments(self) -> dict[str, list[Any]]:
@@ -316,19 +306,14 @@ class Sweep:
         left = len(failures) - _NOTES_IN_TEXT
         more = [f"and {left} other sentence{'s' * (left > 1)}"] if left > 0 else []
         said = "; ".join([*failures[:_NOTES_IN_TEXT], *more])
-        counted = (
-            (
-                negative,
-                "have a negative rationality: the policy does worse than the reference, and the "
-                "means count the absolute value.",
-            ),
-            (
-                self.counts[OPEN],
-                "are not certified: their value is a lower bound, and counts as such.",
-            ),
-            (self.counts[FAILED], f"failed ({said})."),
-        )
-        return [f"{n} of {len(self)} rows {text}" for n, text in counted if n]
+        _, uncertified, failed = self.counts.values()
+        counted = {
+            "have a negative rationality: the policy does worse than the reference, and the means "
+            "count the absolute value.": negative,
+            "are not certified: their value is a lower bound, and counts as such.": uncertified,
+            f"failed ({said}).": failed,
+        }
+        return [f"{n} of {len(self)} rows {text}" for text, n in counted.items() if n]
 
     def _cells(self) -> Sequence[Sequence[str]]:
         rows = [("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed")]
@@ -410,7 +395,7 @@ _READERS: dict[str, Callable[[str], FloatArray]] = {
 def _arrays(
     choice: SweepChoice,
     source: plans.WorldSource,
-    worlds: Mapping[int, TabularMDP],
+    worlds: Mapping[int, tabular.TabularMDP],
     best: Callable[[], Sequence[FloatArray]],
 ) -> Mapping[int, FloatArray | str]:
     """Return the array of each world, or what is wrong; none for its reward or a named class."""
@@ -423,26 +408,20 @@ def _arrays(
         return dict(zip(worlds, every, strict=True))
     read, function = cache(_READERS[choice.role]), cache(lambda: plans.function_of(choice))
 
-    def load(number: int, world: TabularMDP) -> FloatArray:
-        if not choice.name.endswith(".npz"):
-            return _checked(plans.call(function(), choice, world), world, choice.role)
-        path = choice.path_in(source.choice(number))
-        value = read(path)
-        with naming(path):
-            return _checked(value, world, choice.role)
+    def load(number: int, world: tabular.TabularMDP) -> FloatArray:
+        name = choice.path_in(source.choice(number))
+        value = read(name) if name.endswith(".npz") else plans.call(function(), choice, world)
+        with naming(name):
+            if choice.role != POLICY:  # its shape is checked later
+                return as_floats(value, "the array", InvalidUtilityError)
+            check_policy(world, value)
+            return np.asarray(value, dtype=np.float64)
 
     return {number: _attempt(load, number, world) for number, world in worlds.items()}
 
 
-def _checked(value: Any, world: TabularMDP, role: str) -> FloatArray:
-    if role != POLICY:  # its shape is checked later
-        return as_floats(value, "the array", InvalidUtilityError)
-    check_policy(world, value)
-    return np.asarray(value, dtype=np.float64)
-
-
 # A world, a policy, and a utility or features; None for the reward or a named class.
-_Case = tuple[TabularMDP, FloatArray, FloatArray | None]
+_Case = tuple[tabular.TabularMDP, FloatArray, FloatArray | None]
 
 
 def _measured(
@@ -492,16 +471,13 @@ def _row_of(result: MegResult) -> SweepValues:
 # --- Runs -----------------------------------------------------------------------------------------
 def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[Columns]:
     """Return the study of a plan, whose trials are chunks; `what` is as a run stores it."""
-
-    def size(key: str) -> tuple[int, int]:
-        rows = plan.chunks[key]
-        return len(rows), len(plan.part(rows)[1])
+    sizes = {key: (len(rows), len(plan.part(rows)[1])) for key, rows in plan.chunks.items()}
 
     def lost(key: str, result: JobResult) -> Columns:
         if result.outcome == REFUSED:
             raise result.refusal()  # a file has changed: stored and new chunks do not fit together
         sentence = f"the process that measured it ended with {result.outcome}: {result.detail}"
-        rows, worlds = size(key)
+        rows, worlds = sizes[key]
         return columns_of([None] * worlds, [SweepValues(FAILED, note=sentence)] * rows)
 
     return Study(
@@ -511,7 +487,7 @@ def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[Columns]:
         common={"what": what},
         noun="chunk",
         what=what,
-        from_json=lambda key, value: checked_columns(value, *size(key)),
+        from_json=lambda key, value: checked_columns(value, *sizes[key]),
         is_failure=lambda columns: FAILED[0] in columns["status"],
         instead=lost,
     )
