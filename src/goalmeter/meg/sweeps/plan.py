@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from inspect import Parameter, Signature, signature
+from inspect import Signature, signature
 from itertools import accumulate, chain, groupby, product
 from math import inf, prod
 from pathlib import Path
@@ -28,14 +28,15 @@ from goalmeter._errors import (
 )
 from goalmeter._files import JsonFields, digest, read_bytes
 from goalmeter._names import did_you_mean
+from goalmeter._types import FloatArray
 from goalmeter.agents.user_code import canonical, files_of, from_here, load, misspelled, split_name
 from goalmeter.gridworld import key_door, key_no_door, maze, two_paths
 from goalmeter.gridworld.conversions import mdp_maker
 from goalmeter.runs.jobs import in_a_line
 from goalmeter.runs.reading import is_number
-from goalmeter.tabular import TabularMDP, cliff_world
+from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, uniform_policy
 from goalmeter.tabular.arrays import naming, states_in
-from goalmeter.tabular.planning import MOST_STATES
+from goalmeter.tabular.planning import MOST_STATES, soft_optimal_policies
 
 KIND = "sweep"
 # The roles of what an entry names: worlds are MDP files or come from a generator.
@@ -46,10 +47,6 @@ MOST_WORLDS = 10_000_000
 
 
 # --- Built-in names -------------------------------------------------------------------------------
-def _takes(*names: str) -> Signature:
-    return Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in names])
-
-
 GENERATORS: dict[str, Callable[..., TabularMDP]] = {
     "cliff_world": cliff_world,
     "maze": mdp_maker(partial(maze, complexity=1.0)),
@@ -59,15 +56,19 @@ GENERATORS: dict[str, Callable[..., TabularMDP]] = {
     # `id` is the name that Gymnasium uses.
     "gymnasium": lambda id, **options: TabularMDP.from_gymnasium(id, **options),
 }
+# Policies of many worlds; `best` returns the optimal ones, which all values of epsilon share.
+POLICIES: dict[str, Callable[..., Sequence[FloatArray]]] = {
+    "optimal": lambda worlds, best: best(),
+    "uniform": lambda worlds, best: list(map(uniform_policy, worlds)),
+    "epsilon_greedy": lambda worlds, best, epsilon: [epsilon_greedy(p, epsilon) for p in best()],
+    "soft_optimal": lambda worlds, best, rationality: soft_optimal_policies(worlds, rationality),
+}
 # The arguments of each built-in name.
 WORDS: dict[str, dict[str, Signature]] = {
-    GENERATOR: {name: signature(function) for name, function in GENERATORS.items()},
-    POLICY: {
-        **{"optimal": _takes(), "uniform": _takes()},
-        **{"epsilon_greedy": _takes("epsilon"), "soft_optimal": _takes("rationality")},
-    },
-    UTILITY: {"reward": _takes()},
-    UNKNOWN: dict.fromkeys(("state", "state-action", "time-state"), _takes()),
+    GENERATOR: {name: signature(make) for name, make in GENERATORS.items()},
+    POLICY: {name: signature(partial(make, None, None)) for name, make in POLICIES.items()},
+    UTILITY: {"reward": Signature()},
+    UNKNOWN: dict.fromkeys(("state", "state-action", "time-state"), Signature()),
 }
 
 

@@ -38,7 +38,7 @@ from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
 from goalmeter.statistics.clusters import Estimate, estimate
 from goalmeter.tabular.arrays import as_floats, naming
-from goalmeter.tabular.planning import optimal_policies, soft_optimal_policies
+from goalmeter.tabular.planning import optimal_policies
 from goalmeter.tabular.policies import check_policy
 
 CERTIFIED, OPEN, FAILED = "certified", "open", "failed"
@@ -355,7 +355,7 @@ def measure(what: Mapping[str, Any], key: str) -> Columns:
             )
     made = {number: _attempt(source.make, number) for number in numbers}
     good = {n: world for n, world in made.items() if not isinstance(world, str)}
-    best = cache(lambda: optimal_policies(list(good.values())))  # all values of epsilon share it
+    best = cache(lambda: optimal_policies(list(good.values())))
     played = [_arrays(plan.policies[p], source, good, best) for p in policies]
     found: dict[tuple[int, int, int], SweepValues] = {}  # by world, policy and utility
     for u, utility in enumerate(plan.utilities):
@@ -376,15 +376,6 @@ def measure(what: Mapping[str, Any], key: str) -> Columns:
     return columns_of([facts.get(number) for number in numbers], ordered)
 
 
-# A built-in policy in every world; `best` returns the optimal ones.
-_POLICIES: dict[str, Callable[..., Sequence[FloatArray]]] = {
-    "optimal": lambda worlds, best: best(),
-    "uniform": lambda worlds, best: list(map(tabular.uniform_policy, worlds)),
-    "epsilon_greedy": lambda worlds, best, epsilon: [
-        tabular.epsilon_greedy(policy, epsilon) for policy in best()
-    ],
-    "soft_optimal": lambda worlds, best, rationality: soft_optimal_policies(worlds, rationality),
-}
 _READERS: dict[str, Callable[[str], FloatArray]] = {
     POLICY: tabular.load_policy,
     UTILITY: tabular.load_utility,
@@ -402,7 +393,7 @@ def _arrays(
     if choice.is_word and choice.role != POLICY:
         return {}
     if choice.is_word:
-        build = _POLICIES[choice.name]
+        build = plans.POLICIES[choice.name]
         made = _attempt(build, list(worlds.values()), best, **choice.arguments)
         every = [made] * len(worlds) if isinstance(made, str) else made
         return dict(zip(worlds, every, strict=True))
