@@ -185,8 +185,8 @@ class Sweep:
         for world in (source.choice(n) for source in plan.sources for n in range(len(source))):
             for choices in product([world], plan.policies, plan.utilities):
                 facts, values = next(measured)
-                labels = (choice.label for choice in choices)
-                yield SweepRow(*labels, *(choice.arguments for choice in choices), values, facts)
+                labels, arguments = zip(*((c.label, c.arguments) for c in choices), strict=True)
+                yield SweepRow(*labels, *arguments, values, facts)
 
     @cached_property
     def arguments(self) -> dict[str, list[Any]]:
@@ -231,8 +231,9 @@ class Sweep:
         """Return means over all worlds, or over those that share a value of an argument."""
         groups: dict[Any, dict[tuple[str, str], list[SweepValues]]] = {}
         for row in self.rows:
-            if argument is None or argument in row.world_arguments:
-                group = groups.setdefault(row.world_arguments.get(argument), {})
+            given: Mapping[Any, Any] = row.world_arguments
+            if argument is None or argument in given:
+                group = groups.setdefault(given.get(argument), {})
                 group.setdefault((row.policy, row.utility), []).append(row.measured)
         out = []
         every = product(self.plan.policies, self.plan.utilities, sorted(groups))
