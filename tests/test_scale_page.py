@@ -46,5 +46,4 @@ def test_the_sweep_of_the_page(tmp_path: Path) -> None:
     gm.cliff_world(2).to_npz(tmp_path / "mdps" / "cliffs.npz")
     plan = plan_sweep(tmp_path / "SWEEP.toml")
     # Four cliffs, two sizes of a hundred mazes and a file; three epsilons; the reward and any goal.
-    assert plan.worlds == 4 + 2 * 100 + 1
-    assert (len(plan.policies), len(plan.utilities)) == (3, 2)
+    assert plan.shape == (4 + 2 * 100 + 1, 3, 2)

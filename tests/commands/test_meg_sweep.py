@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 
 import goalmeter as gm
-from goalmeter._errors import (
-    GoalmeterError,
-    IncompleteRunError,
-)
+from goalmeter._errors import GoalmeterError, IncompleteRunError
 from goalmeter.commands.meg_sweep import sweep_worlds
 from goalmeter.commands.outcome import json_text
 from goalmeter.commands.runs import how_to_continue, report_runs
@@ -114,7 +111,7 @@ def test_a_page_has_means_curves_and_failures() -> None:
     ("worlds", "options", "message"),
     [
         ("sweep", {}, "'sweep' is no sweep, expected a file that ends in .toml, a folder"),
-        ("mine.py:world", {"policies": ["uniform"]}, "mine.py:world needs the argument 'n'"),
+        ("mine.py:world", {"policies": ["uniform"]}, "world: missing a required argument: 'n'"),
         (
             "mine.py:broken",
             {"arguments": {"n": 4}},

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter._files import check_writable
+from goalmeter._errors import InvalidParameterError, MissingExtraError, encodable
+from goalmeter._files import check_writable, replacing
 from goalmeter._options import values_by_name
 from goalmeter.commands import declare
 from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome, planned
 from goalmeter.meg.sweeps.plan import plan_sweep
-from goalmeter.meg.sweeps.sweep import forecast_of, play
-from goalmeter.meg.sweeps.table import FAILED, require_parquet, write_csv, write_parquet
+from goalmeter.meg.sweeps.sweep import FACTS, FAILED, RESULTS, Sweep, forecast_of, play
 from goalmeter.pages.sweep import short_tables
 
 _arguments = partial(
@@ -91,3 +94,59 @@ def sweep_worlds(o: _SweepOptions, tell: Tell) -> Outcome:
         sentence = next(iter(sweep.sentences(FAILED)))
         incomplete = f"{rows} failed, so nothing was measured; most often: {sentence}"
     return Outcome(tables=short_tables(sweep), json=json, incomplete=incomplete)
+
+
+# --- Table files ----------------------------------------------------------------------------------
+_ROWS_IN_MEMORY = 20_000  # rows of a Parquet group
+
+
+def write_csv(sweep: Sweep, path: str | Path) -> Path:
+    """Write the rows as CSV in UTF-8, with all digits, "inf", and nothing for missing values."""
+    with replacing(path) as file:
+        # Half characters, which no file can hold, are escaped.
+        text = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
+        lines = csv.DictWriter(text, sweep.columns, lineterminator="\n")
+        lines.writeheader()
+        lines.writerows(sweep.records())
+        text.detach()  # `replacing` closes the file
+    return Path(path)
+
+
+def write_parquet(sweep: Sweep, path: str | Path) -> Path:
+    """Write the rows as Parquet, a column of arguments in the type that all of them have."""
+    arrow, parquet = require_parquet()
+    types = dict.fromkeys(("row", *FACTS), arrow.int64())
+    types |= dict.fromkeys(("discount", *RESULTS), arrow.float64())
+    types |= {name: _type(arrow, values) for name, values in sweep.arguments.items()}
+    schema = arrow.schema([(name, types.get(name, arrow.string())) for name in sweep.columns])
+    texts = [name for name in sweep.columns if schema.field(name).type == arrow.string()]
+    with replacing(path) as file, parquet.ParquetWriter(file, schema) as writer:
+        records = sweep.records()
+        while group := list(islice(records, _ROWS_IN_MEMORY)):
+            for record in group:
+                cells = {name: record[name] for name in texts if record[name] is not None}
+                record |= {name: encodable(str(value)) for name, value in cells.items()}
+            writer.write_table(arrow.Table.from_pylist(group, schema=schema))
+    return Path(path)
+
+
+def _type(arrow: Any, values: Sequence[Any]) -> Any:
+    kinds = {type(value) for value in values}
+    if kinds == {bool}:
+        return arrow.bool_()
+    if kinds == {int} and all(abs(value) < 2**63 for value in values):
+        return arrow.int64()
+    return arrow.float64() if kinds <= {int, float} else arrow.string()
+
+
+def require_parquet() -> tuple[Any, Any]:
+    """Return pyarrow and its Parquet module, or raise how to install them."""
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ModuleNotFoundError as error:
+        if error.name != "pyarrow":  # installed but broken
+            raise
+        raise MissingExtraError(
+            "a Parquet file needs the package 'pyarrow', which is not installed; install it with: "
+            "pip install pyarrow, or write a CSV file"
+        ) from error

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from inspect import Signature, signature
+from typing import Any
 
 import numpy as np
 
@@ -75,6 +77,20 @@ def tabular_world(
         discount=discount,
     )
     return TabularWorld(world, mdp, tuple(states))
+
+
+def mdp_maker(make: Callable[..., Any]) -> Callable[..., TabularMDP]:
+    """Return the function of the MDP of a generated grid world: `tabular_world` after `make`."""
+    own, (_, *of_mdp) = (signature(each).parameters.values() for each in (make, tabular_world))
+
+    def world(**arguments: Any) -> TabularMDP:
+        options = {p.name: arguments.pop(p.name) for p in of_mdp if p.name in arguments}
+        made = make(**arguments)
+        return tabular_world(getattr(made, "world", made), **options).mdp
+
+    parameters = [*(p.replace(kind=p.KEYWORD_ONLY) for p in own), *of_mdp]
+    world.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return world
 
 
 def _reward(

@@ -22,8 +22,7 @@ if typing.TYPE_CHECKING:
         SimulatorResult,
         from_simulator,
     )
-    from goalmeter.meg.sweeps.sweep import sweep
-    from goalmeter.meg.sweeps.table import Sweep, SweepRow
+    from goalmeter.meg.sweeps.sweep import Sweep, SweepRow, sweep
     from goalmeter.meg.trajectories import from_trajectories
     from goalmeter.meg.unknown import (
         SimplestUtility,

@@ -125,13 +125,8 @@ def neural_utility(
         except FitInterrupted as cause:
             bound, stopped = cause.result, "interrupt"
         upper, stopped = bound.upper_bound, stopped or bound.stopped
-    spread = 2 * float(values.std(ddof=1)) if len(values) > 1 else 0.0
     label = f"a network with one hidden layer of {HIDDEN}" if module is None else "a torch module"
-    notes = [
-        "a lower bound: the problem is not convex; the upper bound is that of all utilities over "
-        "states",
-        f"over {len(values)} seeds: {values.mean():.4g} ± {spread:.2g} nats (mean ± 2 sd)",
-    ]
+    notes = restart_notes(values, "that of all utilities over states")
     if stopped is not None:
         notes.append(
             f"stopped by {STOPPED_BY[stopped]} after {duration(watch.elapsed)}, in or after "
@@ -149,6 +144,16 @@ def neural_utility(
     if stopped == "interrupt":
         raise FitInterrupted(result) from None
     return result
+
+
+def restart_notes(values: FloatArray, bound: str) -> list[str]:
+    """Return the notes of a best restart; `bound` says what the upper bound is."""
+    # Restarts that end apart are all that is known of how far the optimum may be.
+    spread = 2 * float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return [
+        f"a lower bound: the problem is not convex; the upper bound is {bound}",
+        f"over {len(values)} seeds: {values.mean():.4g} ± {spread:.2g} nats (mean ± 2 sd)",
+    ]
 
 
 def neural_values(

@@ -101,9 +101,6 @@ def infer(
     inverse = np.asarray((vectors[:, keep] / values[keep]) @ vectors[:, keep].T)
     bias = float(((scores @ inverse) * scores).sum()) / n / (2 * n)
     raw = max(fit.value, 0.0)
-    unfloored = raw - bias
-    corrected = max(unfloored, 0.0)
-
     draws = statistics.resample_weights(n, resamples, rng)
     # A bootstrap sample is not fitted anew: of a class its maximum is that of the quadratic at the
     # fit, of a known utility the highest of the curves.
@@ -112,9 +109,6 @@ def infer(
         replicates = draws @ evidence + 0.5 * ((mean @ inverse) * mean).sum(axis=1)
     else:
         replicates = (draws @ fit.curves).max(axis=1)
-    ends = statistics.percentile_interval(replicates, bias, n, confidence)
-    bounds = (0.0, max(maximum, raw))
-    low, high = statistics.widened_for_few(ends, evidence, corrected, bounds, confidence)
     null = [g.model(np.zeros(d)) for g in groups]
     at_null = variance = _information(groups, null)
     if any(g.mdp.horizon is None for g in groups):
@@ -122,11 +116,31 @@ def infer(
         # where there is a horizon.
         variance = _information(groups, null, power=2)
     test = statistics.likelihood_ratio_test(2 * n * raw, at_null, variance)
+    return corrected_fields(raw, bias, evidence, replicates, test, maximum, confidence)
+
+
+def corrected_fields(
+    raw: float,
+    bias: float,
+    evidence: FloatArray,
+    replicates: FloatArray,
+    test: statistics.LikelihoodRatioTest,
+    maximum: float,
+    confidence: float,
+) -> dict[str, Any]:
+    """Return what the evidence [N] and the bootstrap [R] of a sample say, as fields of a result."""
+    n = len(evidence)
+    unfloored = raw - bias
+    corrected = max(unfloored, 0.0)
+    ends = statistics.percentile_interval(replicates, bias, n, confidence)
+    bounds = (0.0, max(maximum, raw))
+    low, high = statistics.widened_for_few(ends, evidence, corrected, bounds, confidence)
     if test.p_value > 1.0 - confidence:
         # Not told apart from the reference at this level, so 0 is among the credible values;
         # near 0 the evidence is quadratic in the sample and the bootstrap alone would miss it.
         low = 0.0
     return {
+        "n": n,
         "corrected": corrected,
         "unfloored": unfloored,
         "standard_error": float(evidence.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
@@ -278,8 +292,10 @@ def estimate(
         by_step=by_step,
         by_state=shares[0][1] if single else np.zeros(0),
         utility=utility if single else None,
-        notes=_notes(n, value, rationality, inference),
-        n=n,
+        notes=(
+            *([PESSIMISES] if rationality < 0 else []),
+            *sample_notes("trajectory", inference, inference["standard_error"] <= _ALIKE, value),
+        ),
         held_out=outside,
         **inference,
     )
@@ -304,19 +320,21 @@ def check_options(
     return rng
 
 
-def _notes(n: int, value: float, rationality: float, inference: dict[str, Any]) -> tuple[str, ...]:
-    notes = [PESSIMISES] if rationality < 0 else []
+def sample_notes(
+    noun: str, inference: dict[str, Any], alike: bool, value: float
+) -> tuple[str, ...]:
+    """Return what a reader of an estimate needs; `alike` if all observations say the same."""
+    n, nouns = inference["n"], {"trajectory": "trajectories"}.get(noun, f"{noun}s")
+    notes = []
     if n == 1:
-        notes.append("one trajectory supports no interval and no held-out value")
+        notes.append(f"one {noun} supports no interval and no held-out value")
     elif n < FEWEST:
-        notes.append(
-            f"fewer than {FEWEST} trajectories support no interval: it is 0 to the maximum"
-        )
-    elif inference["standard_error"] <= _ALIKE:
+        notes.append(f"fewer than {FEWEST} {nouns} support no interval: it is 0 to the maximum")
+    elif alike:
         evidence = "the same evidence" if value > 0 else "no evidence"
         notes.append(
-            f"every trajectory gives {evidence}, so there is no spread to judge by; kinds of "
-            f"behaviour not seen in n trajectories may still make up 3 / n of them, and the "
-            f"interval says how far that many could mislead"
+            f"every {noun} gives {evidence}, so there is no spread to judge by; kinds of "
+            f"behaviour not seen in n {nouns} may still make up 3 / n of them, and the interval "
+            f"says how far that many could mislead"
         )
     return tuple([*notes, FLOORED] if inference["unfloored"] < 0 else notes)

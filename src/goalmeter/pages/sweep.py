@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-from goalmeter.meg.sweeps.plan import POLICY, WORDS
+from goalmeter.meg.sweeps.plan import POLICY, SEED, WORDS, WORLD
+from goalmeter.meg.sweeps.sweep import FAILED, OPEN, Sweep, SweepGroup
 from goalmeter.meg.sweeps.sweep import load as load
-from goalmeter.meg.sweeps.table import FAILED, OPEN, Sweep, SweepGroup
-from goalmeter.meg.sweeps.worlds import SEED, is_number
 from goalmeter.pages import Contents, Part, Texts, without
 from goalmeter.report import Figure, Finding, Section, Table
 from goalmeter.report.canvas import STROKES
 from goalmeter.report.charts import Curve
 from goalmeter.report.numbers import general, nats
 from goalmeter.runs.progress import Tell
+from goalmeter._files import is_number
 from goalmeter.statistics.clusters import Estimate
 
 say = Texts("sweep", {"in_words": SweepGroup.value_in_words})
@@ -33,8 +33,8 @@ def curves(sweep: Sweep, prefix: str) -> list[Figure]:
 
 
 def _over_policies(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
-    for word, arguments in WORDS[POLICY].items():
-        for argument in arguments:
+    for word, takes in WORDS[POLICY].items():
+        for argument in takes.parameters:
             points = [
                 (group.utility, float(group.policy_arguments[argument]), group.value)
                 for group in sweep.summary
@@ -44,12 +44,14 @@ def _over_policies(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
 
 
 def _over_worlds(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
-    for entry in sweep.columns:
-        values = sweep.argument_values(entry) if entry.startswith("world.") else []
-        name = entry.partition(".")[2]
-        if name == SEED or len(set(map(str, values))) < 2 or not all(map(is_number, values)):
+    for entry, values in sweep.arguments.items():
+        prefix, _, name = entry.partition(".")
+        is_drawn = (
+            prefix == WORLD and name != SEED and all(is_number(value, math.inf) for value in values)
+        )
+        if not is_drawn or len(set(map(str, values))) < 2:
             continue
-        groups = sweep.by_argument(name)
+        groups = sweep.means(name)
         for number, utility in enumerate(sweep.plan.utilities):
             points = [
                 (group.policy, float(group.at[1]), group.value)

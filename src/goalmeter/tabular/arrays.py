@@ -182,6 +182,18 @@ def load_arrays(
         return {name: _read(archive, entry, name) for name, entry in entries.items()}
 
 
+def states_in(path: str | Path) -> int:
+    """Read the number of states in the head of an MDP file's reward: 0 where there is none."""
+    try:
+        with _open_archive(Path(path)) as archive:
+            if "reward.npy" not in archive.namelist():
+                return 0
+            with archive.open("reward.npy") as member:  # its first axis is the states
+                return int(HEADS[np.lib.format.read_magic(member)](member)[0][0]) or 1
+    except Exception:  # whoever reads the whole file learns what is wrong with it
+        return 1
+
+
 def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> Path:
     """Write named arrays as one .npz file in a single step; return its path."""
     plain = {name: np.asarray(array) for name, array in arrays.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -384,6 +385,15 @@ class TabularMDP(Immutable):
             )
         with naming(env.spec.id if env.spec is not None else type(env.unwrapped).__name__):
             return cls(**_read_environment(env, horizon, initial))
+
+    def digest(self) -> str:
+        """Return the first 16 hexadecimal digits of the SHA-256 of all arrays and numbers."""
+        numbers = (self.n_states, self.n_actions, self.horizon, self.discount)
+        total = hashlib.sha256(repr(numbers).encode())
+        for array in (*self.transition.to_successors(), self.reward, self.initial):
+            total.update(repr(array.shape).encode())
+            total.update(np.ascontiguousarray(array).tobytes())
+        return total.hexdigest()[:16]
 
     def __repr__(self) -> str:
         kind = "[S]" if self.reward.ndim == 1 else "[S, A]"

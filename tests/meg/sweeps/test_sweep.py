@@ -17,8 +17,7 @@ import pytest
 import goalmeter as gm
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
 from goalmeter.meg.sweeps.plan import plan_sweep
-from goalmeter.meg.sweeps.sweep import load
-from goalmeter.meg.sweeps.table import FAILED, OPEN
+from goalmeter.meg.sweeps.sweep import FAILED, OPEN, load
 from goalmeter.tabular import soft_plan
 
 CLIFFS = {"generator": "cliff_world", "goal_length": [1, 4], "horizon": 10}

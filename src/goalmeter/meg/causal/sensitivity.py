@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, whole
 from goalmeter._files import JsonFields
 from goalmeter._names import listed
 from goalmeter.causal.contexts import neutral_network
@@ -145,11 +145,7 @@ def sensitivity(
     """
     query = ask(model, decisions, do)
     network = query.network
-    if not isinstance(up_to, (int, np.integer)) or isinstance(up_to, bool) or up_to < 1:
-        raise InvalidParameterError(
-            f"up_to is {up_to!r}, expected a whole number of at least 1: the size of the largest "
-            f"sets of targets"
-        )
+    up_to = whole(up_to, "up_to, the size of the largest sets,", least=1, most=MAX_SETS)
     if among is None:
         among = [x for x in network.variables if x not in query.decisions]
     candidates = sorted(query.towards(among).targets, key=network.variables.index)

@@ -19,10 +19,15 @@ from goalmeter.meg.behaviour import LinearClass
 from goalmeter.meg.causal.result import DecisionQuery, Do, Model, TableMeg, ask, in_model
 from goalmeter.meg.causal.utilities import payments, span_of
 from goalmeter.meg.likelihood import TrajectoryGroup
-from goalmeter.meg.result import FLOORED, TrajectoryMeg
-from goalmeter.meg.trajectories import ResamplingOptions, check_options, estimate
-from goalmeter.statistics import percentile_interval, resample_weights, widened_for_few
-from goalmeter.statistics.intervals import FEWEST
+from goalmeter.meg.result import TrajectoryMeg
+from goalmeter.meg.trajectories import (
+    ResamplingOptions,
+    check_options,
+    corrected_fields,
+    estimate,
+    sample_notes,
+)
+from goalmeter.statistics import LikelihoodRatioTest, resample_weights
 from goalmeter.tabular.policies import Rewards
 from goalmeter.tabular.trajectories import Trajectories
 
@@ -197,50 +202,24 @@ def _searched(
     # average exceeds the truth by k / (2 n) to first order: the well-specified case of what
     # `from_trajectories` takes off.
     n, k = len(seen.places), result.rank
-    bias = k / (2 * n)
-    unfloored = result.value - bias
-    corrected = max(unfloored, 0.0)
+    bias, statistic = k / (2 * n), 2 * n * result.value
     evidence = seen.evidence(result.policies)
     # A model fitted anew would gain as much in each sample, on average, as this one has gained.
     replicates = resample_weights(n, resamples, rng) @ evidence + bias
-    ends = percentile_interval(replicates, bias, n, confidence)
-    bounds = (0.0, max(float(fields["maximum"]), result.value))
-    low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
-    statistic = 2 * n * result.value
     p_value = float(chi2.sf(statistic, k)) if k else 1.0
-    # Indistinguishable from the reference at this level, so 0 is among the credible values.
-    low = 0.0 if p_value > 1.0 - confidence else low
-    notes = [
-        *fields.pop("notes"),
+    test = LikelihoodRatioTest(statistic, float(k), 1.0, p_value)
+    inference = corrected_fields(
+        result.value, bias, evidence, replicates, test, float(fields["maximum"]), confidence
+    )
+    alike = result.value > 0 and bool(np.ptp(evidence) <= _ALIKE)
+    fields["notes"] = (
+        *fields["notes"],
         f"the interval holds the model that was found fixed, and takes k / (2 n) for its bias, as "
         f"the test takes k degrees of freedom, with k = {k} for what was fitted",
-    ]
-    if n == 1:
-        notes.append("one row supports no interval and no held-out value")
-    elif n < FEWEST:
-        notes.append(f"fewer than {FEWEST} rows support no interval: it is 0 to the maximum")
-    elif result.value > 0 and np.ptp(evidence) <= _ALIKE:
-        notes.append(
-            "every row gives the same evidence, so there is no spread to judge by; kinds of "
-            "behaviour not seen in n rows may still make up 3 / n of them, and the interval says "
-            "how far that many could mislead"
-        )
-    if unfloored < 0:
-        notes.append(FLOORED)
-    return TableMeg(
-        **fields,
-        n=n,
-        corrected=corrected,
-        unfloored=unfloored,
-        standard_error=float(evidence.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
-        interval=(low, max(high, corrected)),
-        confidence=confidence,
-        likelihood_ratio=statistic,
-        degrees_of_freedom=float(k),
-        p_value=p_value,
-        held_out=_held_out(seen, min(folds, n), max(restarts // _PART, _SEARCHED_FEW), rng),
-        notes=tuple(notes),
+        *sample_notes("row", inference, alike, result.value),
     )
+    held_out = _held_out(seen, min(folds, n), max(restarts // _PART, _SEARCHED_FEW), rng)
+    return TableMeg(**fields, **inference, held_out=held_out)
 
 
 def _held_out(seen: _ObservedRows, folds: int, restarts: int, rng: np.random.Generator) -> float:
@@ -330,17 +309,10 @@ def _read_csv(path: str | Path) -> dict[str, list[str]]:
         # Spreadsheets put a byte order mark in front.
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
-            lines = [(reader.line_num, line) for line in reader if line]
-    except FileNotFoundError:
-        raise InvalidFileError(f"{path}: there is no such file; check the path") from None
+            lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
     except (OSError, UnicodeDecodeError, csv.Error) as cause:
         raise InvalidFileError(f"{path} cannot be read as CSV: {cause}") from cause
-    if len(lines) < 2:
-        raise InvalidFileError(
-            f"{path} has {len(lines)} lines, expected a line of column names and at least one row"
-        )
-    (_, head), *rows = lines
-    head = [name.strip() for name in head]
+    (_, head), *rows = lines or [(0, [])]
     if len(set(head)) < len(head):
         raise InvalidFileError(f"{path} has two columns of one name, expected each name once")
     for number, line in rows:
@@ -349,4 +321,4 @@ def _read_csv(path: str | Path) -> dict[str, list[str]]:
                 f"{path}: line {number} has {len(line)} values, expected {len(head)}, one for each "
                 f"column"
             )
-    return {name: [line[i].strip() for _, line in rows] for i, name in enumerate(head)}
+    return {name: [line[i] for _, line in rows] for i, name in enumerate(head)}

@@ -27,7 +27,7 @@ from goalmeter.meg.causal.result import (
 )
 from goalmeter.meg.known import measure_known
 from goalmeter.meg.linear import TOLERANCE, is_large, measure_class
-from goalmeter.meg.neural import HIDDEN, NetworkSearch, climb
+from goalmeter.meg.neural import HIDDEN, NetworkSearch, climb, restart_notes
 from goalmeter.tabular.arrays import as_floats, shape_text
 from goalmeter.tabular.planning import state_occupancy
 from goalmeter.tabular.policies import check_policy
@@ -385,20 +385,14 @@ def _best_of_restarts(bound: ClassFit, climbed: Sequence[FloatArray]) -> CausalM
     best = results[i]
     # A constant changes no choice, and would hide the differences in the goal that is shown.
     shown, scale = bound.span.shown(climbed[i] - climbed[i].mean())
-    # Restarts that end apart are all that is known of how far the optimum may be.
-    spread = 2 * float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    bound_name = "the certified one of all utilities over the targets"
     return replace(
         best,
         upper_bound=reconciled(bound.optimum.upper_bound, best.value, best.maximum),
         rationality=best.rationality * scale if scale else 0.0,
         method=f"Algorithm 2, the best of {len(values)} seeded restarts",
         goal=query.goal_of(shown),
-        notes=(
-            "a lower bound: the problem is not convex; the upper bound is the certified one of "
-            "all utilities over the targets",
-            f"over {len(values)} seeds: {values.mean():.4g} ± {spread:.2g} nats (mean ± 2 sd)",
-            *best.notes,
-        ),
+        notes=(*restart_notes(values, bound_name), *best.notes),
     )
 
 

@@ -1,4 +1,4 @@
-"""Plan of a sweep: read its entries, number its rows, and split them into chunks."""
+"""Plan of a sweep: what its entries name, its rows by number, and the chunks that jobs measure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import glob
 import json
 import re
 import tomllib
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import accumulate, groupby, product
+from inspect import Signature, signature
+from itertools import accumulate, chain, groupby, product
+from math import inf, prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from goalmeter._errors import (
     MOST_SECONDS,
@@ -21,68 +22,219 @@ from goalmeter._errors import (
     InvalidFileError,
     InvalidParameterError,
     finite,
+    json_text,
     shown,
     whole,
 )
 from goalmeter._files import JsonFields, digest, read_bytes
 from goalmeter._names import did_you_mean
-from goalmeter.agents.user_code import canonical, files_of, from_here, misspelled, split_name
-from goalmeter.meg.sweeps import worlds as world_tools
-from goalmeter.meg.sweeps.worlds import FILES, GENERATOR, GENERATORS, WORLD, Axes, WorldSource
-from goalmeter.tabular.arrays import naming
-from goalmeter.tabular.planning import MOST_STATES
+from goalmeter._types import FloatArray
+from goalmeter.agents.user_code import canonical, files_of, from_here, load, misspelled, split_name
+from goalmeter.gridworld import key_door, key_no_door, maze, two_paths
+from goalmeter.gridworld.conversions import mdp_maker
+from goalmeter.runs.jobs import in_a_line
+from goalmeter._files import is_number
+from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, uniform_policy
+from goalmeter.tabular.arrays import naming, states_in
+from goalmeter.tabular.planning import MOST_STATES, soft_optimal_policies
 
 KIND = "sweep"
+# The roles of what an entry names: worlds are MDP files or come from a generator.
+FILES, GENERATOR = "files", "generator"
 POLICY, UTILITY, UNKNOWN = "policy", "utility", "unknown"
-# Built-in names of each role, with their arguments.
-WORDS: dict[str, dict[str, tuple[str, ...]]] = {
-    POLICY: {
-        **{"optimal": (), "uniform": ()},
-        **{"epsilon_greedy": ("epsilon",), "soft_optimal": ("rationality",)},
-    },
-    UTILITY: {"reward": ()},
-    UNKNOWN: {"state": (), "state-action": (), "time-state": ()},
-    GENERATOR: dict.fromkeys(GENERATORS, ()),
+SEED, WORLD = "seed", "world"
+MOST_WORLDS = 10_000_000
+
+
+# --- Built-in names -------------------------------------------------------------------------------
+GENERATORS: dict[str, Callable[..., TabularMDP]] = {
+    "cliff_world": cliff_world,
+    "maze": mdp_maker(partial(maze, complexity=1.0)),
+    "key_door": mdp_maker(key_door),
+    "key_no_door": mdp_maker(key_no_door),
+    "two_paths": mdp_maker(two_paths),
+    # `id` is the name that Gymnasium uses.
+    "gymnasium": lambda id, **options: TabularMDP.from_gymnasium(id, **options),
 }
-# What a user's function of each role returns.
-_RETURNS = {POLICY: "policy", UTILITY: "utility", UNKNOWN: "features", GENERATOR: WORLD}
+# Policies of many worlds; `best` returns the optimal ones, which all values of epsilon share.
+POLICIES: dict[str, Callable[..., Sequence[FloatArray]]] = {
+    "optimal": lambda worlds, best: best(),
+    "uniform": lambda worlds, best: list(map(uniform_policy, worlds)),
+    "epsilon_greedy": lambda worlds, best, epsilon: [epsilon_greedy(p, epsilon) for p in best()],
+    "soft_optimal": lambda worlds, best, rationality: soft_optimal_policies(worlds, rationality),
+}
+# The arguments of each built-in name.
+WORDS: dict[str, dict[str, Signature]] = {
+    GENERATOR: {name: signature(make) for name, make in GENERATORS.items()},
+    POLICY: {name: signature(partial(make, None, None)) for name, make in POLICIES.items()},
+    UTILITY: {"reward": Signature()},
+    UNKNOWN: dict.fromkeys(("state", "state-action", "time-state"), Signature()),
+}
 
 
+# --- Arguments ------------------------------------------------------------------------------------
+# The different values of each argument of a grid, the last one fastest.
+Axes = dict[str, Sequence[Any]]
+
+
+def axes_of(arguments: Mapping[str, Any]) -> Axes:
+    """Parse a grid: each argument is a value, a list, or {"from": ..., "count": ...}."""
+    axes = {name: _axis(name, value) for name, value in arguments.items()}
+    if SEED in axes:
+        axes[SEED] = axes.pop(SEED)  # always the last
+    size = prod(map(len, axes.values()))
+    whole(size, "the number of combinations of the arguments", least=1, most=MOST_WORLDS)
+    return axes
+
+
+def _axis(name: str, value: Any) -> Sequence[Any]:
+    if isinstance(value, range) and value.step == 1:
+        value = {"from": value.start, "count": len(value)}
+    if isinstance(value, Mapping) and set(value) == {"from", "count"}:
+        first = whole(value["from"], f"{name}, from", least=-MOST_SEED, most=MOST_SEED)
+        count = whole(value["count"], f"{name}, count", least=1, most=MOST_WORLDS)
+        return range(first, first + count)
+    values = list(value) if isinstance(value, (list, tuple, range)) else [value]
+    try:  # arguments reach other processes as JSON, which has no NaN
+        texts = set() if isinstance(value, Mapping) else set(map(json_text, values))
+    except (TypeError, ValueError):
+        texts = set()
+    if "NaN" in texts or not 0 < len(texts) == len(values):
+        raise InvalidParameterError(
+            f"{name} is {shown(value)}, expected one or more different values (numbers, text, true "
+            f"or false, or lists of these), or a range such as {{ from = 0, count = 100 }}"
+        )
+    return values
+
+
+def spelled(value: Any) -> str:
+    """Return a value as a label shows it: text as it is, everything else as JSON."""
+    return str(value) if value in (inf, -inf) or isinstance(value, str) else json_text(value)
+
+
+# --- Choices --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class SweepChoice(JsonFields):
-    """One policy, one known utility, or one class of unknown utilities."""
+    """One world, one policy, one known utility, or one class of unknown utilities."""
 
-    role: str  # "policy", "utility" or "unknown"
+    role: str
     name: str  # a key of `WORDS`, the path of an .npz file, or FILE.py:NAME
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
-        """The name in tables, unique in a sweep."""
-        text = world_tools.label(self.name, self.arguments)
-        return f"unknown {text}" if self.role == UNKNOWN else text
+        """The name in tables, unique in a sweep: "maze(size=7, seed=0)", "unknown state"."""
+        given = ", ".join(f"{name}={spelled(value)}" for name, value in self.arguments.items())
+        return "unknown " * (self.role == UNKNOWN) + self.name + f"({given})" * bool(given)
 
     @property
     def is_word(self) -> bool:
         """Whether it is built in."""
-        return self.name in WORDS[self.role]
+        return self.name in WORDS.get(self.role, ())
 
-    def path_in(self, source: WorldSource, number: int) -> str:
+    def path_in(self, world: SweepChoice) -> str:
         """Return the path of a file in a world, whose {names} are filled in."""
         if "{" not in self.name:
             return self.name
-        world = {} if source.generator else {WORLD: Path(source.paths[number]).stem}
-        fields = source.arguments(number) | world
+        values = {WORLD: Path(world.name).stem} if world.role == FILES else world.arguments
         try:
-            return self.name.format_map(fields)
-        except KeyError as cause:
-            listed = ", ".join(f"{{{name}}}" for name in fields) or "none"
-            raise InvalidParameterError(
-                f"{self.name} has {{{cause.args[0]}}}, which {source.label(number)} has no value "
-                f"for, expected {listed}; {{{WORLD}}} is the name of an MDP file without its ending"
-            ) from None
+            return self.name.format_map(values)
         except (ValueError, LookupError, AttributeError) as cause:
-            raise InvalidParameterError(f"{self.name} has a stray brace: {cause}") from cause
+            known = ", ".join(f"{{{name}}}" for name in values) or "none"
+            raise InvalidParameterError(
+                f"{self.name} cannot be filled in for {world.label}: {in_a_line(cause)}; expected "
+                f"{known}"
+            ) from cause
+
+
+def function_of(choice: SweepChoice) -> Callable[..., Any]:
+    """Return a built-in generator, or run a file and return its function FILE.py:NAME."""
+    if choice.role == GENERATOR and choice.is_word:
+        return GENERATORS[choice.name]
+    path, name = split_name(choice.name) or ("", choice.name)
+    kind = "features" if choice.role == UNKNOWN else choice.role
+    function: Callable[..., Any] = load(path, name, kind=kind)
+    return function
+
+
+def call(function: Callable[..., Any], choice: SweepChoice, *before: Any) -> Any:
+    """Call a function with the arguments of a choice; errors become InvalidParameterErrors."""
+    try:
+        return function(*before, **choice.arguments)
+    except (Exception, SystemExit) as cause:
+        # The table shows the arguments, so the message omits them and can be counted.
+        text = str(cause) if choice.is_word else f"{choice.name} raises {in_a_line(cause)}"
+        raise InvalidParameterError(text) from cause
+
+
+SAMPLES = 64  # worlds of a generator that are made to estimate how many states they have
+
+
+@dataclass(frozen=True)
+class WorldSource:
+    """Worlds by number: MDP files, or what a function returns for each of its arguments."""
+
+    generator: str | None  # a name of `GENERATORS`, or FILE.py:NAME; None for files
+    axes: Axes  # of the generator's arguments; of files, one axis "files" of paths
+
+    def __len__(self) -> int:
+        return prod(map(len, self.axes.values()))
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The MDP files."""
+        return () if self.generator else self.axes[FILES]
+
+    def choice(self, number: int) -> SweepChoice:
+        """Return the name of a world and its arguments: files have none."""
+        if self.generator is None:
+            return SweepChoice(FILES, self.paths[number])
+        arguments: dict[str, Any] = {}
+        for name, values in reversed(self.axes.items()):  # the last one is the fastest
+            number, place = divmod(number, len(values))
+            arguments = {name: values[place]} | arguments
+        return SweepChoice(GENERATOR, self.generator, arguments)
+
+    @cached_property
+    def _function(self) -> Callable[..., Any]:
+        return function_of(self.choice(0))
+
+    def make(self, number: int) -> TabularMDP:
+        """Return the world of a number."""
+        world = self.choice(number)
+        if self.generator is None:
+            return TabularMDP.from_npz(world.name)
+        made = call(self._function, world)
+        if not isinstance(made, TabularMDP):
+            raise InvalidParameterError(
+                f"{self.generator} gives {shown(made)}, of type {type(made).__name__}, expected "
+                f"one TabularMDP; a sweep calls it once for each combination of its arguments"
+            )
+        return made
+
+    def states(self) -> list[int]:
+        """Return the number of states of each world, 1 where unknown; a file's header has it."""
+        if self.generator is None:
+            return [states_in(path) or 1 for path in self.paths]
+        if self.generator not in GENERATORS:
+            name = self.choice(0).label
+            with naming(f"the first world, {name}"):
+                first, second = self.make(0).digest(), self.make(0).digest()
+            if first != second:
+                raise InvalidParameterError(
+                    f"{name} gives another world when it is called again; a world is made wherever "
+                    f"its rows are, so it has to depend on the arguments alone: draw from "
+                    f"numpy.random.default_rng(seed), with seed an argument"
+                )
+        stride = -(-len(self) // SAMPLES)
+        out: list[int] = []
+        for number in range(0, len(self), stride):
+            try:
+                size = self.make(number).n_states
+            except Exception:  # the row of this world will have the message
+                size = 1
+            out += [size] * min(stride, len(self) - number)
+        return out
 
 
 # --- Plan -----------------------------------------------------------------------------------------
@@ -96,15 +248,7 @@ _SMALL_CLASS = 100
 _SEARCH = 8  # cost of a search, as a multiple of that of a known utility in the same world
 _SECONDS = 5e-5  # per state with a known utility and a horizon of a few tens
 _MOST_WORK = 16 * MOST_STATES  # of a chunk, in states with a known utility: some seconds
-_CONTENT = re.compile(r"content of (.*) \(sha256\)", re.DOTALL)
-
-
-class Chunk(NamedTuple):
-    """Rows that one job measures: how many, and their worlds and policies by their numbers."""
-
-    rows: int
-    worlds: range
-    policies: range
+_BEFORE, _AFTER = "content of ", " (sha256)"  # around the path of a file
 
 
 @dataclass(frozen=True)
@@ -121,36 +265,27 @@ class SweepPlan:
     seconds: float = 0.0  # rough estimate of the time on one core
 
     @cached_property
-    def _ends(self) -> list[int]:
-        """The number of the world after the last one of each source."""
-        return list(accumulate(map(len, self.sources)))
-
-    @property
-    def worlds(self) -> int:
-        """Number of worlds."""
-        return self._ends[-1]
-
-    @property
-    def rows(self) -> int:
-        """Number of rows: worlds × policies × utilities."""
-        return self.worlds * len(self.policies) * len(self.utilities)
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of worlds, policies and utilities; their product is the number of rows."""
+        return sum(map(len, self.sources)), len(self.policies), len(self.utilities)
 
     @cached_property
-    def chunks(self) -> dict[str, Chunk]:
-        """All chunks by their keys in a run, in the order of their rows."""
-        out = {}
-        policies, utilities = len(self.policies), len(self.utilities)
-        for end, size in zip(accumulate(self.sizes), self.sizes, strict=True):
-            world, policy = divmod((end - size) // utilities, policies)
-            last_world, last_policy = divmod((end - 1) // utilities, policies)
-            ranges = range(world, last_world + 1), range(policy, last_policy + 1)
-            out[f"rows {end - size} to {end - 1}"] = Chunk(size, *ranges)
-        return out
+    def chunks(self) -> dict[str, range]:
+        """The rows of each chunk by its key in a run, in order."""
+        ends = accumulate(self.sizes)
+        every = [range(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
+        return {f"rows {rows[0]} to {rows[-1]}": rows for rows in every}
 
-    def place(self, world: int) -> tuple[WorldSource, int]:
-        """Return the source of a world, and its number there."""
-        source = bisect_right(self._ends, world)
-        return self.sources[source], world - (self._ends[source - 1] if source else 0)
+    def part(self, rows: range) -> tuple[WorldSource, range, range]:
+        """Return the source of a chunk, and the numbers of its worlds there and of its policies."""
+        _, policies, utilities = self.shape
+        ends = (divmod(row // utilities, policies) for row in (rows[0], rows[-1]))
+        (world, policy), (last_world, last_policy) = ends
+        for source in self.sources:
+            if world < len(source):
+                break
+            world, last_world = world - len(source), last_world - len(source)
+        return source, range(world, last_world + 1), range(policy, last_policy + 1)
 
     def data_paths(self, source: WorldSource, numbers: range) -> Iterator[str]:
         """Yield the files of some worlds of a source, and of the policies and utilities in them."""
@@ -158,7 +293,7 @@ class SweepPlan:
         for choice in (*self.policies, *self.utilities):
             if choice.name.endswith(".npz"):
                 each = numbers if "{" in choice.name else numbers[:1]
-                yield from (choice.path_in(source, number) for number in each)
+                yield from (choice.path_in(source.choice(number)) for number in each)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON, each value under a name that explains it: `RunStore.what`."""
@@ -176,7 +311,7 @@ class SweepPlan:
         if self.timeout is not None:
             out["timeout"] = self.timeout
         out["rows of chunks"] = [[size, len(list(run))] for size, run in groupby(self.sizes)]
-        contents = {f"content of {path} (sha256)": text for path, text in self.contents.items()}
+        contents = {f"{_BEFORE}{path}{_AFTER}": text for path, text in self.contents.items()}
         return out | {name: text for name, text in contents.items() if text is not None}
 
 
@@ -185,29 +320,28 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
     sources: list[WorldSource] = []
     while (name := f"worlds {len(sources) + 1}") in what or f"{name}, {FILES}" in what:
         start = f"{name}, "
-        axes = world_tools.axes_of(
-            {key[len(start) :]: what[key] for key in what if key.startswith(start)}
-        )
-        sources.append(WorldSource(str(what[name]) if name in what else None, axes))
-    choices: dict[str, list[SweepChoice]] = {POLICY: [], UTILITY: []}
-    for noun, found in choices.items():
-        while (value := what.get(f"{noun} {len(found) + 1}")) is not None:
-            choice = SweepChoice(str(value["role"]), str(value["name"]), dict(value["arguments"]))
-            if choice.is_word:  # a page draws its arguments as numbers
-                list(map(float, choice.arguments.values()))
-            found.append(choice)
-    contents = {match[1]: str(what[match[0]]) for match in map(_CONTENT.fullmatch, what) if match}
-    policies, utilities = map(tuple, choices.values())
-    plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"), contents)
+        arguments = {key[len(start) :]: what[key] for key in what if key.startswith(start)}
+        generator = str(what[name]) if name in what else None
+        sources.append(WorldSource(generator, axes_of(arguments)))
+    policies, utilities = (
+        tuple(SweepChoice(**what[key]) for key in what if key.startswith(f"{noun} "))
+        for noun in (POLICY, UTILITY)
+    )
+    contents = {
+        name.removeprefix(_BEFORE).removesuffix(_AFTER): str(text)
+        for name, text in what.items()
+        if name.startswith(_BEFORE)
+    }
     runs = [(int(size), int(times)) for size, times in what["rows of chunks"]]
-    rows = sum(size * times for size, times in runs)
-    if not (plan.sources and plan.rows and rows == plan.rows and min(map(min, runs)) > 0):
+    sizes = [size for size, times in runs for _ in range(times)]
+    plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"), contents, sizes)
+    if not (sizes and min(sizes) > 0 and sum(sizes) == prod(plan.shape)):
         raise ValueError("its chunks are not its rows")
-    return replace(plan, sizes=[size for size, times in runs for _ in range(times)])
+    return plan
 
 
 def _with_chunks(plan: SweepPlan) -> SweepPlan:
-    policies, utilities = len(plan.policies), len(plan.utilities)
+    _, policies, utilities = plan.shape
     sizes: list[int] = []
     total = 0
     for source in plan.sources:
@@ -236,24 +370,14 @@ def _work(states: int, utility: SweepChoice) -> int:
 
 
 # --- Entries --------------------------------------------------------------------------------------
-# worlds      {files = "mdps/*.npz"}      a file, a folder, a pattern, or a list of these
-#             {generator = NAME, ...}     with the generator's arguments, as a grid
-# policies    {policy = NAME, ...}        a built-in name, an .npz file or FILE.py:NAME
-# utilities   {utility = NAME, ...} or {unknown = NAME, ...}
-#
-# Every entry is checked before anything runs; an error names the entry.
-
-# The keys of the entries in each section of a file.
+# Every entry is checked before anything runs; an error names the entry. Each has one of the keys of
+# its section, with a name, and else arguments, as a grid.
 SECTIONS = {"worlds": (FILES, GENERATOR), "policies": (POLICY,), "utilities": (UTILITY, UNKNOWN)}
 Entry = Mapping[str, Any]
 Worlds = str | Path | Sequence[Entry]
 # A built-in name with values in brackets, such as epsilon_greedy(0, 0.1).
 _SHORT = re.compile(r"\s*([\w-]+)\s*\((.*)\)\s*", re.DOTALL)
 _MOST_BYTES = 2**26  # of a TOML file
-MOST_FILES = 100_000  # each takes some hundred bytes of run.json
-
-
-_Entry = tuple[str, Any, Path]  # its place for messages, its value, the folder of its paths
 
 
 def plan_sweep(
@@ -269,55 +393,49 @@ def plan_sweep(
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     if timeout is not None:
         timeout = finite(timeout, "timeout", least=0.001, most=MOST_SECONDS)
-    entries: dict[str, list[_Entry]] = {section: [] for section in SECTIONS}
-    given = {"policies": policies, "utilities": utilities}
     if isinstance(worlds, (str, Path)):
-        entries |= _entries_of(str(worlds), arguments)
+        folder, sections = _sections(str(worlds), arguments or {})
     else:
-        given["worlds"] = worlds
-    for section, more in given.items():
-        entries[section] += _numbered(more, section)
-    if not entries["worlds"]:
+        folder, sections = Path(), {"worlds": worlds}
+    sources: list[WorldSource] = []
+    choices: dict[str, dict[str, SweepChoice]] = {"policies": {}, "utilities": {}}
+    for section, more in {"worlds": (), "policies": policies, "utilities": utilities}.items():
+        entries = [(value, folder) for value in sections.get(section, ())]
+        for number, (value, base) in enumerate([*entries, *((v, Path()) for v in more)], start=1):
+            with naming(f"{section} {number}"):
+                role, name, axes = _read_entry(value, section, base, seed)
+                if section == "worlds":
+                    sources.append(WorldSource(name if role == GENERATOR else None, axes))
+                    continue
+                for values in product(*axes.values()):
+                    choice = SweepChoice(role, name, dict(zip(axes, values, strict=True)))
+                    if choice.label in choices[section]:
+                        raise InvalidParameterError(f"{choice.label} is there twice; name it once")
+                    choices[section][choice.label] = choice
+    if not any(map(len, sources)):
         raise InvalidParameterError("there are no worlds, expected at least one entry")
-    if not entries["policies"]:
+    if not choices["policies"]:
         raise InvalidParameterError(
             f"no policy is asked for, expected at least one: {', '.join(WORDS[POLICY])}, a file "
             f"that ends in .npz, or FILE.py:NAME"
         )
-    entries["utilities"] = entries["utilities"] or [("utilities", "reward", Path())]
-    sources: list[WorldSource] = []
-    choices: dict[str, dict[str, SweepChoice]] = {"policies": {}, "utilities": {}}
-    for section, (where, value, folder) in ((s, entry) for s in entries for entry in entries[s]):
-        with naming(where):
-            key, name, axes = _read_entry(value, section, folder, seed)
-            if section == "worlds":
-                sources.append(WorldSource(name if key == GENERATOR else None, axes))
-                continue
-            for values in product(*axes.values()):
-                choice = SweepChoice(key, name, dict(zip(axes, values, strict=True)))
-                if choice.label in choices[section]:
-                    raise InvalidParameterError(f"{choice.label} is there twice; name it once")
-                choices[section][choice.label] = choice
-    chosen, aims = (tuple(choices[section].values()) for section in SECTIONS if section in choices)
-    plan = SweepPlan(tuple(sources), chosen, aims, timeout)
+    measured, towards = (tuple(each.values()) for each in choices.values())
+    aims = towards or (SweepChoice(UTILITY, "reward"),)
+    plan = SweepPlan(tuple(sources), measured, aims, timeout)
     return _with_chunks(replace(plan, contents=_contents(plan)))
 
 
-def _numbered(values: Sequence[Any], section: str, folder: Path = Path()) -> list[_Entry]:
-    return [(f"{section} {n}", value, folder) for n, value in enumerate(values, start=1)]
-
-
-def _entries_of(text: str, arguments: Mapping[str, Any] | None) -> dict[str, list[_Entry]]:
-    """Return the entries by section of a TOML file, a folder of MDPs, or a function of worlds."""
+def _sections(text: str, arguments: Entry) -> tuple[Path, Mapping[str, Sequence[Any]]]:
+    """Return the entries of a TOML file, a folder of MDPs or a function of worlds, by section."""
+    path = Path(text)
     if split_name(text) is not None:
-        return {"worlds": [(text, {GENERATOR: text, **(arguments or {})}, Path())]}
+        return Path(), {"worlds": [{GENERATOR: text, **arguments}]}
     if arguments:
         raise InvalidParameterError(
             f"arguments are given to {text}, expected FILE.py:NAME, which alone takes some"
         )
-    path = Path(text)
     if path.is_dir() or text.endswith(".npz"):
-        return {"worlds": [(text, {FILES: text}, Path())]}
+        return Path(), {"worlds": [{FILES: text}]}
     if not text.endswith(".toml"):
         raise InvalidParameterError(
             f"{shown(text)} is no sweep, expected a file that ends in .toml, a folder of MDP "
@@ -326,144 +444,112 @@ def _entries_of(text: str, arguments: Mapping[str, Any] | None) -> dict[str, lis
         )
     try:
         sections = tomllib.loads(read_bytes(path, _MOST_BYTES).decode("utf-8"))
-    except FileNotFoundError:
-        raise InvalidFileError(f"there is no file {path}; check the path") from None
-    except (OSError, UnicodeDecodeError) as cause:
-        raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
-    except GoalmeterError:
-        raise
-    except (ValueError, RecursionError) as cause:  # a number with too many digits: ValueError
-        raise InvalidFileError(f"{path} is no TOML: {cause}") from cause
+    except (OSError, ValueError, RecursionError) as cause:  # too many digits: ValueError
+        raise InvalidFileError(f"{path} cannot be read as TOML: {cause}") from cause
     for name, values in sections.items():
-        if name not in SECTIONS:
-            hint = did_you_mean(name, SECTIONS, quoted=True) or ";"
+        if name not in SECTIONS or not isinstance(values, list):
+            heads = ", ".join(f"[[{section}]]" for section in SECTIONS)
             raise InvalidParameterError(
-                f"{path}: there is no key {name!r}{hint} expected {', '.join(SECTIONS)}"
+                f"{path}: {name} is {shown(values)}, expected tables that are headed {heads}"
             )
-        if not isinstance(values, list):
-            raise InvalidParameterError(
-                f"{path}: {name} is {shown(values)}, expected one or more tables, each headed "
-                f"[[{name}]]"
-            )
-    return {
-        name: _numbered(sections[name], f"{path}, [[{name}]]", path.parent) for name in sections
-    }
+    return path.parent, sections
 
 
 def _read_entry(value: Any, section: str, folder: Path, seed: int) -> tuple[str, str, Axes]:
-    """Return the key of an entry, its name, and the grid of its arguments."""
-    keys = SECTIONS[section]
+    """Return the role of an entry, its name, and the grid of its arguments."""
+    roles = SECTIONS[section]
     if isinstance(value, str) and section != "worlds":
-        value = _in_full(value, keys[0])
-    named = [key for key in keys if isinstance(value, Mapping) and key in value]
-    if len(named) != 1:
+        value = _in_full(value, roles[0])
+    present = [role for role in roles if isinstance(value, Mapping) and role in value]
+    if len(present) != 1:
         raise InvalidParameterError(
-            f"{shown(value)} is no entry, expected a table with one key of {', '.join(keys)}, such "
-            f"as {{{keys[-1]} = '{next(iter(WORDS[keys[-1]]))}'}}"
+            f"{shown(value)} is no entry, expected a table with one key of {', '.join(roles)}, "
+            f"such as {{{roles[-1]} = '{next(iter(WORDS[roles[-1]]))}'}}"
         )
-    (key,) = named
-    arguments = {name: item for name, item in value.items() if name != key}
-    if key == FILES:
-        world_tools.check_arguments(FILES, arguments)
-        return key, FILES, {FILES: _paths(value[key], folder)}
-    name, known = _text(value[key], key), WORDS[key]
-    if split_name(name) is not None:
+    (role,) = present
+    arguments = {name: item for name, item in value.items() if name != role}
+    takes = Signature()  # nothing, as files do
+    name, known = str(value[role]), WORDS.get(role, {})
+    if role == FILES:
+        name = FILES
+    elif split_name(name) is not None:
         name = canonical(str(folder / name.strip()))
-        function = world_tools.function_of(name, _RETURNS[key])
-        if key != GENERATOR:
-            function = partial(function, None)  # in place of the world
-        arguments = world_tools.complete_arguments(function, name, arguments, seed)
-    elif key == GENERATOR and name in GENERATORS:
-        arguments = world_tools.complete_arguments(GENERATORS[name], name, arguments, seed)
+        function = function_of(SweepChoice(role, name))
+        # Functions but generators take the world first.
+        takes = signature(function if role == GENERATOR else partial(function, None))
     elif name in known:
-        world_tools.check_arguments(name, arguments, known[name], known[name])
-    elif key != GENERATOR and name.endswith(".npz"):
-        world_tools.check_arguments("a file", arguments)
+        takes = known[name]
+    elif role != GENERATOR and name.endswith(".npz"):
         name = from_here(folder / name)
         if "{" not in name and not Path(name).is_file():
             raise InvalidFileError(f"there is no file {name}; check the path")
     else:
-        hint = misspelled(name, f"mine.py:{_RETURNS[key]}")
+        hint = misspelled(name, f"mine.py:{role}")
         near = f"; {hint};" if hint else did_you_mean(name, known, quoted=True) or ";"
-        files = "" if key == GENERATOR else " a file that ends in .npz,"
+        files = "" if role == GENERATOR else " a file that ends in .npz,"
         raise InvalidParameterError(
-            f"there is no {key} {name!r}{near} expected {', '.join(known)},{files} or FILE.py:NAME"
+            f"there is no {role} {name!r}{near} expected {', '.join(known)},{files} or FILE.py:NAME"
         )
-    axes = world_tools.axes_of(arguments)
-    for argument, values in axes.items() if name in WORDS[POLICY] else ():
-        is_share = argument == "epsilon"
-        for number in values:
-            if not world_tools.is_number(number) or (is_share and not 0 <= number <= 1):
-                expected = "a probability in [0, 1]" if is_share else "a number"
-                raise InvalidParameterError(
-                    f"{argument} of {name} is {shown(number)}, expected {expected}"
-                )
-    return key, name, axes
+    if SEED in takes.parameters:
+        arguments = {SEED: seed} | arguments
+    try:
+        takes.bind(**arguments)
+    except TypeError as cause:
+        listed = ", ".join(takes.parameters) or "none"
+        raise InvalidParameterError(f"{name}: {cause}; its arguments are: {listed}") from cause
+    if role == FILES:
+        return role, FILES, {FILES: _paths(value[role], folder)}
+    axes = axes_of(arguments)
+    is_share = "epsilon" in axes
+    for number in chain(*axes.values()) if name in WORDS[POLICY] else ():
+        if not is_number(number, inf) or (is_share and not 0 <= number <= 1):
+            expected = "a probability in [0, 1]" if is_share else "a number"
+            raise InvalidParameterError(f"{name} takes {expected}, got {shown(number)}")
+    return role, name, axes
 
 
 def _in_full(text: str, role: str) -> Entry:
     """Return the entry of a short spelling: values in brackets belong to the one argument."""
     parts = _SHORT.fullmatch(text)
-    if parts is None or split_name(text) is not None:
+    takes = list(WORDS[role][parts[1]].parameters) if parts and parts[1] in WORDS[role] else []
+    if parts is None or len(takes) != 1:
         return {role: text.strip()}
-    name, values = parts.groups()
-    if name not in WORDS[role]:
-        return {role: name}  # an unknown name, whose error is the same without the values
-    if len(WORDS[role][name]) != 1:
-        raise InvalidParameterError(f"{name} takes no values, got ({values}); leave them")
+    values = parts[2].split(",")
     try:
-        numbers = [float(item) if "inf" in item else json.loads(item) for item in values.split(",")]
+        numbers = [float(item) if "inf" in item else json.loads(item) for item in values]
     except ValueError:
-        raise InvalidParameterError(f"{shown(values)} are no numbers") from None
-    return {role: name, WORDS[role][name][0]: numbers}
+        raise InvalidParameterError(f"{shown(parts[2])} are no numbers") from None
+    return {role: parts[1], takes[0]: numbers}
 
 
 def _paths(value: Any, folder: Path) -> tuple[str, ...]:
     """Return the MDP files of an entry: each item is a file, a folder, or a pattern."""
     out: dict[str, None] = {}
     for item in value if isinstance(value, (list, tuple)) else [value]:
-        pattern = str(folder / _text(item, FILES))
-        missing = f"there is no file {from_here(pattern)}"
+        pattern = str(folder / str(item))
         # `Path.glob` takes no pattern that begins at the root.
         found = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
         if Path(pattern).is_dir():
-            archives = sorted(map(str, Path(pattern).glob("*.npz")))
-            found = [path for path in archives if world_tools.may_be_world(path)]
-            missing = f"the folder {from_here(pattern)} holds no .npz file"
-            if archives:
-                skipped = ", ".join(map(from_here, archives[:5]))
-                missing += f" of an MDP: there is no array 'reward' in {skipped}"
+            found = list(filter(states_in, sorted(map(str, Path(pattern).glob("*.npz")))))
         if not found:
-            raise InvalidFileError(f"{missing}; check the path")
+            raise InvalidFileError(
+                f"{from_here(pattern)} is no MDP file and holds none, expected an .npz file with "
+                f"the array 'reward'; check the path"
+            )
         out |= dict.fromkeys(map(from_here, found))
-    if not out:
-        raise InvalidParameterError("files is an empty list, expected at least one")
     return tuple(out)
-
-
-def _text(value: object, name: str) -> str:
-    if isinstance(value, (str, Path)) and str(value).strip():
-        return str(value)
-    raise InvalidParameterError(f"{name} is {shown(value)}, expected text")
 
 
 def _contents(plan: SweepPlan) -> dict[str, str | None]:
     """Return the digest of every file of a row; a missing file fails its rows alone."""
-    paths = {
-        path for source in plan.sources for path in plan.data_paths(source, range(len(source)))
-    }
-    if len(paths) > MOST_FILES:
-        raise InvalidParameterError(
-            f"the sweep has {len(paths)} files, expected at most {MOST_FILES}; sweep over them in "
-            f"parts, or make the worlds by a function, FILE.py:NAME"
-        )
-    names = [source.generator or "" for source in plan.sources]
-    names += [choice.name for choice in (*plan.policies, *plan.utilities)]
-    code = {file for parts in map(split_name, names) if parts for file in files_of(parts[0])}
     out: dict[str, str | None] = {}
-    for path in sorted(paths):
+    every = (plan.data_paths(source, range(len(source))) for source in plan.sources)
+    for path in sorted(set(chain.from_iterable(every))):
         try:
             out[path] = digest(path)
         except GoalmeterError:
             out[path] = None
+    named = [source.generator or "" for source in plan.sources]
+    named += [choice.name for choice in (*plan.policies, *plan.utilities)]
+    code = {file for parts in map(split_name, named) if parts for file in files_of(parts[0])}
     return out | {path: digest(path) for path in sorted(code)}

@@ -1,13 +1,15 @@
-"""Run a sweep: measure its chunks of rows, and store or resume them."""
+"""Measure a sweep chunk by chunk, store or resume it, and show its rows and means."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
-from itertools import product
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from itertools import chain, islice, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -18,36 +20,324 @@ from goalmeter._errors import (
     InvalidUtilityError,
     MissingExtraError,
     json_text,
+    shown,
 )
-from goalmeter._files import digest
+from goalmeter._files import digest, json_value
 from goalmeter._types import FloatArray
 from goalmeter.meg.known import known_utility_many
-from goalmeter.meg.result import MegResult
+from goalmeter.meg.result import MegResult, json_number
 from goalmeter.meg.sweeps import plan as plans
-from goalmeter.meg.sweeps import table
-from goalmeter.meg.sweeps.plan import SweepChoice, SweepPlan
-from goalmeter.meg.sweeps.table import FAILED, Columns, Sweep, SweepValues
-from goalmeter.meg.sweeps.worlds import WorldSource, call, function_of, world_digest
+from goalmeter.meg.sweeps.plan import POLICY, UNKNOWN, UTILITY, WORLD, SweepChoice, SweepPlan
 from goalmeter.meg.unknown import unknown_utility, unknown_utility_many
-from goalmeter.report.numbers import general
+from goalmeter.report.numbers import general, nats, percent
+from goalmeter.report.tables import data_frame, html_table, text_table
 from goalmeter.runs import HERE, JobResult, Study, carry_out, read_run, stored_results
 from goalmeter.runs.forecast import Forecast, Span, left_of, unmeasured
 from goalmeter.runs.jobs import REFUSED
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
+from goalmeter.statistics.clusters import Estimate, estimate
 from goalmeter.tabular.arrays import as_floats, naming
-from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import optimal_policies, soft_optimal_policies
+from goalmeter.tabular.planning import optimal_policies
 from goalmeter.tabular.policies import check_policy
+
+CERTIFIED, OPEN, FAILED = "certified", "open", "failed"
+_STATUSES = {name[0]: name for name in (CERTIFIED, OPEN, FAILED)}
+NUMBERS = ("value", "upper_bound", "maximum", "rationality", "bound_size")
+_TEXTS = ("method", "note")
+
+
+# --- Rows as columns ------------------------------------------------------------------------------
+class WorldFacts(NamedTuple):
+    """Size of a world, and the digest of its arrays."""
+
+    states: int
+    actions: int
+    horizon: int | None  # decisions; None for the infinite problem
+    discount: float
+    world_digest: str
+
+
+class SweepValues(NamedTuple):
+    """The measured numbers of one row; NaN where it failed."""
+
+    status: str
+    value: float = math.nan
+    upper_bound: float = math.nan
+    maximum: float = math.nan
+    rationality: float = math.nan
+    bound_size: float = math.nan
+    method: str = ""
+    note: str = ""
+
+    @property
+    def fraction(self) -> float:
+        """Value / maximum, in [0, 1]; 0 where no decision can matter, NaN of a row that failed."""
+        return 0.0 if self.maximum <= 0 else min(self.value / self.maximum, 1.0)
+
+
+# A chunk keeps its rows column by column, each of them one text with a cell for each row:
+#   worlds           the `WorldFacts` of each world as a list; None for one that could not be made
+#   value, ...       the `NUMBERS`, NaN in rows that failed
+#   status           the first letters
+#   method, note     places in `words`, which has each sentence once
+Columns = Mapping[str, Any]
+
+
+def columns_of(worlds: Sequence[WorldFacts | None], rows: Sequence[SweepValues]) -> Columns:
+    """Return the columns of some rows, which are JSON."""
+    cells = dict(zip(SweepValues._fields, zip(*rows, strict=True), strict=True))
+    words: dict[str, int] = {}
+    out: dict[str, Any] = {"worlds": [None if world is None else list(world) for world in worlds]}
+    out |= {name: " ".join(repr(float(number)) for number in cells[name]) for name in NUMBERS}
+    for name in _TEXTS:
+        out[name] = " ".join(str(words.setdefault(text, len(words))) for text in cells[name])
+    return out | {"status": "".join(status[0] for status in cells["status"]), "words": list(words)}
+
+
+def rows_of(columns: Columns) -> Iterator[tuple[WorldFacts | None, SweepValues]]:
+    """Yield every row, and its world."""
+    facts = [None if entry is None else WorldFacts(*entry) for entry in columns["worlds"]]
+    each = len(columns["status"]) // len(facts)
+    numbers = (map(float, columns[name].split()) for name in NUMBERS)
+    texts = ([columns["words"][int(place)] for place in columns[name].split()] for name in _TEXTS)
+    rows = zip(columns["status"], *numbers, *texts, strict=True)
+    for row, (letter, *values) in enumerate(rows):
+        yield facts[row // each], SweepValues(_STATUSES[letter], *values)
+
+
+def checked_columns(value: Any, rows: int, worlds: int) -> Columns:
+    """Return columns that a run stores, if they are of so many rows and worlds."""
+    try:
+        found = len(list(rows_of(value))), len(value["worlds"])
+        if found != (rows, worlds):
+            raise ValueError(f"there are {found[0]} rows in {found[1]} worlds")
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as cause:
+        raise InvalidFileError(
+            f"its columns are not of {rows} rows in {worlds} worlds, as its key has it: "
+            f"{shown(str(cause))}"
+        ) from cause
+    return cast(Columns, value)
+
+
+# --- Result ---------------------------------------------------------------------------------------
+# Intervals generalise to worlds that were not drawn: Student's t over worlds, none for a single
+# world. Rows that failed are counted and enter no mean; values without a certificate are lower
+# bounds and enter as such.
+
+# From this number of worlds on, an interval needs no random draws: one more world at an end of the
+# range would not move the mean, and Student's t says nearly the same.
+_CROWD = 1000
+JSON_ROWS = 10_000  # longer tables are left out of JSON
+_NOTES_IN_TEXT, _NOTES_IN_JSON = 3, 100
+FACTS = ("states", "actions", "horizon", "discount")
+RESULTS = ("value", "upper_bound", "maximum", "fraction", "rationality", "bound_size")
+
+
+@dataclass(frozen=True)
+class SweepGroup:
+    """Means over worlds, for one policy and one utility."""
+
+    policy: str
+    utility: str
+    value: Estimate  # MEG in nats
+    fraction: Estimate  # share of the maximum
+    measured: int  # number of rows with a value
+    not_certified: int  # number of these
+    failed: int  # number of rows without a value
+    policy_arguments: Mapping[str, Any]
+    at: tuple[str, Any] | None  # an argument that these worlds share; None for all worlds
+
+    def value_in_words(self) -> str:
+        """Return the mean in nats, with its interval in brackets if it has one."""
+        ends = self.value.interval and ", ".join(map(nats, self.value.interval))
+        return nats(self.value.value) + (f" [{ends}]" if ends else "")
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """A policy in a world, measured towards a utility."""
+
+    world: str  # name, unique among worlds with arguments
+    policy: str
+    utility: str  # "unknown state" for the best of all utilities over states
+    world_arguments: Mapping[str, Any]
+    policy_arguments: Mapping[str, Any]
+    utility_arguments: Mapping[str, Any]
+    measured: SweepValues  # the numbers and the method; NaN where the row failed
+    facts: WorldFacts | None  # of the world; None where it could not be made
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """MEG of policies × utilities × worlds."""
+
+    plan: SweepPlan
+    chunks: Sequence[Columns] = field(repr=False)  # results, in the order of the rows
+
+    def __len__(self) -> int:
+        return math.prod(self.plan.shape)
+
+    @property
+    def rows(self) -> Iterator[SweepRow]:
+        """Every row in order: all of the first world, policy by policy and utility by utility."""
+        plan, measured = self.plan, chain.from_iterable(map(rows_of, self.chunks))
+        for world in (source.choice(n) for source in plan.sources for n in range(len(source))):
+            for choices in product([world], plan.policies, plan.utilities):
+                facts, values = next(measured)
+                labels, arguments = zip(*((c.label, c.arguments) for c in choices), strict=True)
+                yield SweepRow(*labels, *arguments, values, facts)
+
+    @cached_property
+    def arguments(self) -> dict[str, list[Any]]:
+        """All values of each argument, by its column: `world.NAME`, `policy.NAME`, ..."""
+        out: dict[str, list[Any]] = {}
+        for source in self.plan.sources:
+            for name, values in source.axes.items() if source.generator else ():
+                out.setdefault(f"{WORLD}.{name}", []).extend(values)
+        for prefix, choices in ((POLICY, self.plan.policies), (UTILITY, self.plan.utilities)):
+            for name, value in ((n, v) for choice in choices for n, v in choice.arguments.items()):
+                out.setdefault(f"{prefix}.{name}", []).append(value)
+        return out
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the table's columns."""
+        names = ("row", WORLD, POLICY, UTILITY, *self.arguments, *FACTS, *RESULTS)
+        return (*names, "status", "method", "notes", "world_digest")
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield every row by the names of `columns`; None if missing, lists and such as text."""
+        blank: dict[str, Any] = dict.fromkeys(self.columns)
+        for number, row in enumerate(self.rows):
+            out = blank | {"row": number}
+            for prefix in (WORLD, POLICY, UTILITY):
+                out[prefix] = getattr(row, prefix)
+                for name, value in getattr(row, f"{prefix}_arguments").items():
+                    is_plain = isinstance(value, (int, float, str)) or value is None
+                    out[f"{prefix}.{name}"] = value if is_plain else plans.spelled(value)
+            out |= {} if row.facts is None else row.facts._asdict()
+            out |= {"status": row.measured.status, "notes": row.measured.note or None}
+            if row.measured.status != FAILED:
+                out |= {name: getattr(row.measured, name) for name in (*RESULTS, "method")}
+            yield out
+
+    @cached_property
+    def summary(self) -> list[SweepGroup]:
+        """Means over worlds, for each policy and utility."""
+        return self.means()
+
+    def means(self, argument: str | None = None) -> list[SweepGroup]:
+        """Return means over all worlds, or over those that share a value of an argument."""
+        groups: dict[Any, dict[tuple[str, str], list[SweepValues]]] = {}
+        for row in self.rows:
+            given: Mapping[Any, Any] = row.world_arguments
+            if argument is None or argument in given:
+                group = groups.setdefault(given.get(argument), {})
+                group.setdefault((row.policy, row.utility), []).append(row.measured)
+        out = []
+        every = product(self.plan.policies, self.plan.utilities, sorted(groups))
+        for policy, utility, at in every:
+            names = policy.label, utility.label
+            rows = [row for row in groups[at][names] if row.status != FAILED]
+            mean = estimate([row.value for row in rows])
+            if mean.interval is not None:  # Student's t may go below 0, MEG does not
+                low, high = mean.interval
+                mean = replace(mean, interval=(max(low, 0.0), high))
+            shares = [row.fraction for row in rows]
+            fraction = estimate(shares, bounds=(0.0, 1.0), paired=len(shares) > _CROWD)
+            still_open = sum(row.status == OPEN for row in rows)
+            counts = len(rows), still_open, len(groups[at][names]) - len(rows)
+            shared = None if argument is None else (argument, at)
+            out.append(SweepGroup(*names, mean, fraction, *counts, policy.arguments, shared))
+        return out
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Number of rows of each status: certified, open and failed."""
+        letters = "".join(chunk["status"] for chunk in self.chunks)
+        return {name: letters.count(letter) for letter, name in _STATUSES.items()}
+
+    def sentences(self, status: str) -> dict[str, int]:
+        """Return the notes of rows with a status and their counts, the most frequent first."""
+        counts: Counter[str] = Counter()
+        for chunk in self.chunks:
+            notes = zip(chunk["note"].split(), chunk["status"], strict=True)
+            counts.update(chunk["words"][int(n)] for n, letter in notes if letter == status[0])
+        return dict(counts.most_common())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON; `rows` is None where there are more than 10,000."""
+        records = self.records() if len(self) <= JSON_ROWS else ()
+        rows = [
+            {k: json_number(v) if isinstance(v, float) else v for k, v in record.items()}
+            for record in records
+        ]
+        groups = ("policy", "utility", "value", "fraction", "measured", "not_certified", "failed")
+        return {
+            "worlds": self.plan.shape[0],
+            "policies": [choice.label for choice in self.plan.policies],
+            "utilities": [choice.label for choice in self.plan.utilities],
+            "counts": {"rows": len(self), **self.counts},
+            "failures": dict(islice(self.sentences(FAILED).items(), _NOTES_IN_JSON)),
+            "summary": [
+                {name: json_value(getattr(group, name)) for name in groups}
+                for group in self.summary
+            ],
+            "rows": rows or None,
+        }
+
+    def to_pandas(self) -> Any:
+        """Return `records` as a pandas data frame."""
+        return data_frame(list(self.records()))
+
+    @property
+    def heading(self) -> str:
+        """The caption of a table of this sweep."""
+        nouns = (("worlds", "world"), ("policies", "policy"), ("utilities", "utility"))
+        sizes = zip(self.plan.shape, nouns, strict=True)
+        worlds, policies, utilities = (f"{size} {noun[size == 1]}" for size, noun in sizes)
+        return f"MEG of {policies} towards {utilities} in {worlds}"
+
+    def notes(self) -> list[str]:
+        """Return what a reader of the means needs: negative, uncertified and failed rows."""
+        rows = (row for _, row in chain.from_iterable(map(rows_of, self.chunks)))
+        negative = sum(row.rationality < 0 and row.value > 1e-9 for row in rows)
+        failures = [f"{times}: {text}" for text, times in self.sentences(FAILED).items()]
+        left = len(failures) - _NOTES_IN_TEXT
+        more = [f"and {left} other sentence{'s' * (left > 1)}"] if left > 0 else []
+        said = "; ".join([*failures[:_NOTES_IN_TEXT], *more])
+        _, uncertified, failed = self.counts.values()
+        counted = {
+            "have a negative rationality: the policy does worse than the reference, and the means "
+            "count the absolute value.": negative,
+            "are not certified: their value is a lower bound, and counts as such.": uncertified,
+            f"failed ({said}).": failed,
+        }
+        return [f"{n} of {len(self)} rows {text}" for text, n in counted.items() if n]
+
+    def _cells(self) -> Sequence[Sequence[str]]:
+        rows = [("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed")]
+        for group in self.summary:
+            numbers = str(group.measured), group.value_in_words(), percent(group.fraction.value)
+            rows.append((group.policy, group.utility, *numbers, str(group.failed)))
+        return rows
+
+    def _repr_html_(self) -> str:
+        heads, *rows = self._cells()
+        return html_table(self.heading, heads, rows, self.notes())
+
+    def __str__(self) -> str:
+        return "\n".join([text_table(self.heading, self._cells()), *self.notes()])
 
 
 # --- Measurement ----------------------------------------------------------------------------------
 # Arguments and result are JSON, so any process can do it. What is wrong with a world, a policy or a
 # utility is a sentence in its place, which becomes the note of its rows and stops no other row.
-def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
+def _attempt(function: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
     """Return the value of a function, or the sentence of why there is none."""
     try:
-        return function(*arguments)
+        return function(*arguments, **more)
     except (GoalmeterError, MissingExtraError) as error:
         return str(error)
 
@@ -55,9 +345,7 @@ def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
 def measure(what: Mapping[str, Any], key: str) -> Columns:
     """Return the columns of a chunk of a stored plan."""
     plan = plans.plan_of(what)
-    chunk = plan.chunks[key]
-    source, start = plan.place(chunk.worlds.start)
-    numbers = range(start, start + len(chunk.worlds))
+    source, numbers, policies = plan.part(plan.chunks[key])
     code = (path for path in plan.contents if path.endswith(".py"))
     for path in {*code, *plan.data_paths(source, numbers)}:
         expected = plan.contents.get(path)
@@ -68,89 +356,64 @@ def measure(what: Mapping[str, Any], key: str) -> Columns:
             )
     made = {number: _attempt(source.make, number) for number in numbers}
     good = {n: world for n, world in made.items() if not isinstance(world, str)}
-    best = cache(lambda: optimal_policies(list(good.values())))  # all values of epsilon share it
-    policies = [_arrays(plan.policies[p], source, good, best) for p in chunk.policies]
-    aims = [_arrays(each, source, good, best) for each in plan.utilities]
+    best = cache(lambda: optimal_policies(list(good.values())))
+    played = [_arrays(plan.policies[p], source, good, best) for p in policies]
     found: dict[tuple[int, int, int], SweepValues] = {}  # by world, policy and utility
     for u, utility in enumerate(plan.utilities):
+        aims = _arrays(utility, source, good, best)
         cases: dict[tuple[int, int, int], Any] = {}
-        for p, n in product(range(len(policies)), numbers):
-            case = (made[n], policies[p].get(n), aims[u].get(n))
+        for (p, policy), n in product(enumerate(played), numbers):
+            case = (made[n], policy.get(n), aims.get(n))
             if sentences := [value for value in case if isinstance(value, str)]:
                 found[n, p, u] = SweepValues(FAILED, note=sentences[0])
             else:
                 cases[n, p, u] = case
         found |= zip(cases, _measured(list(cases.values()), utility, plan.timeout), strict=True)
     facts = {
-        n: table.WorldFacts(w.n_states, w.n_actions, w.horizon, w.discount, world_digest(w))
+        n: WorldFacts(w.n_states, w.n_actions, w.horizon, w.discount, w.digest())
         for n, w in good.items()
     }
     ordered = [found[place] for place in sorted(found)]
-    return table.columns_of([facts.get(number) for number in numbers], ordered)
+    return columns_of([facts.get(number) for number in numbers], ordered)
+
+
+_READERS: dict[str, Callable[[str], FloatArray]] = {
+    POLICY: tabular.load_policy,
+    UTILITY: tabular.load_utility,
+    UNKNOWN: tabular.load_features,
+}
 
 
 def _arrays(
     choice: SweepChoice,
-    source: WorldSource,
-    worlds: Mapping[int, TabularMDP],
+    source: plans.WorldSource,
+    worlds: Mapping[int, tabular.TabularMDP],
     best: Callable[[], Sequence[FloatArray]],
-) -> Mapping[int, FloatArray | str | None]:
-    """Return the array of each world, None for its reward or a named class, or what is wrong."""
-    if not worlds or (choice.is_word and choice.role != plans.POLICY):
+) -> Mapping[int, FloatArray | str]:
+    """Return the array of each world, or what is wrong; none for its reward or a named class."""
+    if choice.is_word and choice.role != POLICY:
         return {}
     if choice.is_word:
-        made = _attempt(_policies, choice, list(worlds.values()), best)
-    else:
-        made = _attempt(_loaded, choice, source, worlds)
-    return dict(zip(worlds, [made] * len(worlds) if isinstance(made, str) else made, strict=True))
+        build = plans.POLICIES[choice.name]
+        made = _attempt(build, list(worlds.values()), best, **choice.arguments)
+        every = [made] * len(worlds) if isinstance(made, str) else made
+        return dict(zip(worlds, every, strict=True))
+    read, function = cache(_READERS[choice.role]), cache(lambda: plans.function_of(choice))
 
-
-def _policies(
-    choice: SweepChoice, worlds: Sequence[TabularMDP], best: Callable[[], Sequence[FloatArray]]
-) -> Sequence[FloatArray]:
-    """Return a built-in policy in every world; `best` returns the optimal ones."""
-    if choice.name == "optimal":
-        return best()
-    if choice.name == "uniform":
-        return [tabular.uniform_policy(world) for world in worlds]
-    if choice.name == "epsilon_greedy":
-        return [tabular.epsilon_greedy(policy, choice.arguments["epsilon"]) for policy in best()]
-    return soft_optimal_policies(worlds, choice.arguments["rationality"])
-
-
-_READERS: dict[str, Callable[[str], FloatArray]] = {
-    plans.POLICY: tabular.load_policy,
-    plans.UTILITY: tabular.load_utility,
-    plans.UNKNOWN: tabular.load_features,
-}
-
-
-def _loaded(
-    choice: SweepChoice, source: WorldSource, worlds: Mapping[int, TabularMDP]
-) -> list[FloatArray | str]:
-    """Return the array of a file or a user's function in each world, or what is wrong with it."""
-    read = cache(_READERS[choice.role])
-    function = None if choice.name.endswith(".npz") else function_of(choice.name, choice.role)
-
-    def load(world: TabularMDP, number: int) -> FloatArray:
-        if function is not None:
-            return checked(world, call(function, choice.label, world, **choice.arguments))
-        path = choice.path_in(source, number)
-        value = read(path)
-        with naming(path):
-            return checked(world, value)
-
-    def checked(world: TabularMDP, value: Any) -> FloatArray:
-        if choice.role == plans.POLICY:
+    def load(number: int, world: tabular.TabularMDP) -> FloatArray:
+        name = choice.path_in(source.choice(number))
+        value = read(name) if name.endswith(".npz") else plans.call(function(), choice, world)
+        with naming(name):
+            if choice.role != POLICY:  # its shape is checked later
+                return as_floats(value, "the array", InvalidUtilityError)
             check_policy(world, value)
             return np.asarray(value, dtype=np.float64)
-        return as_floats(value, "the array", InvalidUtilityError)  # its shape is checked later
 
-    return [_attempt(load, world, number) for number, world in worlds.items()]
+    return {number: _attempt(load, number, world) for number, world in worlds.items()}
 
 
 # A world, a policy, and a utility or features; None for the reward or a named class.
-_Case = tuple[TabularMDP, FloatArray, FloatArray | None]
+_Case = tuple[tabular.TabularMDP, FloatArray, FloatArray | None]
 
 
 def _measured(
@@ -168,20 +431,19 @@ def _measured(
 
 def _results(
     cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
-) -> list[MegResult]:
+) -> Sequence[MegResult]:
     worlds, policies, aims = zip(*cases, strict=True)
-    if utility.role != plans.UNKNOWN:
+    if utility.role != UNKNOWN:
         return known_utility_many(worlds, policies, utilities=aims)
-    if not utility.is_word:
-        search: Callable[..., MegResult] = unknown_utility
-        return [
-            search(world, policy, features=aim, progress=False, timeout=timeout)
-            for world, policy, aim in cases
-        ]
-    over: Any = utility.name
-    # The time of a joint search is the sum over its rows.
-    limit = None if timeout is None else timeout * len(cases)
-    return unknown_utility_many(worlds, policies, over=over, timeout=limit)
+    if utility.is_word:
+        over: Any = utility.name
+        # The time of a joint search is the sum over its rows.
+        limit = None if timeout is None else timeout * len(cases)
+        return unknown_utility_many(worlds, policies, over=over, timeout=limit)
+    return [
+        unknown_utility(world, policy, features=aim, progress=False, timeout=timeout)
+        for world, policy, aim in cases
+    ]
 
 
 def _row_of(result: MegResult) -> SweepValues:
@@ -191,8 +453,8 @@ def _row_of(result: MegResult) -> SweepValues:
         bound = f"the bound was {general(result.gap, 2)} nats above the value{ended}"
         notes.insert(0, f"the optimum is not certified: {bound}")
     return SweepValues(
-        table.CERTIFIED if result.certified else table.OPEN,
-        **{name: getattr(result, name) for name in table.NUMBERS},
+        CERTIFIED if result.certified else OPEN,
+        **{name: getattr(result, name) for name in NUMBERS},
         method=result.method,
         note="; ".join(notes),
     )
@@ -201,31 +463,26 @@ def _row_of(result: MegResult) -> SweepValues:
 # --- Runs -----------------------------------------------------------------------------------------
 def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[Columns]:
     """Return the study of a plan, whose trials are chunks; `what` is as a run stores it."""
-    chunks = plan.chunks
+    sizes = {key: (len(rows), len(plan.part(rows)[1])) for key, rows in plan.chunks.items()}
 
     def lost(key: str, result: JobResult) -> Columns:
         if result.outcome == REFUSED:
             raise result.refusal()  # a file has changed: stored and new chunks do not fit together
         sentence = f"the process that measured it ended with {result.outcome}: {result.detail}"
-        failed = [SweepValues(FAILED, note=sentence)] * chunks[key].rows
-        return table.columns_of([None] * len(chunks[key].worlds), failed)
+        rows, worlds = sizes[key]
+        return columns_of([None] * worlds, [SweepValues(FAILED, note=sentence)] * rows)
 
     return Study(
         plans.KIND,
         "goalmeter.meg.sweeps.sweep:measure",
-        {key: {"key": key} for key in chunks},
+        {key: {"key": key} for key in plan.chunks},
         common={"what": what},
         noun="chunk",
         what=what,
-        from_json=lambda key, value: table.checked_columns(
-            value, chunks[key].rows, len(chunks[key].worlds)
-        ),
+        from_json=lambda key, value: checked_columns(value, *sizes[key]),
         is_failure=lambda columns: FAILED[0] in columns["status"],
         instead=lost,
     )
-
-
-ROW_BYTES, WORLD_BYTES, CHUNK_BYTES = 100, 50, 400  # bytes of a run directory
 
 
 def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
@@ -233,18 +490,16 @@ def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = Non
     what = plan.to_json()
     study = study_of(plan, what)
     left = [plan.chunks[key] for key in left_of(study.trials, out)]
-    rows = sum(chunk.rows for chunk in left)
-    worlds = sum(len(chunk.worlds) for chunk in left)
-    size = rows * ROW_BYTES + worlds * WORLD_BYTES + len(left) * CHUNK_BYTES
+    rows, worlds = sum(map(len, left)), sum(len(plan.part(chunk)[1]) for chunk in left)
+    size = 100 * rows + 50 * worlds + 400 * len(left)  # bytes in a run directory
     rough = "the time is a rough estimate from the numbers of states; nothing was measured for it"
-    names = ("worlds", "policies", "utilities", "rows")
-    sizes = (plan.worlds, len(plan.policies), len(plan.utilities), plan.rows)
     forecast = unmeasured(study, rough, on=on, out=out)
     parallel = min(forecast.slots, max(len(left), 1))
+    sizes = zip(("worlds", "policies", "utilities"), plan.shape, strict=True)
     return replace(
         forecast,
-        counted=dict(zip(names, sizes, strict=True)),
-        hours=Span.of(plan.seconds * rows / plan.rows / parallel / 3600),
+        counted={**dict(sizes), "rows": math.prod(plan.shape)},
+        hours=Span.of(plan.seconds * rows / math.prod(plan.shape) / parallel / 3600),
         disk=Span.of(size + (len(json_text(what)) if left else 0)),
     )
 
