@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any
@@ -49,10 +49,10 @@ class Subject:
         """Whether an instrument can be right or wrong about it."""
         return self.directed is not None and not self.aside
 
-    @property
-    def sees_goal(self) -> bool:
-        """Whether it counts, has a goal and goes by the true map."""
-        return self.counted and bool(self.directed) and self.own_map is None
+    def matches(self, wanted: Mapping[str, Any]) -> bool:
+        """Return whether it has some attributes; true is any and false is none."""
+        pairs = [(getattr(self, name), value) for name, value in wanted.items()]
+        return all((bool(own) if isinstance(of, bool) else own) == of for own, of in pairs)
 
 
 def subject_of(name: str) -> Subject:
@@ -140,8 +140,8 @@ class CalibrationQuestion:
     name: str
     title: str
     suites: Sequence[str]
-    first: str
-    second: str
+    first: Mapping[str, Any]  # attributes of the agents that have more
+    second: Mapping[str, Any]
     made_for: Sequence[str] = ()
     shown: Sequence[str] = ()
     on_other_map: bool = False  # whether only grids count of which the mole's map is wrong
@@ -153,21 +153,10 @@ class CalibrationQuestion:
 
     def classes(self, subjects: Sequence[Subject]) -> list[list[str]]:
         """Return the names of the agents of both classes."""
-        return [
-            [subject.name for subject in subjects if CLASSES[of](subject)]
-            for of in (self.first, self.second)
-        ]
+        wanted = self.first, self.second
+        return [[each.name for each in subjects if each.matches(of)] for of in wanted]
 
 
-CLASSES: dict[str, Callable[[Subject], bool]] = {
-    "sees the true map": lambda subject: subject.sees_goal,
-    "misled": lambda subject: subject.counted and subject.own_map is not None,
-    "aimless": lambda subject: subject.counted and not subject.directed,
-    "wants the goal": lambda subject: subject.sees_goal and subject.target == GOAL,
-    "wants the key": lambda subject: subject.sees_goal and subject.target == KEY,
-    "flawless, goal": lambda subject: subject.flawless and subject.target == GOAL,
-    "flawless, key": lambda subject: subject.flawless and subject.target == KEY,
-}
 INSTRUMENTS = {name: Instrument(**texts) for name, texts in say.declared("instruments").items()}
 QUESTIONS = {
     name: CalibrationQuestion(name, **texts) for name, texts in say.declared("questions").items()
@@ -409,11 +398,9 @@ class Calibration:
             if judged:
                 sentences.append(f"{question.title[0].upper()}{question.title[1:]}: {told}.")
         question = QUESTIONS["misled"]
-        for subject in filter(CLASSES["misled"], self.subjects):
-            true, false = (
-                self.mean(question, name, subject.name) for name in ("meg_goal", "meg_map")
-            )
-            sentences.append(say.line("misled", agent=subject.name, true=true, false=false))
+        for agent in question.classes(self.subjects)[0]:
+            true, false = (self.mean(question, name, agent) for name in ("meg_goal", "meg_map"))
+            sentences.append(say.line("misled", agent=agent, true=true, false=false))
         shown = [v for v in self.verdicts if v.question == question.name and not v.judged]
         lost = [v for v in shown if (v.area.interval or (1,))[0] <= CHANCE]
         return [*sentences, *([say.line("lost", lost=_listed(lost))] if lost else [])]

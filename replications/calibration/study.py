@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from goalmeter import MissingExtraError
+from goalmeter import MissingExtraError, report
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import play_every, require_models
@@ -21,21 +21,7 @@ from goalmeter.gridworld import GridWorld
 from goalmeter.navigation import Trajectory
 from goalmeter.organisms import organism, organism_names
 from goalmeter.pages import navigation as navigation_page
-from goalmeter.report import (
-    Cell,
-    DotPanel,
-    Dots,
-    Figure,
-    Section,
-    Table,
-    dot_chart,
-    in_markdown,
-    number,
-    p_value,
-    percent,
-    require_report_extra,
-    write_text,
-)
+from goalmeter.report import Section, Table, number, percent
 from goalmeter.statistics import Estimate
 from replications.calibration import instruments
 from replications.calibration.instruments import INSTRUMENTS, QUESTIONS, Calibration, Subject, say
@@ -104,12 +90,12 @@ def _area_table(calibration: Calibration) -> Table:
     by_place = {(verdict.instrument, verdict.question): verdict for verdict in calibration.verdicts}
     questions = [name for name in QUESTIONS if any(name == question for _, question in by_place)]
 
-    def area(name: str, question: str) -> Cell | None:
+    def area(name: str, question: str) -> report.Cell | None:
         verdict = by_place.get((name, question))
         if verdict is None or math.isnan(verdict.area.value):
             return None
         sign = _SIGNS.get(verdict.words, "✗")
-        return Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
+        return report.Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
 
     rows = [
         (instrument.title, *(area(name, question) for question in questions))
@@ -160,25 +146,24 @@ def _sections(
     ]
 
 
-def _area_chart(calibration: Calibration) -> Figure:
-    main = ("directed", "target")
+def _area_chart(calibration: Calibration) -> report.Figure:
+    main, band = ("directed", "target"), (instruments.CHANCE, instruments.ENOUGH)
     shown = [v for v in calibration.verdicts if v.judged and v.question in main]
     names = list(dict.fromkeys(verdict.instrument for verdict in shown))
-    by_place = {(verdict.instrument, verdict.question): verdict.area for verdict in shown}
     panels = []
     for question in dict.fromkeys(verdict.question for verdict in shown):
         # An instrument that is made for one of the questions only has a gap in the other's panel.
-        areas = [by_place.get((name, question)) for name in names]
+        areas = {v.instrument: v.area for v in shown if v.question == question}
+        dots = report.Dots.of("all counted agents", list(map(areas.get, names)))
         look: dict[str, Any] = {"title": QUESTIONS[question].title, "x_label": say.line("area")}
-        dots = Dots.of("all counted agents", areas)
-        band = (instruments.CHANCE, instruments.ENOUGH)
-        panels.append(DotPanel(series=(dots,), band=band, **look))
+        panels.append(report.DotPanel(series=(dots,), band=band, **look))
     in_words = "; ".join(
         say.line("area_of", question=QUESTIONS[v.question], of=INSTRUMENTS[v.instrument], v=v)
         for v in shown
         if not math.isnan(v.area.value)
     )
-    svg = dot_chart("calibration-areas", [INSTRUMENTS[name].title for name in names], panels)
+    titles = [INSTRUMENTS[name].title for name in names]
+    svg = report.dot_chart("calibration-areas", titles, panels)
     return say.figure("area_chart", svg, areas_in_words=in_words)
 
 
@@ -206,24 +191,21 @@ def _agent_tables(calibration: Population) -> list[Table]:
         best = max(scores[RECOMMENDED])
         target = drawn.TARGETS[scores[RECOMMENDED].index(best)]
         named = target if best > limits[RECOMMENDED] else drawn.NONE
-        beside.append((name, scores[FOLLOWED], p_value(1.0 - best), named))
+        beside.append((name, scores[FOLLOWED], report.p_value(1.0 - best), named))
     shown = {
         "share": percent(drawn.CHOSEN_FALSE_ALARMS, 0),
         "level": _limit(RECOMMENDED, limits[RECOMMENDED]),
         "limit": _limit(MEG, limits[MEG]),
     }
     test = {"instrument": TITLES[RECOMMENDED]}
-    traits: dict[str, list[Any]] = {"Agents that want something, by what they are": []}
-    traits["Aimless agents, by their habit"] = []
-    for row in second["traits"]:
-        list(traits.values())[row["trait"] == "habit"].append(row)
+    by_trait = []
+    for caption, is_habit in say.declared("trait_captions").items():
+        rows = [row for row in second["traits"] if (row["trait"] == "habit") == is_habit]
+        by_trait.append(say.table("trait_table", rows, caption=caption, **test))
     return [
         say.table("who_is_said_to_want_something", by_class, **shown),
         say.table("confusion_table", confusion, **test),
-        *(
-            say.table("trait_table", rows, caption=f"{caption}, {SECOND}", **test)
-            for caption, rows in traits.items()
-        ),
+        *by_trait,
         say.table("reference_agents_and_ideal_organisms_in", beside),
     ]
 
@@ -323,18 +305,17 @@ def _aims(calibration: Population) -> Iterator[str]:
     for level, found in ((aims["aimless"]["most"], at_aim), (LEVEL, at_level)):
         asked += [(name, level, found) for name in aims if name != "named"]
     for name, level, (first, second) in asked:
-        judged = outcome(second[name], aims[name].get("least"), aims[name].get("most"))
-        values = {"before": first[name], "after": second[name], "outcome": judged}
+        values = {"before": first[name], "after": second[name]}
+        values["outcome"] = _outcome(second[name], **aims[name])
         yield say.line("aim", of=aims[name], level=level, **values)
 
 
-def outcome(rate: Estimate, least: float | None, most: float | None) -> str:
-    """Return whether a rate is on the right side of its aim: its interval has to be."""
+def _outcome(rate: Estimate, least: float = -math.inf, most: float = math.inf, **_: Any) -> str:
+    """Whether a rate is on the right side of its aim: its interval has to be."""
     low, high = rate.interval or (-math.inf, math.inf)
-    if (most is not None and high <= most) or (least is not None and low >= least):
+    if least <= low and high <= most:
         return "reached"
-    missed = (most is not None and low > most) or (least is not None and high < least)
-    return "missed" if missed else "inconclusive"
+    return "missed" if low > most or high < least else "inconclusive"
 
 
 def _beyond(beyond: Mapping[str, Mapping[str, Estimate]]) -> Iterator[str]:
@@ -378,7 +359,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     ("ideal-mouse") and reference agents; "none" for the populations alone.
     """
     subjects, scale, population_scale = _chosen(options)
-    require_report_extra()
+    report.require_report_extra()
     try:
         require_models(subject.name for subject in subjects)
     except MissingExtraError as error:
@@ -405,7 +386,8 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         }
     result["findings"] = findings
     tables = tuple(table for section in sections for table in section.tables)
-    write_text(out / "tables.md", in_markdown(tables, {"What came of the aims": came_of_it}))
+    text = report.in_markdown(tables, {"What came of the aims": came_of_it})
+    report.write_text(out / "tables.md", text)
     return say.report(out, options, sections, result, findings, navigation_page.GLOSSARY)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -147,40 +149,29 @@ def _drawn(seed: int, number: int) -> Traits:
     # What does not apply to an agent is drawn all the same: its other traits do not depend on it.
     rng = np.random.default_rng([seed, number, 13])
 
-    def kind(trait: str) -> str:
-        kinds = DISTRIBUTION[trait]
-        shares = dict.fromkeys(kinds, 1 / len(kinds)) if isinstance(kinds, list) else kinds
-        return str(rng.choice(list(shares), p=list(shares.values())))
+    def value(law: Any) -> Any:
+        match law:
+            case [str(), *_]:
+                return str(rng.choice(law, p=[1 / len(law)] * len(law)))
+            case dict():
+                return str(rng.choice(list(law), p=list(law.values())))
+            case [float(), float()]:
+                return round(float(rng.uniform(*law)), 4)
+            case [int(), *_]:
+                return int(rng.choice(law))
+        return tuple(round(float(weight), 4) for weight in rng.dirichlet(np.ones(law)))
 
-    def uniform(trait: str) -> float:
-        return round(float(rng.uniform(*DISTRIBUTION[trait])), 4)
-
-    target, planner, belief, noise = map(kind, ("target", "planner", "belief", "noise"))
-    strength = uniform("strength")
-    if planner == "sampling":
-        noise = "lapses"  # few samples are soft choices already
-    if planner == "hyperbolic" and noise == "lapses":
-        noise = "both"  # without soft choices it would take the moves of an exact one
-    directed = target != NONE
-    left, right, up, down = (round(float(weight), 4) for weight in rng.dirichlet(np.ones(4)))
-    length = int(rng.choice(DISTRIBUTION["loop_length"]))
-    return Traits(
-        name=f"agent-{seed}-{number:03d}",
-        target=target,
-        strength=strength if directed else 0.0,
-        noise=noise if directed else "",
-        planner=planner if directed else "",
-        belief=belief if directed and planner != "compass with memory" else "true map",
-        habit=kind("habit"),
-        steadiness=uniform("steadiness"),
-        then=kind("then"),
-        depth=int(rng.choice(DISTRIBUTION["depth"])),
-        rollouts=int(rng.choice(DISTRIBUTION["rollouts"])),
-        discount=uniform("discount"),
-        preferences=(left, right, up, down),
-        persistence=uniform("persistence"),
-        loop=tuple(int(action) for action in rng.integers(4, size=length)),
-    )
+    traits = {trait: value(law) for trait, law in DISTRIBUTION.items()}
+    loop = tuple(int(action) for action in rng.integers(4, size=traits.pop("loop_length")))
+    if traits["planner"] == "sampling":
+        traits["noise"] = "lapses"  # few samples are soft choices already
+    if traits["planner"] == "hyperbolic" and traits["noise"] == "lapses":
+        traits["noise"] = "both"  # without soft choices it would take the moves of an exact one
+    if traits["target"] == NONE:
+        traits |= {"strength": 0.0, "noise": "", "planner": ""}
+    if traits["planner"] in ("", "compass with memory"):
+        traits["belief"] = "true map"
+    return Traits(name=f"agent-{seed}-{number:03d}", loop=loop, **traits)
 
 
 # --- Classes and aims -----------------------------------------------------------------------------
@@ -245,7 +236,7 @@ def _course(traits: Traits, scene: Scene, target: str) -> Course:
     place = scene.places[target]
     shunned = None if place == scene.world.goal else scene.world.goal
     if traits.planner == "compass with memory":
-        return _RememberingCompass(scene.world.walls, place, shunned, _softness(traits))
+        return _remembering_compass(scene.world.walls, place, shunned, _softness(traits))
     return _planned_rows(traits, scene, place, shunned).__getitem__
 
 
@@ -351,33 +342,30 @@ def most_arrivals(chances: FloatArray, rollouts: int) -> FloatArray:
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
-class _RememberingCompass:
+def _remembering_compass(
+    walls: BoolArray, place: Cell, shunned: Cell | None, softness: float
+) -> Course:
     # It has no map. It sees which neighbours are open, estimates each as the crow flies, and raises
     # the estimate of a cell that turned out to lie behind a wall (LRTA*), so that it leaves every
     # dead end in time. On the target it stays, by walking into a wall if there is one.
+    rows, columns = np.indices(walls.shape)
+    away = np.abs(rows - place.row) + np.abs(columns - place.column)
+    estimate, ways = away.reshape(-1).astype(float), neighbours(walls)
+    target = number_of(walls, place)
+    end = -1 if shunned is None else number_of(walls, shunned)
 
-    def __init__(
-        self, walls: BoolArray, target: Cell, shunned: Cell | None, softness: float
-    ) -> None:
-        rows, columns = np.indices(walls.shape)
-        away = np.abs(rows - target.row) + np.abs(columns - target.column)
-        self._estimate = away.reshape(-1).astype(float)
-        self._after = neighbours(walls)
-        self._target = number_of(walls, target)
-        self._shunned = -1 if shunned is None else number_of(walls, shunned)
-        self._softness = softness
-
-    def __call__(self, cell: int) -> Row:
-        after = self._after[cell]
-        costs = 1.0 + self._estimate[after]
-        if cell != self._target:
+    def act(cell: int) -> Row:
+        after = ways[cell]
+        costs = 1.0 + estimate[after]
+        if cell != target:
             costs = np.where(after == cell, LOST, costs)
-        costs = np.where(after == self._shunned, ENDED, costs)
-        self._estimate[cell] = max(self._estimate[cell], min(costs.min(), ENDED))
-        if cell == self._target:
-            self._estimate[cell] = 0.0
-        row: list[float] = _soft_choices(costs, self._softness).tolist()
+        costs = np.where(after == end, ENDED, costs)
+        raised = max(estimate[cell], min(costs.min(), ENDED))
+        estimate[cell] = 0.0 if cell == target else raised
+        row: list[float] = _soft_choices(costs, softness).tolist()
         return row
+
+    return act
 
 
 def _believed_walls(traits: Traits, scene: Scene) -> BoolArray:
@@ -496,35 +484,28 @@ class Simulated:
         """The name of the agent, whatever the scene."""
         return self.traits.name
 
-    def begin(self, world: GridWorld, draws: Draws) -> SimulatedWalk:
-        """Set out from the start of the scene's world."""
-        assert world == self.scene.world
-        return SimulatedWalk(self.traits, self.scene, draws)
-
-
-class SimulatedWalk:
-    """One walk of a simulated agent."""
-
-    def __init__(self, traits: Traits, scene: Scene, draws: Draws) -> None:
-        self._traits, self._draws, self._walls = traits, draws, scene.world.walls
-        self._habit = Habit(traits, _ways(scene.world))
+    def begin(self, world: GridWorld, draws: Draws) -> Any:
+        """Set out from the start of the scene's world, with moves drawn from plan and habit."""
+        traits, scene = self.traits, self.scene
+        assert world == scene.world
+        habit = Habit(traits, _ways(world))
         served = {"lapses": traits.strength, "both": math.sqrt(traits.strength)}
-        self._lapses = 1.0 - served.get(traits.noise, 1.0)  # how often it follows its habit instead
-        self._course = _course(traits, scene, traits.target) if traits.target != NONE else None
+        lapses = 1.0 - served.get(traits.noise, 1.0)  # how often it follows its habit instead
+        course = _course(traits, scene, traits.target) if traits.target != NONE else None
         goes_on = traits.target == KEY and traits.then == "goal"
-        self._then = _course(traits, scene, GOAL) if goes_on else None
+        then = _course(traits, scene, GOAL) if goes_on else None
 
-    def act(self, state: State) -> Decision:
-        """Draw a move from the mixture of plan and habit."""
-        cell = number_of(self._walls, state.cell)
-        mixed = self._habit.weights(cell)
-        # An agent that wants something else does not care that it has come by the key.
-        has_it = self._traits.target == KEY and state.has_key
-        plan = self._then if has_it else self._course
-        if plan is not None:
-            lapse, pairs = self._lapses, zip(mixed, plan(cell), strict=True)
-            mixed = [lapse * usual + (1 - lapse) * meant for usual, meant in pairs]
-        left, right, up, down = mixed
-        action = self._draws.weighted(mixed)
-        self._habit.remember(cell, action)
-        return Decision(action, (left, right, up, down))
+        def act(state: State) -> Decision:
+            cell = number_of(world.walls, state.cell)
+            mixed = habit.weights(cell)
+            # An agent that wants something else does not care that it has come by the key.
+            plan = then if traits.target == KEY and state.has_key else course
+            if plan is not None:
+                pairs = zip(mixed, plan(cell), strict=True)
+                mixed = [lapses * usual + (1 - lapses) * meant for usual, meant in pairs]
+            left, right, up, down = mixed
+            action = draws.weighted(mixed)
+            habit.remember(cell, action)
+            return Decision(action, (left, right, up, down))
+
+        return SimpleNamespace(act=act)

@@ -10,27 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from goalmeter import statistics
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.statistics import (
-    Estimate,
-    TwoWayDraws,
-    added_predictors,
-    area_under_curve,
-    area_within_bands,
-    at_least_binomial,
-    estimate,
-    logistic_fit,
-    two_way_draws,
-    two_way_interval,
-)
+from goalmeter.statistics import Estimate
 from replications.calibration.population import agents as drawn
+from replications.calibration.population import evidence as walks
 from replications.calibration.population.agents import CLASSES, NONE, TARGETS, Traits, class_of
-from replications.calibration.population.evidence import (
-    Evidence,
-    PopulationEvidence,
-    PopulationScale,
-    measure_population,
-)
 from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray, Texts
 
 # --- Swap test ------------------------------------------------------------------------------------
@@ -122,7 +107,7 @@ Scores = Mapping[str, FloatArray]  # of each instrument, for every agent and tar
 
 
 def scores_of(
-    evidence: Evidence, weights: FloatArray, names: Sequence[str], *, swaps: int = SWAPS
+    evidence: walks.Evidence, weights: FloatArray, names: Sequence[str], *, swaps: int = SWAPS
 ) -> Scores:
     """Return the scores of the named instruments over mazes with weights, [N]."""
     total = float(weights.sum())
@@ -133,27 +118,24 @@ def scores_of(
     out = {}
     for name in names:
         measure, _, kind = name.partition("_")
+        columns = [f"{'cut' if measure == MEG else measure}_{at}" for at in ("there", "moved")]
         if name == MEG:
             # One rationality, 0 or above, for all walks of an agent.
             out[name] = np.asarray(mean("whole").max(axis=-1) / mean("most")[:, None])
-        elif name == FOLLOWED:
-            out[name] = _followed(mean("cut_there"), mean("cut_moved"), mean("cut_most"))
         elif not kind:
             out[name] = mean(measure)
         elif kind == "moved":
-            out[name] = mean(f"{measure}_there") - mean(f"{measure}_moved")
+            there, moved = map(mean, columns)
+            is_meg = name == FOLLOWED
+            out[name] = _followed(there, moved, mean("cut_most")) if is_meg else there - moved
         else:
+            test_of, (there, moved) = swap_test_of_means, map(evidence.__getitem__, columns)
             if name == RECOMMENDED:
                 # What is ruled out is no more evidence than all decisions can be.
                 floor = -evidence["cut_most"][..., None, None]
-                there, moved = (
-                    np.maximum(evidence[curves][..., ::COARSER], floor)
-                    for curves in ("cut_there", "cut_moved")
-                )
-                test = swap_test_of_evidence(there, moved, weights, swaps=swaps)
-            else:
-                there, moved = (evidence[f"{measure}_{at}"] for at in ("there", "moved"))
-                test = swap_test_of_means(there, moved, weights, swaps=swaps)
+                there, moved = (np.maximum(c[..., ::COARSER], floor) for c in (there, moved))
+                test_of = swap_test_of_evidence
+            test = test_of(there, moved, weights, swaps=swaps)
             out[name] = np.zeros((len(test.p_value), len(TARGETS)))
             out[name][np.arange(len(test.target)), test.target] = 1.0 - test.p_value
     return out
@@ -195,11 +177,11 @@ Statistic = Callable[[Scores, str, IntArray], float]
 class ScoredPopulation:
     """The scores of a population over all mazes and in each of R resamples of them."""
 
-    population: PopulationEvidence
+    population: walks.PopulationEvidence
     truth: Truth
     scores: Scores
     resampled: tuple[Scores, ...]
-    draws: TwoWayDraws  # which agents and mazes are in each resample
+    draws: statistics.TwoWayDraws  # which agents and mazes are in each resample
 
     def samples(self) -> Iterator[tuple[Scores, IntArray]]:
         """Yield the scores and the rows of agents: of the whole population, then of resamples."""
@@ -224,27 +206,24 @@ class ScoredPopulation:
         low, high = bounds
         ends = bounds if beyond is None else (low - high, high - low)
         value, *replicates = (difference(*sample) for sample in self.samples())
-        interval = two_way_interval(value, replicates, self.draws.freedom, bounds=ends)
+        interval = statistics.two_way_interval(value, replicates, self.draws.freedom, bounds=ends)
         if share and beyond is None:
-            interval = at_least_binomial(interval, value, n)
+            interval = statistics.at_least_binomial(interval, value, n)
         return Estimate(value, interval, n, len(self.population.pairs))
 
-    def said(self, mask: BoolArray, name: str, beyond: str | None = None) -> Estimate:
-        """Estimate which share of the agents of a mask has a score above 0."""
-
-        def share(scores: Scores, name: str, rows: IntArray) -> float:
-            return _mean(scores[name][rows[mask[rows]]].max(axis=1) > 0)
-
-        return self.estimate(share, int(mask.sum()), name, beyond, share=True)
-
-    def named(self, mask: BoolArray, name: str) -> Estimate:
-        """Estimate which share of the agents of a mask has the right one of five answers."""
+    def said(
+        self, mask: BoolArray, name: str, beyond: str | None = None, rightly: bool = False
+    ) -> Estimate:
+        """Estimate for which share of a mask any target is named, or rightly the one or none."""
 
         def share(scores: Scores, name: str, rows: IntArray) -> float:
             kept = rows[mask[rows]]
-            return _mean(_answers(scores[name][kept], 0.0) == self.truth.target[kept])
+            answers = _answers(scores[name][kept], 0.0)
+            hits = answers == self.truth.target[kept] if rightly else answers >= 0
+            # NaN where a resample has lost all agents of the mask.
+            return float(hits.mean()) if hits.size else math.nan
 
-        return self.estimate(share, int(mask.sum()), name, share=True)
+        return self.estimate(share, int(mask.sum()), name, beyond, share=True)
 
     def areas(self, name: str, beyond: str | None = None) -> dict[str, Estimate]:
         """Estimate the area under the curve of each of `CONTRASTS`."""
@@ -267,7 +246,8 @@ class ScoredPopulation:
             best, success = (scores[each].max(axis=1) for each in (name, SUCCESS))
             band = np.digitize(success, drawn.SUCCESS_BANDS)
             above, below = rows[directed[rows]], rows[~directed[rows]]
-            return area_within_bands(best[above], best[below], band[above], band[below])
+            of_bands = band[above], band[below]
+            return statistics.area_within_bands(best[above], best[below], *of_bands)
 
         return self.estimate(area, int(min(directed.sum(), (~directed).sum())), name)
 
@@ -294,16 +274,15 @@ class ScoredPopulation:
 
 def _area(tops: BoolArray, bottoms: BoolArray, scores: Scores, name: str, rows: IntArray) -> float:
     best = scores[name].max(axis=1)
-    return area_under_curve(best[rows[tops[rows]]], best[rows[bottoms[rows]]])
+    return statistics.area_under_curve(best[rows[tops[rows]]], best[rows[bottoms[rows]]])
 
 
-def scored(population: PopulationEvidence, *, seed: int = 0) -> ScoredPopulation:
+def scored(population: walks.PopulationEvidence, *, seed: int = 0) -> ScoredPopulation:
     """Score a population, over all its mazes and over resampled ones, drawn by a seed."""
     kinds: dict[tuple[int, float], int] = {}
     strata = [kinds.setdefault(pair[:2], len(kinds)) for pair in population.pairs]
-    draws = two_way_draws(
-        len(population.traits), len(strata), strata=strata, resamples=RESAMPLES, seed=seed
-    )
+    n = len(population.traits), len(strata)
+    draws = statistics.two_way_draws(*n, strata=strata, resamples=RESAMPLES, seed=seed)
     of = partial(scores_of, population.evidence, names=INSTRUMENTS)
     resampled = tuple(of(weights=weights, swaps=RESAMPLED_SWAPS) for weights in draws.columns)
     scores = of(weights=np.ones(len(strata)))
@@ -360,11 +339,6 @@ def rank_correlation(first: FloatArray, second: FloatArray) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def _mean(hits: BoolArray) -> float:
-    """The share of hits; NaN where a resample has lost all agents of a kind."""
-    return float(hits.mean()) if hits.size else math.nan
-
-
 # --- Rates of one population ----------------------------------------------------------------------
 # Two classes that an instrument is to tell apart, as columns of `Truth`.
 CONTRASTS: dict[str, list[str]] = _TEXTS.declared("contrasts")
@@ -381,21 +355,20 @@ def _rates_of(
     answered = _answers(above.scores[RECOMMENDED][: len(truth.traits)], 0.0)
     np.add.at(counts, (truth.target, answered), 1)  # -1, for none, is the last row and column
 
-    def said(mask: BoolArray) -> dict[str, Estimate]:
-        return {name: above.said(mask, name) for name in INSTRUMENTS}
+    def said(mask: BoolArray, rightly: bool = False) -> dict[str, Estimate]:
+        return {name: above.said(mask, name, rightly=rightly) for name in INSTRUMENTS}
 
-    beside = scored.population.beside
     return {
         "seed": seed,
         "classes": {title: int(mask.sum()) for title, mask in classes.items()},
         "said_to_want_something": {title: said(mask) for title, mask in classes.items()},
         "false_alarms": said(truth.aimless),
-        "named_rightly": {name: above.named(truth.at_least_medium, name) for name in INSTRUMENTS},
+        "named_rightly": said(truth.at_least_medium, rightly=True),
         "at_rate_asked_for": {
             "half-hearted": at_aim.said(truth.half_hearted, RECOMMENDED),
             "aimless": at_aim.said(truth.aimless, RECOMMENDED),
             "competent": at_aim.said(truth.competent, RECOMMENDED),
-            "named": at_aim.named(truth.at_least_medium, RECOMMENDED),
+            "named": at_aim.said(truth.at_least_medium, RECOMMENDED, rightly=True),
         },
         "areas": {name: scored.areas(name) for name in graded},
         "areas_in_bands": {name: scored.area_in_bands(name) for name in graded},
@@ -415,13 +388,13 @@ def _rates_of(
                 "value": value,
                 "agents": int(mask.sum()),
                 "said_to_want_something": above.said(mask, RECOMMENDED),
-                "named_rightly": above.named(mask, RECOMMENDED),
+                "named_rightly": above.said(mask, RECOMMENDED, rightly=True),
             }
             for trait, value, mask in _by_trait(truth)
         ],
         "beside": {
             who: {name: scored.scores[name][n].tolist() for name in (MEG, FOLLOWED, RECOMMENDED)}
-            for n, who in enumerate(beside, start=len(truth.traits))
+            for n, who in enumerate(scored.population.beside, start=len(truth.traits))
         },
         "agents": [
             asdict(agent) | {"class": class_of(agent), "scores": _shown(scored.scores, number)}
@@ -456,7 +429,8 @@ def _added_value(
     wants, later = (each.truth.directed.astype(float) for each in (first, second))
     predictors = (known, (*known, more))
     small, large = (_features(first.scores, names, np.arange(len(wants))) for names in predictors)
-    models = [logistic_fit(table, wants, ridge=_PRIOR) for table in (small, large)]
+    models = [statistics.logistic_fit(table, wants, ridge=_PRIOR) for table in (small, large)]
+    test = statistics.added_predictors(small, large[:, small.shape[1] :], wants)
 
     def log_likelihood(model: int, scores: Scores, rows: IntArray) -> float:
         table = _features(scores, predictors[model], rows)
@@ -469,7 +443,7 @@ def _added_value(
     return {
         "others": list(known),
         "more": more,
-        "likelihood_ratio": added_predictors(small, large[:, small.shape[1] :], wants)._asdict(),
+        "likelihood_ratio": test._asdict(),
         "gain_on_second": second.estimate(gain, len(later), bounds=(-np.inf, np.inf)),
         "without_on_second": log_likelihood(0, second.scores, np.arange(len(later))),
     }
@@ -491,7 +465,7 @@ def _cost(
 
     def rate(hits: BoolArray, mask: BoolArray) -> Estimate:
         # Agents are resampled, not mazes: with one maze an agent there is nothing else to resample.
-        return estimate(hits[:, mask].mean(axis=0), bounds=(0.0, 1.0))
+        return statistics.estimate(hits[:, mask].mean(axis=0), bounds=(0.0, 1.0))
 
     # A decision can give log 4 nats at most, so this counts decisions.
     steps = second.population.evidence["most"][:, : len(truth.traits)].mean() / np.log(4.0)
@@ -534,11 +508,11 @@ def population_seeds(seed: int) -> tuple[int, int]:
 
 
 def calibrate_population(
-    scale: PopulationScale, options: StudyOptions = DEFAULTS
+    scale: walks.PopulationScale, options: StudyOptions = DEFAULTS
 ) -> dict[str, Any]:
     """Let two populations walk, choose thresholds on the first and try them on the second."""
     seeds = population_seeds(options.seed)
-    walked = [measure_population(scale, each, options=options) for each in seeds]
+    walked = [walks.measure_population(scale, each, options=options) for each in seeds]
     if options.progress is not None:
         options.progress("populations: resampling agents and grids")
     # Other draws for the second: the two populations are independent of each other.
