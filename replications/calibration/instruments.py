@@ -398,9 +398,9 @@ class Calibration:
             if judged:
                 sentences.append(f"{question.title[0].upper()}{question.title[1:]}: {told}.")
         question = QUESTIONS["misled"]
-        for agent in question.classes(self.subjects)[0]:
-            true, false = (self.mean(question, name, agent) for name in ("meg_goal", "meg_map"))
-            sentences.append(say.line("misled", agent=agent, true=true, false=false))
+        for name in question.classes(self.subjects)[0]:
+            true, false = (self.mean(question, meg, name) for meg in ("meg_goal", "meg_map"))
+            sentences.append(say.line("misled", agent=name, true=true, false=false))
         shown = [v for v in self.verdicts if v.question == question.name and not v.judged]
         lost = [v for v in shown if (v.area.interval or (1,))[0] <= CHANCE]
         return [*sentences, *([say.line("lost", lost=_listed(lost))] if lost else [])]

@@ -62,8 +62,7 @@ class Network:
                 )
                 layers.append((weights.reshape(len(biases), -1), biases))
             sizes = [len(biases) for _, biases in layers]
-            inputs = [weights.shape[1] for weights, _ in layers]
-            if inputs[1:] != sizes[:-1] or sizes[-1:] != [ACTIONS]:
+            if [weights.shape[1] for weights, _ in layers[1:]] + [ACTIONS] != sizes:
                 raise ValueError("its layers do not fit together")
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as cause:
             raise InvalidFileError(
@@ -71,10 +70,6 @@ class Network:
                 f"line from the run, and the same command trains it again"
             ) from cause
         return cls(layers)
-
-
-def _network(linear: Sequence[Any]) -> Network:
-    return Network([(part.weight.detach().numpy(), part.bias.detach().numpy()) for part in linear])
 
 
 # --- Cloning --------------------------------------------------------------------------------------
@@ -109,7 +104,7 @@ def _demonstrations(
     return levels.observations[chosen], shown[chosen]
 
 
-def _cloned(levels: Levels, utility: FloatArray, seed: int, updates: int) -> Network:
+def _cloned_layers(levels: Levels, utility: FloatArray, seed: int, updates: int) -> list[Any]:
     torch = optional("torch", "neural", "Behaviour cloning")
     rng = np.random.default_rng(seed)
     seen, done = _demonstrations(levels, utility, rng)
@@ -129,7 +124,7 @@ def _cloned(levels: Levels, utility: FloatArray, seed: int, updates: int) -> Net
         loss.backward()
         optimizer.step()
         decay.step()
-    return _network(linear)
+    return linear
 
 
 # --- Training -------------------------------------------------------------------------------------
@@ -192,11 +187,12 @@ def trained(
             optional("stable_baselines3", "sb3", "Training by PPO")
             from replications.goal_misgeneralisation.ppo import ppo_layers
 
-            network = _network(ppo_layers(there, HIDDEN, seed, steps))
+            layers = ppo_layers(there, HIDDEN, seed, steps)
         else:
             wanted = there.right if kind == CLONE else there.wrong
-            network = _cloned(there, wanted, seed, updates)
-    return network.to_json()
+            layers = _cloned_layers(there, wanted, seed, updates)
+    arrays = [(part.weight.detach().numpy(), part.bias.detach().numpy()) for part in layers]
+    return Network(arrays).to_json()
 
 
 # --- Measuring ------------------------------------------------------------------------------------

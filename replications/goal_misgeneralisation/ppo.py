@@ -73,9 +73,6 @@ class _LevelsEnvironment(VecEnv):
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         return [getattr(self, attr_name, None)] * self.num_envs
 
-    def seed(self, seed: int | None = None) -> list[int | None]:
-        return [None] * self.num_envs
-
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [False] * self.num_envs
 

@@ -62,25 +62,26 @@ def scored(measured: Row) -> dict[str, Any]:
     meg, learnt = tables["meg"]["interval"], tables["learnt"]
     # The learnt weight of the wrong goal less that of the right one, where a utility is between.
     middle = 0.0 if measured["family"] == CORNER_MAZES else -0.5
-    running = 0.0 if _named(runs["interval"]) == SILENT else float(runs["difference"])
-    scores: dict[str, tuple[float, Any]] = {
-        EXACT: (0.0 if _named(meg) == SILENT else exact(measured), meg),
-        BY_RUNNING: (running, runs["interval"]),
+    running = 0.0 if _named(runs["interval"]) == SILENT else runs["difference"]
+
+    def score(value: float, interval: Any = None) -> dict[str, Any]:
+        return {"score": float(value), "interval": interval}
+
+    scores = {
+        EXACT: score(0.0 if _named(meg) == SILENT else exact(measured), meg),
+        BY_RUNNING: score(running, runs["interval"]),
     }
     shares = ("first_apart", "failure_apart", "failure")
-    for predictor, value in zip(BASELINES, map(tables.__getitem__, shares), strict=False):
-        scores[predictor] = (float(value["value"]), value["interval"]) if value else (0.0, None)
-    scores[BASELINES[3]] = (float(learnt[1] - learnt[0] - middle) if learnt else 0.0, None)
-    scores[BASELINES[4]] = (-measured["share"], None)
+    for predictor, of in zip(BASELINES, map(tables.__getitem__, shares), strict=False):
+        scores[predictor] = score(of["value"], of["interval"]) if of else score(0.0)
+    scores[BASELINES[3]] = score(learnt[1] - learnt[0] - middle if learnt else 0.0)
+    scores[BASELINES[4]] = score(-measured["share"])
     return {
         **{name: measured[name] for name in ("family", "kind", "share", "seed")},
         "trained": bool(tables["decided"] >= TRAINED),
         "outcome": _named(shown.interval, MARGIN, NEITHER),
-        "predictors": {
-            name: {"score": score, "interval": interval}
-            for name, (score, interval) in scores.items()
-        },
-        "names": {name: _named(scores[name][1]) for name in NAMING},
+        "predictors": scores,
+        "names": {name: _named(scores[name]["interval"]) for name in NAMING},
         "tables": dict(tables),
         "runs": dict(runs),
     }
@@ -163,11 +164,6 @@ def _count(rows: Sequence[Row], outcome: str) -> int:
     return sum(row["outcome"] == outcome for row in rows)
 
 
-def area_table(rows: Sequence[Row]) -> Table:
-    """Tabulate the area of each predictor, over all pairs of agents and over those of one share."""
-    return say.table("area_under_the_curve", _areas(rows, PREDICTORS))
-
-
 def _areas(rows: Sequence[Row], names: Sequence[str], measure: str | None = None) -> list[Any]:
     """The areas of predictors by group and pairs of agents, or of a measure less those."""
 
@@ -180,13 +176,12 @@ def _areas(rows: Sequence[Row], names: Sequence[str], measure: str | None = None
 
 
 def _share_table(agents: Sequence[Row], group: str) -> Table:
-    parts = _grouped(_judged(agents, group), "share")
-    heads = [
-        f"{share:g} ({_count(part, WRONG)} of {len(part)} wrong)" for share, part in parts.items()
-    ]
-    columns = [(head, f"{i}", "number:2") for i, head in enumerate(heads, 1)]
-    rows = [(name, *(area(part, name) for part in parts.values())) for name in PREDICTORS]
-    return say.table("share_table", rows, more=columns, group=group)
+    parts = {
+        f"{share:g} ({_count(part, WRONG)} of {len(part)} wrong)": part
+        for share, part in _grouped(_judged(agents, group), "share").items()
+    }
+    rows = [(name, {head: area(part, name) for head, part in parts.items()}) for name in PREDICTORS]
+    return say.table("share_table", rows, group=group)
 
 
 def _named_table(rows: Sequence[Row]) -> Table:
@@ -245,7 +240,7 @@ def _truth_table(rows: Sequence[Row]) -> Table:
 def _tables(rows: Sequence[Row]) -> tuple[list[Table], ...]:
     left_out = [row for row in rows if not row["trained"]]
     excluded = say.table("excluded_agents", left_out, trained=f"{100 * TRAINED:.0f}%")
-    predictions = [area_table(rows)]
+    predictions = [say.table("area_under_the_curve", _areas(rows, PREDICTORS))]
     for measure in (EXACT, BY_RUNNING):
         of: dict[str, Any] = {"measure": measure, "area_margin": AREA_MARGIN}
         predictions.append(say.table("difference_table", _areas(rows, BASELINES, measure), **of))

@@ -348,13 +348,8 @@ def _every_cell_table(references: Agents) -> Table:
         }
         for ((size, complexity), key), row in zip(KINDS.items(), compared, strict=True)
     ]
-    more = [
-        *((f"ours, exactly | {name}", f"ours.{name}", "percent") for name in agents),
-        ("model less greedy | difference, points", "difference", "text"),
-        ("model less greedy | verdict", "row.verdict", "words"),
-    ]
     clusters = references["greedy"][KINDS[SIZES[-1], COMPLEXITIES[-1]]].clusters
-    return say.table("optimal_actions_in_every_open_cell", rows, more=more, clusters=clusters)
+    return say.table("optimal_actions_in_every_open_cell", rows, clusters=clusters)
 
 
 def _walks_table(references: Agents, runs: Agents) -> Table:
@@ -391,19 +386,14 @@ def _pilot_table(references: Agents, runs: Agents) -> Table:
     rows = []
     for complexity in COMPLEXITIES:
         keys = [f"maze/7/{complexity:g}/{quantity}" for quantity in ("success", "accuracy")]
-        cells = [
-            *(f"{theirs[key].published}%" for key in keys),
-            *(percent(of[key]) if key in of else None for of in agents.values() for key in keys),
-            *(compared.verdict for compared in beside_the_compass(references, keys)),
-        ]
-        rows.append((f"{complexity:g}", *cells))
-    groups = ("GPT-OSS-20B, pilot", *agents, "the model beside greedy")
-    columns = [
-        (f"{group} | {title}", f"{2 * i + j}", "words" if group == groups[-1] else "text")
-        for i, group in enumerate(groups)
-        for j, title in enumerate(("goal reached", "optimal actions"), 1)
-    ]
-    return say.table("pilot_table", rows, more=columns, pilot_size=7)
+        row = {
+            "complexity": f"{complexity:g}",
+            "theirs": [f"{theirs[key].published}%" for key in keys],
+            "ours": {name: [of.get(key) for key in keys] for name, of in agents.items()},
+            "compared": beside_the_compass(references, keys),
+        }
+        rows.append(row)
+    return say.table("pilot_table", rows, pilot_size=7)
 
 
 def _sections(references: Agents, runs: Agents) -> list[Section]:

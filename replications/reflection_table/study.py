@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import reflection as reflection_page
 from goalmeter.reflection import Reflection, compare, measure
 from goalmeter.reflection.environments import BATTERY
-from goalmeter.report import Figure, Section, Table, number, require_report_extra
+from goalmeter.report import Figure, Section, Table, require_report_extra
 from goalmeter.statistics import reach
 from replications import ledger
 from replications.common import FEWEST, TOO_FEW, FloatArray, Texts, optional
@@ -53,7 +53,7 @@ class Row:
     agent: str
     steps: int
     number: Number
-    result: Reflection | None
+    result: Reflection | None = None
 
     @property
     def neural(self) -> bool:
@@ -66,15 +66,16 @@ def table(out: Path, options: StudyOptions) -> list[Row]:
     asked, rows = _asked(options), []
     for published in ledger.load(LEDGER_PREFIX):
         steps, agent = _setting(published.id)
-        row = Row(agent, steps, published, None)
-        if seeds := asked.get((agent, steps)):
-            if options.progress is not None:
-                options.progress(f"{agent}, {steps} steps, {seeds} seeds")
-            folder = out / "runs" / f"{agent.replace('(', '-').rstrip(')')}-{steps}"
-            place: dict[str, Any] = {"on": options.on, "out": folder, "progress": options.progress}
-            result = measure(agent, steps, range(options.seed, options.seed + seeds), **place)
-            row = Row(agent, steps, with_ours(published, result), result)
-        rows.append(row)
+        seeds = asked.get((agent, steps))
+        if seeds is None:
+            rows.append(Row(agent, steps, published))
+            continue
+        tell = options.progress or (lambda line: None)
+        tell(f"{agent}, {steps} steps, {seeds} seeds")
+        folder = out / "runs" / f"{agent.replace('(', '-').rstrip(')')}-{steps}"
+        chosen = range(options.seed, options.seed + seeds)
+        result = measure(agent, steps, chosen, on=options.on, out=folder, progress=options.progress)
+        rows.append(Row(agent, steps, with_ours(published, result), result))
     return rows
 
 
@@ -150,18 +151,6 @@ class ErrorEstimate(NamedTuple):
         """What the reality check does, by the interval of the difference."""
         return reflection_page.verdict(self.interval)
 
-    @property
-    def side(self) -> int:
-        """On which side of 0 the interval lies; 0 if it has 0 inside."""
-        low, high = self.interval
-        return (low > 0) - (high < 0)
-
-    @property
-    def ends(self) -> str | None:
-        """The interval in words."""
-        low, high = self.interval
-        return None if math.isnan(low) else f"{number(low, 3)} to {number(high, 3)}"
-
     def to_json(self) -> dict[str, Any]:
         """Return the estimate of a difference as JSON values."""
         ends = None if math.isnan(self.interval[0]) else list(self.interval)
@@ -184,11 +173,9 @@ def effects(rows: Sequence[Row]) -> list[Effect]:
     """Return what the reality check changes, for agents and lengths that both have numbers for."""
     by_key = {(row.agent, row.steps): row for row in rows if row.number.ran}
     out = []
-    for steps in STEPS:
-        for agent in PUBLISHED_NAMES:
-            inner, checked = by_key.get((agent, steps)), by_key.get((f"rc({agent})", steps))
-            if inner is None or checked is None:
-                continue
+    for steps, agent in product(STEPS, PUBLISHED_NAMES):
+        inner, checked = by_key.get((agent, steps)), by_key.get((f"rc({agent})", steps))
+        if inner is not None and checked is not None:
             ours, theirs = _with_t_intervals(inner.number, checked.number)
             paired = _paired_estimate(inner, checked)
             out.append(Effect(agent, steps, paired or ours, theirs, paired is not None))
@@ -241,7 +228,8 @@ def _thesis(measured: Sequence[Effect]) -> str:
     told = [effect for effect in measured if effect.ours.verdict != TOO_FEW]
     if not told:
         return f"The reality check {'; '.join(parts)}."
-    ways = Counter(effect.ours.side * effect.theirs.side for effect in told)
+    way = Counter({reflection_page.RAISES: 1, reflection_page.LOWERS: -1})
+    ways = Counter(way[effect.ours.verdict] * way[effect.theirs.verdict] for effect in told)
     counts = {"told": len(told), "same": ways[1], "other": ways[-1], "untold": ways[0]}
     return say.line("thesis", parts="; ".join(parts), **counts)
 
@@ -266,8 +254,7 @@ def _table_1(rows: Sequence[Row], steps: int) -> Table:
     data = {row.agent: row.number.corrected for row in of_length}
     if any(value is not None for value in data.values()):
         notes.append(say.line("misprint", ppo=data["ppo"], check=data["rc(ppo)"]))
-    commands = sorted({row.number.command for row in of_length if row.result is None})
-    if commands:
+    if commands := sorted({row.number.command for row in of_length if row.result is None}):
         notes.append(say.line("from_ledger", commands=" or ".join(commands)))
     return say.table("table_1", lines, notes=notes, steps=steps)
 
