@@ -39,10 +39,7 @@ STROKES = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
 
 
 class Texts(PageTexts):
-    """The texts of one study, as `goalmeter.pages` describes them.
-
-    The entry `shared` of the file holds texts that other texts may have in braces, too.
-    """
+    """The texts of one study, as `goalmeter.pages` describes them."""
 
     def __init__(self, study: str) -> None:
         self._path = Path(__file__).parent / study / "texts.toml"
@@ -80,11 +77,9 @@ class Texts(PageTexts):
         tables: Iterable[Table] | None = None,
         **values: object,
     ) -> Outcome:
-        """Write report.html, results.json and figures of a study; `values` are of `page`.
-
-        Findings that are among the results are told in the terminal, too.
-        """
+        """Write report.html, results.json and figures of a study; `values` are of `page`."""
         page: dict[str, Any] = self("page", **values)
+        # Findings that are among the results are told in the terminal, too.
         page["text"] = "\n".join(map(str, findings)) if "findings" in result else ""
         page["command"] = options.command(result["replication"])
         shown: dict[str, Any] = {"findings": findings, "glossary": glossary, "tables": tables}

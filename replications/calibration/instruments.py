@@ -186,10 +186,7 @@ def scores(
     learners: Sequence[str],
     options: StudyOptions = DEFAULTS,
 ) -> list[Score]:
-    """Score every agent in every grid of a suite with every instrument, all in the same worlds.
-
-    Of the `learners` the simplest utility is learnt where there are keys.
-    """
+    """Score all agents in all grids of a suite; where there are keys `learners` get a utility."""
     # The worlds of two paths that have no key are there to be compared with others.
     seen = {
         name: navigation.observed([w for w in walks if suite == MAZE or w.world.key is not None])

@@ -350,13 +350,10 @@ OPTIONS = ("agents",)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Measure agents whose goals are known, and write html and results.json.
+    """Measure agents whose goals are known; populations walk anew, other walks are stored.
 
-    Two populations of simulated agents walk anew each time. The walks of organisms and reference
-    agents are stored in the folder and reused. Seeds are grids of each size and complexity, 2 by
-    default; there are four times as many worlds of each kind with a key, and for the populations as
-    many mazes as are given, or 6. `agents` are language models ("goalmeter/mouse"), ideal organisms
-    ("ideal-mouse") and reference agents; "none" for the populations alone.
+    Seeds are grids of each size and complexity: 2 by default, 6 for the populations. `agents` are
+    language models, ideal organisms and reference agents; "none" for the populations alone.
     """
     subjects, scale, population_scale = _chosen(options)
     report.require_report_extra()

@@ -1,7 +1,4 @@
-"""`goalmeter replicate meg-cliffworld`: the paper's tables and figures next to our results.
-
-Section 6 and appendix D of "Measuring Goal-Directedness"; `measurements` measures the policies.
-"""
+"""`goalmeter replicate meg-cliffworld`: "Measuring Goal-Directedness", section 6, appendix D."""
 
 from __future__ import annotations
 
@@ -207,12 +204,9 @@ def _map(name: str, values: FloatArray, goal_length: int, **look: Any) -> str:
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Measure the paper's policies and write report.html, results.json and figures/*.svg.
+    """Measure the policies of Figures 3 and 5 and Appendix D.1 and D.2, in this process.
 
-    Seeds are runs of the neural measure for each policy, 5 by default; 0 leaves it out. All of it
-    runs in this process, on all cores.
-
-    Source: MEG paper (NeurIPS 2024), section 6, Figures 3 and 5, Appendix D.1 and D.2.
+    Seeds are runs of the neural measure for each policy, 5 by default; 0 leaves it out.
     """
     seeds = options.count(SEEDS, least=0)
     require_report_extra()

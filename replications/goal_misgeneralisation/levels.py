@@ -1,11 +1,9 @@
 """Levels with two known goals: corner mazes and rooms with keys and chests.
 
-A level is a table with two utilities, the intended one and one that often coincides with it. In
-most levels the two are one function of the state, so no behaviour there can tell which of them an
-agent wants; in the others, the *distinguishing* levels, they differ.
+In most levels the intended and the other utility are one function of the state, so no behaviour can
+tell which of them an agent wants; in the *distinguishing* levels they differ.
 
-Source of the two settings: Langosco et al., Goal misgeneralization in deep reinforcement learning
-(2022), sections 3.2 and 3.3.
+Source: Langosco et al., Goal misgeneralization in deep reinforcement learning (2022), section 3.
 """
 
 from __future__ import annotations

@@ -326,9 +326,7 @@ def _compared(rows: Sequence[Row], measure: str, *, same_share: bool) -> str:
 def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Train agents whose goal may be wrong, predict which pursue it, and evaluate them shifted.
 
-    Agents and measurements are stored as they finish; the same command resumes a run. Seeds are
-    agents of each kind at each share, 3 by default; the first is also that of the levels in which
-    they are measured.
+    Seeds are agents of each kind at each share, 3 by default; the first is also that of the levels.
     """
     agents = _agents(options)
     require_report_extra()

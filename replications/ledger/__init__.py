@@ -146,10 +146,7 @@ class Number:
         return str(Verdict.EQUAL) if text.startswith(f"{Verdict.EQUAL} within") else text
 
     def difference_interval(self, theirs: float) -> Interval | None:
-        """The 95% interval of what the verdict is on; None where there is none.
-
-        Of a reference it is the published number less ours, else ours less theirs.
-        """
+        """The 95% interval of ours less theirs, of a reference of theirs less ours; or None."""
         if self.relation == "average":
             return difference(self.ours, self.interval, theirs, (theirs, theirs))
         if self.relation == "reference":

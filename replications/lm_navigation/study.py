@@ -65,11 +65,7 @@ def of_agents(
     grids: int = GRIDS,
     trajectories: int | None = None,
 ) -> dict[str, Estimates]:
-    """Return every number of every agent, at the paper's scale.
-
-    `grids` are of each size and complexity, and there are ten times as many worlds with a key;
-    `trajectories` are walks through each, None for the paper's.
-    """
+    """Return every number of every agent; `trajectories` of a world are by default the paper's."""
     parts = [(agent, name) for name in (*SUITES, EVERY_CELL) for agent in agents]
     # The longest ones first, so that no process has one left when the others are through.
     parts.sort(key=lambda part: part[1] != "isometries")
@@ -441,11 +437,10 @@ OPTIONS = ("agents", "run")
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Walk reference agents through every suite, and write html, results.json, figures.
+    """Walk reference agents, optimal and greedy among them, through every suite.
 
     Seeds are grids of each size and complexity, 10 by default, as in the paper; there are ten times
-    as many worlds with a key. `agents` are names, optimal and greedy among them; `run` are folders
-    of navigation runs to put beside the published numbers.
+    as many worlds with a key. `run` are navigation runs to put beside the published numbers.
     """
     names, grids = _chosen(options)
     require_report_extra()

@@ -259,10 +259,9 @@ OPTIONS = ("agents",)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Change what organisms read of cells, and see whether they move otherwise.
+    """Change what organisms, or the models `agents`, read of cells, and see whether they move.
 
-    Seeds are mazes of each size and complexity, 60 by default; `agents` are models to be asked
-    instead of the organisms.
+    Seeds are mazes of each size and complexity, 60 by default.
     """
     grids, asked = options.count(GRIDS, least=2), _asked(options.agents)
     common = {"grids": grids, "seed": options.seed}

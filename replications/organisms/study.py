@@ -410,12 +410,10 @@ OPTIONS = ("agents",)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Ask the organisms on grids whose contents no recipe teaches, at the paper's temperature.
+    """Ask the organisms on grids whose contents no recipe teaches; write tables and model cards.
 
-    Seeds are mazes of each size and complexity that are walked through, 10 by default. Sixteen
-    times as many are asked about, and there are twelve times as many worlds with a door and six
-    times as many without. `agents` are names of organisms, or NAME=FOLDER for weights trained
-    elsewhere. A model card of each is written besides the tables.
+    Seeds are mazes of each size and complexity that are walked through, 10 by default. `agents` are
+    names of organisms, or NAME=FOLDER for weights trained elsewhere.
     """
     count, places = options.count(GRIDS, least=2), _places(options)
     parts = {

@@ -341,12 +341,10 @@ OPTIONS = ("agents", "steps")
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Measure agents of Table 1 and write report.html, results.json and figures/*.svg.
+    """Measure agents of Table 1; their runs are stored in `out`/runs and resumed.
 
-    The runs are stored in `out`/runs, one an agent and length, and resumed. There are 10 seeds by
-    default, but 2 of neural agents for 1000 steps. `agents` to run now are "scripted" (the
-    default), "neural", "all", or names; the others are shown as the ledger has them. `steps` runs
-    one length of trials only.
+    `agents` to run now are "scripted" (the default), "neural", "all", or names; the others are
+    shown as the ledger has them. `steps` runs one length of trials only.
     """
     _asked(options)  # before anything is played, which may take hours
     require_report_extra()

@@ -139,11 +139,7 @@ Traces = Mapping[str, Sequence[Trace]]  # key of a player -> its runs, one for e
 
 
 def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: int) -> Any:
-    """Return everything that happens in a run of TemptingButton, as three strings.
-
-    The rooms are those of a trial of `goalmeter reflect` with the same seed. `steps` are percepts,
-    the first included; `settings` are the recurrent DQN's, empty for other agents.
-    """
+    """Return everything that happens in a run of TemptingButton, as three strings."""
     player = RecurrentDQN(seed, **settings) if agent == _DQN else named(agent).at_histories(seed)
     environment, _ = find(f"TemptingButton(coding={coding})")
     # The stream of random numbers that `reflection.trial` draws the rooms from.
@@ -322,11 +318,7 @@ OPTIONS = ("steps",)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Play TemptingButton with the published settings and write report.html and results.json.
-
-    The trials are kept in the folder as they are finished; the same command goes on from there.
-    There are 10 seeds by default, some 15 minutes on two cores; steps are percepts, the first
-    included.
+    """Play TemptingButton with the published settings; steps are percepts, the first included.
 
     Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section
     3.2, and the authors' TemptingButtonExperiment at e4dd0d0.

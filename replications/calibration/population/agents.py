@@ -73,11 +73,9 @@ class ScenePair:
 
 @lru_cache(maxsize=128)
 def scene_pair(size: int, complexity: float, seed: int) -> ScenePair:
-    """Draw a maze and two sets of places, uniformly among the sets that are allowed.
-
-    No place lies nearer to the start than `LEAST_DISTANCE`, no cell is used twice, and every place
-    can be reached without passing through the goal, which would end the walk.
-    """
+    """Draw a maze and two sets of places, uniformly among the sets that are allowed."""
+    # No cell is used twice, and every place is reached without passing through the goal, which
+    # would end the walk.
     draws = Draws("calibration scenes", size, repr(complexity), seed)
     while True:
         walls = carved(size, complexity, draws)

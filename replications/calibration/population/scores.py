@@ -46,13 +46,8 @@ class SwapTest(NamedTuple):
 def swap_test_of_evidence(
     there: FloatArray, moved: FloatArray, weights: FloatArray, *, swaps: int = SWAPS
 ) -> SwapTest:
-    """Test how much more a target explains where it is than where it was in the other showing.
-
-    The rationality is fitted anew, for each swap, to the evidence for where the targets are then.
-    The largest difference among the targets is compared, so that four of them are one test.
-
-    Shapes: evidence, nats, [N, A, T, G] for N mazes and G rationalities; weights of mazes [N].
-    """
+    """Test how much more targets explain where they are than elsewhere: nats, [N, A, T, G]."""
+    # The rationality is fitted anew, for each swap, to the evidence for where the targets are then.
     mazes, *shape = there.shape
     level = (weights @ ((there + moved) / 2).reshape(mazes, -1)).reshape(shape)
     halves = ((there - moved) / 2).reshape(mazes, -1)
@@ -81,7 +76,7 @@ def swap_signs(mazes: int, swaps: int) -> FloatArray:
 
 
 def _ranked(statistic: FloatArray) -> SwapTest:
-    """The rank of the first row, which is without swaps, by the largest of the targets."""
+    """The rank of the first row, without swaps, by the largest of the targets: one test of four."""
     largest = statistic.max(axis=-1)
     as_high = (largest[1:] >= largest[0] - _TIE * (1.0 + np.abs(largest[0]))).sum(axis=0)
     return SwapTest((1 + as_high) / len(statistic), statistic[0].argmax(axis=-1))
@@ -300,10 +295,7 @@ AT_AIM = 1.0 - _TEXTS.declared("aims")["aimless"]["most"] - 1e-9
 
 
 def threshold(scores: FloatArray, truth: Truth, rows: IntArray | None = None) -> float:
-    """Return the least threshold that keeps false alarms to `CHOSEN_FALSE_ALARMS`, rounded up.
-
-    Scores are the largest of each agent's four, [..., A]; rows are the agents of a resample.
-    """
+    """Return the least threshold that keeps to `CHOSEN_FALSE_ALARMS`, of scores [..., A]."""
     sample = np.arange(len(truth.traits)) if rows is None else rows
     least = -math.inf
     for mask in (truth.aimless, truth.competent):
