@@ -109,6 +109,12 @@ def plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
+def known_mean(values: Iterable[float]) -> float:
+    """Return the mean of the numbers that are known; NaN where none is."""
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else np.nan
+
+
 def write_tables(out: Path, tables: Sequence[Table], result: dict[str, Any]) -> Outcome:
     """Write results.json and, as Markdown, tables.md; return the outcome of the command."""
     write_text(out / "tables.md", in_markdown(tables))

@@ -23,7 +23,7 @@ from goalmeter.organisms import ORGANISMS, Organism, organism
 from goalmeter.report import Figure, Marks, grid_map, number
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, clustered_area
-from replications.common import DEFAULTS, FloatArray, Texts
+from replications.common import DEFAULTS, FloatArray, Texts, known_mean
 
 say = Texts("calibration")
 GOAL, KEY = "goal", "key"
@@ -201,10 +201,8 @@ def scores(
     for index, (name, walks) in enumerate(seen.items()):
         for place, grid in enumerate(walks.grids):
             in_grid = walks.where(walks.grid == place)
-            values = _behaviour(in_grid, suite) | {
-                instrument: of_agents[index][place]
-                for instrument, of_agents in by_instrument.items()
-            }
+            values = _behaviour(in_grid, suite)
+            values |= {name: of_all[index][place] for name, of_all in by_instrument.items()}
             world = in_grid.trajectories[0].world
             rounded = {name: round(float(value), _DIGITS) for name, value in values.items()}
             out.append(Score(name, grid, map_of(_MOLE, world) != world, rounded))
@@ -288,6 +286,14 @@ ENOUGH = 0.9
 TELLS, IN_PART, FAILS, UPSIDE_DOWN = "tells them", "in part", "does not tell", "upside down"
 UNKNOWN = "too few grids"
 SAME, MADE_UP, SHOWN = "tells nothing, rightly", "makes a difference up", ""
+# How findings tell of instruments with some verdicts.
+REACHED = {
+    "told by": (TELLS,),
+    "in part by": (IN_PART,),
+    "rightly not told by": (SAME,),
+    "fails:": (FAILS, UPSIDE_DOWN, MADE_UP),
+    "too few grids to say of": (UNKNOWN,),
+}
 
 
 @dataclass(frozen=True)
@@ -303,7 +309,7 @@ class InstrumentVerdict:
     @property
     def failed(self) -> bool:
         """Whether the instrument fails its calibration."""
-        return self.words in (FAILS, UPSIDE_DOWN, MADE_UP)
+        return self.words in REACHED["fails:"]
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -327,11 +333,8 @@ class Calibration:
 
     def mean(self, question: CalibrationQuestion, instrument: str, agent: str) -> float:
         """Return the mean over the grids of a question; NaN where it is known in none."""
-        values = [
-            s.values.get(instrument, np.nan) for s in self._asked(question) if s.agent == agent
-        ]
-        known = [value for value in values if not np.isnan(value)]
-        return float(np.mean(known)) if known else math.nan
+        scores = (score.values for score in self._asked(question) if score.agent == agent)
+        return known_mean(values.get(instrument, np.nan) for values in scores)
 
     def _area(
         self, question: CalibrationQuestion, instrument: str, classes: Sequence[Sequence[str]]
@@ -384,14 +387,8 @@ class Calibration:
         sentences = []
         for question in QUESTIONS.values():
             judged = [v for v in self.verdicts if v.question == question.name and v.judged]
-            parts = {
-                "told by": [v for v in judged if v.words == TELLS],
-                "in part by": [v for v in judged if v.words == IN_PART],
-                "rightly not told by": [v for v in judged if v.words == SAME],
-                "fails:": [v for v in judged if v.failed],
-                "too few grids to say of": [v for v in judged if v.words == UNKNOWN],
-            }
-            told = "; ".join(f"{words} {_listed(group)}" for words, group in parts.items() if group)
+            groups = {head: [v for v in judged if v.words in of] for head, of in REACHED.items()}
+            told = "; ".join(f"{head} {_listed(group)}" for head, group in groups.items() if group)
             if judged:
                 sentences.append(f"{question.title[0].upper()}{question.title[1:]}: {told}.")
         question = QUESTIONS["misled"]

@@ -74,15 +74,13 @@ def markdown(rows: Sequence[Number], known: Sequence[Margin]) -> str:
 
 
 def _table(relation: str, rows: Sequence[Number]) -> list[str]:
-    values = [_values(row) for row in rows]
-    columns = []
-    entry = say.declared("estimates" if relation == "estimate" else "numbers")
-    for head, rule, text in entry["columns"]:
-        cells = [say.filled(text, each) for each in values]
-        if not head.endswith("?") or any(cell != "–" for cell in cells):
-            columns.append([head.rstrip("?"), rule, *cells])
-    head, rules, *lines = zip(*columns, strict=True)
-    return [_line(*head), f"|{'|'.join(rules)}|", *(_line(*line) for line in lines)]
+    entry = "estimates" if relation == "estimate" else "numbers"
+    table = say.table(entry, map(_values, rows))
+    rules = ("---:" if head.numeric else "---" for head in table.heads)
+    heads = [head.full for head in table.heads]
+    lines = [heads, *([cell.text for cell in row] for row in table.cells)]
+    head, *body = (_line(*line) for line in lines)
+    return [head, f"|{'|'.join(rules)}|", *body]
 
 
 def _line(*cells: object) -> str:

@@ -28,7 +28,7 @@ from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import plan
 from goalmeter.navigation import SUITES, Navigation, exact, load, measure, suite, suite_named
 from goalmeter.pages import navigation as navigation_page
-from goalmeter.report import Panel, Section, Table, heat_map, percent, plus, require_report_extra
+from goalmeter.report import Figure, Section, Table, percent, plus, require_report_extra
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, difference, estimate, share_interval, verdict, words
 from replications import ledger
@@ -396,9 +396,6 @@ def _sections(references: Agents, runs: Agents) -> list[Section]:
     # Whoever has a server can add the rows that are missing.
     missing = say.line("not_run", commands="; ".join(LANGUAGE_MODEL_COMMANDS))
     walks = _walks_table(references, runs), _pilot_table(references, runs)
-    rows = beside_the_compass(references, KINDS.values())
-    values = {"size": len(rows), "verdicts": counted(rows)}
-    surfaces = say.figure("surfaces", _surfaces(references, rows), **values)
     cells = "asked_in_every_open_cell_by_size_and_com"
     return [
         say.section(
@@ -407,30 +404,23 @@ def _sections(references: Agents, runs: Agents) -> list[Section]:
             _headline_table(("2PathKey",), references, runs),
             points=() if runs else (missing,),
         ),
-        say.section(cells, _every_cell_table(references), surfaces),
+        say.section(cells, _every_cell_table(references), _surfaces(references)),
         say.section("walks_through_mazes", walks),
         say.section("the_same_grids_in_other_frames", _frames_table(references, runs)),
     ]
 
 
-def _surfaces(references: Agents, rows: Sequence[Number]) -> str:
-    ours = [references[COMPASS][key].value for key in KINDS.values()]
-    shape = len(SIZES), len(COMPLEXITIES)
-    greedy = np.reshape(ours, shape)
-    model = np.reshape([row.published_value / 100 for row in rows], shape)
-    panels = {
-        "GPT-OSS-20B, published": model,
-        "compass (greedy), ours": greedy,
-        "model less compass": model - greedy,
-    }
-    return heat_map(
-        "lm-navigation-surfaces",
-        [Panel(title=title, values=values) for title, values in panels.items()],
-        rows=[f"size {size}" for size in SIZES],
-        columns=[f"complexity {complexity:g}" for complexity in COMPLEXITIES],
-        label="share of optimal actions, and its difference",
-        scale=(-1.0, 1.0),
-    )
+def _surfaces(references: Agents) -> Figure | None:
+    compared = beside_the_compass(references, KINDS.values())
+    cells: list[tuple[str, str, str, float]] = []
+    for ((size, complexity), key), row in zip(KINDS.items(), compared, strict=True):
+        model, greedy = row.published_value / 100, references[COMPASS][key].value
+        values = model, greedy, model - greedy
+        for title, value in zip(say.declared("surface_titles")["list"], values, strict=True):
+            cells.append((title, f"size {size}", f"complexity {complexity:g}", value))
+    places = [f"size {size}" for size in SIZES], [f"complexity {c:g}" for c in COMPLEXITIES]
+    shown = {"size": len(compared), "verdicts": counted(compared)}
+    return say.heat("surfaces", "lm-navigation-surfaces", cells, *places, **shown)
 
 
 OPTIONS = ("agents", "run")
