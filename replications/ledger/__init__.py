@@ -12,7 +12,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from itertools import groupby
@@ -70,12 +70,17 @@ class Number:
     corrected: float | None = None
     found: str = ""
     margin: Margin | None = None  # of its kind of number, put in by `load`
+    # What `published` says: the number, its ± or 0, and half a unit of the last printed digit.
+    published_value: float = field(init=False)
+    published_spread: float = field(init=False)
+    rounding: float = field(init=False)
 
     def __post_init__(self) -> None:
         judgeable = self.published_error > 0 and self.published_seeds > 1
         enough = judgeable and (self.seeds > 1 or not self.ran)
+        printed = _PRINTED.fullmatch(self.published)
         refused = {
-            "published": _PRINTED.fullmatch(self.published) is None,
+            "published": printed is None,
             "relation": self.relation not in RELATIONS,
             "cost": self.cost not in COSTS,
             "not_yet": self.cost == NOT_YET and (self.ran or bool(self.command)),
@@ -85,27 +90,11 @@ class Number:
         for name in filter(refused.get, refused):
             known = {"relations": RELATIONS, "costs": COSTS}
             raise InvalidFileError(f"{self.id}: {say.sentence('refused', name, row=self, **known)}")
-
-    def _printed(self, part: str) -> str:
-        match = _PRINTED.fullmatch(self.published)
-        assert match is not None, "checked at construction"
-        return match[part] or ""
-
-    @property
-    def published_value(self) -> float:
-        """The published number itself."""
-        return float(self._printed("value"))
-
-    @property
-    def published_spread(self) -> float:
-        """Its published ±, or 0."""
-        return float(self._printed("spread") or 0.0)
-
-    @property
-    def rounding(self) -> float:
-        """Half a unit of the last printed digit."""
+        value, digits, spread = printed.groups(default="") if printed else ("nan", "", "")
+        object.__setattr__(self, "published_value", float(value))
+        object.__setattr__(self, "published_spread", float(spread or 0.0))
         # A little more, since 0.5 in the last digit is not exact as a float.
-        return 0.5 * 10.0 ** -len(self._printed("digits")) * (1 + 1e-9)
+        object.__setattr__(self, "rounding", 0.5 * 10.0 ** -len(digits) * (1 + 1e-9))
 
     @property
     def theirs(self) -> float:

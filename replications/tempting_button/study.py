@@ -181,6 +181,7 @@ def summary(traces: Sequence[Trace]) -> dict[str, Any]:
     late, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
     ends = Counter(t.ends for t in traces)
     n, never = len(traces), ends[NEVER]
+    pushes = {b: common.known_mean(t.late_pushes(button=b) for t in traces) for b in (True, False)}
     # The margin is the ledger's: it was stated there, with its reason.
     number = replace(ledger.load("tempting-button/")[0], ours=late, interval=(low, high))
     return {
@@ -188,10 +189,8 @@ def summary(traces: Sequence[Trace]) -> dict[str, Any]:
         "reward_per_turn": float(np.mean([t.per_turn for t in traces])),
         "late_reward_per_turn": late,
         "late_interval": [low, high] if n > 1 else None,
-        "late_pushes_with_button": common.known_mean(t.late_pushes(button=True) for t in traces),
-        "late_pushes_without_button": common.known_mean(
-            t.late_pushes(button=False) for t in traces
-        ),
+        "late_pushes_with_button": pushes[True],
+        "late_pushes_without_button": pushes[False],
         "ends": {habit: ends[habit] for habit in (NEVER, MIXED, ALWAYS)},
         "verdict": f"{'yes' if never == n else 'some' if never else 'no'}: {never} of {n}",
         "mean_verdict": TOO_FEW if n < FEWEST else number.verdict,
