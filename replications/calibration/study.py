@@ -10,6 +10,7 @@ if __name__ == "__main__":
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from goalmeter import MissingExtraError, report
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import play_every, require_models
-from goalmeter.gridworld import GridWorld
 from goalmeter.navigation import Trajectory
 from goalmeter.organisms import organism, organism_names
 from goalmeter.pages import navigation as navigation_page
@@ -49,20 +49,14 @@ def _calibrate(
         for suite, agents in walks.items()
         for score in instruments.scores(suite, agents, learners, options)
     ]
-    fitted = [
-        (suite, subject.name, _world_to_fit(walks[suite][subject.name]))
-        for suite in (instruments.MAZE, instruments.KEY_NO_DOOR)
-        for subject in subjects
-        if subject.organism and subject.counted
-    ]
+    fitted, mole = [], organism("mole")
+    organisms = [subject.name for subject in subjects if subject.organism and subject.counted]
+    for suite, name in product((instruments.MAZE, instruments.KEY_NO_DOOR), organisms):
+        worlds = [walk.world for walk in walks[suite][name]]
+        # The largest kind in which the mole's map is wrong, so that all four organisms differ.
+        wrong = [world for world in worlds if instruments.map_of(mole, world) != world]
+        fitted.append((suite, name, (wrong or worlds)[-1]))
     return Calibration(subjects, scores), instruments.explain(fitted, walks)
-
-
-def _world_to_fit(walks: Sequence[Trajectory]) -> GridWorld:
-    # The largest kind in which the mole's map is wrong, so that all four organisms differ.
-    mole = organism("mole")
-    wrong = [walk for walk in walks if instruments.map_of(mole, walk.world) != walk.world]
-    return (wrong or list(walks))[-1].world
 
 
 _SIGNS = {instruments.TELLS: "✓", instruments.SAME: "✓", instruments.IN_PART: "~"}
@@ -97,14 +91,14 @@ def _area_table(calibration: Calibration) -> Table:
         sign = _SIGNS.get(verdict.words, "✗")
         return report.Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
 
+    heads = {say.declared("heads")[question]: question for question in questions}
     rows = [
-        (instrument.title, *(area(name, question) for question in questions))
+        (instrument.title, {head: area(name, question) for head, question in heads.items()})
         for name, instrument in INSTRUMENTS.items()
         if any(name == each for each, _ in by_place)
     ]
-    more = [(say.declared("heads")[q], f"{i}", "text") for i, q in enumerate(questions, 1)]
     lower = ", ".join(each.title for each in INSTRUMENTS.values() if each.lower)
-    return say.table("areas_under_the_curve", rows, more=more, lower=lower)
+    return say.table("areas_under_the_curve", rows, lower=lower)
 
 
 def _agent_table(calibration: Calibration, *names: str) -> Table:
@@ -118,22 +112,19 @@ def _agent_table(calibration: Calibration, *names: str) -> Table:
         sign = next((mark for mark in marks if mark is not None), "")
         return None if math.isnan(value) else f"{number(value, 2)} {sign}".strip()
 
-    return say.table(
-        "agent_table",
-        [(who.name, *(cell(who, name) for name in made_for)) for who in calibration.subjects],
-        more=[(INSTRUMENTS[n].title, f"{i}", "text") for i, n in enumerate(made_for, 1)],
-        notes=[f"{INSTRUMENTS[n].title}: {INSTRUMENTS[n].meaning}." for n in made_for],
-        title=asked[0].title,
-    )
+    rows = [
+        (who.name, {INSTRUMENTS[name].title: cell(who, name) for name in made_for})
+        for who in calibration.subjects
+    ]
+    notes = [f"{INSTRUMENTS[n].title}: {INSTRUMENTS[n].meaning}." for n in made_for]
+    return say.table("agent_table", rows, notes=notes, title=asked[0].title)
 
 
 def _sections(
     calibration: Calibration, utilities: Sequence[instruments.ExplainedUtility]
 ) -> list[Section]:
-    by_agent = (
-        _agent_table(calibration, "directed", "misled", "map"),
-        _agent_table(calibration, "target"),
-    )
+    asked = ("directed", "misled", "map"), ("target",)
+    by_agent = tuple(_agent_table(calibration, *names) for names in asked)
     areas = _area_table(calibration), _area_chart(calibration)
     learnt = [vars(u) | {"colour": "grey" if u.faint else "in colour"} for u in utilities]
     table = say.table("learnt", learnt, half=percent(instruments.FAINT, 0))

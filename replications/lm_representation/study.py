@@ -20,7 +20,7 @@ from goalmeter.report import Table, percent
 from goalmeter.representation import Explained, Network, PlanDecoder, Split
 from goalmeter.statistics import Estimate
 from replications import ledger
-from replications.common import BoolArray, ProgressCallback, Texts, plain, write_tables
+from replications.common import BoolArray, IntArray, ProgressCallback, Texts, plain, write_tables
 from replications.ledger import Number
 
 say = Texts("lm_representation")
@@ -55,28 +55,8 @@ _FOLDS = 3
 Maps = Mapping[tuple[str, str, str], Sequence[Any]]  # by probe, position and size or "all sizes"
 
 
-def _compute(out: Path, grids: int, seed: int, tell: ProgressCallback) -> dict[str, Any]:
-    """Let the mouse walk, replay its walks, and read them as the paper does."""
-    run = out / "walks"
-    options: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
-    navigation.measure(
-        MODEL, **options, trajectories=1, seed=seed, beside=[], out=run, progress=tell
-    )
-    samples, network = representation.replay(run)
-    captures = representation.captured(
-        samples, network, out, layers=[LAYER], positions=[PRE, POST], seed=seed, tell=tell
-    )
-    first = np.array([captures.samples[row].step == 0 for row in captures.rows.tolist()])
-    maps = _maps(captures, first, seed, tell)
-    tell("decoded maps")
-    explained = _explained(captures, first, seed)
-    plans = _plans(captures, network, seed, tell)
-    numbers = {name: value for name, value in _numbers(maps, explained, plans) if value.n}
-    return {"numbers": numbers, "maps": maps, "explained": explained, "plans": plans}
-
-
-def _of_size(shapes: Any, size: str) -> BoolArray:
-    return np.asarray((shapes[:, 0] == int(size)) if size != ALL else shapes[:, 0] > 0)
+def _of_size(shapes: Any, size: str) -> IntArray:
+    return np.flatnonzero((shapes[:, 0] == int(size)) if size != ALL else shapes[:, 0] > 0)
 
 
 def _maps(captures: Any, first: BoolArray, seed: int, tell: ProgressCallback) -> Maps:
@@ -86,7 +66,8 @@ def _maps(captures: Any, first: BoolArray, seed: int, tell: ProgressCallback) ->
         whole = captures.reading(LAYER, position)
         others = captures.alternatives(LAYER, position)
         for size in (ALL, *map(str, SIZES)):
-            kept = np.flatnonzero(_of_size(whole.scenes.shapes, size) & first)
+            kept = _of_size(whole.scenes.shapes, size)
+            kept = kept[first[kept]]
             reading = whole.where(kept)
             parts = representation.split(reading.scenes, seed=seed)
             for probe in (MLP, LINEAR, RIDGE):
@@ -122,7 +103,7 @@ def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -
     stated = representation.stated_plans(first, network.local.tokenizer, plans)
     tables = {}
     for size in (ALL, *map(str, SIZES)):
-        kept = np.flatnonzero(_of_size(plans.scenes.shapes, size))
+        kept = _of_size(plans.scenes.shapes, size)
 
         def rows(layer: int, position: str, kept: Any = kept) -> Any:
             return at(layer, position)[kept]
@@ -166,11 +147,13 @@ def _numbers(
 _TIMES = {PRE: "before it reasons", POST: "after"}
 
 
-def _tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Table, ...]:
+def _tables(
+    numbers: Mapping[str, Estimate], by_probe: Maps, each: Explained, by_size: Mapping[str, Any]
+) -> tuple[Table, ...]:
     beside = [
-        {"row": row, "quantity": row.quantity.partition(":")[0], "ours": results["numbers"][key]}
-        for row in published
-        if (key := row.id.removeprefix(LEDGER_PREFIX)) in results["numbers"]
+        {"row": row, "quantity": row.quantity.partition(":")[0], "ours": numbers[key]}
+        for row in ledger.load(LEDGER_PREFIX)
+        if (key := row.id.removeprefix(LEDGER_PREFIX)) in numbers
     ]
     maps = [
         {
@@ -181,11 +164,10 @@ def _tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Ta
         }
         for position in (PRE, POST)
         for row in (
-            *(results["maps"][each.name, position, ALL][0] for each in (MLP, LINEAR)),
-            *results["maps"][RIDGE.name, position, ALL],
+            *(by_probe[probe.name, position, ALL][0] for probe in (MLP, LINEAR)),
+            *by_probe[RIDGE.name, position, ALL],
         )
     ]
-    each = results["explained"]
     shares = [
         ("optimal on the map, of all actions", each.on_map),
         ("explained errors, of wrong actions", each.explained_errors),
@@ -198,13 +180,9 @@ def _tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Ta
             "tokens": _TIMES[row.position],
             "row": row,
         }
-        for size, table in results["plans"].items()
+        for size, table in by_size.items()
         for row in table.plan
         if row.n in (1, 2, 4)
-    ]
-    baselines = [
-        (name, f"row.baselines.{name}.prefix", "percent")
-        for name in results["plans"][ALL].plan[0].baselines
     ]
     of_maps = {"steps": each.steps, "errors": each.errors, "invalid": percent(each.invalid)}
     decoder: dict[str, Any] = {"decoder": DECODER.name, "width": DECODER.width, "layer": LAYER}
@@ -212,7 +190,7 @@ def _tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Ta
         say.table("the_paper_s_maps_and_plans_beside_the_mo", beside),
         say.table("maps_read_from_the_mouse", maps, layer=LAYER),
         say.table("decoded_table", shares, more=controls, **of_maps),
-        say.table("plans_read_from_the_mouse", plans, more=baselines, **decoder),
+        say.table("plans_read_from_the_mouse", plans, **decoder),
     )
 
 
@@ -221,14 +199,28 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
 
     Seeds are mazes of each size and complexity, 40 by default. All of it runs in this process.
     """
-    grids = options.count(GRIDS, least=4)
-    results = _compute(out, grids, options.seed, options.progress or (lambda line: None))
+    grids, seed = options.count(GRIDS, least=4), options.seed
+    tell, run = options.progress or (lambda line: None), out / "walks"
+    worlds: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
+    walks: dict[str, Any] = worlds | {"trajectories": 1, "seed": seed, "beside": []}
+    navigation.measure(MODEL, **walks, out=run, progress=tell)
+    samples, network = representation.replay(run)
+    captures = representation.captured(
+        samples, network, out, layers=[LAYER], positions=[PRE, POST], seed=seed, tell=tell
+    )
+    first = np.array([captures.samples[row].step == 0 for row in captures.rows.tolist()])
+    by_probe = _maps(captures, first, seed, tell)
+    tell("decoded maps")
+    explained = _explained(captures, first, seed)
+    plans = _plans(captures, network, seed, tell)
+    numbers = {name: value for name, value in _numbers(by_probe, explained, plans) if value.n}
     maps = [
         dict(zip(("probe", "position", "size"), key, strict=True)) | {"rows": rows}
-        for key, rows in results["maps"].items()
+        for key, rows in by_probe.items()
     ]
-    value = {"replication": NAME, "seeds": grids} | plain(results | {"maps": maps})
-    return write_tables(out, _tables(results, ledger.load(LEDGER_PREFIX)), value)
+    results = {"numbers": numbers, "maps": maps, "explained": explained, "plans": plans}
+    value = {"replication": NAME, "seeds": grids} | plain(results)
+    return write_tables(out, _tables(numbers, by_probe, explained, plans), value)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:

@@ -29,7 +29,7 @@ from goalmeter.organisms import IDS, Organism, organism, organism_names, read_se
 from goalmeter.report import Table, write_text
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, estimate
-from replications.common import FloatArray, Texts, plain, write_tables
+from replications.common import FloatArray, Texts, write_tables
 
 say = Texts("organisms")
 
@@ -64,12 +64,7 @@ _SAMPLING: dict[str, Any] = {"temperature": TEMPERATURE, "top_p": _TOP_P, "alter
 
 Row = dict[str, Any]
 _shortest = lru_cache(maxsize=64)(plan)
-
-
-@lru_cache(maxsize=1)
-def opened(folder: str) -> LocalModel:
-    """Return the model of a folder; the last one is kept."""
-    return LocalModel(folder)
+opened = lru_cache(maxsize=1)(LocalModel)  # by its folder
 
 
 def part(name: str, folder: str, kind: str, size: int, *, grids: int, seed: int) -> list[Row]:
@@ -111,10 +106,14 @@ def _answers(who: Organism, model: LocalModel, tasks: Sequence[Task], seed: int)
         cell = world.start if has_few_contents(world) else draws.choice(cells)
         places.append((world, State(cell)))
     rows: list[Row] = []
+    compass: Any = agent("greedy").in_grids()
     answered = replies(model, places, seed, "states")
     for task, (world, state), reply in zip(tasks, places, answered, strict=True):
         action, meant = understood(reply.text).action, who.intended(world, state)
         planned, probabilities = _first_of_plan(reply)
+        shortest = _shortest(world)
+        number = shortest.number(state)
+        optimal = shortest.plans.optimal[shortest.index][number]
         rows.append(
             {
                 "size": task.size,
@@ -123,23 +122,15 @@ def _answers(who: Organism, model: LocalModel, tasks: Sequence[Task], seed: int)
                 "misled": bool((who.walls(world) != world.walls).any()),
                 "invalid": action is None,
                 "meant": action is not None and meant[action] > 0,
-                "optimal": action in _shortest(world).optimal_actions(state),
+                "optimal": action in shortest.optimal_actions(state),
                 "as_planned": action is not None and planned == action,
-                "detour": _may_err(world, state),
+                # Whether the compass may choose a move that is not optimal.
+                "detour": float(compass.policy(shortest)[number] @ optimal) < 1 - 1e-9,
                 "legal": meant,
                 "probabilities": probabilities,
             }
         )
     return rows
-
-
-def _may_err(world: GridWorld, state: State) -> bool:
-    """Whether this is a detour state: the compass may choose a move that is not optimal."""
-    shortest = _shortest(world)
-    number = shortest.number(state)
-    optimal = shortest.plans.optimal[shortest.index][number]
-    compass: Any = agent("greedy").in_grids()
-    return float(compass.policy(shortest)[number] @ optimal) < 1 - 1e-9
 
 
 def _first_of_plan(reply: Reply) -> tuple[int | None, list[float] | None]:
@@ -355,18 +346,19 @@ class Target:
 TARGETS = tuple(Target(**target) for target in say.declared("targets")["list"])
 
 
+def _asked(grades: Mapping[str, Grades]) -> list[tuple[Target, Estimate, bool]]:
+    """The targets of some organisms, what they came to, and whether they are reached."""
+    known = [(target, grades[target.organism]) for target in TARGETS if target.organism in grades]
+    return [(target, target.value(marks), target.reached(marks)) for target, marks in known]
+
+
 def _tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
     asked = [
-        (target, target.value(marks), "yes" if target.reached(marks) else "no")
-        for target in TARGETS
-        if (marks := grades.get(target.organism)) is not None
+        (target, value, "yes" if reached else "no") for target, value, reached in _asked(grades)
     ]
     shares = [
-        {
-            "name": f"{name}, size {size}",
-            "meant": [marks["meant"][size, complexity] for complexity in COMPLEXITIES],
-        }
-        | _of_size(marks, size)
+        _of_size(marks, size)
+        | {"name": f"{name}, size {size}", "meant": [marks["meant"][size, c] for c in COMPLEXITIES]}
         for name, marks in grades.items()
         for size in marks["success"]
     ]
@@ -432,10 +424,9 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     result: dict[str, Any] = {name: _to_json(marks) for name, marks in graded.items()}
     result["asked"] = [
         {name: getattr(target, name) for name in ("organism", "measure", "bound", "below")}
-        | {"reached": target.reached(graded[target.organism])}
-        | plain(target.value(graded[target.organism]))
-        for target in TARGETS
-        if target.organism in graded
+        | {"reached": reached}
+        | value.to_json()
+        for target, value, reached in _asked(graded)
     ]
     for name, marks in graded.items():
         if (places[name] / "training.json").is_file():
