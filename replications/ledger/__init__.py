@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter import InvalidFileError
+from goalmeter.commands.replicate import REPLICATIONS
 from goalmeter.statistics import Verdict, difference, reach, verdict, words
 from replications.common import FEWEST, TOO_FEW, Interval, Texts
 
@@ -204,22 +205,19 @@ def _file() -> dict[str, list[dict[str, Any]]]:
 
 
 # --- Recomputed -----------------------------------------------------------------------------------
-# Experiment -> the module whose `recompute(ids)` gives its values; by name, because experiments
-# import the ledger.
-RECOMPUTED = {
-    "example-1": "replications.example_one.study",
-    "meg-cliffworld": "replications.cliffworld.study",
-    "reflection-table-1": "replications.reflection_table.study",
-    "lm-navigation": "replications.lm_navigation.study",
-}
+_FOLDERS = REPLICATIONS | {"example-1": "example_one"}
+
+
+def study_of(name: str) -> Any:
+    """Return the module of a study; by name, because studies import the ledger."""
+    return import_module(f"replications.{_FOLDERS[name]}.study")
 
 
 def recompute(rows: Iterable[Number]) -> dict[str, float]:
     """Return the value of each cheap row, computed again, by its id."""
     out: dict[str, float] = {}
-    for experiment, group in groupby(rows, key=lambda row: row.id.partition("/")[0]):
-        module = import_module(RECOMPUTED[experiment])
-        out |= module.recompute([row.id for row in group])
+    for name, group in groupby(rows, key=lambda row: row.id.partition("/")[0]):
+        out |= study_of(name).recompute([row.id for row in group])
     return out
 
 
