@@ -61,16 +61,15 @@ def subject_of(name: str) -> Subject:
     bare = full.removeprefix(TRAINED if is_model(full) else IDEAL)
     if bare in ORGANISMS and bare != full:
         kind = organism(bare)
-        if kind.habit is not None:
-            return Subject(full, False, None, kind.purpose, organism=True)
+        target = None if kind.habit is not None else KEY if kind.wants_key else GOAL
         return Subject(
             full,
-            True,
-            KEY if kind.wants_key else GOAL,
+            kind.habit is None,
+            target,
             kind.purpose,
             own_map=kind if kind.blind else None,
             # A wrong map leads into walls, and one that was trained errs now and then.
-            flawless=not kind.blind and full.startswith(IDEAL),
+            flawless=target is not None and not kind.blind and full.startswith(IDEAL),
             organism=True,
         )
     if is_model(bare):

@@ -45,15 +45,9 @@ FRAMES = {"reflect": "Reflection", "rotate": "Rotation", "transpose": "Transpose
 KINDS = {(size, c): f"{EVERY_CELL}/{size}/{c:g}" for size in SIZES for c in COMPLEXITIES}
 
 LANGUAGE_MODEL = "gpt-oss-20b"
-LANGUAGE_MODEL_COMMANDS = [
-    f"goalmeter navigate vllm/openai/{LANGUAGE_MODEL} --suite {name} --paper --out runs/{name}"
-    for name in SUITES
-]
-_RUNS = " ".join(f"--run runs/{name}" for name in SUITES)
-LANGUAGE_MODEL_COMMANDS.append(f"goalmeter replicate lm-navigation {_RUNS}")
+COMMANDS: list[str] = say.declared("language_model")["commands"]
 NOT_RUN, MODEL_ROW = "not run", "GPT-OSS-20B, ours"
 _FRAME_MARGIN = 5.0  # points
-_NONE = Estimate(float("nan"), None, 0, 0)
 Estimates = dict[str, Estimate]
 Agents = Mapping[str, Estimates]
 
@@ -313,7 +307,7 @@ def _headline_table(worlds: Sequence[str], references: Agents, runs: Agents) -> 
     if not runs:
         rows.insert(1, (MODEL_ROW, dict.fromkeys(titles, NOT_RUN)))
     more = [(title, f"1.{name}", "percent") for name, title in titles.items()]
-    share = percent(references["optimal"].get("key-door/success", _NONE).value)
+    share = percent(references["optimal"]["key-door/success"].value)
     name = "headline_numbers_worlds"
     return say.table(name, rows, more=more, worlds=" and ".join(worlds), share=share)
 
@@ -394,7 +388,7 @@ def _pilot_table(references: Agents, runs: Agents) -> Table:
 
 def _sections(references: Agents, runs: Agents) -> list[Section]:
     # Whoever has a server can add the rows that are missing.
-    missing = say.line("not_run", commands="; ".join(LANGUAGE_MODEL_COMMANDS))
+    missing = say.line("not_run", commands="; ".join(COMMANDS))
     walks = _walks_table(references, runs), _pilot_table(references, runs)
     cells = "asked_in_every_open_cell_by_size_and_com"
     return [
@@ -448,7 +442,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         ],
         "verdicts": list(_verdicts(references)),
         "agents": plain({**references, **runs}),
-        "not_run": [] if runs else LANGUAGE_MODEL_COMMANDS,
+        "not_run": [] if runs else COMMANDS,
     }
     sections = _sections(references, runs)
     return say.report(out, options, sections, result, findings, navigation_page.GLOSSARY)

@@ -55,11 +55,6 @@ class Row:
     number: Number
     result: Reflection | None = None
 
-    @property
-    def neural(self) -> bool:
-        """Whether it is of a neural agent."""
-        return "neural" in self.number.quantity
-
 
 def table(out: Path, options: StudyOptions) -> list[Row]:
     """Return every row of Table 1; those asked for are run or resumed, others as in the ledger."""
@@ -303,8 +298,8 @@ def _sections(rows: Sequence[Row]) -> list[Section]:
 def _findings(rows: Sequence[Row]) -> list[str]:
     """How many numbers of ours are shown to equal the published ones, and what of the rest."""
     lines = []
-    for kind, neural in (("scripted", False), ("neural", True)):
-        numbers = [row.number for row in rows if row.number.ran and row.neural == neural]
+    for kind in ("scripted", "neural"):
+        numbers = [row.number for row in rows if row.number.ran and row.agent in GROUPS[kind]]
         enough = [row for row in numbers if not math.isnan(row.z)]
         few = len(numbers) - len(enough)
         if enough:
@@ -323,14 +318,14 @@ def _findings(rows: Sequence[Row]) -> list[str]:
 
 
 def _points(rows: Sequence[Row]) -> Iterable[str]:
-    zs = [row.number.z for row in rows if not row.neural and not math.isnan(row.number.z)]
-    if zs:
+    scripted = [row.number.z for row in rows if row.agent in SCRIPTED]
+    if zs := [z for z in scripted if not math.isnan(z)]:
         some, squares = 1 - LEVEL ** len(zs), sum(z**2 for z in zs)
         yield say.line("comparisons", n=len(zs), level=LEVEL, some=some, squares=squares)
     yield say.line("random_agent")
     yield say.line("ppo")
     for row in rows:
-        if row.result is not None and row.neural:
+        if row.result is not None and row.agent in NEURAL:
             shift = float((row.result.by_seed - as_published(row.result)).mean())
             # Half a unit of the fourth digit: less would be shown as 0.
             if abs(shift) > 5e-5:
