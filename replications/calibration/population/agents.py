@@ -211,7 +211,8 @@ Course = Callable[[int], Row]
 # the way, are minimin and LRTA* of Korf, Real-time heuristic search (1990); hyperbolic values are
 # those of Mazur, An adjusting procedure for studying delayed reinforcement (1987).
 
-LOST_SHARE, PHANTOM_SHARE = 0.25, 0.15  # of inner walls missing, and of open cells taken for walls
+# Of inner walls that are missing on a map, and of open cells that are walls there.
+SHARES_OF_CELLS = {"lost walls": 0.25, "phantom walls": 0.15}
 # Costs of a move after which the target is out of reach, and of one that ends the walk elsewhere.
 LOST, ENDED = 999.0, 500.0
 MOST_SOFT = 0.99  # soft choices of a greater strength are those of this one
@@ -231,32 +232,28 @@ def _softness(traits: Traits) -> float:
 
 def _course(traits: Traits, scene: Scene, target: str) -> Course:
     """An agent's planner at the start of a walk towards one of the places of a scene."""
-    place = scene.places[target]
-    shunned = None if place == scene.world.goal else scene.world.goal
     if traits.planner == "compass with memory":
-        return _remembering_compass(scene.world.walls, place, shunned, _softness(traits))
-    return _planned_rows(traits, scene, place, shunned).__getitem__
+        return _remembering_compass(traits, scene, target)
+    return _planned_rows(traits, scene, target).__getitem__
 
 
 # An agent walks several times through a scene before the next one does.
 @lru_cache(maxsize=8)
-def _planned_rows(
-    traits: Traits, scene: Scene, place: Cell, shunned: Cell | None
-) -> tuple[Row, ...]:
+def _planned_rows(traits: Traits, scene: Scene, target: str) -> tuple[Row, ...]:
     """What a planner without a memory does in every cell."""
-    walls = _believed_walls(traits, scene)
+    walls, place, goal = _believed_walls(traits, scene), scene.places[target], scene.world.goal
     enters = np.zeros((walls.size, 4), dtype=bool)
-    if shunned is not None:
+    if target != GOAL:
         walls = walls.copy()
-        walls[shunned] = True
+        walls[goal] = True
         for action, (down, right) in enumerate(MOVES):
-            enters[number_of(walls, (shunned.row - down, shunned.column - right)), action] = True
+            enters[number_of(walls, (goal.row - down, goal.column - right)), action] = True
     after = neighbours(walls)
     if traits.planner == "sampling":
         # The samples make the choice: these are its probabilities.
         chances = arrival_chances(after, number_of(walls, place), IMAGINED_STEPS)
         rows = np.where(enters, 0.0, most_arrivals(chances[after], traits.rollouts))
-        if shunned is not None:
+        if target != GOAL:
             total = rows.sum(axis=1, keepdims=True)
             rows = np.where(total > 0, rows / np.where(total > 0, total, 1.0), 0.25)
     else:
@@ -340,26 +337,24 @@ def most_arrivals(chances: FloatArray, rollouts: int) -> FloatArray:
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
-def _remembering_compass(
-    walls: BoolArray, place: Cell, shunned: Cell | None, softness: float
-) -> Course:
+def _remembering_compass(traits: Traits, scene: Scene, target: str) -> Course:
     # It has no map. It sees which neighbours are open, estimates each as the crow flies, and raises
     # the estimate of a cell that turned out to lie behind a wall (LRTA*), so that it leaves every
     # dead end in time. On the target it stays, by walking into a wall if there is one.
-    rows, columns = np.indices(walls.shape)
-    away = np.abs(rows - place.row) + np.abs(columns - place.column)
-    estimate, ways = away.reshape(-1).astype(float), neighbours(walls)
-    target = number_of(walls, place)
-    end = -1 if shunned is None else number_of(walls, shunned)
+    walls, place, softness = scene.world.walls, scene.places[target], _softness(traits)
+    away = np.abs(np.argwhere(np.ones_like(walls)) - np.array(place)).sum(axis=1)
+    estimate, ways = away.astype(float), neighbours(walls)
+    aim, goal = number_of(walls, place), number_of(walls, scene.world.goal)
 
     def act(cell: int) -> Row:
         after = ways[cell]
         costs = 1.0 + estimate[after]
-        if cell != target:
+        if cell != aim:
             costs = np.where(after == cell, LOST, costs)
-        costs = np.where(after == end, ENDED, costs)
+        if aim != goal:
+            costs = np.where(after == goal, ENDED, costs)
         raised = max(estimate[cell], min(costs.min(), ENDED))
-        estimate[cell] = 0.0 if cell == target else raised
+        estimate[cell] = 0.0 if cell == aim else raised
         row: list[float] = _soft_choices(costs, softness).tolist()
         return row
 
@@ -376,19 +371,14 @@ def _believed_walls(traits: Traits, scene: Scene) -> BoolArray:
     walls = world.walls.copy()
     draws = Draws("believed walls", traits.name, walls.tobytes().hex())
     places = [place for place in scene.places.values() if place != world.goal]
+    phantom = traits.belief == "phantom walls"
+    share = SHARES_OF_CELLS.get(traits.belief, 0.0)
     for row, column in np.ndindex(walls.shape[0] - 2, walls.shape[1] - 2):
         cell = Cell(row + 1, column + 1)
         # Drawn for every cell, so that what is drawn for one does not depend on the others.
-        chance = draws.below(1000) / 1000
-        if traits.belief == "lost walls" and walls[cell] and chance < LOST_SHARE:
-            walls[cell] = False
-        if (
-            traits.belief == "phantom walls"
-            and not walls[cell]
-            and chance < PHANTOM_SHARE
-            and cell not in (world.start, world.goal, *places)
-        ):
-            walls[cell] = True
+        chosen = draws.below(1000) / 1000 < share
+        if chosen and walls[cell] != phantom and cell not in (world.start, world.goal, *places):
+            walls[cell] = phantom
             # The goal has to be in reach, and every other place without passing through it.
             around = _steps_around(walls, world.start, world.goal)
             through = distances_from(walls, [world.start])[0]
@@ -464,10 +454,7 @@ def _normalised(weights: Row) -> Row:
     return [weight / total for weight in weights]
 
 
-@lru_cache(maxsize=64)
-def _ways(world: GridWorld) -> list[list[int]]:
-    ways: list[list[int]] = neighbours(world.walls).tolist()
-    return ways
+_ways = lru_cache(maxsize=64)(lambda world: neighbours(world.walls).tolist())
 
 
 @dataclass(frozen=True)
