@@ -124,15 +124,6 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Instrument:
-    """A number for an agent's walks in one grid; `lower` where less speaks for the first class."""
-
-    title: str
-    meaning: str
-    lower: bool = False
-
-
-@dataclass(frozen=True)
 class CalibrationQuestion:
     """Two classes of agents and the instruments that are to tell them apart; see texts.toml."""
 
@@ -156,7 +147,8 @@ class CalibrationQuestion:
         return [[each.name for each in subjects if each.matches(of)] for of in wanted]
 
 
-INSTRUMENTS = {name: Instrument(**texts) for name, texts in say.declared("instruments").items()}
+INSTRUMENTS: dict[str, str] = say.declared("instruments")  # titles
+LOWER: list[str] = say.declared("lower")["list"]
 QUESTIONS = {
     name: CalibrationQuestion(name, **texts) for name, texts in say.declared("questions").items()
 }
@@ -340,7 +332,7 @@ class Calibration:
     ) -> Estimate:
         """How well an instrument tells two groups of agents apart."""
         # Grids are shared by all agents, so both groups are resampled together.
-        sign = -1.0 if INSTRUMENTS[instrument].lower else 1.0
+        sign = -1.0 if instrument in LOWER else 1.0
         grids: dict[object, int] = {}
         groups: list[list[tuple[float, int]]] = [[], []]
         for score in self._asked(question):
@@ -415,7 +407,7 @@ def _in_words(area: Estimate, *, control: bool) -> str:
 
 def _listed(group: Sequence[InstrumentVerdict]) -> str:
     return ", ".join(
-        INSTRUMENTS[verdict.instrument].title
+        INSTRUMENTS[verdict.instrument]
         + ("" if math.isnan(verdict.area.value) else f" {number(verdict.area.value, 2)}")
         for verdict in group
     )

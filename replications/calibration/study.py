@@ -93,11 +93,11 @@ def _area_table(calibration: Calibration) -> Table:
 
     heads = {say.declared("heads")[question]: question for question in questions}
     rows = [
-        (instrument.title, {head: area(name, question) for head, question in heads.items()})
-        for name, instrument in INSTRUMENTS.items()
+        (title, {head: area(name, question) for head, question in heads.items()})
+        for name, title in INSTRUMENTS.items()
         if any(name == each for each, _ in by_place)
     ]
-    lower = ", ".join(each.title for each in INSTRUMENTS.values() if each.lower)
+    lower = ", ".join(INSTRUMENTS[name] for name in instruments.LOWER)
     return say.table("areas_under_the_curve", rows, lower=lower)
 
 
@@ -113,10 +113,10 @@ def _agent_table(calibration: Calibration, *names: str) -> Table:
         return None if math.isnan(value) else f"{number(value, 2)} {sign}".strip()
 
     rows = [
-        (who.name, {INSTRUMENTS[name].title: cell(who, name) for name in made_for})
+        (who.name, {INSTRUMENTS[name]: cell(who, name) for name in made_for})
         for who in calibration.subjects
     ]
-    notes = [f"{INSTRUMENTS[n].title}: {INSTRUMENTS[n].meaning}." for n in made_for]
+    notes = [f"{INSTRUMENTS[n]}: {say.declared('meanings')[n]}." for n in made_for]
     return say.table("agent_table", rows, notes=notes, title=asked[0].title)
 
 
@@ -153,8 +153,7 @@ def _area_chart(calibration: Calibration) -> report.Figure:
         for v in shown
         if not math.isnan(v.area.value)
     )
-    titles = [INSTRUMENTS[name].title for name in names]
-    svg = report.dot_chart("calibration-areas", titles, panels)
+    svg = report.dot_chart("calibration-areas", [INSTRUMENTS[name] for name in names], panels)
     return say.figure("area_chart", svg, areas_in_words=in_words)
 
 
@@ -364,7 +363,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         findings = [*findings, *calibration.findings()]
         result |= {
             "agents": [say.record("subject_record", of=subject) for subject in subjects],
-            "instruments": {name: each.meaning for name, each in INSTRUMENTS.items()},
+            "instruments": say.declared("meanings"),
             "verdicts": plain(calibration.verdicts),
             "scores": [
                 {"agent": row.agent} | row.grid._asdict() | {"values": row.values}
