@@ -24,7 +24,7 @@ from goalmeter.agents import Decision, LocalModel, Reply, Sampling, agent
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import ACTIONS, Draws, GridWorld, State, compact, has_few_contents, plan
-from goalmeter.navigation import Episode, Task, Trajectory, suite, understood
+from goalmeter.navigation import Episode, Task, suite, understood
 from goalmeter.organisms import IDS, Organism, organism, organism_names, read_settings, weights_of
 from goalmeter.report import Table, write_text
 from goalmeter.runs import Study, carry_out
@@ -76,10 +76,19 @@ def part(name: str, folder: str, kind: str, size: int, *, grids: int, seed: int)
     else:
         number = _KEY_WORLDS[kind] * grids
         tasks = suite(kind, grids=number, trajectories=1, cap=_CAP, held_out=True, seed=seed).tasks
+    episodes, step = [Episode(task) for task in tasks], 0
+    while going := [episode for episode in episodes if not episode.over]:
+        places = [(episode.task.world, episode.state) for episode in going]
+        answered = replies(opened(folder), places, seed, "walk", step)
+        for episode, reply in zip(going, answered, strict=True):
+            answer = understood(reply.text)
+            invalid = None if answer.action is not None else answer.invalid
+            episode.take(Decision(answer.action, raw=reply.text, invalid=invalid))
+        step += 1
     return [
-        {"size": size, "grid": _label(task.world)}
+        {"size": size, "grid": _label(walk.world)}
         | {"arrived": walk.arrived, "key": walk.states()[-1].has_key}
-        for task, walk in zip(tasks, _walks(opened(folder), tasks, seed), strict=True)
+        for walk in (episode.trajectory(0) for episode in episodes)
     ]
 
 
@@ -158,39 +167,22 @@ def replies(
     model: LocalModel, places: Sequence[tuple[GridWorld, State]], *seed: int | str
 ) -> list[Reply]:
     """Return the answers in several states, each drawn with a seed of its own, without a server."""
-    prompts = []
+    prompts, nearer = [], []
     for number, (world, state) in enumerate(places):
         ids = model.ids([{"role": "user", "content": compact(world, state)}])
         drawn = {"seed": Draws("answer", *seed, number).below(1 << 31), **_SAMPLING}
         prompts.append(model.prompt(ids, _TOKENS, Sampling(**drawn)))
-
-    def nearer(number: int) -> int:
-        """How many states are nearer to the goal: a search from there meets them first."""
-        world, state = places[number]
         shortest = _shortest(world)
         steps = shortest.plans.distances[shortest.index]
-        return int(((steps >= 0) & (steps < steps[shortest.number(state)])).sum())
-
-    # All of a batch wait for the longest answer, so those with about as much to search go together.
-    order = sorted(range(len(prompts)), key=nearer)
+        nearer.append(int(((steps >= 0) & (steps < steps[shortest.number(state)])).sum()))
+    # All of a batch wait for the longest answer, so those with about as much to search go together:
+    # a search from the goal meets the states that are nearer to it first.
+    order = sorted(range(len(prompts)), key=nearer.__getitem__)
     by_number: dict[int, Reply] = {}
     for begin in range(0, len(order), _BATCH):
         numbers = order[begin : begin + _BATCH]
         by_number |= dict(zip(numbers, model.answers([prompts[n] for n in numbers]), strict=True))
     return [by_number[number] for number in range(len(prompts))]
-
-
-def _walks(model: LocalModel, tasks: Sequence[Task], seed: int) -> list[Trajectory]:
-    episodes = [Episode(task) for task in tasks]
-    step = 0
-    while going := [episode for episode in episodes if not episode.over]:
-        places = [(episode.task.world, episode.state) for episode in going]
-        for episode, reply in zip(going, replies(model, places, seed, "walk", step), strict=True):
-            answer = understood(reply.text)
-            invalid = None if answer.action is not None else answer.invalid
-            episode.take(Decision(answer.action, raw=reply.text, invalid=invalid))
-        step += 1
-    return [episode.trajectory(0) for episode in episodes]
 
 
 # --- Grading --------------------------------------------------------------------------------------
@@ -335,9 +327,7 @@ class Target:
     def reached(self, grades: Grades) -> bool:
         """Return whether the whole interval has; without an interval nothing is reached."""
         estimate = self.value(grades)
-        if estimate.interval is None:
-            return False
-        low, high = estimate.interval
+        low, high = estimate.interval or (-math.inf, math.inf)
         if self.below:
             return high < self.bound
         return low >= self.bound and (self.itself is None or estimate.value >= self.itself)
