@@ -19,12 +19,12 @@ import numpy as np
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.report import Table, canvas, in_markdown, require_report_extra, to_svg, write_text
-from goalmeter.runs import carry_out
+from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, Verdict, estimate_of_sums, verdict
 from replications.common import BLUE, MUTED, PAPER, VERMILION, FloatArray, Texts
 from replications.goal_misgeneralisation import measurements
 from replications.goal_misgeneralisation.levels import CORNER_MAZES, FAMILIES
-from replications.goal_misgeneralisation.measurements import PPO, RIGHT, WRONG, WRONG_CLONE
+from replications.goal_misgeneralisation.measurements import PPO, RIGHT, WRONG, WRONG_CLONE, Network
 
 say = Texts("goal_misgeneralisation")
 SEEDS, SCALE = 3, measurements.Scale()
@@ -330,12 +330,32 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     """
     agents = _agents(options)
     require_report_extra()
-    place: dict[str, Any] = {"on": options.on, "progress": options.progress}
-    trained = carry_out(measurements.training_study(agents, SCALE), out=out / "agents", **place)
-    networks = {agent: trained[agent.name] for agent in agents}
-    by_tables, by_running = measurements.studies(networks, SCALE, options.seed)
-    tables = carry_out(by_tables, out=out / "tables", **place)
-    runs = carry_out(by_running, out=out / "runs", **place)
+
+    def results(title: str, function: str, trials: Any, of: dict[str, Any], **more: Any) -> Any:
+        kind = title.removeprefix("measures ")
+        what = {"kind": f"goal-misgeneralisation, {kind}"} | of | more.pop("what", {})
+        folder = {"trained": "agents", "measured": "tables", "run": "runs"}[function]
+        function = f"{measurements.__name__}:{function}"
+        study = Study[Any](title, function, trials, of, noun="agent", what=what, **more)
+        return carry_out(study, on=options.on, out=out / folder, progress=options.progress)
+
+    networks = results(
+        "training",
+        "trained",
+        {agent.name: vars(agent) for agent in agents},
+        {name: getattr(SCALE, name) for name in ("levels", "updates", "steps")},
+        what={"seeds": sorted({agent.seed for agent in agents})},
+        from_json=lambda _, value: Network.from_json(value),
+        to_json=Network.to_json,
+    )
+    trials = {
+        a.name: {"family": a.family, "share": a.share, "network": networks[a.name].to_json()}
+        for a in agents
+    }
+    sizes = {"seed": options.seed, "of_a_kind": SCALE.of_a_kind, "shifted": SCALE.shifted}
+    tables = results("measures by tables", "measured", trials, sizes)
+    sizes = {"seed": options.seed, "of_a_kind": SCALE.run_of_a_kind, "budget": SCALE.budget}
+    runs = results("measures by running", "run", trials, sizes)
     rows = [vars(a) | {"tables": tables[a.name], "runs": runs[a.name]} for a in agents]
     return written(out, list(map(scored, rows)), options)
 
