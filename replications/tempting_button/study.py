@@ -158,24 +158,6 @@ def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: i
     }
 
 
-def _play(out: Path, options: StudyOptions) -> dict[str, list[Trace]]:
-    steps, seeds = _scale(options)
-    wanted = [(who, seed) for seed in seeds for who in PLAYERS]
-    study = Study[Any](
-        "TemptingButton",
-        f"{__name__}:trial",
-        {f"{who.key} seed {seed}": who.arguments | {"seed": seed} for who, seed in wanted},
-        common={"steps": steps},
-        what={"kind": "tempting-button", "steps": steps},
-    )
-    # Networks are the same only where numerics have one thread, so never train in this process.
-    runs = carry_out(study, on=own_process(options.on), out=out, progress=options.progress)
-    traces: dict[str, list[Trace]] = {who.key: [] for who in PLAYERS}
-    for (who, _), value in zip(wanted, runs.values(), strict=True):
-        traces[who.key].append(Trace.of(**value, coding=who.coding))
-    return traces
-
-
 def summary(traces: Sequence[Trace]) -> dict[str, Any]:
     """Return the numbers of a player as JSON values."""
     late, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
@@ -317,7 +299,19 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     """
     steps, seeds = _scale(options)
     require_report_extra()
-    traces = _play(out, options)
+    wanted = [(who, seed) for seed in seeds for who in PLAYERS]
+    study = Study[Any](
+        "TemptingButton",
+        f"{__name__}:trial",
+        {f"{who.key} seed {seed}": who.arguments | {"seed": seed} for who, seed in wanted},
+        common={"steps": steps},
+        what={"kind": "tempting-button", "steps": steps},
+    )
+    # Networks are the same only where numerics have one thread, so never train in this process.
+    runs = carry_out(study, on=own_process(options.on), out=out, progress=options.progress)
+    traces: dict[str, list[Trace]] = {who.key: [] for who in PLAYERS}
+    for (who, _), value in zip(wanted, runs.values(), strict=True):
+        traces[who.key].append(Trace.of(**value, coding=who.coding))
     findings = page_findings(traces)
     result = {
         "replication": "tempting-button",

@@ -174,14 +174,14 @@ class ScoredPopulation:
 
     population: walks.PopulationEvidence
     truth: Truth
-    scores: Scores
-    resampled: tuple[Scores, ...]
-    draws: statistics.TwoWayDraws  # which agents and mazes are in each resample
+    # The scores and the rows of agents, of the whole population and then of each resample.
+    samples: Sequence[tuple[Scores, IntArray]]
+    freedom: int  # of the resamples
 
-    def samples(self) -> Iterator[tuple[Scores, IntArray]]:
-        """Yield the scores and the rows of agents: of the whole population, then of resamples."""
-        yield self.scores, np.arange(len(self.truth.traits))
-        yield from zip(self.resampled, self.draws.rows, strict=True)
+    @property
+    def scores(self) -> Scores:
+        """The scores over all mazes."""
+        return self.samples[0][0]
 
     def estimate(
         self,
@@ -200,8 +200,8 @@ class ScoredPopulation:
 
         low, high = bounds
         ends = bounds if beyond is None else (low - high, high - low)
-        value, *replicates = (difference(*sample) for sample in self.samples())
-        interval = statistics.two_way_interval(value, replicates, self.draws.freedom, bounds=ends)
+        value, *replicates = (difference(*sample) for sample in self.samples)
+        interval = statistics.two_way_interval(value, replicates, self.freedom, bounds=ends)
         if share and beyond is None:
             interval = statistics.at_least_binomial(interval, value, n)
         return Estimate(value, interval, n, len(self.population.pairs))
@@ -260,11 +260,9 @@ class ScoredPopulation:
     def above(self, thresholds: Sequence[Mapping[str, float]]) -> ScoredPopulation:
         """Return the scores less their thresholds: those of all mazes, then of each resample."""
         # An interval of what is above a threshold then includes the choice of the threshold.
-        scores, *resampled = (
-            {name: scores[name] - limits[name] for name in limits}
-            for scores, limits in zip((self.scores, *self.resampled), thresholds, strict=True)
-        )
-        return replace(self, scores=scores, resampled=tuple(resampled))
+        pairs = zip(self.samples, thresholds, strict=True)
+        less = [({n: scores[n] - of[n] for n in of}, rows) for (scores, rows), of in pairs]
+        return replace(self, samples=less)
 
 
 def _area(tops: BoolArray, bottoms: BoolArray, scores: Scores, name: str, rows: IntArray) -> float:
@@ -279,9 +277,10 @@ def scored(population: walks.PopulationEvidence, *, seed: int = 0) -> ScoredPopu
     n = len(population.traits), len(strata)
     draws = statistics.two_way_draws(*n, strata=strata, resamples=RESAMPLES, seed=seed)
     of = partial(scores_of, population.evidence, names=INSTRUMENTS)
-    resampled = tuple(of(weights=weights, swaps=RESAMPLED_SWAPS) for weights in draws.columns)
-    scores = of(weights=np.ones(len(strata)))
-    return ScoredPopulation(population, Truth(population.traits), scores, resampled, draws)
+    samples = [(of(weights=np.ones(len(strata))), np.arange(len(population.traits)))]
+    for weights, rows in zip(draws.columns, draws.rows, strict=True):
+        samples.append((of(weights=weights, swaps=RESAMPLED_SWAPS), rows))
+    return ScoredPopulation(population, Truth(population.traits), samples, draws.freedom)
 
 
 # --- Thresholds -----------------------------------------------------------------------------------
@@ -312,7 +311,7 @@ def thresholds(first: ScoredPopulation) -> list[dict[str, float]]:
     return [
         dict.fromkeys(TESTS, AT_LEVEL)
         | {name: threshold(scores[name].max(axis=1), first.truth, rows) for name in chosen}
-        for scores, rows in first.samples()
+        for scores, rows in first.samples
     ]
 
 
