@@ -49,16 +49,12 @@ class Setting:
     @property
     def name(self) -> str:
         """As in the paper's tables."""
-        return _as_printed(self.key)
+        return self.key.replace("eps", "ε").replace("=", " = ")
 
     def task(self) -> tuple[gm.TabularMDP, FloatArray]:
         """Return the world and the policy, [H, S, A]."""
         mdp = gm.cliff_world(goal_length=self.goal_length)
         return mdp, gm.epsilon_greedy(gm.optimal_policy(mdp), self.epsilon or 0.0)
-
-
-def _as_printed(key: str) -> str:
-    return key.replace("eps", "ε").replace("=", " = ")
 
 
 DIFFICULTY = tuple(Setting(k) for k in (1, 2, 3, 4))  # Figure 3c
@@ -177,30 +173,24 @@ def measure_chart(name: str, measured: Sequence[Measured], caption: str = "") ->
     return say.curves(name, name.replace("_", "-"), series, axes, values=shown, neural=caption)
 
 
-def _world_map(goal_length: int) -> Figure:
-    reward = gm.cliff_world(goal_length).reward
-    look = {"palette": "signed", "label": "reward at each decision"}
-    svg = _map(f"world-{goal_length}", reward, goal_length, **look)
-    return say.figure("world_map", svg, k=goal_length)
-
-
 def _visits_map(m: Measured, label: str) -> Figure:
     length = m.setting.goal_length
     inside = float(m.visits[gm.cliff_world(length).reward > 0].sum())
     most = np.argsort(-m.visits, kind="stable")[:2]
     squares = " and ".join(f"row {s // SHAPE[1] + 1}, column {s % SHAPE[1] + 1}" for s in most)
     name = f"visits-{m.setting.key.replace('=', '-').replace('.', '-')}"
-    look = {"palette": "visits", "log": True, "label": "expected decisions in the square, of 30"}
-    svg = _map(name, m.visits, length, **look)
-    return say.figure("visits_map", svg, label=label, m=m, inside=inside, squares=squares)
+    texts: dict[str, Any] = {"label": label, "m": m, "inside": inside, "squares": squares}
+    return _map("visits_map", name, m.visits, length, **texts)
 
 
-def _map(name: str, values: FloatArray, goal_length: int, **look: Any) -> str:
+def _map(entry: str, name: str, values: FloatArray, goal_length: int, **texts: Any) -> Figure:
     # Goals pay more than nothing, the cliff costs more than the -1 of every other square.
     reward = gm.cliff_world(goal_length).reward
     goals = {int(s): "G" for s in np.flatnonzero(reward > 0)}
     marks = Marks({0: "S", **goals}, frozenset(np.flatnonzero(reward < -1).tolist()))
-    return grid_map(name, values.reshape(SHAPE), marks=marks, **look)
+    look = say.declared(entry)["chart"]
+    svg = grid_map(name, values.reshape(SHAPE), marks=marks, **look)
+    return say.figure(entry, svg, k=goal_length, **texts)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
@@ -221,10 +211,12 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         _comparison_table("Appendix D.1, first table: goal length k", by_length),
         _comparison_table("Appendix D.1, second table: ε-greedy", by_noise),
     )
-    remarks = []
+    remarks, names = [], {setting.key: setting.name for setting in (*DIFFICULTY, *NOISE)}
     for kind, rows in by_kind.items():
-        lines = [(_as_printed(row.id.rpartition("/")[2]), f"{row.ours:g}", row) for row in rows]
+        lines = [(names[row.id.rpartition("/")[2]], f"{row.ours:g}", row) for row in rows]
         remarks.append(say.table("remarks_table", lines, kind=kind))
+    rewards = {k: gm.cliff_world(k).reward for k in (1, 3)}
+    worlds = [_map("world_map", f"world-{k}", reward, k) for k, reward in rewards.items()]
     lengths = {m.setting.goal_length: m for m in by_length}
     goes = _visits_map(lengths[1], "Figure 5a."), _visits_map(lengths[4], "Figure 5b.")
     easier = _measured_table("difficulty_table", by_length), measure_chart("figure_3c", by_length)
@@ -233,7 +225,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     sections = [
         say.section("appendix_d_1_the_tables", compared),
         Section(title="Every difference, named", tables=tuple(remarks)),
-        say.section("the_world", _world_map(1), _world_map(3)),
+        say.section("the_world", worlds),
         say.section("does_meg_fall_as_the_task_gets_easier", easier),
         say.section("where_the_optimal_agents_go", goes),
         say.section("does_meg_fall_as_the_agent_gets_noisier", noise_table, noise),
