@@ -232,16 +232,15 @@ def _towards_known(seen: Sequence[Observed], suite: str) -> Numbers:
     if suite == MAZE:
         # A walk that runs into a wall which is not on the map is none that the map allows, but each
         # decision is judged by itself, in the state and at the step where it was made.
-        on_map = [replace(walks, trajectories=_on_map(walks.trajectories)) for walks in seen]
+        on_map = []
+        for walks in seen:
+            moved = (replace(w, world=map_of(_MOLE, w.world)) for w in walks.trajectories)
+            on_map.append(replace(walks, trajectories=tuple(moved)))
         meg_map = shares(navigation.evidence(on_map, GOAL))
         return {"meg_goal": meg_goal, "meg_map": meg_map, "map_gain": meg_map - meg_goal}
     until_taken = ("without", "most_without")
     key = shares(navigation.evidence(seen, KEY), *until_taken)
     return {"meg_goal": meg_goal, "goal_less_key": shares(goal, *until_taken) - key}
-
-
-def _on_map(walks: Iterable[Trajectory]) -> tuple[Trajectory, ...]:
-    return tuple(replace(walk, world=map_of(_MOLE, walk.world)) for walk in walks)
 
 
 def _learnt(

@@ -343,14 +343,11 @@ def _every_cell_table(references: Agents) -> Table:
 
 
 def _walks_table(references: Agents, runs: Agents) -> Table:
-    shown = ("accuracy_detour", "accuracy", "success", "spl")
-    rows: list[Any] = [
-        (name, *(values[f"maze/{q}"] for q in shown), values["maze/invalid"].value)
-        for name, values in {**references, **runs}.items()
-        if "maze/accuracy" in values
+    rows: list[tuple[str, Mapping[str, Any]]] = [
+        (name, of) for name, of in {**references, **runs}.items() if "maze/accuracy" in of
     ]
     if not any("maze/accuracy" in values for values in runs.values()):
-        rows.append((MODEL_ROW, *(NOT_RUN,) * 5))
+        rows.append((MODEL_ROW, say.declared("walks_of_the_model")))
     return say.table("mazes_all_sizes_and_complexities", rows)
 
 

@@ -84,18 +84,6 @@ def _maps(captures: Any, first: BoolArray, seed: int, tell: ProgressCallback) ->
     return out
 
 
-def _explained(captures: Any, first: BoolArray, seed: int) -> Explained:
-    reading = captures.reading(LAYER, PRE)
-    parts = [
-        Split(part.train[first[part.train]], part.validation[first[part.validation]], part.test)
-        for part in representation.folds(reading.scenes, _FOLDS, seed=seed)
-    ]
-    posterior = representation.cross_fitted(MLP, reading, parts, seed=seed)
-    maps = representation.decoded(posterior, reading.scenes, rule="published")
-    controls = representation.map_controls(maps, reading.scenes, seed=seed)
-    return representation.explained(maps, controls, reading.scenes)[0]
-
-
 def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -> dict[str, Any]:
     plans = representation.plans_of(captures.samples)
     at = representation.rows_of(captures.trained, plans)
@@ -211,7 +199,15 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     first = np.array([captures.samples[row].step == 0 for row in captures.rows.tolist()])
     by_probe = _maps(captures, first, seed, tell)
     tell("decoded maps")
-    explained = _explained(captures, first, seed)
+    reading = captures.reading(LAYER, PRE)
+    parts = [
+        Split(part.train[first[part.train]], part.validation[first[part.validation]], part.test)
+        for part in representation.folds(reading.scenes, _FOLDS, seed=seed)
+    ]
+    posterior = representation.cross_fitted(MLP, reading, parts, seed=seed)
+    decoded = representation.decoded(posterior, reading.scenes, rule="published")
+    controls = representation.map_controls(decoded, reading.scenes, seed=seed)
+    explained = representation.explained(decoded, controls, reading.scenes)[0]
     plans = _plans(captures, network, seed, tell)
     numbers = {name: value for name, value in _numbers(by_probe, explained, plans) if value.n}
     maps = [

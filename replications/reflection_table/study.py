@@ -172,8 +172,9 @@ def effects(rows: Sequence[Row]) -> list[Effect]:
         inner, checked = by_key.get((agent, steps)), by_key.get((f"rc({agent})", steps))
         if inner is not None and checked is not None:
             ours, theirs = _with_t_intervals(inner.number, checked.number)
-            paired = _paired_estimate(inner, checked)
-            out.append(Effect(agent, steps, paired or ours, theirs, paired is not None))
+            if paired := inner.result is not None and checked.result is not None:
+                ours = _paired_estimate(inner.result, checked.result)
+            out.append(Effect(agent, steps, ours, theirs, paired))
     return out
 
 
@@ -193,17 +194,14 @@ def _with_t_intervals(*numbers: Number) -> tuple[ErrorEstimate, ErrorEstimate]:
     return ours, theirs
 
 
-def _paired_estimate(inner: Row, checked: Row) -> ErrorEstimate | None:
-    """Ours from runs of this call, paired by environment and seed; None if one is missing."""
-    if inner.result is None or checked.result is None:
-        return None
-    rewards = [[t.total_reward for t in r.trials] for r in (inner.result, checked.result)]
+def _paired_estimate(inner: Reflection, checked: Reflection) -> ErrorEstimate:
+    """Ours from runs of this call, paired by environment and seed."""
+    rewards = [[t.total_reward for t in r.trials] for r in (inner, checked)]
     if rewards[0] == rewards[1]:
         # Every run was the same one twice, which is no matter of chance.
         return ErrorEstimate(0.0, 0.0, (0.0, 0.0))
     # In the paper's reading of the reality check, which keeps the learning rate to itself.
-    published = replace(checked.result, by_seed=as_published(checked.result))
-    comparison = compare(inner.result, published)
+    comparison = compare(inner, replace(checked, by_seed=as_published(checked)))
     return ErrorEstimate(comparison.difference, comparison.stderr, comparison.interval)
 
 
