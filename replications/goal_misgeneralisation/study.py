@@ -10,6 +10,7 @@ if __name__ == "__main__":
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -262,14 +263,9 @@ def _scatter(parts: Mapping[float, Sequence[Row]]) -> str:
         for axes, (share, part) in zip(grid, parts.items(), strict=True):
             axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
             axes.axhline(0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
-            series = ((outcome, silent) for outcome in styles for silent in (False, True))
-            for outcome, silent in series:
-                shown = [
-                    row
-                    for row in part
-                    if (row["outcome"], row["names"][EXACT] == SILENT) == (outcome, silent)
-                ]
-                colour, marker = styles[outcome]
+            for (outcome, (colour, marker)), silent in product(styles.items(), (False, True)):
+                kind = outcome, silent
+                shown = [r for r in part if (r["outcome"], r["names"][EXACT] == SILENT) == kind]
                 axes.plot(
                     [exact(row) for row in shown],
                     [row["tables"]["shifted"]["difference"]["value"] for row in shown],
@@ -289,22 +285,18 @@ def _scatter(parts: Mapping[float, Sequence[Row]]) -> str:
 
 def _findings(rows: Sequence[Row]) -> list[str]:
     known = _judged(rows)
-    lines = [
-        say.line(
-            "agents",
-            trained=sum(row["trained"] for row in rows),
-            all=len(rows),
-            known=len(known),
-            cloned=_count([row for row in known if row["kind"] == WRONG_CLONE], WRONG),
-            pursued=Counter(row["outcome"] for row in known),
-        )
-    ]
-    lines += [say.line("named", name=name, n=_judgements(known, name)) for name in NAMING]
-    for group in GROUPS:
-        for pairs, same in PAIRS.items():
-            for measure in (EXACT, BY_RUNNING):
-                compared = _compared(_judged(rows, group), measure, same_share=same)
-                lines.append(f"{measure}, {group}, {pairs}: area {compared}.")
+    counts = {
+        "trained": sum(row["trained"] for row in rows),
+        "all": len(rows),
+        "known": len(known),
+        "cloned": _count([row for row in known if row["kind"] == WRONG_CLONE], WRONG),
+        "pursued": Counter(row["outcome"] for row in known),
+    }
+    named = [say.line("named", name=name, n=_judgements(known, name)) for name in NAMING]
+    lines = [say.line("agents", **counts), *named]
+    for group, (pairs, same), measure in product(GROUPS, PAIRS.items(), (EXACT, BY_RUNNING)):
+        compared = _compared(_judged(rows, group), measure, same_share=same)
+        lines.append(f"{measure}, {group}, {pairs}: area {compared}.")
     return lines
 
 
@@ -392,11 +384,7 @@ def planned(options: StudyOptions) -> dict[str, int]:
 
 def _agents(options: StudyOptions) -> list[measurements.TrainedAgent]:
     seeds = range(options.seed, options.seed + options.count(SEEDS, least=1, most=1000))
+    kinds = (PPO, measurements.CLONE, WRONG_CLONE)
     # Agents that learn from the same levels follow each other, so that these are drawn once.
-    return [
-        measurements.TrainedAgent(family, kind, share, seed)
-        for seed in seeds
-        for family in FAMILIES
-        for share in measurements.SHARES
-        for kind in (PPO, measurements.CLONE, WRONG_CLONE)
-    ]
+    every = product(seeds, FAMILIES, measurements.SHARES, kinds)
+    return [measurements.TrainedAgent(f, kind, share, seed) for seed, f, share, kind in every]
