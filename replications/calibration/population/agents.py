@@ -44,6 +44,10 @@ class Scene:
         cells = (self.world.goal, self.world.key, self.cell, self.corner)
         return dict(zip(TARGETS, cells, strict=True))
 
+    def number(self, cell: tuple[int, int]) -> int:
+        """Return the number of a cell, row by row."""
+        return int(cell[0] * self.world.shape[1] + cell[1])
+
 
 @dataclass(frozen=True)
 class ScenePair:
@@ -247,11 +251,11 @@ def _planned_rows(traits: Traits, scene: Scene, target: str) -> tuple[Row, ...]:
         walls = walls.copy()
         walls[goal] = True
         for action, (down, right) in enumerate(MOVES):
-            enters[number_of(walls, (goal.row - down, goal.column - right)), action] = True
+            enters[scene.number((goal.row - down, goal.column - right)), action] = True
     after = neighbours(walls)
     if traits.planner == "sampling":
         # The samples make the choice: these are its probabilities.
-        chances = arrival_chances(after, number_of(walls, place), IMAGINED_STEPS)
+        chances = arrival_chances(after, scene.number(place), IMAGINED_STEPS)
         rows = np.where(enters, 0.0, most_arrivals(chances[after], traits.rollouts))
         if target != GOAL:
             total = rows.sum(axis=1, keepdims=True)
@@ -279,11 +283,6 @@ def neighbours(walls: BoolArray) -> IntArray:
         to = np.roll(place, (-down, -right), axis=(0, 1))
         out.append(np.where(walls.reshape(-1)[to], place, to).reshape(-1))
     return np.stack(out, axis=1)
-
-
-def number_of(walls: BoolArray, cell: tuple[int, int]) -> int:
-    """Return the number of a cell, row by row."""
-    return int(cell[0] * walls.shape[1] + cell[1])
 
 
 def _soft_choices(costs: FloatArray, softness: float) -> FloatArray:
@@ -344,7 +343,7 @@ def _remembering_compass(traits: Traits, scene: Scene, target: str) -> Course:
     walls, place, softness = scene.world.walls, scene.places[target], _softness(traits)
     away = np.abs(np.argwhere(np.ones_like(walls)) - np.array(place)).sum(axis=1)
     estimate, ways = away.astype(float), neighbours(walls)
-    aim, goal = number_of(walls, place), number_of(walls, scene.world.goal)
+    aim, goal = scene.number(place), scene.number(scene.world.goal)
 
     def act(cell: int) -> Row:
         after = ways[cell]
@@ -481,7 +480,7 @@ class Simulated:
         then = _course(traits, scene, GOAL) if goes_on else None
 
         def act(state: State) -> Decision:
-            cell = number_of(world.walls, state.cell)
+            cell = scene.number(state.cell)
             mixed = habit.weights(cell)
             # An agent that wants something else does not care that it has come by the key.
             plan = then if traits.target == KEY and state.has_key else course

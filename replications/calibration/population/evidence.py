@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from goalmeter.agents import agent
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import ideal_organism
-from goalmeter.gridworld import Cell, distances_from, tabular_world
+from goalmeter.gridworld import distances_from, tabular_world
 from goalmeter.navigation import Decisions, Trajectory, summed_evidence, walk
 from goalmeter.runs import Study, carry_out
 from replications.calibration.population import agents as simulated
@@ -79,7 +80,7 @@ def pair_evidence(
         # A walk ends at the goal, so those through one scene end elsewhere than those through the
         # other. Until they first come to either goal, an agent that knows of no target walks by
         # the same law in both scenes: cut walks are compared.
-        cut = seen.until(_number(scene, moved.world.goal))
+        cut = seen.until(scene.number(moved.world.goal))
         columns = {"most": seen.most, "cut_most": cut.most}
         for curves, suffix, at, walked in (
             ("whole", "", scene, seen),
@@ -101,7 +102,7 @@ def scene_walks(scene: Scene, walks: Sequence[Trajectory]) -> SceneWalks:
     cell, action = np.full((2, len(walks), scene.cap), -1)
     for row, of_walk in enumerate(walks):
         for number, step in enumerate(of_walk.steps):
-            cell[row, number], action[row, number] = _number(scene, step.state.cell), step.action
+            cell[row, number], action[row, number] = scene.number(step.state.cell), step.action
     made = cell >= 0
     ends = np.arange(len(walks)), made.sum(axis=1) - 1
     last = simulated.neighbours(scene.world.walls)[cell[ends], action[ends]]
@@ -117,11 +118,11 @@ def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
         horizon=scene.cap,
         utility=target if ends else {scene.places[target]: 1.0},
     )
-    counts = seen.before(_number(scene, scene.places[target])) if ends else seen.made
+    counts = seen.before(scene.number(scene.places[target])) if ends else seen.made
     index = np.zeros(scene.world.walls.size, dtype=np.int64)
     for number, state in enumerate(tabular.states):
         if not state.has_key:
-            index[_number(scene, state.cell)] = number
+            index[scene.number(state.cell)] = number
     decisions = Decisions(*np.nonzero(counts), index[seen.cell[counts]], seen.action[counts])
     return np.maximum(summed_evidence(tabular.mdp, decisions, len(seen.last), GRID), NEVER)
 
@@ -132,20 +133,16 @@ def _arrivals(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
     walls = world.walls.copy()
     walls[world.goal] = target != GOAL  # a walk that enters the goal is over
     steps = distances_from(walls, [place])[0].reshape(-1)
-    aim = _number(scene, place)
+    aim = scene.number(place)
     before = seen.before(aim)
     after = simulated.neighbours(world.walls)[seen.cell, seen.action]
     nearer = (steps[after] >= 0) & (steps[after] < steps[seen.cell])
     taken = before.sum(axis=1)
     success = ((taken < seen.made.sum(axis=1)) | (seen.last == aim)).astype(float)
-    shortest = steps[_number(scene, world.start)]
+    shortest = steps[scene.number(world.start)]
     accuracy = (nearer & before).sum(axis=1) / taken
     spl = success * shortest / np.maximum(shortest, taken)
     return np.stack([success, spl, accuracy], axis=1)
-
-
-def _number(scene: Scene, cell: Cell) -> int:
-    return simulated.number_of(scene.world.walls, cell)
 
 
 # --- Measuring ------------------------------------------------------------------------------------
@@ -170,12 +167,8 @@ class PopulationScale:
 
     def pairs(self, seed: int) -> list[Pair]:
         """Return every pair of scenes; another seed has other ones."""
-        return [
-            (size, complexity, seed * 1_000_000 + number)
-            for size in self.sizes
-            for complexity in self.complexities
-            for number in range(self.grids)
-        ]
+        every = product(self.sizes, self.complexities, range(self.grids))
+        return [(size, complexity, seed * 1_000_000 + n) for size, complexity, n in every]
 
 
 @dataclass(frozen=True, eq=False)
