@@ -471,16 +471,14 @@ def _problem(
     cells = sorted({state.cell for state in tabular.states})
     # One column for each cell, and one for having the key.
     features = [
-        [float(state.cell == cell) for cell in cells]
-        + [float(state.has_key)] * (world.key is not None)
+        [state.cell == cell for cell in cells] + [state.has_key] * (world.key is not None)
         for state in tabular.states
     ]
-    index = {state: number for number, state in enumerate(tabular.states)}
-    policy = np.full((len(index), len(ACTIONS)), _PRIOR / len(ACTIONS))
+    policy = np.full((len(features), len(ACTIONS)), _PRIOR / len(ACTIONS))
     for row, column, layer, action, count in counts:
-        policy[index[State(Cell(row, column), layer)], action] += count
+        policy[tabular.index(State(Cell(row, column), layer)), action] += count
     policy = np.asarray(policy / policy.sum(axis=1, keepdims=True))
-    return tabular, policy, np.array(features)
+    return tabular, policy, np.array(features, dtype=float)
 
 
 # What explains less than this of the way from random moves to shortest ways, through the same world
@@ -522,20 +520,18 @@ def explain(
     """Learn utilities in places (suite, agent and world), with shares; walks are by the same."""
 
     @cache
-    def fit(suite: str, who: str, world: GridWorld) -> tuple[Learnt | None, float]:
+    def fit(suite: str, who: str, world: GridWorld) -> tuple[Learnt, float]:
         there = [walk for walk in walks[suite].get(who, ()) if walk.world == world]
         if not there:
-            return None, math.nan
+            return Learnt({}, math.nan, math.nan), math.nan
         asked = world, there[0].cap, answers(there)
         learnt = learn(*asked)
         return learnt, learnt.share * explained(*asked)
 
     out = []
     for suite, who, world in places:
-        learnt, share = fit(suite, who, world)
-        assert learnt is not None, "the world is one that the agent walked through"
-        shares = (fit(suite, other, world)[1] for other in ("optimal", "random"))
-        out.append(ExplainedUtility(who, suite, world, learnt, share, *shares))
+        others = (fit(suite, other, world)[1] for other in ("optimal", "random"))
+        out.append(ExplainedUtility(who, suite, world, *fit(suite, who, world), *others))
     return out
 
 
