@@ -76,14 +76,8 @@ class _LevelsEnvironment(VecEnv):
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [False] * self.num_envs
 
-    def close(self) -> None:
-        pass
-
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        raise AttributeError(attr_name)
-
-    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
-        raise AttributeError(method_name)
+    # PPO calls none of these.
+    close = set_attr = env_method = None  # type: ignore[assignment]
 
     def _drawn(self, number: int) -> IntArray:
         return self._levels.starts[self._rng.integers(len(self._levels), size=number)]

@@ -10,7 +10,8 @@ if __name__ == "__main__":
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import product
+from itertools import groupby, product
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -154,11 +155,8 @@ def _judged(rows: Sequence[Row], group: str = ALL) -> list[Row]:
 
 
 def _grouped(rows: Sequence[Row], *keys: str) -> dict[Any, list[Row]]:
-    groups: dict[Any, list[Row]] = {}
-    for row in rows:
-        values = tuple(row[key] for key in keys)
-        groups.setdefault(values if len(keys) > 1 else values[0], []).append(row)
-    return dict(sorted(groups.items()))
+    key = itemgetter(*keys)
+    return {values: list(part) for values, part in groupby(sorted(rows, key=key), key)}
 
 
 def _count(rows: Sequence[Row], outcome: str) -> int:

@@ -75,6 +75,7 @@ class Number:
     published_value: float = field(init=False)
     published_spread: float = field(init=False)
     rounding: float = field(init=False)
+    theirs: float = field(init=False)  # what ours is compared with: that number, or `corrected`
 
     def __post_init__(self) -> None:
         judgeable = self.published_error > 0 and self.published_seeds > 1
@@ -92,15 +93,15 @@ class Number:
             known = {"relations": RELATIONS, "costs": COSTS}
             raise InvalidFileError(f"{self.id}: {say.sentence('refused', name, row=self, **known)}")
         value, digits, spread = printed.groups(default="") if printed else ("nan", "", "")
-        object.__setattr__(self, "published_value", float(value))
-        object.__setattr__(self, "published_spread", float(spread or 0.0))
-        # A little more, since 0.5 in the last digit is not exact as a float.
-        object.__setattr__(self, "rounding", 0.5 * 10.0 ** -len(digits) * (1 + 1e-9))
-
-    @property
-    def theirs(self) -> float:
-        """What ours is compared with: the published number, or the corrected one."""
-        return self.published_value if self.corrected is None else self.corrected
+        parsed = {
+            "published_value": float(value),
+            "published_spread": float(spread or 0.0),
+            # A little more, since 0.5 in the last digit is not exact as a float.
+            "rounding": 0.5 * 10.0 ** -len(digits) * (1 + 1e-9),
+            "theirs": float(value) if self.corrected is None else self.corrected,
+        }
+        for name, number in parsed.items():
+            object.__setattr__(self, name, number)
 
     @property
     def ran(self) -> bool:
