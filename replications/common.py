@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from goalmeter import InvalidParameterError, MissingExtraError
-from goalmeter.commands.outcome import Outcome, json_text, write_outcome
-from goalmeter.commands.replicate import StudyOptions
+from goalmeter.commands.outcome import Outcome as Outcome
+from goalmeter.commands.outcome import json_text, write_outcome
+from goalmeter.commands.replicate import StudyOptions as StudyOptions
 from goalmeter.pages import Texts as PageTexts
 from goalmeter.report import Finding, Section, Table, in_markdown, write_text
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from goalmeter import navigation
 from goalmeter.agents import agent, is_model
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import walk_plan
 from goalmeter.gridworld import ACTIONS, Cell, GridWorld, State, TabularWorld, tabular_world
 from goalmeter.meg import simplest_utility, unknown_utility
@@ -23,7 +22,7 @@ from goalmeter.organisms import ORGANISMS, Organism, organism
 from goalmeter.report import Figure, Marks, grid_map, number
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, clustered_area
-from replications.common import DEFAULTS, FloatArray, Texts, known_mean
+from replications.common import DEFAULTS, FloatArray, StudyOptions, Texts, known_mean
 
 say = Texts("calibration")
 GOAL, KEY = "goal", "key"

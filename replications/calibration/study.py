@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter import MissingExtraError, report
-from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import play_every, require_models
 from goalmeter.navigation import Trajectory
 from goalmeter.organisms import organism, organism_names
@@ -29,7 +27,7 @@ from replications.calibration.population import agents as drawn
 from replications.calibration.population import scores as scoring
 from replications.calibration.population.evidence import BESIDE, PopulationScale
 from replications.calibration.population.scores import FOLLOWED, LEVEL, MEG, RECOMMENDED, TITLES
-from replications.common import plain
+from replications.common import Outcome, StudyOptions, plain
 
 
 def _calibrate(

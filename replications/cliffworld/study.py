@@ -16,13 +16,12 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter import meg
-from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import meg as meg_page
 from goalmeter.report import Curve, Figure, Marks, Section, Table, grid_map, require_report_extra
 from goalmeter.runs import Study, carry_out
 from replications import ledger
-from replications.common import DEFAULTS, GREEN, VERMILION, FloatArray, Texts, optional
+from replications.common import DEFAULTS, GREEN, VERMILION, FloatArray, Outcome, Texts, optional
 from replications.ledger import Number
 
 say = Texts("cliffworld")

@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.report import Table, canvas, in_markdown, require_report_extra, to_svg, write_text
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, Verdict, estimate_of_sums, verdict
-from replications.common import BLUE, MUTED, PAPER, VERMILION, FloatArray, Texts
+from replications.common import BLUE, MUTED, PAPER, VERMILION, FloatArray, Outcome, Texts
 from replications.goal_misgeneralisation import measurements
 from replications.goal_misgeneralisation.levels import CORNER_MAZES, FAMILIES
 from replications.goal_misgeneralisation.measurements import PPO, RIGHT, WRONG, WRONG_CLONE, Network

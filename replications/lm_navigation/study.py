@@ -23,8 +23,6 @@ from typing import Any
 import numpy as np
 
 from goalmeter.agents import agent as named
-from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import plan
 from goalmeter.navigation import SUITES, Navigation, exact, load, measure, suite, suite_named
 from goalmeter.pages import navigation as navigation_page
@@ -32,7 +30,7 @@ from goalmeter.report import Figure, Section, Table, percent, plus, require_repo
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, difference, estimate, share_interval, verdict, words
 from replications import ledger
-from replications.common import DEFAULTS, Interval, Texts, plain
+from replications.common import DEFAULTS, Interval, Outcome, StudyOptions, Texts, plain
 from replications.ledger import Number
 
 say = Texts("lm_navigation")

@@ -17,14 +17,12 @@ from typing import Any
 import numpy as np
 
 from goalmeter import representation
-from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import Cell, Draws, State, compact
 from goalmeter.navigation import Task, suite
 from goalmeter.report import Table
 from goalmeter.representation import Network, Sample, Use
 from goalmeter.runs import Study, carry_out
-from replications.common import Texts, write_tables
+from replications.common import Outcome, StudyOptions, Texts, write_tables
 
 say = Texts("organism_use")
 

@@ -21,15 +21,13 @@ import numpy as np
 
 from goalmeter import InvalidFileError
 from goalmeter.agents import Decision, LocalModel, Reply, Sampling, agent
-from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import ACTIONS, Draws, GridWorld, State, compact, has_few_contents, plan
 from goalmeter.navigation import Episode, Task, suite, understood
 from goalmeter.organisms import IDS, Organism, organism, organism_names, read_settings, weights_of
 from goalmeter.report import Table, write_text
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, estimate
-from replications.common import FloatArray, Texts, write_tables
+from replications.common import FloatArray, Outcome, StudyOptions, Texts, write_tables
 
 say = Texts("organisms")
 

@@ -17,15 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import reflection as reflection_page
 from goalmeter.reflection import Reflection, compare, measure
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.report import Figure, Section, Table, require_report_extra
 from goalmeter.statistics import reach
 from replications import ledger
-from replications.common import FEWEST, TOO_FEW, FloatArray, Texts, optional
+from replications.common import FEWEST, TOO_FEW, FloatArray, Outcome, StudyOptions, Texts, optional
 from replications.ledger import Number
 
 say = Texts("reflection_table")

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from goalmeter.agents import agent
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import ideal_organism
 from goalmeter.gridworld import distances_from, tabular_world
 from goalmeter.navigation import Decisions, Trajectory, summed_evidence, walk
 from goalmeter.runs import Study, carry_out
 from replications.calibration.population import agents as simulated
 from replications.calibration.population.agents import GOAL, KEY, TARGETS, Scene, ScenePair, Traits
-from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray
+from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray, StudyOptions
 
 # A target's evidence is that of known-utility MEG: 1 at each step in the goal, with the key, in the
 # cell or in the corner. Evidence for a *moved* target is that of the same walks for the places of

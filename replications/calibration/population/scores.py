@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goalmeter import statistics
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.statistics import Estimate
 from replications.calibration.population import agents as drawn
 from replications.calibration.population import evidence as walks
 from replications.calibration.population.agents import CLASSES, NONE, TARGETS, Traits, class_of
-from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray, Texts
+from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray, StudyOptions, Texts
 
 # --- Swap test ------------------------------------------------------------------------------------
 # Each maze is shown with two sets of places. Up to the first visit to either goal an agent that
