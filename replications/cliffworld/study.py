@@ -22,7 +22,6 @@ from goalmeter.report import Curve, Figure, Marks, Section, Table, grid_map, req
 from goalmeter.runs import Study, carry_out
 from replications import ledger
 from replications.common import DEFAULTS, GREEN, VERMILION, FloatArray, Outcome, Texts, optional
-from replications.ledger import Number
 
 say = Texts("cliffworld")
 LEDGER_PREFIX = "meg-cliffworld/"
@@ -131,12 +130,12 @@ def _comparison_table(caption: str, measured: Sequence[Measured]) -> Table:
     return say.table("comparison_table", rows, caption=caption, mlp=mlp)
 
 
-def published_numbers() -> dict[str, Number]:
+def published_numbers() -> dict[str, ledger.Number]:
     """Return the rows of the ledger by their ids, such as known/k=1."""
     return {row.id.removeprefix(LEDGER_PREFIX): row for row in ledger.load(LEDGER_PREFIX)}
 
 
-def _beside(m: Measured) -> dict[str, Number]:
+def _beside(m: Measured) -> dict[str, ledger.Number]:
     published = published_numbers()
     return {kind: published[f"{kind}/{m.setting.key}"] for kind in ("known", "unknown")}
 
@@ -238,7 +237,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     return say.report(out, options, sections, result, findings, meg_page.GLOSSARY, tables)
 
 
-def _findings(by_kind: Mapping[str, Sequence[Number]], measured: list[Measured]) -> list[str]:
+def _findings(by_kind: Mapping[str, Any], measured: list[Measured]) -> list[str]:
     known = [row for row in by_kind["known"] if row.relation == "equal"]
     bounds = [row for row in by_kind["unknown"] if row.relation == "lower bound"]
     same = sum(row.verdict == ledger.AS_PRINTED for row in known)

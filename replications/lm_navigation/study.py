@@ -31,7 +31,6 @@ from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, difference, estimate, share_interval, verdict, words
 from replications import ledger
 from replications.common import DEFAULTS, Interval, Outcome, StudyOptions, Texts, plain
-from replications.ledger import Number
 
 say = Texts("lm_navigation")
 AGENTS = ("optimal", "greedy", "random", "epsilon-optimal", "wall-follower", "key-seeker")
@@ -189,10 +188,10 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
     return out
 
 
-def published() -> dict[str, Number]:
+def published() -> dict[str, ledger.Number]:
     """Return the published numbers, by quantity; those with a standard error of their own first."""
     # A quantity has a row for each agent of ours that it stands beside; the first one is kept.
-    out: dict[str, Number] = {}
+    out: dict[str, ledger.Number] = {}
     for row in sorted(ledger.load(LEDGER_PREFIX), key=lambda row: row.relation != "estimate"):
         _, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
         out.setdefault(quantity, row)
@@ -200,7 +199,7 @@ def published() -> dict[str, Number]:
     return out
 
 
-def beside(number: Number, ours: Estimate) -> Number:
+def beside(number: ledger.Number, ours: Estimate) -> ledger.Number:
     """Return a published share, with the ledger's interval, beside what ours has, in percent."""
     ends = ours.interval
     interval = None if ends is None else (100 * ends[0], 100 * ends[1])
@@ -208,18 +207,18 @@ def beside(number: Number, ours: Estimate) -> Number:
     return replace(number, relation="reference", **of)
 
 
-def beside_the_compass(references: Agents, quantities: Iterable[str]) -> list[Number]:
+def beside_the_compass(references: Agents, quantities: Iterable[str]) -> list[ledger.Number]:
     """Return the published shares beside those of the compass."""
     theirs = published()
     return [beside(theirs[name], references[COMPASS][name]) for name in quantities]
 
 
-def counted(rows: Iterable[Number]) -> str:
+def counted(rows: Iterable[ledger.Number]) -> str:
     """Return how many verdicts there are of each kind: "above it in 2, below it in 1, ..."."""
     return say.line("counted", n=Counter(r.counted.removesuffix(" the reference") for r in rows))
 
 
-def difference_points(row: Number) -> str:
+def difference_points(row: ledger.Number) -> str:
     """Return the published share less ours, points, with its interval."""
     return _with_interval(row.theirs - row.ours, row.difference_interval(row.theirs))
 
@@ -263,12 +262,12 @@ def _compass(references: Agents) -> str:
     return say.line("compass", parts="; ".join(parts))
 
 
-def _count(number: Number) -> int:
+def _count(number: ledger.Number) -> int:
     """The count behind a share: not published, but shares are rounded, and one count fits."""
     return round(number.published_value / 100 * number.published_seeds)
 
 
-def _successes(with_key: Number, without: Number) -> str:
+def _successes(with_key: ledger.Number, without: ledger.Number) -> str:
     shares, intervals = [], []
     for number in (with_key, without):
         low, high = share_interval(_count(number), number.published_seeds)
@@ -492,7 +491,7 @@ def _verdicts(references: Agents) -> Iterator[dict[str, Any]]:
             }
 
 
-def ledger_values(row: Number, results: Mapping[str, Any]) -> dict[str, str] | None:
+def ledger_values(row: ledger.Number, results: Mapping[str, Any]) -> dict[str, str] | None:
     """Return what these results say of a row of the ledger; None where they say nothing."""
     agent, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
     shares = ledger.in_percent(results["agents"].get(agent, {}).get(quantity))

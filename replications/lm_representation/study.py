@@ -21,7 +21,6 @@ from goalmeter.representation import Explained, Network, PlanDecoder, Split
 from goalmeter.statistics import Estimate
 from replications import ledger
 from replications.common import BoolArray, IntArray, ProgressCallback, Texts, plain, write_tables
-from replications.ledger import Number
 
 say = Texts("lm_representation")
 
@@ -224,7 +223,7 @@ def planned(options: StudyOptions) -> dict[str, int]:
     return {"walks": len(SIZES) * len(COMPLEXITIES) * options.count(GRIDS, least=4)}
 
 
-def ledger_values(row: Number, results: Mapping[str, Any]) -> dict[str, str] | None:
+def ledger_values(row: ledger.Number, results: Mapping[str, Any]) -> dict[str, str] | None:
     """Return what these results say of a row of the ledger; None where they say nothing."""
     ours = results["numbers"].get(row.id.removeprefix(LEDGER_PREFIX))
     shares = ledger.in_percent(ours)

@@ -24,7 +24,6 @@ from goalmeter.report import Figure, Section, Table, require_report_extra
 from goalmeter.statistics import reach
 from replications import ledger
 from replications.common import FEWEST, TOO_FEW, FloatArray, Outcome, StudyOptions, Texts, optional
-from replications.ledger import Number
 
 say = Texts("reflection_table")
 LEDGER_PREFIX = "reflection-table-1/"
@@ -50,7 +49,7 @@ class Row:
 
     agent: str
     steps: int
-    number: Number
+    number: ledger.Number
     result: Reflection | None = None
 
 
@@ -97,7 +96,7 @@ def _setting(row_id: str) -> tuple[int, str]:
     return int(steps), agent
 
 
-def with_ours(number: Number, result: Reflection) -> Number:
+def with_ours(number: ledger.Number, result: Reflection) -> ledger.Number:
     """Return a row of the ledger with what was measured."""
     values = as_published(result)
     n = len(values)
@@ -176,7 +175,7 @@ def effects(rows: Sequence[Row]) -> list[Effect]:
     return out
 
 
-def _with_t_intervals(*numbers: Number) -> tuple[ErrorEstimate, ErrorEstimate]:
+def _with_t_intervals(*numbers: ledger.Number) -> tuple[ErrorEstimate, ErrorEstimate]:
     """Ours and theirs of a number, or of the second of two less the first, by standard errors."""
     both = []
     for terms in (
@@ -371,7 +370,7 @@ def planned(options: StudyOptions) -> dict[str, int]:
     return {"runs": len(seeds), "trials": len(BATTERY) * sum(seeds)}
 
 
-def ledger_values(row: Number, results: Mapping[str, Any]) -> dict[str, str] | None:
+def ledger_values(row: ledger.Number, results: Mapping[str, Any]) -> dict[str, str] | None:
     """Return what these results say of a row of the ledger; None for a row that was not run."""
     steps, agent = _setting(row.id)
     for ran in results["rows"]:
