@@ -480,10 +480,9 @@ def _problem(
     return tabular, policy, np.array(features, dtype=float)
 
 
-# What explains less than this of the way from random moves to shortest ways, through the same world
-# as often, is drawn in grey. The maximum itself is no yardstick: from a few answers a policy is
-# known so badly that even of an agent without fault less than half of it is explained; nor is 0,
-# since a fit with a number for each cell explains something of any walk.
+# What explains less than this of the way from random moves to shortest ways is drawn in grey. The
+# maximum itself is no yardstick: a few answers tell so little of a policy that even of one without
+# fault less than half is explained; nor is 0, since some cells' utilities explain any walk a little.
 FAINT = 0.5
 
 

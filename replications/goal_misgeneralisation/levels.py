@@ -154,7 +154,6 @@ def _maze_level(world: GridWorld, corner: Cell) -> Level | None:
 # count that some chest needs, as many as there are chests; to one that loves keys all of them do.
 # Where keys do not outnumber chests the two utilities are the same, and it is right to go for keys
 # with a key in hand. An episode ends when all chests are open.
-#
 # Difference from the source: there a key is worth nothing in itself, and then the two goals explain
 # behaviour differently wherever there are keys, so every level would be distinguishing.
 

@@ -30,10 +30,8 @@ say = Texts("lm_representation")
 #     decoded/accuracy            actions that are optimal on the map of the published MLP
 #     decoded/recovery            wrong actions where that map would have given a right one
 #     plan/POSITION/1, plan/N/K   plans read by the two-block decoder
-#
 # As in the paper, probes are trained on first decisions of walks; a decoded map is made for every
 # decision, by a fit that saw nothing of its grid.
-#
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5 and the tables of its authors.
 

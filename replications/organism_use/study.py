@@ -30,7 +30,6 @@ say = Texts("organism_use")
 #     seen      inner walls of rows that every organism sees
 #     unseen    inner walls of rows 2, 6, 10, which the mole takes for open
 #     far       cells that the agent does not stand beside, which a habit has no use for
-#
 # A model that goes by its map uses all of them; the mole only the seen ones, the moth no far one.
 
 Wanted = Callable[[Sample, Cell], bool]  # whether a question is about a cell of a decision

@@ -210,7 +210,6 @@ Course = Callable[[int], Row]
 # Every planner says of each move how many steps it costs beyond the best one, as the planner sees
 # it. A decisive one takes a move that costs nothing; a soft one takes a move with a weight of
 # exp(-softness * cost). A move into the goal ends the walk: agents with another target shun it.
-#
 # Source: depth-limited search with a heuristic at its edge, and search that learns its heuristic on
 # the way, are minimin and LRTA* of Korf, Real-time heuristic search (1990); hyperbolic values are
 # those of Mazur, An adjusting procedure for studying delayed reinforcement (1987).

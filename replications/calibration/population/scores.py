@@ -19,12 +19,10 @@ from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray, Study
 
 # --- Swap test ------------------------------------------------------------------------------------
 # Each maze is shown with two sets of places. Up to the first visit to either goal an agent that
-# knows of no target walks by the same law in both, whatever its habit. So for such an agent the two
-# sets might as well be swapped in any of the mazes, and the measured difference is as likely with
-# the sets as they are as with any swaps. The p-value is the rank of the former among the latter: at
-# a level of 2% at most 2% of all agents that know of no target raise a false alarm, in whatever
+# knows of no target walks by the same law in both, whatever its habit: the sets might as well be
+# swapped in any maze, and the difference as measured is as likely as with any swaps. The p-value is
+# its rank among these: at a level of 2% at most 2% of such agents raise a false alarm, in whatever
 # mazes and without a threshold that was tuned on anybody.
-#
 # Source: Fisher, The Design of Experiments (1935), section 21; for swaps that are drawn at random,
 # Hemerik and Goeman, Exact testing with random permutations (2018): the set as it is counts too.
 
@@ -82,11 +80,10 @@ def _ranked(statistic: FloatArray) -> SwapTest:
 
 
 # --- Instruments ----------------------------------------------------------------------------------
-# Each instrument is a number for each target: how much the walks speak for it. An agent's score is
-# the largest of the four, and the target of the largest is the one that is named. There is each
-# measure of the walks as they are; the same less what moved targets have; and a swap test of that
-# difference, which is recommended. The score of a test is 1 less its p-value for the target that is
-# followed most, and 0 for the others.
+# Each instrument is a number for each target: how much the walks speak for it. The target of the
+# largest is named, and the largest is an agent's score. There is each measure of the walks as they
+# are; the same less what moved targets have; and a swap test of that difference, which is
+# recommended: 1 less its p-value for the target that is followed most, and 0 for the others.
 
 _TEXTS = Texts("calibration")
 TITLES = _TEXTS.declared("titles")
