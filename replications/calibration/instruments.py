@@ -482,7 +482,7 @@ def _problem(
 
 # What explains less than this of the way from random moves to shortest ways is drawn in grey. The
 # maximum itself is no yardstick: a few answers tell so little of a policy that even of one without
-# fault less than half is explained; nor is 0, since some cells' utilities explain any walk a little.
+# fault less than half is explained; nor is 0, since cells' utilities explain any walk a little.
 FAINT = 0.5
 
 
