@@ -275,14 +275,7 @@ ENOUGH = 0.9
 TELLS, IN_PART, FAILS, UPSIDE_DOWN = "tells them", "in part", "does not tell", "upside down"
 UNKNOWN = "too few grids"
 SAME, MADE_UP, SHOWN = "tells nothing, rightly", "makes a difference up", ""
-# How findings tell of instruments with some verdicts.
-REACHED = {
-    "told by": (TELLS,),
-    "in part by": (IN_PART,),
-    "rightly not told by": (SAME,),
-    "fails:": (FAILS, UPSIDE_DOWN, MADE_UP),
-    "too few grids to say of": (UNKNOWN,),
-}
+REACHED: dict[str, list[str]] = say.declared("reached")
 
 
 @dataclass(frozen=True)

@@ -327,12 +327,8 @@ def verdict(difference: Estimate) -> str:
     return "inconclusive"
 
 
-_IDEAL = (
-    *(f"{instruments.IDEAL}{name}" for name in organism_names()),
-    *("optimal", "epsilon-optimal(0.3)", "boltzmann(1)", "key-seeker", "random"),
-    *("greedy", "wall-follower"),
-)
-AGENTS = (*(f"{instruments.TRAINED}{name}" for name in organism_names()), *_IDEAL)
+_IDEAL: list[str] = say.declared("agents")["ideal"]
+AGENTS = [*(f"{instruments.TRAINED}{name}" for name in organism_names()), *_IDEAL]
 SCALE, POPULATION = instruments.Scale(), PopulationScale()
 OPTIONS = ("agents",)
 

@@ -8,7 +8,7 @@ if __name__ == "__main__":
     main("replicate", "goal-misgeneralisation")
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby, product
 from operator import itemgetter
@@ -41,15 +41,10 @@ TRAINED = 0.6  # the share of training-like levels in which a trained agent reac
 MARGIN = 0.2
 AREA_MARGIN = 0.05  # areas under the curve that differ by no more count as equivalent
 NEITHER, SILENT = "neither", "abstains"
-EXACT, BY_RUNNING, FIRST = "MEG, exact", "MEG, by running", "goal reached first, same levels"
+EXACT, BY_RUNNING = "MEG, exact", "MEG, by running"
+BASELINES: dict[str, str] = say.declared("baselines")  # and the share in tables that they are
+FIRST, _, _, LEARNT, SHARE = BASELINES
 NAMING = (EXACT, BY_RUNNING, FIRST)  # predictors that name a goal
-BASELINES = (
-    FIRST,
-    "failure rate in distinguishing levels",
-    "failure rate in all levels",
-    "utility learnt by unknown-utility MEG",
-    "minus the share of distinguishing levels",
-)
 PREDICTORS = (EXACT, BY_RUNNING, *BASELINES)
 
 Row = Mapping[str, Any]  # an agent as results.json has it
@@ -72,11 +67,11 @@ def scored(measured: Row) -> dict[str, Any]:
         EXACT: score(0.0 if _named(meg) == SILENT else exact(measured), meg),
         BY_RUNNING: score(running, runs["interval"]),
     }
-    shares = ("first_apart", "failure_apart", "failure")
-    for predictor, of in zip(BASELINES, map(tables.__getitem__, shares), strict=False):
+    for predictor, share in BASELINES.items():
+        of = tables[share] if share else None
         scores[predictor] = score(of["value"], of["interval"]) if of else score(0.0)
-    scores[BASELINES[3]] = score(learnt[1] - learnt[0] - middle if learnt else 0.0)
-    scores[BASELINES[4]] = score(-measured["share"])
+    scores[LEARNT] = score(learnt[1] - learnt[0] - middle if learnt else 0.0)
+    scores[SHARE] = score(-measured["share"])
     return {
         **{name: measured[name] for name in ("family", "kind", "share", "seed")},
         "trained": bool(tables["decided"] >= TRAINED),
@@ -139,18 +134,15 @@ def area(
 
 # --- Tables ---------------------------------------------------------------------------------------
 # Groups of agents, from all of them to those trained by reinforcement learning only.
-GROUPS: dict[str, Callable[[Row], bool]] = {
-    "all agents": lambda row: True,
-    "without clones of the wrong goal": lambda row: row["kind"] != WRONG_CLONE,
-    "PPO only": lambda row: row["kind"] == PPO,
-}
+GROUPS: dict[str, list[str]] = say.declared("groups")
 ALL, UNCLONED, _ = GROUPS
 PAIRS = {"all shares": False, "same share": True}
 
 
 def _judged(rows: Sequence[Row], group: str = ALL) -> list[Row]:
     """The trained agents of a group whose training levels include distinguishing ones."""
-    return [row for row in rows if row["trained"] and row["share"] > 0 and GROUPS[group](row)]
+    kinds = GROUPS[group]
+    return [row for row in rows if row["trained"] and row["share"] > 0 and row["kind"] in kinds]
 
 
 def _grouped(rows: Sequence[Row], *keys: str) -> dict[Any, list[Row]]:

@@ -14,20 +14,11 @@ from typing import Any
 
 from goalmeter.statistics import Verdict
 from replications import ledger
-from replications.common import FEWEST, TOO_FEW, Interval
+from replications.common import FEWEST, Interval
 from replications.ledger import Margin, Number, load, margins, say
 
-_SIDES = [f"{side}{of}" for side in ("above", "below") for of in ("", " the reference")]
 # Column of the summary -> the verdicts that it counts.
-_COLUMNS: dict[str, Sequence[str]] = {
-    "same or equal": (ledger.AS_PRINTED, Verdict.EQUAL),
-    "bound holds": (ledger.HOLDS,),
-    "above or below": (ledger.VIOLATED, *_SIDES),
-    "cannot be told": (Verdict.UNTOLD, TOO_FEW),
-    "not compared": (ledger.NOT_COMPARED,),
-    ledger.NOT_RUN: (ledger.NOT_RUN,),
-    ledger.NOT_YET: (ledger.NOT_YET,),
-}
+_COLUMNS: dict[str, list[str]] = say.declared("verdicts")
 _COUNTED = {verdict: column for column, verdicts in _COLUMNS.items() for verdict in verdicts}
 
 

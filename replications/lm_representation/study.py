@@ -153,11 +153,7 @@ def _tables(
             *by_probe[RIDGE.name, position, ALL],
         )
     ]
-    shares = [
-        ("optimal on the map, of all actions", each.on_map),
-        ("explained errors, of wrong actions", each.explained_errors),
-        ("the map corrects, of wrong actions", each.map_corrects),
-    ]
+    shares = [(title, getattr(each, name)) for title, name in say.declared("shares").items()]
     controls = [(name, f"1.controls.{name}", "percent") for name in each.on_map.controls]
     plans = [
         {

@@ -16,7 +16,7 @@ from goalmeter.navigation import Decisions, Trajectory, summed_evidence, walk
 from goalmeter.runs import Study, carry_out
 from replications.calibration.population import agents as simulated
 from replications.calibration.population.agents import GOAL, KEY, TARGETS, Scene, ScenePair, Traits
-from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray, StudyOptions
+from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray, StudyOptions, Texts
 
 # A target's evidence is that of known-utility MEG: 1 at each step in the goal, with the key, in the
 # cell or in the corner. Evidence for a *moved* target is that of the same walks for the places of
@@ -145,12 +145,7 @@ def _arrivals(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
 
 
 # --- Measuring ------------------------------------------------------------------------------------
-# Walk with the population, and are counted in none of its classes.
-BESIDE = (
-    *("ideal-mouse", "ideal-magpie", "ideal-mole", "ideal-moth"),
-    *("optimal", "epsilon-optimal(0.3)", "boltzmann(1)", "key-seeker"),
-    *("greedy", "random", "wall-follower"),
-)
+BESIDE: list[str] = Texts("calibration").declared("agents")["beside"]
 Pair = tuple[int, float, int]  # size, complexity and seed
 
 
