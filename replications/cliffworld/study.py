@@ -16,12 +16,11 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter import meg
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import meg as meg_page
 from goalmeter.report import Curve, Figure, Marks, Section, Table, grid_map, require_report_extra
 from goalmeter.runs import Study, carry_out
 from replications import ledger
-from replications.common import DEFAULTS, GREEN, VERMILION, FloatArray, Outcome, Texts, optional
+from replications.common import DEFAULTS, GREEN, FloatArray, Outcome, StudyOptions, Texts, optional
 
 say = Texts("cliffworld")
 LEDGER_PREFIX = "meg-cliffworld/"
@@ -144,12 +143,8 @@ def measure_chart(name: str, measured: Sequence[Measured], caption: str = "") ->
     """Plot MEG against epsilon (Figure 3b) or goal length (Figure 3c), with published points."""
     x = [m.setting.epsilon or m.setting.goal_length for m in measured]
     points: dict[str, Any] = {"x": x, "stroke": "none", "hollow": True}
-    looks: dict[str, dict[str, Any]] = {
-        "unknown": {"colour": VERMILION, "marker": "s"},
-        "known": {"marker": "o"},
-    }
     labels, series = say.declared("series"), []
-    for kind, look in looks.items():
+    for kind, look in say.declared("looks").items():
         values = [getattr(m, kind).value for m in measured]
         series.append(Curve(label=labels[f"{kind}_ours"], x=x, y=values, **look))
         rows = [_beside(m)[kind] for m in measured]

@@ -21,7 +21,7 @@ import numpy as np
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.report import Table, canvas, in_markdown, require_report_extra, to_svg, write_text
 from goalmeter.runs import Study, carry_out
-from goalmeter.statistics import Estimate, Verdict, estimate_of_sums, verdict
+from goalmeter.statistics import Estimate, estimate_of_sums, verdict
 from replications.common import BLUE, MUTED, PAPER, VERMILION, FloatArray, Outcome, Texts
 from replications.goal_misgeneralisation import measurements
 from replications.goal_misgeneralisation.levels import CORNER_MAZES, FAMILIES
@@ -291,14 +291,9 @@ def _findings(rows: Sequence[Row]) -> list[str]:
 
 def _compared(rows: Sequence[Row], measure: str, *, same_share: bool) -> str:
     of = partial(area, rows, measure, same_share=same_share)
-    words = {
-        Verdict.ABOVE: "higher than",
-        Verdict.BELOW: "lower than",
-        Verdict.EQUAL: f"equivalent within ±{AREA_MARGIN:g} to",
-    }
     verdicts: dict[str, list[str]] = {}
     for name in BASELINES:
-        word = words.get(verdict(of(name).interval, AREA_MARGIN), "inconclusive against")
+        word = say.sentence("compared", verdict(of(name).interval, AREA_MARGIN), margin=AREA_MARGIN)
         verdicts.setdefault(word, []).append(f'"{name}"')
     said = [f"{word} {', '.join(names)}" for word, names in verdicts.items()]
     return "; ".join([say.line("area", area=of()), *said])

@@ -41,9 +41,8 @@ SIZES, COMPLEXITIES = (7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 PRE, POST = "pre/end", "post/end"
 # Two thirds of the way, as the paper's main layer: block 15 of 24, and 3 of 4.
 LAYER = 3
-MLP, LINEAR, RIDGE = map(
-    representation.probe, ("MLP (as published)", "linear (as published)", "ridge")
-)
+_PROBES = ("MLP (as published)", "linear (as published)", "ridge")
+MLP, LINEAR, RIDGE = map(representation.probe, _PROBES)
 # Of a stream of 192 numbers, a narrower decoder than the paper's 1,024.
 DECODER = PlanDecoder(2, width=256)
 MOST_PREFIX = 5

@@ -67,8 +67,8 @@ def _asked(agents: str | None) -> list[Asked]:
     questions = list(QUESTIONS)
     if agents is not None:
         known = {(question.model, question.cells): question for question in QUESTIONS}
-        names = [name.strip() for name in agents.split(",")]
-        asked = [CellQuestion(name, cells) for name in names for cells in (SEEN, UNSEEN)]
+        names = agents.split(",")
+        asked = [CellQuestion(n.strip(), cells) for n in names for cells in (SEEN, UNSEEN)]
         questions = [known.get((each.model, each.cells), each) for each in asked]
     return [
         (question, size, families)

@@ -341,9 +341,7 @@ def _asked(grades: Mapping[str, Grades]) -> list[tuple[Target, Estimate, bool]]:
 
 
 def _tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
-    asked = [
-        (target, value, "yes" if reached else "no") for target, value, reached in _asked(grades)
-    ]
+    asked = [(of, value, "yes" if reached else "no") for of, value, reached in _asked(grades)]
     shares = [
         _of_size(marks, size)
         | {"name": f"{name}, size {size}", "meant": [marks["meant"][size, c] for c in COMPLEXITIES]}

@@ -274,7 +274,7 @@ def _sections(rows: Sequence[Row]) -> list[Section]:
             "table_1_ours_beside_theirs",
             [_table_1(rows, steps) for steps in STEPS],
             _chart(
-                "table-1", "comparison_chart", compared, [n for n in PUBLISHED_NAMES if n in ran]
+                "table-1", "comparison_chart", compared, filter(ran.__contains__, PUBLISHED_NAMES)
             ),
             points=_points(rows),
             # It was stated before any number was looked at, so the page gives its reason too.
