@@ -264,7 +264,8 @@ def _chart(name: str, texts: str, estimates: Pairs, agents: Iterable[str]) -> Fi
 def _sections(rows: Sequence[Row]) -> list[Section]:
     measured, margin = effects(rows), rows[0].number.margin
     compared = {(row.agent, row.steps): _with_t_intervals(row.number) for row in rows}
-    ran = {row.agent for row in rows if row.number.ran}
+    measured_agents = {row.agent for row in rows if row.number.ran}
+    ran = [name for name in PUBLISHED_NAMES if name in measured_agents]
     changed = {(e.agent, e.steps): (e.ours, e.theirs) for e in measured}
     agents = [effect.agent for effect in measured]
     lines = [(PUBLISHED_NAMES[e.agent] + " *" * (not e.paired), e) for e in measured]
@@ -273,9 +274,7 @@ def _sections(rows: Sequence[Row]) -> list[Section]:
         say.section(
             "table_1_ours_beside_theirs",
             [_table_1(rows, steps) for steps in STEPS],
-            _chart(
-                "table-1", "comparison_chart", compared, filter(ran.__contains__, PUBLISHED_NAMES)
-            ),
+            _chart("table-1", "comparison_chart", compared, ran),
             points=_points(rows),
             # It was stated before any number was looked at, so the page gives its reason too.
             margin="none." if margin is None else f"±{margin.within:g}. {margin.reason}",
