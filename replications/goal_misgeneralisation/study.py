@@ -8,7 +8,7 @@ if __name__ == "__main__":
     main("replicate", "goal-misgeneralisation")
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby, product
 from operator import itemgetter
@@ -154,7 +154,7 @@ def _count(rows: Sequence[Row], outcome: str) -> int:
     return sum(row["outcome"] == outcome for row in rows)
 
 
-def _areas(rows: Sequence[Row], names: Sequence[str], measure: str | None = None) -> list[Any]:
+def _areas(rows: Sequence[Row], names: Iterable[str], measure: str | None = None) -> list[Any]:
     """The areas of predictors by group and pairs of agents, or of a measure less those."""
 
     def by_pairs(group: str, name: str) -> dict[str, Estimate]:

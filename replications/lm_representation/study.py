@@ -164,7 +164,8 @@ def _tables(
         for row in table.plan
         if row.n in (1, 2, 4)
     ]
-    of_maps = {"steps": each.steps, "errors": each.errors, "invalid": percent(each.invalid)}
+    of_maps: dict[str, Any] = {"steps": each.steps, "errors": each.errors}
+    of_maps["invalid"] = percent(each.invalid)
     decoder: dict[str, Any] = {"decoder": DECODER.name, "width": DECODER.width, "layer": LAYER}
     return (
         say.table("the_paper_s_maps_and_plans_beside_the_mo", beside),

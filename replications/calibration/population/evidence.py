@@ -122,7 +122,8 @@ def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
     for number, state in enumerate(tabular.states):
         if not state.has_key:
             index[scene.number(state.cell)] = number
-    decisions = Decisions(*np.nonzero(counts), index[seen.cell[counts]], seen.action[counts])
+    walks, steps = np.nonzero(counts)
+    decisions = Decisions(walks, steps, index[seen.cell[counts]], seen.action[counts])
     return np.maximum(summed_evidence(tabular.mdp, decisions, len(seen.last), GRID), NEVER)
 
 
