@@ -16,7 +16,7 @@ import numpy as np
 from goalmeter import navigation, representation
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.report import Table, percent
+from goalmeter.report import Table
 from goalmeter.representation import Explained, Network, PlanDecoder, Split
 from goalmeter.statistics import Estimate
 from replications import ledger
@@ -164,14 +164,11 @@ def _tables(
         for row in table.plan
         if row.n in (1, 2, 4)
     ]
-    of_maps: dict[str, Any] = {"steps": each.steps, "errors": each.errors}
-    of_maps["invalid"] = percent(each.invalid)
-    decoder: dict[str, Any] = {"decoder": DECODER.name, "width": DECODER.width, "layer": LAYER}
     return (
         say.table("the_paper_s_maps_and_plans_beside_the_mo", beside),
         say.table("maps_read_from_the_mouse", maps, layer=LAYER),
-        say.table("decoded_table", shares, more=controls, **of_maps),
-        say.table("plans_read_from_the_mouse", plans, **decoder),
+        say.table("decoded_table", shares, more=controls, of=each),
+        say.table("plans_read_from_the_mouse", plans, decoder=DECODER, layer=LAYER),
     )
 
 
