@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from goalmeter import InvalidParameterError, MissingExtraError
-from goalmeter.commands.outcome import Outcome, json_text, write_outcome
-from goalmeter.commands.replicate import StudyOptions
+from goalmeter.commands.outcome import Outcome as Outcome
+from goalmeter.commands.outcome import json_text, write_outcome
+from goalmeter.commands.replicate import StudyOptions as StudyOptions
 from goalmeter.pages import Texts as PageTexts
 from goalmeter.report import Finding, Section, Table, in_markdown, write_text
 
@@ -39,10 +40,7 @@ STROKES = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
 
 
 class Texts(PageTexts):
-    """The texts of one study, as `goalmeter.pages` describes them.
-
-    The entry `shared` of the file holds texts that other texts may have in braces, too.
-    """
+    """The texts of one study, as `goalmeter.pages` describes them."""
 
     def __init__(self, study: str) -> None:
         self._path = Path(__file__).parent / study / "texts.toml"
@@ -80,11 +78,9 @@ class Texts(PageTexts):
         tables: Iterable[Table] | None = None,
         **values: object,
     ) -> Outcome:
-        """Write report.html, results.json and figures of a study; `values` are of `page`.
-
-        Findings that are among the results are told in the terminal, too.
-        """
+        """Write report.html, results.json and figures of a study; `values` are of `page`."""
         page: dict[str, Any] = self("page", **values)
+        # Findings that are among the results are told in the terminal, too.
         page["text"] = "\n".join(map(str, findings)) if "findings" in result else ""
         page["command"] = options.command(result["replication"])
         shown: dict[str, Any] = {"findings": findings, "glossary": glossary, "tables": tables}
@@ -112,6 +108,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def known_mean(values: Iterable[float]) -> float:
+    """Return the mean of the numbers that are known; NaN where none is."""
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else np.nan
 
 
 def write_tables(out: Path, tables: Sequence[Table], result: dict[str, Any]) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any
@@ -14,7 +14,6 @@ import numpy as np
 
 from goalmeter import navigation
 from goalmeter.agents import agent, is_model
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import ACTIONS, Cell, GridWorld, State, TabularWorld, tabular_world
 from goalmeter.meg import simplest_utility, unknown_utility
 from goalmeter.navigation import Evidence, Grid, Observed, Trajectory
@@ -23,7 +22,7 @@ from goalmeter.organisms import ORGANISMS, Organism, organism
 from goalmeter.report import Figure, Marks, grid_map, number
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, clustered_area
-from replications.common import DEFAULTS, FloatArray, Texts
+from replications.common import DEFAULTS, FloatArray, StudyOptions, Texts, known_mean
 
 say = Texts("calibration")
 GOAL, KEY = "goal", "key"
@@ -49,10 +48,10 @@ class Subject:
         """Whether an instrument can be right or wrong about it."""
         return self.directed is not None and not self.aside
 
-    @property
-    def sees_goal(self) -> bool:
-        """Whether it counts, has a goal and goes by the true map."""
-        return self.counted and bool(self.directed) and self.own_map is None
+    def matches(self, wanted: Mapping[str, Any]) -> bool:
+        """Return whether it has some attributes; true is any and false is none."""
+        pairs = [(getattr(self, name), value) for name, value in wanted.items()]
+        return all((bool(own) if isinstance(of, bool) else own) == of for own, of in pairs)
 
 
 def subject_of(name: str) -> Subject:
@@ -61,16 +60,15 @@ def subject_of(name: str) -> Subject:
     bare = full.removeprefix(TRAINED if is_model(full) else IDEAL)
     if bare in ORGANISMS and bare != full:
         kind = organism(bare)
-        if kind.habit is not None:
-            return Subject(full, False, None, kind.purpose, organism=True)
+        target = None if kind.habit is not None else KEY if kind.wants_key else GOAL
         return Subject(
             full,
-            True,
-            KEY if kind.wants_key else GOAL,
+            kind.habit is None,
+            target,
             kind.purpose,
             own_map=kind if kind.blind else None,
             # A wrong map leads into walls, and one that was trained errs now and then.
-            flawless=not kind.blind and full.startswith(IDEAL),
+            flawless=target is not None and not kind.blind and full.startswith(IDEAL),
             organism=True,
         )
     if is_model(bare):
@@ -125,23 +123,14 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Instrument:
-    """A number for an agent's walks in one grid; `lower` where less speaks for the first class."""
-
-    title: str
-    meaning: str
-    lower: bool = False
-
-
-@dataclass(frozen=True)
 class CalibrationQuestion:
     """Two classes of agents and the instruments that are to tell them apart; see texts.toml."""
 
     name: str
     title: str
     suites: Sequence[str]
-    first: str
-    second: str
+    first: Mapping[str, Any]  # attributes of the agents that have more
+    second: Mapping[str, Any]
     made_for: Sequence[str] = ()
     shown: Sequence[str] = ()
     on_other_map: bool = False  # whether only grids count of which the mole's map is wrong
@@ -153,22 +142,12 @@ class CalibrationQuestion:
 
     def classes(self, subjects: Sequence[Subject]) -> list[list[str]]:
         """Return the names of the agents of both classes."""
-        return [
-            [subject.name for subject in subjects if CLASSES[of](subject)]
-            for of in (self.first, self.second)
-        ]
+        wanted = self.first, self.second
+        return [[each.name for each in subjects if each.matches(of)] for of in wanted]
 
 
-CLASSES: dict[str, Callable[[Subject], bool]] = {
-    "sees the true map": lambda subject: subject.sees_goal,
-    "misled": lambda subject: subject.counted and subject.own_map is not None,
-    "aimless": lambda subject: subject.counted and not subject.directed,
-    "wants the goal": lambda subject: subject.sees_goal and subject.target == GOAL,
-    "wants the key": lambda subject: subject.sees_goal and subject.target == KEY,
-    "flawless, goal": lambda subject: subject.flawless and subject.target == GOAL,
-    "flawless, key": lambda subject: subject.flawless and subject.target == KEY,
-}
-INSTRUMENTS = {name: Instrument(**texts) for name, texts in say.declared("instruments").items()}
+INSTRUMENTS: dict[str, str] = say.declared("instruments")  # titles
+LOWER: list[str] = say.declared("lower")["list"]
 QUESTIONS = {
     name: CalibrationQuestion(name, **texts) for name, texts in say.declared("questions").items()
 }
@@ -197,10 +176,7 @@ def scores(
     learners: Sequence[str],
     options: StudyOptions = DEFAULTS,
 ) -> list[Score]:
-    """Score every agent in every grid of a suite with every instrument, all in the same worlds.
-
-    Of the `learners` the simplest utility is learnt where there are keys.
-    """
+    """Score all agents in all grids of a suite; where there are keys `learners` get a utility."""
     # The worlds of two paths that have no key are there to be compared with others.
     seen = {
         name: navigation.observed([w for w in walks if suite == MAZE or w.world.key is not None])
@@ -215,10 +191,8 @@ def scores(
     for index, (name, walks) in enumerate(seen.items()):
         for place, grid in enumerate(walks.grids):
             in_grid = walks.where(walks.grid == place)
-            values = _behaviour(in_grid, suite) | {
-                instrument: of_agents[index][place]
-                for instrument, of_agents in by_instrument.items()
-            }
+            values = _behaviour(in_grid, suite)
+            values |= {name: of_all[index][place] for name, of_all in by_instrument.items()}
             world = in_grid.trajectories[0].world
             rounded = {name: round(float(value), _DIGITS) for name, value in values.items()}
             out.append(Score(name, grid, map_of(_MOLE, world) != world, rounded))
@@ -257,16 +231,15 @@ def _towards_known(seen: Sequence[Observed], suite: str) -> Numbers:
     if suite == MAZE:
         # A walk that runs into a wall which is not on the map is none that the map allows, but each
         # decision is judged by itself, in the state and at the step where it was made.
-        on_map = [replace(walks, trajectories=_on_map(walks.trajectories)) for walks in seen]
+        on_map = []
+        for walks in seen:
+            moved = (replace(w, world=map_of(_MOLE, w.world)) for w in walks.trajectories)
+            on_map.append(replace(walks, trajectories=tuple(moved)))
         meg_map = shares(navigation.evidence(on_map, GOAL))
         return {"meg_goal": meg_goal, "meg_map": meg_map, "map_gain": meg_map - meg_goal}
     until_taken = ("without", "most_without")
     key = shares(navigation.evidence(seen, KEY), *until_taken)
     return {"meg_goal": meg_goal, "goal_less_key": shares(goal, *until_taken) - key}
-
-
-def _on_map(walks: Iterable[Trajectory]) -> tuple[Trajectory, ...]:
-    return tuple(replace(walk, world=map_of(_MOLE, walk.world)) for walk in walks)
 
 
 def _learnt(
@@ -302,6 +275,7 @@ ENOUGH = 0.9
 TELLS, IN_PART, FAILS, UPSIDE_DOWN = "tells them", "in part", "does not tell", "upside down"
 UNKNOWN = "too few grids"
 SAME, MADE_UP, SHOWN = "tells nothing, rightly", "makes a difference up", ""
+REACHED: dict[str, list[str]] = say.declared("reached")
 
 
 @dataclass(frozen=True)
@@ -317,7 +291,7 @@ class InstrumentVerdict:
     @property
     def failed(self) -> bool:
         """Whether the instrument fails its calibration."""
-        return self.words in (FAILS, UPSIDE_DOWN, MADE_UP)
+        return self.words in REACHED["fails:"]
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -341,18 +315,15 @@ class Calibration:
 
     def mean(self, question: CalibrationQuestion, instrument: str, agent: str) -> float:
         """Return the mean over the grids of a question; NaN where it is known in none."""
-        values = [
-            s.values.get(instrument, np.nan) for s in self._asked(question) if s.agent == agent
-        ]
-        known = [value for value in values if not np.isnan(value)]
-        return float(np.mean(known)) if known else math.nan
+        scores = (score.values for score in self._asked(question) if score.agent == agent)
+        return known_mean(values.get(instrument, np.nan) for values in scores)
 
     def _area(
         self, question: CalibrationQuestion, instrument: str, classes: Sequence[Sequence[str]]
     ) -> Estimate:
         """How well an instrument tells two groups of agents apart."""
         # Grids are shared by all agents, so both groups are resampled together.
-        sign = -1.0 if INSTRUMENTS[instrument].lower else 1.0
+        sign = -1.0 if instrument in LOWER else 1.0
         grids: dict[object, int] = {}
         groups: list[list[tuple[float, int]]] = [[], []]
         for score in self._asked(question):
@@ -398,22 +369,14 @@ class Calibration:
         sentences = []
         for question in QUESTIONS.values():
             judged = [v for v in self.verdicts if v.question == question.name and v.judged]
-            parts = {
-                "told by": [v for v in judged if v.words == TELLS],
-                "in part by": [v for v in judged if v.words == IN_PART],
-                "rightly not told by": [v for v in judged if v.words == SAME],
-                "fails:": [v for v in judged if v.failed],
-                "too few grids to say of": [v for v in judged if v.words == UNKNOWN],
-            }
-            told = "; ".join(f"{words} {_listed(group)}" for words, group in parts.items() if group)
+            groups = {head: [v for v in judged if v.words in of] for head, of in REACHED.items()}
+            told = "; ".join(f"{head} {_listed(group)}" for head, group in groups.items() if group)
             if judged:
                 sentences.append(f"{question.title[0].upper()}{question.title[1:]}: {told}.")
         question = QUESTIONS["misled"]
-        for subject in filter(CLASSES["misled"], self.subjects):
-            true, false = (
-                self.mean(question, name, subject.name) for name in ("meg_goal", "meg_map")
-            )
-            sentences.append(say.line("misled", agent=subject.name, true=true, false=false))
+        for name in question.classes(self.subjects)[0]:
+            true, false = (self.mean(question, meg, name) for meg in ("meg_goal", "meg_map"))
+            sentences.append(say.line("misled", agent=name, true=true, false=false))
         shown = [v for v in self.verdicts if v.question == question.name and not v.judged]
         lost = [v for v in shown if (v.area.interval or (1,))[0] <= CHANCE]
         return [*sentences, *([say.line("lost", lost=_listed(lost))] if lost else [])]
@@ -435,7 +398,7 @@ def _in_words(area: Estimate, *, control: bool) -> str:
 
 def _listed(group: Sequence[InstrumentVerdict]) -> str:
     return ", ".join(
-        INSTRUMENTS[verdict.instrument].title
+        INSTRUMENTS[verdict.instrument]
         + ("" if math.isnan(verdict.area.value) else f" {number(verdict.area.value, 2)}")
         for verdict in group
     )
@@ -500,22 +463,19 @@ def _problem(
     cells = sorted({state.cell for state in tabular.states})
     # One column for each cell, and one for having the key.
     features = [
-        [float(state.cell == cell) for cell in cells]
-        + [float(state.has_key)] * (world.key is not None)
+        [state.cell == cell for cell in cells] + [state.has_key] * (world.key is not None)
         for state in tabular.states
     ]
-    index = {state: number for number, state in enumerate(tabular.states)}
-    policy = np.full((len(index), len(ACTIONS)), _PRIOR / len(ACTIONS))
+    policy = np.full((len(features), len(ACTIONS)), _PRIOR / len(ACTIONS))
     for row, column, layer, action, count in counts:
-        policy[index[State(Cell(row, column), layer)], action] += count
+        policy[tabular.index(State(Cell(row, column), layer)), action] += count
     policy = np.asarray(policy / policy.sum(axis=1, keepdims=True))
-    return tabular, policy, np.array(features)
+    return tabular, policy, np.array(features, dtype=float)
 
 
-# What explains less than this of the way from random moves to shortest ways, through the same world
-# as often, is drawn in grey. The maximum itself is no yardstick: from a few answers a policy is
-# known so badly that even of an agent without fault less than half of it is explained; nor is 0,
-# since a fit with a number for each cell explains something of any walk.
+# What explains less than this of the way from random moves to shortest ways is drawn in grey. The
+# maximum itself is no yardstick: a few answers tell so little of a policy that even of one without
+# fault less than half is explained; nor is 0, since cells' utilities explain any walk a little.
 FAINT = 0.5
 
 
@@ -551,20 +511,18 @@ def explain(
     """Learn utilities in places (suite, agent and world), with shares; walks are by the same."""
 
     @cache
-    def fit(suite: str, who: str, world: GridWorld) -> tuple[Learnt | None, float]:
+    def fit(suite: str, who: str, world: GridWorld) -> tuple[Learnt, float]:
         there = [walk for walk in walks[suite].get(who, ()) if walk.world == world]
         if not there:
-            return None, math.nan
+            return Learnt({}, math.nan, math.nan), math.nan
         asked = world, there[0].cap, answers(there)
         learnt = learn(*asked)
         return learnt, learnt.share * explained(*asked)
 
     out = []
     for suite, who, world in places:
-        learnt, share = fit(suite, who, world)
-        assert learnt is not None, "the world is one that the agent walked through"
-        shares = (fit(suite, other, world)[1] for other in ("optimal", "random"))
-        out.append(ExplainedUtility(who, suite, world, learnt, share, *shares))
+        others = (fit(suite, other, world)[1] for other in ("optimal", "random"))
+        out.append(ExplainedUtility(who, suite, world, *fit(suite, who, world), *others))
     return out
 
 

@@ -10,32 +10,16 @@ if __name__ == "__main__":
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from goalmeter import MissingExtraError
-from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import StudyOptions
-from goalmeter.gridworld import GridWorld
+from goalmeter import MissingExtraError, report
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.agent_runs import play_every, require_models
 from goalmeter.organisms import organism, organism_names
 from goalmeter.pages import navigation as navigation_page
-from goalmeter.report import (
-    Cell,
-    DotPanel,
-    Dots,
-    Figure,
-    Section,
-    Table,
-    dot_chart,
-    in_markdown,
-    number,
-    p_value,
-    percent,
-    require_report_extra,
-    write_text,
-)
+from goalmeter.report import Section, Table, number, percent
 from goalmeter.statistics import Estimate
 from replications.calibration import instruments
 from replications.calibration.instruments import INSTRUMENTS, QUESTIONS, Calibration, Subject, say
@@ -43,7 +27,7 @@ from replications.calibration.population import agents as drawn
 from replications.calibration.population import scores as scoring
 from replications.calibration.population.evidence import BESIDE, PopulationScale
 from replications.calibration.population.scores import FOLLOWED, LEVEL, MEG, RECOMMENDED, TITLES
-from replications.common import plain
+from replications.common import Outcome, StudyOptions, plain
 
 
 def _calibrate(
@@ -63,20 +47,14 @@ def _calibrate(
         for suite, agents in walks.items()
         for score in instruments.scores(suite, agents, learners, options)
     ]
-    fitted = [
-        (suite, subject.name, _world_to_fit(walks[suite][subject.name]))
-        for suite in (instruments.MAZE, instruments.KEY_NO_DOOR)
-        for subject in subjects
-        if subject.organism and subject.counted
-    ]
+    fitted, mole = [], organism("mole")
+    organisms = [subject.name for subject in subjects if subject.organism and subject.counted]
+    for suite, name in product((instruments.MAZE, instruments.KEY_NO_DOOR), organisms):
+        worlds = [walk.world for walk in walks[suite][name]]
+        # The largest kind in which the mole's map is wrong, so that all four organisms differ.
+        wrong = [world for world in worlds if instruments.map_of(mole, world) != world]
+        fitted.append((suite, name, (wrong or worlds)[-1]))
     return Calibration(subjects, scores), instruments.explain(fitted, walks)
-
-
-def _world_to_fit(walks: Sequence[Trajectory]) -> GridWorld:
-    # The largest kind in which the mole's map is wrong, so that all four organisms differ.
-    mole = organism("mole")
-    wrong = [walk for walk in walks if instruments.map_of(mole, walk.world) != walk.world]
-    return (wrong or list(walks))[-1].world
 
 
 _SIGNS = {instruments.TELLS: "✓", instruments.SAME: "✓", instruments.IN_PART: "~"}
@@ -104,21 +82,21 @@ def _area_table(calibration: Calibration) -> Table:
     by_place = {(verdict.instrument, verdict.question): verdict for verdict in calibration.verdicts}
     questions = [name for name in QUESTIONS if any(name == question for _, question in by_place)]
 
-    def area(name: str, question: str) -> Cell | None:
+    def area(name: str, question: str) -> report.Cell | None:
         verdict = by_place.get((name, question))
         if verdict is None or math.isnan(verdict.area.value):
             return None
         sign = _SIGNS.get(verdict.words, "✗")
-        return Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
+        return report.Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
 
+    heads = {say.declared("heads")[question]: question for question in questions}
     rows = [
-        (instrument.title, *(area(name, question) for question in questions))
-        for name, instrument in INSTRUMENTS.items()
+        (title, {head: area(name, question) for head, question in heads.items()})
+        for name, title in INSTRUMENTS.items()
         if any(name == each for each, _ in by_place)
     ]
-    more = [(say.declared("heads")[q], f"{i}", "text") for i, q in enumerate(questions, 1)]
-    lower = ", ".join(each.title for each in INSTRUMENTS.values() if each.lower)
-    return say.table("areas_under_the_curve", rows, more=more, lower=lower)
+    lower = ", ".join(INSTRUMENTS[name] for name in instruments.LOWER)
+    return say.table("areas_under_the_curve", rows, lower=lower)
 
 
 def _agent_table(calibration: Calibration, *names: str) -> Table:
@@ -132,22 +110,19 @@ def _agent_table(calibration: Calibration, *names: str) -> Table:
         sign = next((mark for mark in marks if mark is not None), "")
         return None if math.isnan(value) else f"{number(value, 2)} {sign}".strip()
 
-    return say.table(
-        "agent_table",
-        [(who.name, *(cell(who, name) for name in made_for)) for who in calibration.subjects],
-        more=[(INSTRUMENTS[n].title, f"{i}", "text") for i, n in enumerate(made_for, 1)],
-        notes=[f"{INSTRUMENTS[n].title}: {INSTRUMENTS[n].meaning}." for n in made_for],
-        title=asked[0].title,
-    )
+    rows = [
+        (who.name, {INSTRUMENTS[name]: cell(who, name) for name in made_for})
+        for who in calibration.subjects
+    ]
+    notes = [f"{INSTRUMENTS[n]}: {say.declared('meanings')[n]}." for n in made_for]
+    return say.table("agent_table", rows, notes=notes, title=asked[0].title)
 
 
 def _sections(
     calibration: Calibration, utilities: Sequence[instruments.ExplainedUtility]
 ) -> list[Section]:
-    by_agent = (
-        _agent_table(calibration, "directed", "misled", "map"),
-        _agent_table(calibration, "target"),
-    )
+    asked = ("directed", "misled", "map"), ("target",)
+    by_agent = tuple(_agent_table(calibration, *names) for names in asked)
     areas = _area_table(calibration), _area_chart(calibration)
     learnt = [vars(u) | {"colour": "grey" if u.faint else "in colour"} for u in utilities]
     table = say.table("learnt", learnt, half=percent(instruments.FAINT, 0))
@@ -160,25 +135,23 @@ def _sections(
     ]
 
 
-def _area_chart(calibration: Calibration) -> Figure:
-    main = ("directed", "target")
+def _area_chart(calibration: Calibration) -> report.Figure:
+    main, band = ("directed", "target"), (instruments.CHANCE, instruments.ENOUGH)
     shown = [v for v in calibration.verdicts if v.judged and v.question in main]
     names = list(dict.fromkeys(verdict.instrument for verdict in shown))
-    by_place = {(verdict.instrument, verdict.question): verdict.area for verdict in shown}
     panels = []
     for question in dict.fromkeys(verdict.question for verdict in shown):
         # An instrument that is made for one of the questions only has a gap in the other's panel.
-        areas = [by_place.get((name, question)) for name in names]
+        areas = {v.instrument: v.area for v in shown if v.question == question}
+        dots = report.Dots.of("all counted agents", list(map(areas.get, names)))
         look: dict[str, Any] = {"title": QUESTIONS[question].title, "x_label": say.line("area")}
-        dots = Dots.of("all counted agents", areas)
-        band = (instruments.CHANCE, instruments.ENOUGH)
-        panels.append(DotPanel(series=(dots,), band=band, **look))
+        panels.append(report.DotPanel(series=(dots,), band=band, **look))
     in_words = "; ".join(
         say.line("area_of", question=QUESTIONS[v.question], of=INSTRUMENTS[v.instrument], v=v)
         for v in shown
         if not math.isnan(v.area.value)
     )
-    svg = dot_chart("calibration-areas", [INSTRUMENTS[name].title for name in names], panels)
+    svg = report.dot_chart("calibration-areas", [INSTRUMENTS[name] for name in names], panels)
     return say.figure("area_chart", svg, areas_in_words=in_words)
 
 
@@ -206,24 +179,21 @@ def _agent_tables(calibration: Population) -> list[Table]:
         best = max(scores[RECOMMENDED])
         target = drawn.TARGETS[scores[RECOMMENDED].index(best)]
         named = target if best > limits[RECOMMENDED] else drawn.NONE
-        beside.append((name, scores[FOLLOWED], p_value(1.0 - best), named))
+        beside.append((name, scores[FOLLOWED], report.p_value(1.0 - best), named))
     shown = {
         "share": percent(drawn.CHOSEN_FALSE_ALARMS, 0),
         "level": _limit(RECOMMENDED, limits[RECOMMENDED]),
         "limit": _limit(MEG, limits[MEG]),
     }
     test = {"instrument": TITLES[RECOMMENDED]}
-    traits: dict[str, list[Any]] = {"Agents that want something, by what they are": []}
-    traits["Aimless agents, by their habit"] = []
-    for row in second["traits"]:
-        list(traits.values())[row["trait"] == "habit"].append(row)
+    by_trait = []
+    for caption, is_habit in say.declared("trait_captions").items():
+        rows = [row for row in second["traits"] if (row["trait"] == "habit") == is_habit]
+        by_trait.append(say.table("trait_table", rows, caption=caption, **test))
     return [
         say.table("who_is_said_to_want_something", by_class, **shown),
         say.table("confusion_table", confusion, **test),
-        *(
-            say.table("trait_table", rows, caption=f"{caption}, {SECOND}", **test)
-            for caption, rows in traits.items()
-        ),
+        *by_trait,
         say.table("reference_agents_and_ideal_organisms_in", beside),
     ]
 
@@ -323,18 +293,17 @@ def _aims(calibration: Population) -> Iterator[str]:
     for level, found in ((aims["aimless"]["most"], at_aim), (LEVEL, at_level)):
         asked += [(name, level, found) for name in aims if name != "named"]
     for name, level, (first, second) in asked:
-        judged = outcome(second[name], aims[name].get("least"), aims[name].get("most"))
-        values = {"before": first[name], "after": second[name], "outcome": judged}
+        values = {"before": first[name], "after": second[name]}
+        values["outcome"] = _outcome(second[name], **aims[name])
         yield say.line("aim", of=aims[name], level=level, **values)
 
 
-def outcome(rate: Estimate, least: float | None, most: float | None) -> str:
-    """Return whether a rate is on the right side of its aim: its interval has to be."""
+def _outcome(rate: Estimate, least: float = -math.inf, most: float = math.inf, **_: Any) -> str:
+    """Whether a rate is on the right side of its aim: its interval has to be."""
     low, high = rate.interval or (-math.inf, math.inf)
-    if (most is not None and high <= most) or (least is not None and low >= least):
+    if least <= low and high <= most:
         return "reached"
-    missed = (most is not None and low > most) or (least is not None and high < least)
-    return "missed" if missed else "inconclusive"
+    return "missed" if low > most or high < least else "inconclusive"
 
 
 def _beyond(beyond: Mapping[str, Mapping[str, Estimate]]) -> Iterator[str]:
@@ -358,27 +327,20 @@ def verdict(difference: Estimate) -> str:
     return "inconclusive"
 
 
-_IDEAL = (
-    *(f"{instruments.IDEAL}{name}" for name in organism_names()),
-    *("optimal", "epsilon-optimal(0.3)", "boltzmann(1)", "key-seeker", "random"),
-    *("greedy", "wall-follower"),
-)
-AGENTS = (*(f"{instruments.TRAINED}{name}" for name in organism_names()), *_IDEAL)
+_IDEAL: list[str] = say.declared("agents")["ideal"]
+AGENTS = [*(f"{instruments.TRAINED}{name}" for name in organism_names()), *_IDEAL]
 SCALE, POPULATION = instruments.Scale(), PopulationScale()
 OPTIONS = ("agents",)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Measure agents whose goals are known, and write html and results.json.
+    """Measure agents whose goals are known; populations walk anew, other walks are stored.
 
-    Two populations of simulated agents walk anew each time. The walks of organisms and reference
-    agents are stored in the folder and reused. Seeds are grids of each size and complexity, 2 by
-    default; there are four times as many worlds of each kind with a key, and for the populations as
-    many mazes as are given, or 6. `agents` are language models ("goalmeter/mouse"), ideal organisms
-    ("ideal-mouse") and reference agents; "none" for the populations alone.
+    Seeds are grids of each size and complexity: 2 by default, 6 for the populations. `agents` are
+    language models, ideal organisms and reference agents; "none" for the populations alone.
     """
     subjects, scale, population_scale = _chosen(options)
-    require_report_extra()
+    report.require_report_extra()
     try:
         require_models(subject.name for subject in subjects)
     except MissingExtraError as error:
@@ -395,7 +357,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         findings = [*findings, *calibration.findings()]
         result |= {
             "agents": [say.record("subject_record", of=subject) for subject in subjects],
-            "instruments": {name: each.meaning for name, each in INSTRUMENTS.items()},
+            "instruments": say.declared("meanings"),
             "verdicts": plain(calibration.verdicts),
             "scores": [
                 {"agent": row.agent} | row.grid._asdict() | {"values": row.values}
@@ -405,7 +367,8 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         }
     result["findings"] = findings
     tables = tuple(table for section in sections for table in section.tables)
-    write_text(out / "tables.md", in_markdown(tables, {"What came of the aims": came_of_it}))
+    text = report.in_markdown(tables, {"What came of the aims": came_of_it})
+    report.write_text(out / "tables.md", text)
     return say.report(out, options, sections, result, findings, navigation_page.GLOSSARY)
 
 

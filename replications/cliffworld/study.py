@@ -1,7 +1,4 @@
-"""`goalmeter replicate meg-cliffworld`: the paper's tables and figures next to our results.
-
-Section 6 and appendix D of "Measuring Goal-Directedness"; `measurements` measures the policies.
-"""
+"""`goalmeter replicate meg-cliffworld`: "Measuring Goal-Directedness", section 6, appendix D."""
 
 from __future__ import annotations
 
@@ -19,14 +16,11 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter import meg
-from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import meg as meg_page
 from goalmeter.report import Curve, Figure, Marks, Section, Table, grid_map, require_report_extra
 from goalmeter.runs import Study, carry_out
 from replications import ledger
-from replications.common import DEFAULTS, GREEN, VERMILION, FloatArray, Texts, optional
-from replications.ledger import Number
+from replications.common import DEFAULTS, GREEN, FloatArray, Outcome, StudyOptions, Texts, optional
 
 say = Texts("cliffworld")
 LEDGER_PREFIX = "meg-cliffworld/"
@@ -52,16 +46,12 @@ class Setting:
     @property
     def name(self) -> str:
         """As in the paper's tables."""
-        return _as_printed(self.key)
+        return self.key.replace("eps", "ε").replace("=", " = ")
 
     def task(self) -> tuple[gm.TabularMDP, FloatArray]:
         """Return the world and the policy, [H, S, A]."""
         mdp = gm.cliff_world(goal_length=self.goal_length)
         return mdp, gm.epsilon_greedy(gm.optimal_policy(mdp), self.epsilon or 0.0)
-
-
-def _as_printed(key: str) -> str:
-    return key.replace("eps", "ε").replace("=", " = ")
 
 
 DIFFICULTY = tuple(Setting(k) for k in (1, 2, 3, 4))  # Figure 3c
@@ -139,12 +129,12 @@ def _comparison_table(caption: str, measured: Sequence[Measured]) -> Table:
     return say.table("comparison_table", rows, caption=caption, mlp=mlp)
 
 
-def published_numbers() -> dict[str, Number]:
+def published_numbers() -> dict[str, ledger.Number]:
     """Return the rows of the ledger by their ids, such as known/k=1."""
     return {row.id.removeprefix(LEDGER_PREFIX): row for row in ledger.load(LEDGER_PREFIX)}
 
 
-def _beside(m: Measured) -> dict[str, Number]:
+def _beside(m: Measured) -> dict[str, ledger.Number]:
     published = published_numbers()
     return {kind: published[f"{kind}/{m.setting.key}"] for kind in ("known", "unknown")}
 
@@ -153,12 +143,8 @@ def measure_chart(name: str, measured: Sequence[Measured], caption: str = "") ->
     """Plot MEG against epsilon (Figure 3b) or goal length (Figure 3c), with published points."""
     x = [m.setting.epsilon or m.setting.goal_length for m in measured]
     points: dict[str, Any] = {"x": x, "stroke": "none", "hollow": True}
-    looks: dict[str, dict[str, Any]] = {
-        "unknown": {"colour": VERMILION, "marker": "s"},
-        "known": {"marker": "o"},
-    }
     labels, series = say.declared("series"), []
-    for kind, look in looks.items():
+    for kind, look in say.declared("looks").items():
         values = [getattr(m, kind).value for m in measured]
         series.append(Curve(label=labels[f"{kind}_ours"], x=x, y=values, **look))
         rows = [_beside(m)[kind] for m in measured]
@@ -180,39 +166,30 @@ def measure_chart(name: str, measured: Sequence[Measured], caption: str = "") ->
     return say.curves(name, name.replace("_", "-"), series, axes, values=shown, neural=caption)
 
 
-def _world_map(goal_length: int) -> Figure:
-    reward = gm.cliff_world(goal_length).reward
-    look = {"palette": "signed", "label": "reward at each decision"}
-    svg = _map(f"world-{goal_length}", reward, goal_length, **look)
-    return say.figure("world_map", svg, k=goal_length)
-
-
 def _visits_map(m: Measured, label: str) -> Figure:
     length = m.setting.goal_length
     inside = float(m.visits[gm.cliff_world(length).reward > 0].sum())
     most = np.argsort(-m.visits, kind="stable")[:2]
     squares = " and ".join(f"row {s // SHAPE[1] + 1}, column {s % SHAPE[1] + 1}" for s in most)
     name = f"visits-{m.setting.key.replace('=', '-').replace('.', '-')}"
-    look = {"palette": "visits", "log": True, "label": "expected decisions in the square, of 30"}
-    svg = _map(name, m.visits, length, **look)
-    return say.figure("visits_map", svg, label=label, m=m, inside=inside, squares=squares)
+    texts: dict[str, Any] = {"label": label, "m": m, "inside": inside, "squares": squares}
+    return _map("visits_map", name, m.visits, length, **texts)
 
 
-def _map(name: str, values: FloatArray, goal_length: int, **look: Any) -> str:
+def _map(entry: str, name: str, values: FloatArray, goal_length: int, **texts: Any) -> Figure:
     # Goals pay more than nothing, the cliff costs more than the -1 of every other square.
     reward = gm.cliff_world(goal_length).reward
     goals = {int(s): "G" for s in np.flatnonzero(reward > 0)}
     marks = Marks({0: "S", **goals}, frozenset(np.flatnonzero(reward < -1).tolist()))
-    return grid_map(name, values.reshape(SHAPE), marks=marks, **look)
+    look = say.declared(entry)["chart"]
+    svg = grid_map(name, values.reshape(SHAPE), marks=marks, **look)
+    return say.figure(entry, svg, k=goal_length, **texts)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Measure the paper's policies and write report.html, results.json and figures/*.svg.
+    """Measure the policies of Figures 3 and 5 and Appendix D.1 and D.2, in this process.
 
-    Seeds are runs of the neural measure for each policy, 5 by default; 0 leaves it out. All of it
-    runs in this process, on all cores.
-
-    Source: MEG paper (NeurIPS 2024), section 6, Figures 3 and 5, Appendix D.1 and D.2.
+    Seeds are runs of the neural measure for each policy, 5 by default; 0 leaves it out.
     """
     seeds = options.count(SEEDS, least=0)
     require_report_extra()
@@ -227,10 +204,12 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         _comparison_table("Appendix D.1, first table: goal length k", by_length),
         _comparison_table("Appendix D.1, second table: ε-greedy", by_noise),
     )
-    remarks = []
+    remarks, names = [], {setting.key: setting.name for setting in (*DIFFICULTY, *NOISE)}
     for kind, rows in by_kind.items():
-        lines = [(_as_printed(row.id.rpartition("/")[2]), f"{row.ours:g}", row) for row in rows]
+        lines = [(names[row.id.rpartition("/")[2]], f"{row.ours:g}", row) for row in rows]
         remarks.append(say.table("remarks_table", lines, kind=kind))
+    rewards = {k: gm.cliff_world(k).reward for k in (1, 3)}
+    worlds = [_map("world_map", f"world-{k}", reward, k) for k, reward in rewards.items()]
     lengths = {m.setting.goal_length: m for m in by_length}
     goes = _visits_map(lengths[1], "Figure 5a."), _visits_map(lengths[4], "Figure 5b.")
     easier = _measured_table("difficulty_table", by_length), measure_chart("figure_3c", by_length)
@@ -239,7 +218,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     sections = [
         say.section("appendix_d_1_the_tables", compared),
         Section(title="Every difference, named", tables=tuple(remarks)),
-        say.section("the_world", _world_map(1), _world_map(3)),
+        say.section("the_world", worlds),
         say.section("does_meg_fall_as_the_task_gets_easier", easier),
         say.section("where_the_optimal_agents_go", goes),
         say.section("does_meg_fall_as_the_agent_gets_noisier", noise_table, noise),
@@ -253,7 +232,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     return say.report(out, options, sections, result, findings, meg_page.GLOSSARY, tables)
 
 
-def _findings(by_kind: Mapping[str, Sequence[Number]], measured: list[Measured]) -> list[str]:
+def _findings(by_kind: Mapping[str, Any], measured: list[Measured]) -> list[str]:
     known = [row for row in by_kind["known"] if row.relation == "equal"]
     bounds = [row for row in by_kind["unknown"] if row.relation == "lower bound"]
     same = sum(row.verdict == ledger.AS_PRINTED for row in known)

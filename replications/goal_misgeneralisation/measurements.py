@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,7 +13,6 @@ import numpy as np
 from goalmeter import InvalidFileError
 from goalmeter.agents import borrowed_generators
 from goalmeter.meg import from_simulator, known_utility_many, unknown_utility
-from goalmeter.runs import Study
 from goalmeter.statistics import estimate, student_ends
 from replications.common import AnyArray, FloatArray, optional
 from replications.goal_misgeneralisation import levels as drawing
@@ -62,8 +61,7 @@ class Network:
                 )
                 layers.append((weights.reshape(len(biases), -1), biases))
             sizes = [len(biases) for _, biases in layers]
-            inputs = [weights.shape[1] for weights, _ in layers]
-            if inputs[1:] != sizes[:-1] or sizes[-1:] != [ACTIONS]:
+            if [weights.shape[1] for weights, _ in layers[1:]] + [ACTIONS] != sizes:
                 raise ValueError("its layers do not fit together")
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as cause:
             raise InvalidFileError(
@@ -71,10 +69,6 @@ class Network:
                 f"line from the run, and the same command trains it again"
             ) from cause
         return cls(layers)
-
-
-def _network(linear: Sequence[Any]) -> Network:
-    return Network([(part.weight.detach().numpy(), part.bias.detach().numpy()) for part in linear])
 
 
 # --- Cloning --------------------------------------------------------------------------------------
@@ -109,7 +103,7 @@ def _demonstrations(
     return levels.observations[chosen], shown[chosen]
 
 
-def _cloned(levels: Levels, utility: FloatArray, seed: int, updates: int) -> Network:
+def _cloned_layers(levels: Levels, utility: FloatArray, seed: int, updates: int) -> list[Any]:
     torch = optional("torch", "neural", "Behaviour cloning")
     rng = np.random.default_rng(seed)
     seen, done = _demonstrations(levels, utility, rng)
@@ -129,7 +123,7 @@ def _cloned(levels: Levels, utility: FloatArray, seed: int, updates: int) -> Net
         loss.backward()
         optimizer.step()
         decay.step()
-    return _network(linear)
+    return linear
 
 
 # --- Training -------------------------------------------------------------------------------------
@@ -165,57 +159,27 @@ class TrainedAgent:
         return f"{self.family}, {self.kind}, share {self.share:g}, seed {self.seed}"
 
 
-def _study(kind: str, function: str, trials: Any, common: dict[str, Any], **more: Any) -> Any:
-    what = {"kind": f"goal-misgeneralisation, {kind}"} | common | more.pop("what", {})
-    title = f"measures {kind}" if kind.startswith("by") else kind
-    function = f"{__name__}:{function}"
-    return Study(title, function, trials, common=common, noun="agent", what=what, **more)
-
-
-def training_study(agents: Sequence[TrainedAgent], scale: Scale) -> Study[Network]:
-    """Return the training of some agents as a study."""
-    trials = {agent.name: vars(agent) for agent in agents}
-    common = {"levels": scale.levels, "updates": scale.updates, "steps": scale.steps}
-    what = {"seeds": sorted({agent.seed for agent in agents})}
-    codec = {"from_json": lambda _, value: Network.from_json(value), "to_json": Network.to_json}
-    study: Study[Network] = _study("training", "trained", trials, common, what=what, **codec)
-    return study
-
-
 def trained(
     family: str, kind: str, share: float, seed: int, levels: int, updates: int, steps: int
 ) -> list[dict[str, Any]]:
-    """Return the network of an agent as JSON values; the trial of the study."""
+    """Return the network of an agent as JSON values; a trial."""
     there = drawing.training_levels(family, share, seed, levels)
     with borrowed_generators():
         if kind == PPO:
             optional("stable_baselines3", "sb3", "Training by PPO")
             from replications.goal_misgeneralisation.ppo import ppo_layers
 
-            network = _network(ppo_layers(there, HIDDEN, seed, steps))
+            layers = ppo_layers(there, HIDDEN, seed, steps)
         else:
             wanted = there.right if kind == CLONE else there.wrong
-            network = _cloned(there, wanted, seed, updates)
-    return network.to_json()
+            layers = _cloned_layers(there, wanted, seed, updates)
+    arrays = [(part.weight.detach().numpy(), part.bias.detach().numpy()) for part in layers]
+    return Network(arrays).to_json()
 
 
 # --- Measuring ------------------------------------------------------------------------------------
 # MEG towards a utility is that of many levels as one world, in which an episode begins in any of
 # them by chance: one rationality for all. It is exact; its interval is over undrawn levels.
-
-
-def studies(
-    networks: Mapping[TrainedAgent, Network], scale: Scale, seed: int
-) -> tuple[Study[dict[str, Any]], Study[dict[str, Any]]]:
-    """Return the studies that measure some agents: by tables, and by running levels."""
-    trials = {
-        agent.name: {"family": agent.family, "share": agent.share, "network": network.to_json()}
-        for agent, network in networks.items()
-    }
-    tables = {"seed": seed, "of_a_kind": scale.of_a_kind, "shifted": scale.shifted}
-    running = {"seed": seed, "of_a_kind": scale.run_of_a_kind, "budget": scale.budget}
-    by_tables = _study("by tables", "measured", trials, tables)
-    return by_tables, _study("by running", "run", trials, running)
 
 
 def measured(

@@ -73,20 +73,11 @@ class _LevelsEnvironment(VecEnv):
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         return [getattr(self, attr_name, None)] * self.num_envs
 
-    def seed(self, seed: int | None = None) -> list[int | None]:
-        return [None] * self.num_envs
-
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [False] * self.num_envs
 
-    def close(self) -> None:
-        pass
-
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        raise AttributeError(attr_name)
-
-    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
-        raise AttributeError(method_name)
+    # PPO calls none of these.
+    close = set_attr = env_method = None  # type: ignore[assignment]
 
     def _drawn(self, number: int) -> IntArray:
         return self._levels.starts[self._rng.integers(len(self._levels), size=number)]

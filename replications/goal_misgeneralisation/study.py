@@ -8,23 +8,24 @@ if __name__ == "__main__":
     main("replicate", "goal-misgeneralisation")
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import groupby, product
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
-from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.report import Table, canvas, in_markdown, require_report_extra, to_svg, write_text
-from goalmeter.runs import carry_out
-from goalmeter.statistics import Estimate, Verdict, estimate_of_sums, verdict
-from replications.common import BLUE, MUTED, PAPER, VERMILION, FloatArray, Texts
+from goalmeter.runs import Study, carry_out
+from goalmeter.statistics import Estimate, estimate_of_sums, verdict
+from replications.common import BLUE, MUTED, PAPER, VERMILION, FloatArray, Outcome, Texts
 from replications.goal_misgeneralisation import measurements
 from replications.goal_misgeneralisation.levels import CORNER_MAZES, FAMILIES
-from replications.goal_misgeneralisation.measurements import PPO, RIGHT, WRONG, WRONG_CLONE
+from replications.goal_misgeneralisation.measurements import PPO, RIGHT, WRONG, WRONG_CLONE, Network
 
 say = Texts("goal_misgeneralisation")
 SEEDS, SCALE = 3, measurements.Scale()
@@ -40,15 +41,10 @@ TRAINED = 0.6  # the share of training-like levels in which a trained agent reac
 MARGIN = 0.2
 AREA_MARGIN = 0.05  # areas under the curve that differ by no more count as equivalent
 NEITHER, SILENT = "neither", "abstains"
-EXACT, BY_RUNNING, FIRST = "MEG, exact", "MEG, by running", "goal reached first, same levels"
+EXACT, BY_RUNNING = "MEG, exact", "MEG, by running"
+BASELINES: dict[str, str] = say.declared("baselines")  # and the share in tables that they are
+FIRST, _, _, LEARNT, SHARE = BASELINES
 NAMING = (EXACT, BY_RUNNING, FIRST)  # predictors that name a goal
-BASELINES = (
-    FIRST,
-    "failure rate in distinguishing levels",
-    "failure rate in all levels",
-    "utility learnt by unknown-utility MEG",
-    "minus the share of distinguishing levels",
-)
 PREDICTORS = (EXACT, BY_RUNNING, *BASELINES)
 
 Row = Mapping[str, Any]  # an agent as results.json has it
@@ -62,25 +58,26 @@ def scored(measured: Row) -> dict[str, Any]:
     meg, learnt = tables["meg"]["interval"], tables["learnt"]
     # The learnt weight of the wrong goal less that of the right one, where a utility is between.
     middle = 0.0 if measured["family"] == CORNER_MAZES else -0.5
-    running = 0.0 if _named(runs["interval"]) == SILENT else float(runs["difference"])
-    scores: dict[str, tuple[float, Any]] = {
-        EXACT: (0.0 if _named(meg) == SILENT else exact(measured), meg),
-        BY_RUNNING: (running, runs["interval"]),
+    running = 0.0 if _named(runs["interval"]) == SILENT else runs["difference"]
+
+    def score(value: float, interval: Any = None) -> dict[str, Any]:
+        return {"score": float(value), "interval": interval}
+
+    scores = {
+        EXACT: score(0.0 if _named(meg) == SILENT else exact(measured), meg),
+        BY_RUNNING: score(running, runs["interval"]),
     }
-    shares = ("first_apart", "failure_apart", "failure")
-    for predictor, value in zip(BASELINES, map(tables.__getitem__, shares), strict=False):
-        scores[predictor] = (float(value["value"]), value["interval"]) if value else (0.0, None)
-    scores[BASELINES[3]] = (float(learnt[1] - learnt[0] - middle) if learnt else 0.0, None)
-    scores[BASELINES[4]] = (-measured["share"], None)
+    for predictor, share in BASELINES.items():
+        of = tables[share] if share else None
+        scores[predictor] = score(of["value"], of["interval"]) if of else score(0.0)
+    scores[LEARNT] = score(learnt[1] - learnt[0] - middle if learnt else 0.0)
+    scores[SHARE] = score(-measured["share"])
     return {
         **{name: measured[name] for name in ("family", "kind", "share", "seed")},
         "trained": bool(tables["decided"] >= TRAINED),
         "outcome": _named(shown.interval, MARGIN, NEITHER),
-        "predictors": {
-            name: {"score": score, "interval": interval}
-            for name, (score, interval) in scores.items()
-        },
-        "names": {name: _named(scores[name][1]) for name in NAMING},
+        "predictors": scores,
+        "names": {name: _named(scores[name]["interval"]) for name in NAMING},
         "tables": dict(tables),
         "runs": dict(runs),
     }
@@ -137,38 +134,27 @@ def area(
 
 # --- Tables ---------------------------------------------------------------------------------------
 # Groups of agents, from all of them to those trained by reinforcement learning only.
-GROUPS: dict[str, Callable[[Row], bool]] = {
-    "all agents": lambda row: True,
-    "without clones of the wrong goal": lambda row: row["kind"] != WRONG_CLONE,
-    "PPO only": lambda row: row["kind"] == PPO,
-}
+GROUPS: dict[str, list[str]] = say.declared("groups")
 ALL, UNCLONED, _ = GROUPS
 PAIRS = {"all shares": False, "same share": True}
 
 
 def _judged(rows: Sequence[Row], group: str = ALL) -> list[Row]:
     """The trained agents of a group whose training levels include distinguishing ones."""
-    return [row for row in rows if row["trained"] and row["share"] > 0 and GROUPS[group](row)]
+    kinds = GROUPS[group]
+    return [row for row in rows if row["trained"] and row["share"] > 0 and row["kind"] in kinds]
 
 
 def _grouped(rows: Sequence[Row], *keys: str) -> dict[Any, list[Row]]:
-    groups: dict[Any, list[Row]] = {}
-    for row in rows:
-        values = tuple(row[key] for key in keys)
-        groups.setdefault(values if len(keys) > 1 else values[0], []).append(row)
-    return dict(sorted(groups.items()))
+    key = itemgetter(*keys)
+    return {values: list(part) for values, part in groupby(sorted(rows, key=key), key)}
 
 
 def _count(rows: Sequence[Row], outcome: str) -> int:
     return sum(row["outcome"] == outcome for row in rows)
 
 
-def area_table(rows: Sequence[Row]) -> Table:
-    """Tabulate the area of each predictor, over all pairs of agents and over those of one share."""
-    return say.table("area_under_the_curve", _areas(rows, PREDICTORS))
-
-
-def _areas(rows: Sequence[Row], names: Sequence[str], measure: str | None = None) -> list[Any]:
+def _areas(rows: Sequence[Row], names: Iterable[str], measure: str | None = None) -> list[Any]:
     """The areas of predictors by group and pairs of agents, or of a measure less those."""
 
     def by_pairs(group: str, name: str) -> dict[str, Estimate]:
@@ -180,13 +166,12 @@ def _areas(rows: Sequence[Row], names: Sequence[str], measure: str | None = None
 
 
 def _share_table(agents: Sequence[Row], group: str) -> Table:
-    parts = _grouped(_judged(agents, group), "share")
-    heads = [
-        f"{share:g} ({_count(part, WRONG)} of {len(part)} wrong)" for share, part in parts.items()
-    ]
-    columns = [(head, f"{i}", "number:2") for i, head in enumerate(heads, 1)]
-    rows = [(name, *(area(part, name) for part in parts.values())) for name in PREDICTORS]
-    return say.table("share_table", rows, more=columns, group=group)
+    parts = {
+        f"{share:g} ({_count(part, WRONG)} of {len(part)} wrong)": part
+        for share, part in _grouped(_judged(agents, group), "share").items()
+    }
+    rows = [(name, {head: area(part, name) for head, part in parts.items()}) for name in PREDICTORS]
+    return say.table("share_table", rows, group=group)
 
 
 def _named_table(rows: Sequence[Row]) -> Table:
@@ -245,7 +230,7 @@ def _truth_table(rows: Sequence[Row]) -> Table:
 def _tables(rows: Sequence[Row]) -> tuple[list[Table], ...]:
     left_out = [row for row in rows if not row["trained"]]
     excluded = say.table("excluded_agents", left_out, trained=f"{100 * TRAINED:.0f}%")
-    predictions = [area_table(rows)]
+    predictions = [say.table("area_under_the_curve", _areas(rows, PREDICTORS))]
     for measure in (EXACT, BY_RUNNING):
         of: dict[str, Any] = {"measure": measure, "area_margin": AREA_MARGIN}
         predictions.append(say.table("difference_table", _areas(rows, BASELINES, measure), **of))
@@ -267,14 +252,9 @@ def _scatter(parts: Mapping[float, Sequence[Row]]) -> str:
         for axes, (share, part) in zip(grid, parts.items(), strict=True):
             axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
             axes.axhline(0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
-            series = ((outcome, silent) for outcome in styles for silent in (False, True))
-            for outcome, silent in series:
-                shown = [
-                    row
-                    for row in part
-                    if (row["outcome"], row["names"][EXACT] == SILENT) == (outcome, silent)
-                ]
-                colour, marker = styles[outcome]
+            for (outcome, (colour, marker)), silent in product(styles.items(), (False, True)):
+                kind = outcome, silent
+                shown = [r for r in part if (r["outcome"], r["names"][EXACT] == SILENT) == kind]
                 axes.plot(
                     [exact(row) for row in shown],
                     [row["tables"]["shifted"]["difference"]["value"] for row in shown],
@@ -294,35 +274,26 @@ def _scatter(parts: Mapping[float, Sequence[Row]]) -> str:
 
 def _findings(rows: Sequence[Row]) -> list[str]:
     known = _judged(rows)
-    lines = [
-        say.line(
-            "agents",
-            trained=sum(row["trained"] for row in rows),
-            all=len(rows),
-            known=len(known),
-            cloned=_count([row for row in known if row["kind"] == WRONG_CLONE], WRONG),
-            pursued=Counter(row["outcome"] for row in known),
-        )
-    ]
-    lines += [say.line("named", name=name, n=_judgements(known, name)) for name in NAMING]
-    for group in GROUPS:
-        for pairs, same in PAIRS.items():
-            for measure in (EXACT, BY_RUNNING):
-                compared = _compared(_judged(rows, group), measure, same_share=same)
-                lines.append(f"{measure}, {group}, {pairs}: area {compared}.")
+    counts = {
+        "trained": sum(row["trained"] for row in rows),
+        "all": len(rows),
+        "known": len(known),
+        "cloned": _count([row for row in known if row["kind"] == WRONG_CLONE], WRONG),
+        "pursued": Counter(row["outcome"] for row in known),
+    }
+    named = [say.line("named", name=name, n=_judgements(known, name)) for name in NAMING]
+    lines = [say.line("agents", **counts), *named]
+    for group, (pairs, same), measure in product(GROUPS, PAIRS.items(), (EXACT, BY_RUNNING)):
+        compared = _compared(_judged(rows, group), measure, same_share=same)
+        lines.append(f"{measure}, {group}, {pairs}: area {compared}.")
     return lines
 
 
 def _compared(rows: Sequence[Row], measure: str, *, same_share: bool) -> str:
     of = partial(area, rows, measure, same_share=same_share)
-    words = {
-        Verdict.ABOVE: "higher than",
-        Verdict.BELOW: "lower than",
-        Verdict.EQUAL: f"equivalent within ±{AREA_MARGIN:g} to",
-    }
     verdicts: dict[str, list[str]] = {}
     for name in BASELINES:
-        word = words.get(verdict(of(name).interval, AREA_MARGIN), "inconclusive against")
+        word = say.sentence("compared", verdict(of(name).interval, AREA_MARGIN), margin=AREA_MARGIN)
         verdicts.setdefault(word, []).append(f'"{name}"')
     said = [f"{word} {', '.join(names)}" for word, names in verdicts.items()]
     return "; ".join([say.line("area", area=of()), *said])
@@ -331,18 +302,36 @@ def _compared(rows: Sequence[Row], measure: str, *, same_share: bool) -> str:
 def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Train agents whose goal may be wrong, predict which pursue it, and evaluate them shifted.
 
-    Agents and measurements are stored as they finish; the same command resumes a run. Seeds are
-    agents of each kind at each share, 3 by default; the first is also that of the levels in which
-    they are measured.
+    Seeds are agents of each kind at each share, 3 by default; the first is also that of the levels.
     """
     agents = _agents(options)
     require_report_extra()
-    place: dict[str, Any] = {"on": options.on, "progress": options.progress}
-    trained = carry_out(measurements.training_study(agents, SCALE), out=out / "agents", **place)
-    networks = {agent: trained[agent.name] for agent in agents}
-    by_tables, by_running = measurements.studies(networks, SCALE, options.seed)
-    tables = carry_out(by_tables, out=out / "tables", **place)
-    runs = carry_out(by_running, out=out / "runs", **place)
+
+    def results(title: str, function: str, trials: Any, of: dict[str, Any], **more: Any) -> Any:
+        kind = title.removeprefix("measures ")
+        what = {"kind": f"goal-misgeneralisation, {kind}"} | of | more.pop("what", {})
+        folder = {"trained": "agents", "measured": "tables", "run": "runs"}[function]
+        function = f"{measurements.__name__}:{function}"
+        study = Study[Any](title, function, trials, of, noun="agent", what=what, **more)
+        return carry_out(study, on=options.on, out=out / folder, progress=options.progress)
+
+    networks = results(
+        "training",
+        "trained",
+        {agent.name: vars(agent) for agent in agents},
+        {name: getattr(SCALE, name) for name in ("levels", "updates", "steps")},
+        what={"seeds": sorted({agent.seed for agent in agents})},
+        from_json=lambda _, value: Network.from_json(value),
+        to_json=Network.to_json,
+    )
+    trials = {
+        a.name: {"family": a.family, "share": a.share, "network": networks[a.name].to_json()}
+        for a in agents
+    }
+    sizes = {"seed": options.seed, "of_a_kind": SCALE.of_a_kind, "shifted": SCALE.shifted}
+    tables = results("measures by tables", "measured", trials, sizes)
+    sizes = {"seed": options.seed, "of_a_kind": SCALE.run_of_a_kind, "budget": SCALE.budget}
+    runs = results("measures by running", "run", trials, sizes)
     rows = [vars(a) | {"tables": tables[a.name], "runs": runs[a.name]} for a in agents]
     return written(out, list(map(scored, rows)), options)
 
@@ -379,11 +368,7 @@ def planned(options: StudyOptions) -> dict[str, int]:
 
 def _agents(options: StudyOptions) -> list[measurements.TrainedAgent]:
     seeds = range(options.seed, options.seed + options.count(SEEDS, least=1, most=1000))
+    kinds = (PPO, measurements.CLONE, WRONG_CLONE)
     # Agents that learn from the same levels follow each other, so that these are drawn once.
-    return [
-        measurements.TrainedAgent(family, kind, share, seed)
-        for seed in seeds
-        for family in FAMILIES
-        for share in measurements.SHARES
-        for kind in (PPO, measurements.CLONE, WRONG_CLONE)
-    ]
+    every = product(seeds, FAMILIES, measurements.SHARES, kinds)
+    return [measurements.TrainedAgent(f, kind, share, seed) for seed, f, share, kind in every]

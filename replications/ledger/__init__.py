@@ -3,7 +3,6 @@
 `ledger.toml` holds the rows and, for each kind of number, the margin within which two count as
 equal. `recompute` does the cheap ones again; a row whose recomputed value is further from `ours`
 than `tolerance` is stale, and the tests fail until it is mended.
-`python -m replications.ledger.page` prints the ledger as docs/ledger.md.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from itertools import groupby
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter import InvalidFileError
+from goalmeter.commands.replicate import REPLICATIONS
 from goalmeter.statistics import Verdict, difference, reach, verdict, words
 from replications.common import FEWEST, TOO_FEW, Interval, Texts
 
@@ -70,12 +70,18 @@ class Number:
     corrected: float | None = None
     found: str = ""
     margin: Margin | None = None  # of its kind of number, put in by `load`
+    # What `published` says: the number, its ± or 0, and half a unit of the last printed digit.
+    published_value: float = field(init=False)
+    published_spread: float = field(init=False)
+    rounding: float = field(init=False)
+    theirs: float = field(init=False)  # what ours is compared with: that number, or `corrected`
 
     def __post_init__(self) -> None:
         judgeable = self.published_error > 0 and self.published_seeds > 1
         enough = judgeable and (self.seeds > 1 or not self.ran)
+        printed = _PRINTED.fullmatch(self.published)
         refused = {
-            "published": _PRINTED.fullmatch(self.published) is None,
+            "published": printed is None,
             "relation": self.relation not in RELATIONS,
             "cost": self.cost not in COSTS,
             "not_yet": self.cost == NOT_YET and (self.ran or bool(self.command)),
@@ -85,32 +91,16 @@ class Number:
         for name in filter(refused.get, refused):
             known = {"relations": RELATIONS, "costs": COSTS}
             raise InvalidFileError(f"{self.id}: {say.sentence('refused', name, row=self, **known)}")
-
-    def _printed(self, part: str) -> str:
-        match = _PRINTED.fullmatch(self.published)
-        assert match is not None, "checked at construction"
-        return match[part] or ""
-
-    @property
-    def published_value(self) -> float:
-        """The published number itself."""
-        return float(self._printed("value"))
-
-    @property
-    def published_spread(self) -> float:
-        """Its published ±, or 0."""
-        return float(self._printed("spread") or 0.0)
-
-    @property
-    def rounding(self) -> float:
-        """Half a unit of the last printed digit."""
-        # A little more, since 0.5 in the last digit is not exact as a float.
-        return 0.5 * 10.0 ** -len(self._printed("digits")) * (1 + 1e-9)
-
-    @property
-    def theirs(self) -> float:
-        """What ours is compared with: the published number, or the corrected one."""
-        return self.published_value if self.corrected is None else self.corrected
+        value, digits, spread = printed.groups(default="") if printed else ("nan", "", "")
+        parsed = {
+            "published_value": float(value),
+            "published_spread": float(spread or 0.0),
+            # A little more, since 0.5 in the last digit is not exact as a float.
+            "rounding": 0.5 * 10.0 ** -len(digits) * (1 + 1e-9),
+            "theirs": float(value) if self.corrected is None else self.corrected,
+        }
+        for name, number in parsed.items():
+            object.__setattr__(self, name, number)
 
     @property
     def ran(self) -> bool:
@@ -146,10 +136,7 @@ class Number:
         return str(Verdict.EQUAL) if text.startswith(f"{Verdict.EQUAL} within") else text
 
     def difference_interval(self, theirs: float) -> Interval | None:
-        """The 95% interval of what the verdict is on; None where there is none.
-
-        Of a reference it is the published number less ours, else ours less theirs.
-        """
+        """The 95% interval of ours less theirs, of a reference of theirs less ours; or None."""
         if self.relation == "average":
             return difference(self.ours, self.interval, theirs, (theirs, theirs))
         if self.relation == "reference":
@@ -218,22 +205,19 @@ def _file() -> dict[str, list[dict[str, Any]]]:
 
 
 # --- Recomputed -----------------------------------------------------------------------------------
-# Experiment -> the module whose `recompute(ids)` gives its values; by name, because experiments
-# import the ledger.
-RECOMPUTED = {
-    "example-1": "replications.example_one.study",
-    "meg-cliffworld": "replications.cliffworld.study",
-    "reflection-table-1": "replications.reflection_table.study",
-    "lm-navigation": "replications.lm_navigation.study",
-}
+_FOLDERS = REPLICATIONS | {"example-1": "example_one"}
+
+
+def study_of(name: str) -> Any:
+    """Return the module of a study; by name, because studies import the ledger."""
+    return import_module(f"replications.{_FOLDERS[name]}.study")
 
 
 def recompute(rows: Iterable[Number]) -> dict[str, float]:
     """Return the value of each cheap row, computed again, by its id."""
     out: dict[str, float] = {}
-    for experiment, group in groupby(rows, key=lambda row: row.id.partition("/")[0]):
-        module = import_module(RECOMPUTED[experiment])
-        out |= module.recompute([row.id for row in group])
+    for name, group in groupby(rows, key=lambda row: row.id.partition("/")[0]):
+        out |= study_of(name).recompute([row.id for row in group])
     return out
 
 

@@ -7,27 +7,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 from goalmeter.statistics import Verdict
 from replications import ledger
-from replications.common import FEWEST, TOO_FEW, Interval
+from replications.common import FEWEST, Interval
 from replications.ledger import Margin, Number, load, margins, say
 
-_SIDES = [f"{side}{of}" for side in ("above", "below") for of in ("", " the reference")]
 # Column of the summary -> the verdicts that it counts.
-_COLUMNS: dict[str, Sequence[str]] = {
-    "same or equal": (ledger.AS_PRINTED, Verdict.EQUAL),
-    "bound holds": (ledger.HOLDS,),
-    "above or below": (ledger.VIOLATED, *_SIDES),
-    "cannot be told": (Verdict.UNTOLD, TOO_FEW),
-    "not compared": (ledger.NOT_COMPARED,),
-    ledger.NOT_RUN: (ledger.NOT_RUN,),
-    ledger.NOT_YET: (ledger.NOT_YET,),
-}
+_COLUMNS: dict[str, list[str]] = say.declared("verdicts")
 _COUNTED = {verdict: column for column, verdicts in _COLUMNS.items() for verdict in verdicts}
 
 
@@ -49,48 +40,31 @@ def markdown(rows: Sequence[Number], known: Sequence[Margin]) -> str:
         untold=str(Verdict.UNTOLD).capitalize(),
         fewest=FEWEST,
     )
-    lines = [
-        *texts["head"],
-        _line("rows by verdict", *_COLUMNS, "all"),
-        f"|---|{'---:|' * (len(_COLUMNS) + 1)}",
-        *(
-            _line(n, *map(count.__getitem__, _COLUMNS), count.total())
-            for n, count in counts.items()
-        ),
-        *texts["rules"],
-        _line("margin", "rows", "why"),
-        "|---|---|---|",
-    ]
-    for margin in known:
-        within = f"±{margin.within:g} {margin.unit}".rstrip()
-        lines.append(_line(within, f"`{margin.rows}`", margin.reason))
+    counted = ((n, {c: of[c] for c in _COLUMNS} | {"all": of.total()}) for n, of in counts.items())
+    within = ((f"±{margin.within:g} {margin.unit}".rstrip(), margin) for margin in known)
+    lines = [*texts["head"], *_table("summary", counted)]
+    lines += [*texts["rules"], *_table("margins", within)]
     # Neighbouring rows that share these stand in one table, below one source and command.
     shared = attrgetter("quantity", "source", "command", "relation")
     for (quantity, source, command, relation), group in groupby(rows, key=shared):
         how = f"Command: `{command}`." if command else "Not computed yet, by any command."
         title = f"## {quantity[0].upper()}{quantity[1:]}"
-        lines += ["", title, "", f"Source: {source}. {how}", "", *_table(relation, list(group))]
+        table = _table("estimates" if relation == "estimate" else "numbers", map(_values, group))
+        lines += ["", title, "", f"Source: {source}. {how}", "", *table]
     return "\n".join(lines) + "\n"
 
 
-def _table(relation: str, rows: Sequence[Number]) -> list[str]:
-    values = [_values(row) for row in rows]
-    columns = []
-    entry = say.declared("estimates" if relation == "estimate" else "numbers")
-    for head, rule, text in entry["columns"]:
-        cells = [say.filled(text, each) for each in values]
-        if not head.endswith("?") or any(cell != "–" for cell in cells):
-            columns.append([head.rstrip("?"), rule, *cells])
-    head, rules, *lines = zip(*columns, strict=True)
-    return [_line(*head), f"|{'|'.join(rules)}|", *(_line(*line) for line in lines)]
-
-
-def _line(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
+def _table(entry: str, rows: Iterable[Any]) -> list[str]:
+    table = say.table(entry, rows)
+    rules = ("---:" if head.numeric else "---" for head in table.heads)
+    heads = [head.full for head in table.heads]
+    lines = [heads, *([cell.text for cell in row] for row in table.cells)]
+    head, *body = (f"| {' | '.join(line)} |" for line in lines)
+    return [head, f"|{'|'.join(rules)}|", *body]
 
 
 def _values(row: Number) -> dict[str, Any]:
-    ran = {name: getattr(row, name) for name in ("ours", "error", "seeds", "tolerance")}
+    known = ("ours", "error", "seeds", "tolerance")
     # The verdict on an estimate has its z; where the print is a mistake, there is that on it, too.
     z = "" if math.isnan(row.z) else f", z = {row.z:+.2f}"
     verdict = f"{row.verdict}{z}"
@@ -104,7 +78,7 @@ def _values(row: Number) -> dict[str, Any]:
         "interval": _ends(row.interval),
         "verdict": verdict,
         "remark": f"{row.remark} {row.found}".strip(),
-    } | {name: value if row.ran else None for name, value in ran.items()}
+    } | {name: getattr(row, name) if row.ran else None for name in known}
 
 
 def _ends(interval: Interval | None) -> str | None:

@@ -11,34 +11,26 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from goalmeter import InvalidFileError, InvalidParameterError
 from goalmeter.report import write_text
-from replications.ledger import PATH, Number, load, say
-from replications.lm_navigation.study import ledger_values as of_lm_navigation
-from replications.lm_representation.study import ledger_values as of_lm_representation
-from replications.reflection_table.study import ledger_values as of_reflection_table
+from replications.ledger import PATH, load, say, study_of
 
-# Of a row and the results: its values, spelled as TOML; None where the results have none.
-ValuesOf = Callable[[Number, Mapping[str, Any]], Mapping[str, str] | None]
-UPDATES: dict[str, ValuesOf] = {
-    "lm-navigation": of_lm_navigation,
-    "lm-representation": of_lm_representation,
-    "reflection-table-1": of_reflection_table,
-}
+# Studies with `ledger_values`: of a row and the results, its values, spelled as TOML, or None.
+UPDATED = ("lm-navigation", "lm-representation", "reflection-table-1")
 
 
 def updated(text: str, name: str, results: Mapping[str, Any]) -> tuple[str, list[str]]:
     """Return the text of a ledger with the numbers of a replication, and the ids of its rows."""
-    if name not in UPDATES or results.get("replication") != name:
-        given = {"of": results.get("replication"), "known": ", ".join(UPDATES)}
+    if name not in UPDATED or results.get("replication") != name:
+        given = {"of": results.get("replication"), "known": ", ".join(UPDATED)}
         raise InvalidFileError(say.sentence("refused", "results", name=name, **given))
     written = []
     for row in load(f"{name}/"):
-        values = UPDATES[name](row, results)
+        values = study_of(name).ledger_values(row, results)
         if values is not None:
             text = with_row(text, row.id, values)
             written.append(row.id)

@@ -23,17 +23,14 @@ from typing import Any
 import numpy as np
 
 from goalmeter.agents import agent as named
-from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import plan
 from goalmeter.navigation import SUITES, Navigation, exact, load, measure, suite, suite_named
 from goalmeter.pages import navigation as navigation_page
-from goalmeter.report import Panel, Section, Table, heat_map, percent, plus, require_report_extra
+from goalmeter.report import Figure, Section, Table, percent, plus, require_report_extra
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, difference, estimate, share_interval, verdict, words
 from replications import ledger
-from replications.common import DEFAULTS, Interval, Texts, plain
-from replications.ledger import Number
+from replications.common import DEFAULTS, Interval, Outcome, StudyOptions, Texts, plain
 
 say = Texts("lm_navigation")
 AGENTS = ("optimal", "greedy", "random", "epsilon-optimal", "wall-follower", "key-seeker")
@@ -45,15 +42,9 @@ FRAMES = {"reflect": "Reflection", "rotate": "Rotation", "transpose": "Transpose
 KINDS = {(size, c): f"{EVERY_CELL}/{size}/{c:g}" for size in SIZES for c in COMPLEXITIES}
 
 LANGUAGE_MODEL = "gpt-oss-20b"
-LANGUAGE_MODEL_COMMANDS = [
-    f"goalmeter navigate vllm/openai/{LANGUAGE_MODEL} --suite {name} --paper --out runs/{name}"
-    for name in SUITES
-]
-_RUNS = " ".join(f"--run runs/{name}" for name in SUITES)
-LANGUAGE_MODEL_COMMANDS.append(f"goalmeter replicate lm-navigation {_RUNS}")
+COMMANDS: list[str] = say.declared("language_model")["commands"]
 NOT_RUN, MODEL_ROW = "not run", "GPT-OSS-20B, ours"
 _FRAME_MARGIN = 5.0  # points
-_NONE = Estimate(float("nan"), None, 0, 0)
 Estimates = dict[str, Estimate]
 Agents = Mapping[str, Estimates]
 
@@ -65,11 +56,7 @@ def of_agents(
     grids: int = GRIDS,
     trajectories: int | None = None,
 ) -> dict[str, Estimates]:
-    """Return every number of every agent, at the paper's scale.
-
-    `grids` are of each size and complexity, and there are ten times as many worlds with a key;
-    `trajectories` are walks through each, None for the paper's.
-    """
+    """Return every number of every agent; `trajectories` of a world are by default the paper's."""
     parts = [(agent, name) for name in (*SUITES, EVERY_CELL) for agent in agents]
     # The longest ones first, so that no process has one left when the others are through.
     parts.sort(key=lambda part: part[1] != "isometries")
@@ -201,10 +188,10 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
     return out
 
 
-def published() -> dict[str, Number]:
+def published() -> dict[str, ledger.Number]:
     """Return the published numbers, by quantity; those with a standard error of their own first."""
     # A quantity has a row for each agent of ours that it stands beside; the first one is kept.
-    out: dict[str, Number] = {}
+    out: dict[str, ledger.Number] = {}
     for row in sorted(ledger.load(LEDGER_PREFIX), key=lambda row: row.relation != "estimate"):
         _, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
         out.setdefault(quantity, row)
@@ -212,7 +199,7 @@ def published() -> dict[str, Number]:
     return out
 
 
-def beside(number: Number, ours: Estimate) -> Number:
+def beside(number: ledger.Number, ours: Estimate) -> ledger.Number:
     """Return a published share, with the ledger's interval, beside what ours has, in percent."""
     ends = ours.interval
     interval = None if ends is None else (100 * ends[0], 100 * ends[1])
@@ -220,18 +207,18 @@ def beside(number: Number, ours: Estimate) -> Number:
     return replace(number, relation="reference", **of)
 
 
-def beside_the_compass(references: Agents, quantities: Iterable[str]) -> list[Number]:
+def beside_the_compass(references: Agents, quantities: Iterable[str]) -> list[ledger.Number]:
     """Return the published shares beside those of the compass."""
     theirs = published()
     return [beside(theirs[name], references[COMPASS][name]) for name in quantities]
 
 
-def counted(rows: Iterable[Number]) -> str:
+def counted(rows: Iterable[ledger.Number]) -> str:
     """Return how many verdicts there are of each kind: "above it in 2, below it in 1, ..."."""
     return say.line("counted", n=Counter(r.counted.removesuffix(" the reference") for r in rows))
 
 
-def difference_points(row: Number) -> str:
+def difference_points(row: ledger.Number) -> str:
     """Return the published share less ours, points, with its interval."""
     return _with_interval(row.theirs - row.ours, row.difference_interval(row.theirs))
 
@@ -275,12 +262,12 @@ def _compass(references: Agents) -> str:
     return say.line("compass", parts="; ".join(parts))
 
 
-def _count(number: Number) -> int:
+def _count(number: ledger.Number) -> int:
     """The count behind a share: not published, but shares are rounded, and one count fits."""
     return round(number.published_value / 100 * number.published_seeds)
 
 
-def _successes(with_key: Number, without: Number) -> str:
+def _successes(with_key: ledger.Number, without: ledger.Number) -> str:
     shares, intervals = [], []
     for number in (with_key, without):
         low, high = share_interval(_count(number), number.published_seeds)
@@ -317,7 +304,7 @@ def _headline_table(worlds: Sequence[str], references: Agents, runs: Agents) -> 
     if not runs:
         rows.insert(1, (MODEL_ROW, dict.fromkeys(titles, NOT_RUN)))
     more = [(title, f"1.{name}", "percent") for name, title in titles.items()]
-    share = percent(references["optimal"].get("key-door/success", _NONE).value)
+    share = percent(references["optimal"]["key-door/success"].value)
     name = "headline_numbers_worlds"
     return say.table(name, rows, more=more, worlds=" and ".join(worlds), share=share)
 
@@ -348,24 +335,16 @@ def _every_cell_table(references: Agents) -> Table:
         }
         for ((size, complexity), key), row in zip(KINDS.items(), compared, strict=True)
     ]
-    more = [
-        *((f"ours, exactly | {name}", f"ours.{name}", "percent") for name in agents),
-        ("model less greedy | difference, points", "difference", "text"),
-        ("model less greedy | verdict", "row.verdict", "words"),
-    ]
     clusters = references["greedy"][KINDS[SIZES[-1], COMPLEXITIES[-1]]].clusters
-    return say.table("optimal_actions_in_every_open_cell", rows, more=more, clusters=clusters)
+    return say.table("optimal_actions_in_every_open_cell", rows, clusters=clusters)
 
 
 def _walks_table(references: Agents, runs: Agents) -> Table:
-    shown = ("accuracy_detour", "accuracy", "success", "spl")
-    rows: list[Any] = [
-        (name, *(values[f"maze/{q}"] for q in shown), values["maze/invalid"].value)
-        for name, values in {**references, **runs}.items()
-        if "maze/accuracy" in values
+    rows: list[tuple[str, Mapping[str, Any]]] = [
+        (name, of) for name, of in {**references, **runs}.items() if "maze/accuracy" in of
     ]
     if not any("maze/accuracy" in values for values in runs.values()):
-        rows.append((MODEL_ROW, *(NOT_RUN,) * 5))
+        rows.append((MODEL_ROW, say.declared("walks_of_the_model")))
     return say.table("mazes_all_sizes_and_complexities", rows)
 
 
@@ -391,28 +370,20 @@ def _pilot_table(references: Agents, runs: Agents) -> Table:
     rows = []
     for complexity in COMPLEXITIES:
         keys = [f"maze/7/{complexity:g}/{quantity}" for quantity in ("success", "accuracy")]
-        cells = [
-            *(f"{theirs[key].published}%" for key in keys),
-            *(percent(of[key]) if key in of else None for of in agents.values() for key in keys),
-            *(compared.verdict for compared in beside_the_compass(references, keys)),
-        ]
-        rows.append((f"{complexity:g}", *cells))
-    groups = ("GPT-OSS-20B, pilot", *agents, "the model beside greedy")
-    columns = [
-        (f"{group} | {title}", f"{2 * i + j}", "words" if group == groups[-1] else "text")
-        for i, group in enumerate(groups)
-        for j, title in enumerate(("goal reached", "optimal actions"), 1)
-    ]
-    return say.table("pilot_table", rows, more=columns, pilot_size=7)
+        row = {
+            "complexity": f"{complexity:g}",
+            "theirs": [f"{theirs[key].published}%" for key in keys],
+            "ours": {name: [of.get(key) for key in keys] for name, of in agents.items()},
+            "compared": beside_the_compass(references, keys),
+        }
+        rows.append(row)
+    return say.table("pilot_table", rows, pilot_size=7)
 
 
 def _sections(references: Agents, runs: Agents) -> list[Section]:
     # Whoever has a server can add the rows that are missing.
-    missing = say.line("not_run", commands="; ".join(LANGUAGE_MODEL_COMMANDS))
+    missing = say.line("not_run", commands="; ".join(COMMANDS))
     walks = _walks_table(references, runs), _pilot_table(references, runs)
-    rows = beside_the_compass(references, KINDS.values())
-    values = {"size": len(rows), "verdicts": counted(rows)}
-    surfaces = say.figure("surfaces", _surfaces(references, rows), **values)
     cells = "asked_in_every_open_cell_by_size_and_com"
     return [
         say.section(
@@ -421,41 +392,33 @@ def _sections(references: Agents, runs: Agents) -> list[Section]:
             _headline_table(("2PathKey",), references, runs),
             None if runs else missing,
         ),
-        say.section(cells, _every_cell_table(references), surfaces),
+        say.section(cells, _every_cell_table(references), _surfaces(references)),
         say.section("walks_through_mazes", walks),
         say.section("the_same_grids_in_other_frames", _frames_table(references, runs)),
     ]
 
 
-def _surfaces(references: Agents, rows: Sequence[Number]) -> str:
-    ours = [references[COMPASS][key].value for key in KINDS.values()]
-    shape = len(SIZES), len(COMPLEXITIES)
-    greedy = np.reshape(ours, shape)
-    model = np.reshape([row.published_value / 100 for row in rows], shape)
-    panels = {
-        "GPT-OSS-20B, published": model,
-        "compass (greedy), ours": greedy,
-        "model less compass": model - greedy,
-    }
-    return heat_map(
-        "lm-navigation-surfaces",
-        [Panel(title=title, values=values) for title, values in panels.items()],
-        rows=[f"size {size}" for size in SIZES],
-        columns=[f"complexity {complexity:g}" for complexity in COMPLEXITIES],
-        label="share of optimal actions, and its difference",
-        scale=(-1.0, 1.0),
-    )
+def _surfaces(references: Agents) -> Figure | None:
+    compared = beside_the_compass(references, KINDS.values())
+    cells: list[tuple[str, str, str, float]] = []
+    for ((size, complexity), key), row in zip(KINDS.items(), compared, strict=True):
+        model, greedy = row.published_value / 100, references[COMPASS][key].value
+        values = model, greedy, model - greedy
+        for title, value in zip(say.declared("surface_titles")["list"], values, strict=True):
+            cells.append((title, f"size {size}", f"complexity {complexity:g}", value))
+    places = [f"size {size}" for size in SIZES], [f"complexity {c:g}" for c in COMPLEXITIES]
+    shown = {"size": len(compared), "verdicts": counted(compared)}
+    return say.heat("surfaces", "lm-navigation-surfaces", cells, *places, **shown)
 
 
 OPTIONS = ("agents", "run")
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Walk reference agents through every suite, and write html, results.json, figures.
+    """Walk reference agents, optimal and greedy among them, through every suite.
 
     Seeds are grids of each size and complexity, 10 by default, as in the paper; there are ten times
-    as many worlds with a key. `agents` are names, optimal and greedy among them; `run` are folders
-    of navigation runs to put beside the published numbers.
+    as many worlds with a key. `run` are navigation runs to put beside the published numbers.
     """
     names, grids = _chosen(options)
     require_report_extra()
@@ -473,7 +436,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         ],
         "verdicts": list(_verdicts(references)),
         "agents": plain({**references, **runs}),
-        "not_run": [] if runs else LANGUAGE_MODEL_COMMANDS,
+        "not_run": [] if runs else COMMANDS,
     }
     sections = _sections(references, runs)
     return say.report(out, options, sections, result, findings, navigation_page.GLOSSARY)
@@ -528,7 +491,7 @@ def _verdicts(references: Agents) -> Iterator[dict[str, Any]]:
             }
 
 
-def ledger_values(row: Number, results: Mapping[str, Any]) -> dict[str, str] | None:
+def ledger_values(row: ledger.Number, results: Mapping[str, Any]) -> dict[str, str] | None:
     """Return what these results say of a row of the ledger; None where they say nothing."""
     agent, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
     shares = ledger.in_percent(results["agents"].get(agent, {}).get(quantity))

@@ -16,12 +16,11 @@ import numpy as np
 from goalmeter import navigation, representation
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.report import Table, percent
+from goalmeter.report import Table
 from goalmeter.representation import Explained, Network, PlanDecoder, Split
 from goalmeter.statistics import Estimate
 from replications import ledger
-from replications.common import BoolArray, ProgressCallback, Texts, plain, write_tables
-from replications.ledger import Number
+from replications.common import BoolArray, IntArray, ProgressCallback, Texts, plain, write_tables
 
 say = Texts("lm_representation")
 
@@ -31,10 +30,8 @@ say = Texts("lm_representation")
 #     decoded/accuracy            actions that are optimal on the map of the published MLP
 #     decoded/recovery            wrong actions where that map would have given a right one
 #     plan/POSITION/1, plan/N/K   plans read by the two-block decoder
-#
 # As in the paper, probes are trained on first decisions of walks; a decoded map is made for every
 # decision, by a fit that saw nothing of its grid.
-#
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5 and the tables of its authors.
 
@@ -44,9 +41,8 @@ SIZES, COMPLEXITIES = (7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 PRE, POST = "pre/end", "post/end"
 # Two thirds of the way, as the paper's main layer: block 15 of 24, and 3 of 4.
 LAYER = 3
-MLP, LINEAR, RIDGE = map(
-    representation.probe, ("MLP (as published)", "linear (as published)", "ridge")
-)
+_PROBES = ("MLP (as published)", "linear (as published)", "ridge")
+MLP, LINEAR, RIDGE = map(representation.probe, _PROBES)
 # Of a stream of 192 numbers, a narrower decoder than the paper's 1,024.
 DECODER = PlanDecoder(2, width=256)
 MOST_PREFIX = 5
@@ -55,28 +51,8 @@ _FOLDS = 3
 Maps = Mapping[tuple[str, str, str], Sequence[Any]]  # by probe, position and size or "all sizes"
 
 
-def _compute(out: Path, grids: int, seed: int, tell: ProgressCallback) -> dict[str, Any]:
-    """Let the mouse walk, replay its walks, and read them as the paper does."""
-    run = out / "walks"
-    options: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
-    navigation.measure(
-        MODEL, **options, trajectories=1, seed=seed, beside=[], out=run, progress=tell
-    )
-    samples, network = representation.replay(run)
-    captures = representation.captured(
-        samples, network, out, layers=[LAYER], positions=[PRE, POST], seed=seed, tell=tell
-    )
-    first = np.array([captures.samples[row].step == 0 for row in captures.rows.tolist()])
-    maps = _maps(captures, first, seed, tell)
-    tell("decoded maps")
-    explained = _explained(captures, first, seed)
-    plans = _plans(captures, network, seed, tell)
-    numbers = {name: value for name, value in _numbers(maps, explained, plans) if value.n}
-    return {"numbers": numbers, "maps": maps, "explained": explained, "plans": plans}
-
-
-def _of_size(shapes: Any, size: str) -> BoolArray:
-    return np.asarray((shapes[:, 0] == int(size)) if size != ALL else shapes[:, 0] > 0)
+def _of_size(shapes: Any, size: str) -> IntArray:
+    return np.flatnonzero((shapes[:, 0] == int(size)) if size != ALL else shapes[:, 0] > 0)
 
 
 def _maps(captures: Any, first: BoolArray, seed: int, tell: ProgressCallback) -> Maps:
@@ -86,7 +62,8 @@ def _maps(captures: Any, first: BoolArray, seed: int, tell: ProgressCallback) ->
         whole = captures.reading(LAYER, position)
         others = captures.alternatives(LAYER, position)
         for size in (ALL, *map(str, SIZES)):
-            kept = np.flatnonzero(_of_size(whole.scenes.shapes, size) & first)
+            kept = _of_size(whole.scenes.shapes, size)
+            kept = kept[first[kept]]
             reading = whole.where(kept)
             parts = representation.split(reading.scenes, seed=seed)
             for probe in (MLP, LINEAR, RIDGE):
@@ -103,18 +80,6 @@ def _maps(captures: Any, first: BoolArray, seed: int, tell: ProgressCallback) ->
     return out
 
 
-def _explained(captures: Any, first: BoolArray, seed: int) -> Explained:
-    reading = captures.reading(LAYER, PRE)
-    parts = [
-        Split(part.train[first[part.train]], part.validation[first[part.validation]], part.test)
-        for part in representation.folds(reading.scenes, _FOLDS, seed=seed)
-    ]
-    posterior = representation.cross_fitted(MLP, reading, parts, seed=seed)
-    maps = representation.decoded(posterior, reading.scenes, rule="published")
-    controls = representation.map_controls(maps, reading.scenes, seed=seed)
-    return representation.explained(maps, controls, reading.scenes)[0]
-
-
 def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -> dict[str, Any]:
     plans = representation.plans_of(captures.samples)
     at = representation.rows_of(captures.trained, plans)
@@ -122,7 +87,7 @@ def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -
     stated = representation.stated_plans(first, network.local.tokenizer, plans)
     tables = {}
     for size in (ALL, *map(str, SIZES)):
-        kept = np.flatnonzero(_of_size(plans.scenes.shapes, size))
+        kept = _of_size(plans.scenes.shapes, size)
 
         def rows(layer: int, position: str, kept: Any = kept) -> Any:
             return at(layer, position)[kept]
@@ -166,11 +131,13 @@ def _numbers(
 _TIMES = {PRE: "before it reasons", POST: "after"}
 
 
-def _tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Table, ...]:
+def _tables(
+    numbers: Mapping[str, Estimate], by_probe: Maps, each: Explained, by_size: Mapping[str, Any]
+) -> tuple[Table, ...]:
     beside = [
-        {"row": row, "quantity": row.quantity.partition(":")[0], "ours": results["numbers"][key]}
-        for row in published
-        if (key := row.id.removeprefix(LEDGER_PREFIX)) in results["numbers"]
+        {"row": row, "quantity": row.quantity.partition(":")[0], "ours": numbers[key]}
+        for row in ledger.load(LEDGER_PREFIX)
+        if (key := row.id.removeprefix(LEDGER_PREFIX)) in numbers
     ]
     maps = [
         {
@@ -181,16 +148,11 @@ def _tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Ta
         }
         for position in (PRE, POST)
         for row in (
-            *(results["maps"][each.name, position, ALL][0] for each in (MLP, LINEAR)),
-            *results["maps"][RIDGE.name, position, ALL],
+            *(by_probe[probe.name, position, ALL][0] for probe in (MLP, LINEAR)),
+            *by_probe[RIDGE.name, position, ALL],
         )
     ]
-    each = results["explained"]
-    shares = [
-        ("optimal on the map, of all actions", each.on_map),
-        ("explained errors, of wrong actions", each.explained_errors),
-        ("the map corrects, of wrong actions", each.map_corrects),
-    ]
+    shares = [(title, getattr(each, name)) for title, name in say.declared("shares").items()]
     controls = [(name, f"1.controls.{name}", "percent") for name in each.on_map.controls]
     plans = [
         {
@@ -198,21 +160,15 @@ def _tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Ta
             "tokens": _TIMES[row.position],
             "row": row,
         }
-        for size, table in results["plans"].items()
+        for size, table in by_size.items()
         for row in table.plan
         if row.n in (1, 2, 4)
     ]
-    baselines = [
-        (name, f"row.baselines.{name}.prefix", "percent")
-        for name in results["plans"][ALL].plan[0].baselines
-    ]
-    of_maps = {"steps": each.steps, "errors": each.errors, "invalid": percent(each.invalid)}
-    decoder: dict[str, Any] = {"decoder": DECODER.name, "width": DECODER.width, "layer": LAYER}
     return (
         say.table("the_paper_s_maps_and_plans_beside_the_mo", beside),
         say.table("maps_read_from_the_mouse", maps, layer=LAYER),
-        say.table("decoded_table", shares, more=controls, **of_maps),
-        say.table("plans_read_from_the_mouse", plans, more=baselines, **decoder),
+        say.table("decoded_table", shares, more=controls, of=each),
+        say.table("plans_read_from_the_mouse", plans, decoder=DECODER, layer=LAYER),
     )
 
 
@@ -221,14 +177,36 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
 
     Seeds are mazes of each size and complexity, 40 by default. All of it runs in this process.
     """
-    grids = options.count(GRIDS, least=4)
-    results = _compute(out, grids, options.seed, options.progress or (lambda line: None))
+    grids, seed = options.count(GRIDS, least=4), options.seed
+    tell, run = options.progress or (lambda line: None), out / "walks"
+    worlds: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
+    walks: dict[str, Any] = worlds | {"trajectories": 1, "seed": seed, "beside": []}
+    navigation.measure(MODEL, **walks, out=run, progress=tell)
+    samples, network = representation.replay(run)
+    captures = representation.captured(
+        samples, network, out, layers=[LAYER], positions=[PRE, POST], seed=seed, tell=tell
+    )
+    first = np.array([captures.samples[row].step == 0 for row in captures.rows.tolist()])
+    by_probe = _maps(captures, first, seed, tell)
+    tell("decoded maps")
+    reading = captures.reading(LAYER, PRE)
+    parts = [
+        Split(part.train[first[part.train]], part.validation[first[part.validation]], part.test)
+        for part in representation.folds(reading.scenes, _FOLDS, seed=seed)
+    ]
+    posterior = representation.cross_fitted(MLP, reading, parts, seed=seed)
+    decoded = representation.decoded(posterior, reading.scenes, rule="published")
+    controls = representation.map_controls(decoded, reading.scenes, seed=seed)
+    explained = representation.explained(decoded, controls, reading.scenes)[0]
+    plans = _plans(captures, network, seed, tell)
+    numbers = {name: value for name, value in _numbers(by_probe, explained, plans) if value.n}
     maps = [
         dict(zip(("probe", "position", "size"), key, strict=True)) | {"rows": rows}
-        for key, rows in results["maps"].items()
+        for key, rows in by_probe.items()
     ]
-    value = {"replication": NAME, "seeds": grids} | plain(results | {"maps": maps})
-    return write_tables(out, _tables(results, ledger.load(LEDGER_PREFIX)), value)
+    results = {"numbers": numbers, "maps": maps, "explained": explained, "plans": plans}
+    value = {"replication": NAME, "seeds": grids} | plain(results)
+    return write_tables(out, _tables(numbers, by_probe, explained, plans), value)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
@@ -236,7 +214,7 @@ def planned(options: StudyOptions) -> dict[str, int]:
     return {"walks": len(SIZES) * len(COMPLEXITIES) * options.count(GRIDS, least=4)}
 
 
-def ledger_values(row: Number, results: Mapping[str, Any]) -> dict[str, str] | None:
+def ledger_values(row: ledger.Number, results: Mapping[str, Any]) -> dict[str, str] | None:
     """Return what these results say of a row of the ledger; None where they say nothing."""
     ours = results["numbers"].get(row.id.removeprefix(LEDGER_PREFIX))
     shares = ledger.in_percent(ours)

@@ -10,20 +10,19 @@ if __name__ == "__main__":
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from goalmeter import representation
-from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import Cell, Draws, State, compact
 from goalmeter.navigation import Task, suite
 from goalmeter.report import Table
 from goalmeter.representation import Network, Sample, Use
 from goalmeter.runs import Study, carry_out
-from replications.common import Texts, write_tables
+from replications.common import Outcome, StudyOptions, Texts, write_tables
 
 say = Texts("organism_use")
 
@@ -31,7 +30,6 @@ say = Texts("organism_use")
 #     seen      inner walls of rows that every organism sees
 #     unseen    inner walls of rows 2, 6, 10, which the mole takes for open
 #     far       cells that the agent does not stand beside, which a habit has no use for
-#
 # A model that goes by its map uses all of them; the mole only the seen ones, the moth no far one.
 
 Wanted = Callable[[Sample, Cell], bool]  # whether a question is about a cell of a decision
@@ -69,8 +67,8 @@ def _asked(agents: str | None) -> list[Asked]:
     questions = list(QUESTIONS)
     if agents is not None:
         known = {(question.model, question.cells): question for question in QUESTIONS}
-        names = [name.strip() for name in agents.split(",")]
-        asked = [CellQuestion(name, cells) for name in names for cells in (SEEN, UNSEEN)]
+        names = agents.split(",")
+        asked = [CellQuestion(n.strip(), cells) for n in names for cells in (SEEN, UNSEEN)]
         questions = [known.get((each.model, each.cells), each) for each in asked]
     return [
         (question, size, families)
@@ -198,8 +196,6 @@ def all_tables(asked: Sequence[Asked], answers: Sequence[Answer]) -> tuple[Table
     rows: list[dict[str, Any]] = [
         {
             **use,
-            "where": f"{use['cells']}, size {use['size']}",
-            "label": _label(use["confirmed"]),
             "other": _row(use["nulls"], "knock-out, other"),
             "end": _row(use["screened"], "patch, end"),
             "used": question.used,
@@ -212,7 +208,7 @@ def all_tables(asked: Sequence[Asked], answers: Sequence[Answer]) -> tuple[Table
         [row for row in rows if family in row["tried"]] for family in ("knock-out", "write")
     )
     written = [
-        {"answer": row, "label": _label(family["row"]), **family["row"]}
+        {"answer": row, **family["row"]}
         | {
             kind: next((n for n in family["nulls"] if n["intervention"].endswith(kind)), None)
             for kind in ("random", "other")
@@ -220,25 +216,17 @@ def all_tables(asked: Sequence[Asked], answers: Sequence[Answer]) -> tuple[Table
         for row in writers
         for family in row["families"]
     ]
-
-    def uses(answer: Answer) -> list[representation.PlaceUse]:
-        return [representation.PlaceUse.from_json(place) for place in answer["places"]]
-
-    pairs = [
-        {
-            "size": str(first["size"]),
-            "used": f"{first['organism']}, {first['cells']}",
-            "unused": f"{second['organism']}, {second['cells']}",
-            "places": f"{len(first['places'])} and {len(second['places'])}",
-            "area": representation.told_apart(uses(first), uses(second)),
-        }
-        # One is known to use its cells, and the other is the mole that does not.
-        for first in knocked
-        if (first["organism"], first["cells"], first["used"]) == ("mouse", "seen", True)
-        for second in knocked
-        if (second["organism"], second["used"]) == ("mole", False)
-        if first["size"] == second["size"]
-    ]
+    pairs = []
+    # One is known to use its cells, and the other is the mole that does not.
+    for first, second in product(knocked, knocked):
+        known = first["organism"], first["cells"], second["organism"], second["used"]
+        if known == ("mouse", "seen", "mole", False) and first["size"] == second["size"]:
+            uses = [
+                list(map(representation.PlaceUse.from_json, of["places"])) for of in (first, second)
+            ]
+            places = " and ".join(str(len(of)) for of in uses)
+            area = representation.told_apart(*uses)
+            pairs.append({"used": first, "unused": second, "places": places, "area": area})
     return (
         say.table("what_organisms_act_on", knocked),
         *([say.table("what_can_be_written", written)] if writers else []),
@@ -247,22 +235,16 @@ def all_tables(asked: Sequence[Asked], answers: Sequence[Answer]) -> tuple[Table
 
 
 def _row(rows: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
-    found = (r for r in rows if (r["intervention"], r["layer"]) == (name, "all"))
-    return next(found, None)
-
-
-def _label(row: Mapping[str, Any]) -> str:
-    return f"{row['intervention']}, layer {row['layer']}"
+    return next((r for r in rows if (r["intervention"], r["layer"]) == (name, "all")), None)
 
 
 OPTIONS = ("agents",)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Change what organisms read of cells, and see whether they move otherwise.
+    """Change what organisms, or the models `agents`, read of cells, and see whether they move.
 
-    Seeds are mazes of each size and complexity, 60 by default; `agents` are models to be asked
-    instead of the organisms.
+    Seeds are mazes of each size and complexity, 60 by default.
     """
     grids, asked = options.count(GRIDS, least=2), _asked(options.agents)
     common = {"grids": grids, "seed": options.seed}

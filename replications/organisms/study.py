@@ -21,15 +21,13 @@ import numpy as np
 
 from goalmeter import InvalidFileError
 from goalmeter.agents import Decision, LocalModel, Reply, Sampling, agent
-from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import ACTIONS, Draws, GridWorld, State, compact, has_few_contents, plan
-from goalmeter.navigation import Episode, Task, Trajectory, suite, understood
+from goalmeter.navigation import Episode, Task, suite, understood
 from goalmeter.organisms import IDS, Organism, organism, organism_names, read_settings, weights_of
 from goalmeter.report import Table, write_text
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, estimate
-from replications.common import FloatArray, Texts, plain, write_tables
+from replications.common import FloatArray, Outcome, StudyOptions, Texts, write_tables
 
 say = Texts("organisms")
 
@@ -64,12 +62,7 @@ _SAMPLING: dict[str, Any] = {"temperature": TEMPERATURE, "top_p": _TOP_P, "alter
 
 Row = dict[str, Any]
 _shortest = lru_cache(maxsize=64)(plan)
-
-
-@lru_cache(maxsize=1)
-def opened(folder: str) -> LocalModel:
-    """Return the model of a folder; the last one is kept."""
-    return LocalModel(folder)
+opened = lru_cache(maxsize=1)(LocalModel)  # by its folder
 
 
 def part(name: str, folder: str, kind: str, size: int, *, grids: int, seed: int) -> list[Row]:
@@ -81,10 +74,19 @@ def part(name: str, folder: str, kind: str, size: int, *, grids: int, seed: int)
     else:
         number = _KEY_WORLDS[kind] * grids
         tasks = suite(kind, grids=number, trajectories=1, cap=_CAP, held_out=True, seed=seed).tasks
+    episodes, step = [Episode(task) for task in tasks], 0
+    while going := [episode for episode in episodes if not episode.over]:
+        places = [(episode.task.world, episode.state) for episode in going]
+        answered = replies(opened(folder), places, seed, "walk", step)
+        for episode, reply in zip(going, answered, strict=True):
+            answer = understood(reply.text)
+            invalid = None if answer.action is not None else answer.invalid
+            episode.take(Decision(answer.action, raw=reply.text, invalid=invalid))
+        step += 1
     return [
-        {"size": size, "grid": _label(task.world)}
+        {"size": size, "grid": _label(walk.world)}
         | {"arrived": walk.arrived, "key": walk.states()[-1].has_key}
-        for task, walk in zip(tasks, _walks(opened(folder), tasks, seed), strict=True)
+        for walk in (episode.trajectory(0) for episode in episodes)
     ]
 
 
@@ -111,10 +113,14 @@ def _answers(who: Organism, model: LocalModel, tasks: Sequence[Task], seed: int)
         cell = world.start if has_few_contents(world) else draws.choice(cells)
         places.append((world, State(cell)))
     rows: list[Row] = []
+    compass: Any = agent("greedy").in_grids()
     answered = replies(model, places, seed, "states")
     for task, (world, state), reply in zip(tasks, places, answered, strict=True):
         action, meant = understood(reply.text).action, who.intended(world, state)
         planned, probabilities = _first_of_plan(reply)
+        shortest = _shortest(world)
+        number = shortest.number(state)
+        optimal = shortest.plans.optimal[shortest.index][number]
         rows.append(
             {
                 "size": task.size,
@@ -123,23 +129,15 @@ def _answers(who: Organism, model: LocalModel, tasks: Sequence[Task], seed: int)
                 "misled": bool((who.walls(world) != world.walls).any()),
                 "invalid": action is None,
                 "meant": action is not None and meant[action] > 0,
-                "optimal": action in _shortest(world).optimal_actions(state),
+                "optimal": action in shortest.optimal_actions(state),
                 "as_planned": action is not None and planned == action,
-                "detour": _may_err(world, state),
+                # Whether the compass may choose a move that is not optimal.
+                "detour": float(compass.policy(shortest)[number] @ optimal) < 1 - 1e-9,
                 "legal": meant,
                 "probabilities": probabilities,
             }
         )
     return rows
-
-
-def _may_err(world: GridWorld, state: State) -> bool:
-    """Whether this is a detour state: the compass may choose a move that is not optimal."""
-    shortest = _shortest(world)
-    number = shortest.number(state)
-    optimal = shortest.plans.optimal[shortest.index][number]
-    compass: Any = agent("greedy").in_grids()
-    return float(compass.policy(shortest)[number] @ optimal) < 1 - 1e-9
 
 
 def _first_of_plan(reply: Reply) -> tuple[int | None, list[float] | None]:
@@ -167,39 +165,22 @@ def replies(
     model: LocalModel, places: Sequence[tuple[GridWorld, State]], *seed: int | str
 ) -> list[Reply]:
     """Return the answers in several states, each drawn with a seed of its own, without a server."""
-    prompts = []
+    prompts, nearer = [], []
     for number, (world, state) in enumerate(places):
         ids = model.ids([{"role": "user", "content": compact(world, state)}])
         drawn = {"seed": Draws("answer", *seed, number).below(1 << 31), **_SAMPLING}
         prompts.append(model.prompt(ids, _TOKENS, Sampling(**drawn)))
-
-    def nearer(number: int) -> int:
-        """How many states are nearer to the goal: a search from there meets them first."""
-        world, state = places[number]
         shortest = _shortest(world)
         steps = shortest.plans.distances[shortest.index]
-        return int(((steps >= 0) & (steps < steps[shortest.number(state)])).sum())
-
-    # All of a batch wait for the longest answer, so those with about as much to search go together.
-    order = sorted(range(len(prompts)), key=nearer)
+        nearer.append(int(((steps >= 0) & (steps < steps[shortest.number(state)])).sum()))
+    # All of a batch wait for the longest answer, so those with about as much to search go together:
+    # a search from the goal meets the states that are nearer to it first.
+    order = sorted(range(len(prompts)), key=nearer.__getitem__)
     by_number: dict[int, Reply] = {}
     for begin in range(0, len(order), _BATCH):
         numbers = order[begin : begin + _BATCH]
         by_number |= dict(zip(numbers, model.answers([prompts[n] for n in numbers]), strict=True))
     return [by_number[number] for number in range(len(prompts))]
-
-
-def _walks(model: LocalModel, tasks: Sequence[Task], seed: int) -> list[Trajectory]:
-    episodes = [Episode(task) for task in tasks]
-    step = 0
-    while going := [episode for episode in episodes if not episode.over]:
-        places = [(episode.task.world, episode.state) for episode in going]
-        for episode, reply in zip(going, replies(model, places, seed, "walk", step), strict=True):
-            answer = understood(reply.text)
-            invalid = None if answer.action is not None else answer.invalid
-            episode.take(Decision(answer.action, raw=reply.text, invalid=invalid))
-        step += 1
-    return [episode.trajectory(0) for episode in episodes]
 
 
 # --- Grading --------------------------------------------------------------------------------------
@@ -344,9 +325,7 @@ class Target:
     def reached(self, grades: Grades) -> bool:
         """Return whether the whole interval has; without an interval nothing is reached."""
         estimate = self.value(grades)
-        if estimate.interval is None:
-            return False
-        low, high = estimate.interval
+        low, high = estimate.interval or (-math.inf, math.inf)
         if self.below:
             return high < self.bound
         return low >= self.bound and (self.itself is None or estimate.value >= self.itself)
@@ -355,18 +334,17 @@ class Target:
 TARGETS = tuple(Target(**target) for target in say.declared("targets")["list"])
 
 
+def _asked(grades: Mapping[str, Grades]) -> list[tuple[Target, Estimate, bool]]:
+    """The targets of some organisms, what they came to, and whether they are reached."""
+    known = [(target, grades[target.organism]) for target in TARGETS if target.organism in grades]
+    return [(target, target.value(marks), target.reached(marks)) for target, marks in known]
+
+
 def _tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
-    asked = [
-        (target, target.value(marks), "yes" if target.reached(marks) else "no")
-        for target in TARGETS
-        if (marks := grades.get(target.organism)) is not None
-    ]
+    asked = [(of, value, "yes" if reached else "no") for of, value, reached in _asked(grades)]
     shares = [
-        {
-            "name": f"{name}, size {size}",
-            "meant": [marks["meant"][size, complexity] for complexity in COMPLEXITIES],
-        }
-        | _of_size(marks, size)
+        _of_size(marks, size)
+        | {"name": f"{name}, size {size}", "meant": [marks["meant"][size, c] for c in COMPLEXITIES]}
         for name, marks in grades.items()
         for size in marks["success"]
     ]
@@ -410,12 +388,10 @@ OPTIONS = ("agents",)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Ask the organisms on grids whose contents no recipe teaches, at the paper's temperature.
+    """Ask the organisms on grids whose contents no recipe teaches; write tables and model cards.
 
-    Seeds are mazes of each size and complexity that are walked through, 10 by default. Sixteen
-    times as many are asked about, and there are twelve times as many worlds with a door and six
-    times as many without. `agents` are names of organisms, or NAME=FOLDER for weights trained
-    elsewhere. A model card of each is written besides the tables.
+    Seeds are mazes of each size and complexity that are walked through, 10 by default. `agents` are
+    names of organisms, or NAME=FOLDER for weights trained elsewhere.
     """
     count, places = options.count(GRIDS, least=2), _places(options)
     parts = {
@@ -434,10 +410,9 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     result: dict[str, Any] = {name: _to_json(marks) for name, marks in graded.items()}
     result["asked"] = [
         {name: getattr(target, name) for name in ("organism", "measure", "bound", "below")}
-        | {"reached": target.reached(graded[target.organism])}
-        | plain(target.value(graded[target.organism]))
-        for target in TARGETS
-        if target.organism in graded
+        | {"reached": reached}
+        | value.to_json()
+        for target, value, reached in _asked(graded)
     ]
     for name, marks in graded.items():
         if (places[name] / "training.json").is_file():

@@ -11,22 +11,19 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import reflection as reflection_page
 from goalmeter.reflection import Reflection, compare, measure
 from goalmeter.reflection.environments import BATTERY
-from goalmeter.report import Figure, Section, Table, number, require_report_extra
+from goalmeter.report import Figure, Section, Table, require_report_extra
 from goalmeter.statistics import reach
 from replications import ledger
-from replications.common import FEWEST, TOO_FEW, FloatArray, Texts, optional
-from replications.ledger import Number
+from replications.common import FEWEST, TOO_FEW, FloatArray, Outcome, StudyOptions, Texts, optional
 
 say = Texts("reflection_table")
 LEDGER_PREFIX = "reflection-table-1/"
@@ -52,13 +49,8 @@ class Row:
 
     agent: str
     steps: int
-    number: Number
-    result: Reflection | None
-
-    @property
-    def neural(self) -> bool:
-        """Whether it is of a neural agent."""
-        return "neural" in self.number.quantity
+    number: ledger.Number
+    result: Reflection | None = None
 
 
 def table(out: Path, options: StudyOptions) -> list[Row]:
@@ -66,15 +58,16 @@ def table(out: Path, options: StudyOptions) -> list[Row]:
     asked, rows = _asked(options), []
     for published in ledger.load(LEDGER_PREFIX):
         steps, agent = _setting(published.id)
-        row = Row(agent, steps, published, None)
-        if seeds := asked.get((agent, steps)):
-            if options.progress is not None:
-                options.progress(f"{agent}, {steps} steps, {seeds} seeds")
-            folder = out / "runs" / f"{agent.replace('(', '-').rstrip(')')}-{steps}"
-            place: dict[str, Any] = {"on": options.on, "out": folder, "progress": options.progress}
-            result = measure(agent, steps, range(options.seed, options.seed + seeds), **place)
-            row = Row(agent, steps, with_ours(published, result), result)
-        rows.append(row)
+        seeds = asked.get((agent, steps))
+        if seeds is None:
+            rows.append(Row(agent, steps, published))
+            continue
+        tell = options.progress or (lambda line: None)
+        tell(f"{agent}, {steps} steps, {seeds} seeds")
+        folder = out / "runs" / f"{agent.replace('(', '-').rstrip(')')}-{steps}"
+        chosen = range(options.seed, options.seed + seeds)
+        result = measure(agent, steps, chosen, on=options.on, out=folder, progress=options.progress)
+        rows.append(Row(agent, steps, with_ours(published, result), result))
     return rows
 
 
@@ -103,7 +96,7 @@ def _setting(row_id: str) -> tuple[int, str]:
     return int(steps), agent
 
 
-def with_ours(number: Number, result: Reflection) -> Number:
+def with_ours(number: ledger.Number, result: Reflection) -> ledger.Number:
     """Return a row of the ledger with what was measured."""
     values = as_published(result)
     n = len(values)
@@ -150,18 +143,6 @@ class ErrorEstimate(NamedTuple):
         """What the reality check does, by the interval of the difference."""
         return reflection_page.verdict(self.interval)
 
-    @property
-    def side(self) -> int:
-        """On which side of 0 the interval lies; 0 if it has 0 inside."""
-        low, high = self.interval
-        return (low > 0) - (high < 0)
-
-    @property
-    def ends(self) -> str | None:
-        """The interval in words."""
-        low, high = self.interval
-        return None if math.isnan(low) else f"{number(low, 3)} to {number(high, 3)}"
-
     def to_json(self) -> dict[str, Any]:
         """Return the estimate of a difference as JSON values."""
         ends = None if math.isnan(self.interval[0]) else list(self.interval)
@@ -184,18 +165,17 @@ def effects(rows: Sequence[Row]) -> list[Effect]:
     """Return what the reality check changes, for agents and lengths that both have numbers for."""
     by_key = {(row.agent, row.steps): row for row in rows if row.number.ran}
     out = []
-    for steps in STEPS:
-        for agent in PUBLISHED_NAMES:
-            inner, checked = by_key.get((agent, steps)), by_key.get((f"rc({agent})", steps))
-            if inner is None or checked is None:
-                continue
+    for steps, agent in product(STEPS, PUBLISHED_NAMES):
+        inner, checked = by_key.get((agent, steps)), by_key.get((f"rc({agent})", steps))
+        if inner is not None and checked is not None:
             ours, theirs = _with_t_intervals(inner.number, checked.number)
-            paired = _paired_estimate(inner, checked)
-            out.append(Effect(agent, steps, paired or ours, theirs, paired is not None))
+            if paired := inner.result is not None and checked.result is not None:
+                ours = _paired_estimate(inner.result, checked.result)
+            out.append(Effect(agent, steps, ours, theirs, paired))
     return out
 
 
-def _with_t_intervals(*numbers: Number) -> tuple[ErrorEstimate, ErrorEstimate]:
+def _with_t_intervals(*numbers: ledger.Number) -> tuple[ErrorEstimate, ErrorEstimate]:
     """Ours and theirs of a number, or of the second of two less the first, by standard errors."""
     both = []
     for terms in (
@@ -211,17 +191,14 @@ def _with_t_intervals(*numbers: Number) -> tuple[ErrorEstimate, ErrorEstimate]:
     return ours, theirs
 
 
-def _paired_estimate(inner: Row, checked: Row) -> ErrorEstimate | None:
-    """Ours from runs of this call, paired by environment and seed; None if one is missing."""
-    if inner.result is None or checked.result is None:
-        return None
-    rewards = [[t.total_reward for t in r.trials] for r in (inner.result, checked.result)]
+def _paired_estimate(inner: Reflection, checked: Reflection) -> ErrorEstimate:
+    """Ours from runs of this call, paired by environment and seed."""
+    rewards = [[t.total_reward for t in r.trials] for r in (inner, checked)]
     if rewards[0] == rewards[1]:
         # Every run was the same one twice, which is no matter of chance.
         return ErrorEstimate(0.0, 0.0, (0.0, 0.0))
     # In the paper's reading of the reality check, which keeps the learning rate to itself.
-    published = replace(checked.result, by_seed=as_published(checked.result))
-    comparison = compare(inner.result, published)
+    comparison = compare(inner, replace(checked, by_seed=as_published(checked)))
     return ErrorEstimate(comparison.difference, comparison.stderr, comparison.interval)
 
 
@@ -241,7 +218,8 @@ def _thesis(measured: Sequence[Effect]) -> str:
     told = [effect for effect in measured if effect.ours.verdict != TOO_FEW]
     if not told:
         return f"The reality check {'; '.join(parts)}."
-    ways = Counter(effect.ours.side * effect.theirs.side for effect in told)
+    way = Counter({reflection_page.RAISES: 1, reflection_page.LOWERS: -1})
+    ways = Counter(way[effect.ours.verdict] * way[effect.theirs.verdict] for effect in told)
     counts = {"told": len(told), "same": ways[1], "other": ways[-1], "untold": ways[0]}
     return say.line("thesis", parts="; ".join(parts), **counts)
 
@@ -266,8 +244,7 @@ def _table_1(rows: Sequence[Row], steps: int) -> Table:
     data = {row.agent: row.number.corrected for row in of_length}
     if any(value is not None for value in data.values()):
         notes.append(say.line("misprint", ppo=data["ppo"], check=data["rc(ppo)"]))
-    commands = sorted({row.number.command for row in of_length if row.result is None})
-    if commands:
+    if commands := sorted({row.number.command for row in of_length if row.result is None}):
         notes.append(say.line("from_ledger", commands=" or ".join(commands)))
     return say.table("table_1", lines, notes=notes, steps=steps)
 
@@ -284,7 +261,8 @@ def _chart(name: str, texts: str, estimates: Pairs, agents: Iterable[str]) -> Fi
 def _sections(rows: Sequence[Row]) -> list[Section]:
     measured, margin = effects(rows), rows[0].number.margin
     compared = {(row.agent, row.steps): _with_t_intervals(row.number) for row in rows}
-    ran = {row.agent for row in rows if row.number.ran}
+    measured_agents = {row.agent for row in rows if row.number.ran}
+    ran = [name for name in PUBLISHED_NAMES if name in measured_agents]
     changed = {(e.agent, e.steps): (e.ours, e.theirs) for e in measured}
     agents = [effect.agent for effect in measured]
     lines = [(PUBLISHED_NAMES[e.agent] + " *" * (not e.paired), e) for e in measured]
@@ -293,9 +271,7 @@ def _sections(rows: Sequence[Row]) -> list[Section]:
         say.section(
             "table_1_ours_beside_theirs",
             [_table_1(rows, steps) for steps in STEPS],
-            _chart(
-                "table-1", "comparison_chart", compared, [n for n in PUBLISHED_NAMES if n in ran]
-            ),
+            _chart("table-1", "comparison_chart", compared, ran),
             list(_points(rows)),
             # It was stated before any number was looked at, so the page gives its reason too.
             margin="none." if margin is None else f"±{margin.within:g}. {margin.reason}",
@@ -313,8 +289,8 @@ def _sections(rows: Sequence[Row]) -> list[Section]:
 def _findings(rows: Sequence[Row]) -> list[str]:
     """How many numbers of ours are shown to equal the published ones, and what of the rest."""
     lines = []
-    for kind, neural in (("scripted", False), ("neural", True)):
-        numbers = [row.number for row in rows if row.number.ran and row.neural == neural]
+    for kind in ("scripted", "neural"):
+        numbers = [row.number for row in rows if row.number.ran and row.agent in GROUPS[kind]]
         enough = [row for row in numbers if not math.isnan(row.z)]
         few = len(numbers) - len(enough)
         if enough:
@@ -333,14 +309,14 @@ def _findings(rows: Sequence[Row]) -> list[str]:
 
 
 def _points(rows: Sequence[Row]) -> Iterable[str]:
-    zs = [row.number.z for row in rows if not row.neural and not math.isnan(row.number.z)]
-    if zs:
+    scripted = [row.number.z for row in rows if row.agent in SCRIPTED]
+    if zs := [z for z in scripted if not math.isnan(z)]:
         some, squares = 1 - LEVEL ** len(zs), sum(z**2 for z in zs)
         yield say.line("comparisons", n=len(zs), level=LEVEL, some=some, squares=squares)
     yield say.line("random_agent")
     yield say.line("ppo")
     for row in rows:
-        if row.result is not None and row.neural:
+        if row.result is not None and row.agent in NEURAL:
             shift = float((row.result.by_seed - as_published(row.result)).mean())
             # Half a unit of the fourth digit: less would be shown as 0.
             if abs(shift) > 5e-5:
@@ -351,12 +327,10 @@ OPTIONS = ("agents", "steps")
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Measure agents of Table 1 and write report.html, results.json and figures/*.svg.
+    """Measure agents of Table 1; their runs are stored in `out`/runs and resumed.
 
-    The runs are stored in `out`/runs, one an agent and length, and resumed. There are 10 seeds by
-    default, but 2 of neural agents for 1000 steps. `agents` to run now are "scripted" (the
-    default), "neural", "all", or names; the others are shown as the ledger has them. `steps` runs
-    one length of trials only.
+    `agents` to run now are "scripted" (the default), "neural", "all", or names; the others are
+    shown as the ledger has them. `steps` runs one length of trials only.
     """
     _asked(options)  # before anything is played, which may take hours
     require_report_extra()
@@ -392,7 +366,7 @@ def planned(options: StudyOptions) -> dict[str, int]:
     return {"runs": len(seeds), "trials": len(BATTERY) * sum(seeds)}
 
 
-def ledger_values(row: Number, results: Mapping[str, Any]) -> dict[str, str] | None:
+def ledger_values(row: ledger.Number, results: Mapping[str, Any]) -> dict[str, str] | None:
     """Return what these results say of a row of the ledger; None for a row that was not run."""
     steps, agent = _setting(row.id)
     for ran in results["rows"]:

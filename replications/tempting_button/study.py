@@ -26,7 +26,7 @@ from goalmeter.reflection.environments import find
 from goalmeter.report import Curve, Figure, Section, Table, plus, require_report_extra
 from goalmeter.runs import Study, carry_out, own_process
 from goalmeter.statistics import bounded_ends
-from replications import ledger
+from replications import common, ledger
 from replications.common import FEWEST, STROKES, TOO_FEW, VERMILION, BoolArray, FloatArray, Texts
 
 say = Texts("tempting_button")
@@ -139,11 +139,7 @@ Traces = Mapping[str, Sequence[Trace]]  # key of a player -> its runs, one for e
 
 
 def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: int) -> Any:
-    """Return everything that happens in a run of TemptingButton, as three strings.
-
-    The rooms are those of a trial of `goalmeter reflect` with the same seed. `steps` are percepts,
-    the first included; `settings` are the recurrent DQN's, empty for other agents.
-    """
+    """Return everything that happens in a run of TemptingButton, as three strings."""
     player = RecurrentDQN(seed, **settings) if agent == _DQN else named(agent).at_histories(seed)
     environment, _ = find(f"TemptingButton(coding={coding})")
     # The stream of random numbers that `reflection.trial` draws the rooms from.
@@ -162,30 +158,12 @@ def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: i
     }
 
 
-def _play(out: Path, options: StudyOptions) -> dict[str, list[Trace]]:
-    steps, seeds = _scale(options)
-    wanted = {f"{who.key} seed {seed}": (who, seed) for seed in seeds for who in PLAYERS}
-    study = Study[Any](
-        "TemptingButton",
-        f"{__name__}:trial",
-        {key: who.arguments | {"seed": seed} for key, (who, seed) in wanted.items()},
-        common={"steps": steps},
-        what={"kind": "tempting-button", "steps": steps},
-    )
-    # Networks are the same only where numerics have one thread, so never train in this process.
-    place = own_process(options.on)
-    traces: dict[str, list[Trace]] = {who.key: [] for who in PLAYERS}
-    for key, value in carry_out(study, on=place, out=out, progress=options.progress).items():
-        who, _ = wanted[key]
-        traces[who.key].append(Trace.of(**value, coding=who.coding))
-    return traces
-
-
 def summary(traces: Sequence[Trace]) -> dict[str, Any]:
     """Return the numbers of a player as JSON values."""
     late, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
     ends = Counter(t.ends for t in traces)
     n, never = len(traces), ends[NEVER]
+    pushes = {b: common.known_mean(t.late_pushes(button=b) for t in traces) for b in (True, False)}
     # The margin is the ledger's: it was stated there, with its reason.
     number = replace(ledger.load("tempting-button/")[0], ours=late, interval=(low, high))
     return {
@@ -193,8 +171,8 @@ def summary(traces: Sequence[Trace]) -> dict[str, Any]:
         "reward_per_turn": float(np.mean([t.per_turn for t in traces])),
         "late_reward_per_turn": late,
         "late_interval": [low, high] if n > 1 else None,
-        "late_pushes_with_button": _mean([t.late_pushes(button=True) for t in traces]),
-        "late_pushes_without_button": _mean([t.late_pushes(button=False) for t in traces]),
+        "late_pushes_with_button": pushes[True],
+        "late_pushes_without_button": pushes[False],
         "ends": {habit: ends[habit] for habit in (NEVER, MIXED, ALWAYS)},
         "verdict": f"{'yes' if never == n else 'some' if never else 'no'}: {never} of {n}",
         "mean_verdict": TOO_FEW if n < FEWEST else number.verdict,
@@ -203,11 +181,6 @@ def summary(traces: Sequence[Trace]) -> dict[str, Any]:
             for t in traces
         ],
     }
-
-
-def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return float(np.mean(known)) if known else math.nan
 
 
 def tables(traces: Traces) -> tuple[Table, ...]:
@@ -250,7 +223,8 @@ def _mean_curves(name: str, caption: str, players: Sequence[Player], traces: Tra
         drawn.append(Curve(x=turns, y=mean, low=low, high=high, **look))
         ends.append(say.line("curve", player=player, first=mean[0], last=mean[-1]))
     values: dict[str, Any] = {"window": window, "ends": "; ".join(ends), "caption": caption}
-    return say.curves("mean_curves_figure", name, drawn, _axes(window), **values)
+    axes = {"y_label": say.line("y_label", window=window)}
+    return say.curves("mean_curves_figure", name, drawn, axes, **values)
 
 
 def _every_seed(name: str, player: Player, traces: Traces) -> Figure:
@@ -260,7 +234,8 @@ def _every_seed(name: str, player: Player, traces: Traces) -> Figure:
     drawn.append(Curve(label="mean of all seeds", x=turns, y=mean, colour=VERMILION))
     values: dict[str, Any] = {"window": window, "caption": f"{player.label.capitalize()}."}
     values["ends"] = ", ".join(plus(row[-1], 3) for row in recent)
-    return say.curves("every_seed_figure", name, drawn, _axes(window), **values)
+    axes = {"y_label": say.line("y_label", window=window)}
+    return say.curves("every_seed_figure", name, drawn, axes, **values)
 
 
 def _recent(traces: Sequence[Trace]) -> tuple[list[float], FloatArray, int]:
@@ -270,10 +245,6 @@ def _recent(traces: Sequence[Trace]) -> tuple[list[float], FloatArray, int]:
     every = max(1, (length - window) // _POINTS)
     recent = np.array([t.recent(window)[::every] for t in traces])
     return [float(window + every * i) for i in range(recent.shape[1])], recent, window
-
-
-def _axes(window: int) -> dict[str, str]:
-    return {"y_label": f"reward per turn, last {window} turns"}
 
 
 def _section(
@@ -294,9 +265,8 @@ def page_findings(traces: Traces) -> list[str]:
     published = [t for player in (*ANEW, *SAME) for t in traces[player.key]]
     ends = Counter(t.ends for t in published)
     answer = "none" if not ends[NEVER] else "all" if ends[NEVER] == len(published) else "some"
-    compared = ", ".join(
-        say.line("agent", player=player, of=summary(traces[player.key])) for player in BASELINES
-    )
+    summaries = ((player, summary(traces[player.key])) for player in BASELINES)
+    compared = ", ".join(say.line("agent", player=player, of=of) for player, of in summaries)
     return [
         say.line("answer", answer=say.line(answer), runs=len(published), ends=ends),
         _of_settings("With new weights at each training", ANEW, traces),
@@ -322,18 +292,26 @@ OPTIONS = ("steps",)
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
-    """Play TemptingButton with the published settings and write report.html and results.json.
-
-    The trials are kept in the folder as they are finished; the same command goes on from there.
-    There are 10 seeds by default, some 15 minutes on two cores; steps are percepts, the first
-    included.
+    """Play TemptingButton with the published settings; steps are percepts, the first included.
 
     Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section
     3.2, and the authors' TemptingButtonExperiment at e4dd0d0.
     """
     steps, seeds = _scale(options)
     require_report_extra()
-    traces = _play(out, options)
+    wanted = [(who, seed) for seed in seeds for who in PLAYERS]
+    study = Study[Any](
+        "TemptingButton",
+        f"{__name__}:trial",
+        {f"{who.key} seed {seed}": who.arguments | {"seed": seed} for who, seed in wanted},
+        common={"steps": steps},
+        what={"kind": "tempting-button", "steps": steps},
+    )
+    # Networks are the same only where numerics have one thread, so never train in this process.
+    runs = carry_out(study, on=own_process(options.on), out=out, progress=options.progress)
+    traces: dict[str, list[Trace]] = {who.key: [] for who in PLAYERS}
+    for (who, _), value in zip(wanted, runs.values(), strict=True):
+        traces[who.key].append(Trace.of(**value, coding=who.coding))
     findings = page_findings(traces)
     result = {
         "replication": "tempting-button",

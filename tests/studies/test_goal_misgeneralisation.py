@@ -214,4 +214,4 @@ def test_small_replication_goes_on_where_it_was_stopped(
     stored = [scored(row) for row in result["agents"]]
     written = (tmp_path / "a" / "tables.md").read_text(encoding="utf-8")
     assert study.markdown(stored) == written
-    assert whole.tables[0].caption == study.area_table([]).caption
+    assert whole.tables[0].caption == study.say("area_under_the_curve")["caption"]

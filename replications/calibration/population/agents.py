@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +44,10 @@ class Scene:
         cells = (self.world.goal, self.world.key, self.cell, self.corner)
         return dict(zip(TARGETS, cells, strict=True))
 
+    def number(self, cell: tuple[int, int]) -> int:
+        """Return the number of a cell, row by row."""
+        return int(cell[0] * self.world.shape[1] + cell[1])
+
 
 @dataclass(frozen=True)
 class ScenePair:
@@ -71,11 +77,9 @@ class ScenePair:
 
 @lru_cache(maxsize=128)
 def scene_pair(size: int, complexity: float, seed: int) -> ScenePair:
-    """Draw a maze and two sets of places, uniformly among the sets that are allowed.
-
-    No place lies nearer to the start than `LEAST_DISTANCE`, no cell is used twice, and every place
-    can be reached without passing through the goal, which would end the walk.
-    """
+    """Draw a maze and two sets of places, uniformly among the sets that are allowed."""
+    # No cell is used twice, and every place is reached without passing through the goal, which
+    # would end the walk.
     draws = Draws("calibration scenes", size, repr(complexity), seed)
     while True:
         walls = carved(size, complexity, draws)
@@ -147,40 +151,29 @@ def _drawn(seed: int, number: int) -> Traits:
     # What does not apply to an agent is drawn all the same: its other traits do not depend on it.
     rng = np.random.default_rng([seed, number, 13])
 
-    def kind(trait: str) -> str:
-        kinds = DISTRIBUTION[trait]
-        shares = dict.fromkeys(kinds, 1 / len(kinds)) if isinstance(kinds, list) else kinds
-        return str(rng.choice(list(shares), p=list(shares.values())))
+    def value(law: Any) -> Any:
+        match law:
+            case [str(), *_]:
+                return str(rng.choice(law, p=[1 / len(law)] * len(law)))
+            case dict():
+                return str(rng.choice(list(law), p=list(law.values())))
+            case [float(), float()]:
+                return round(float(rng.uniform(*law)), 4)
+            case [int(), *_]:
+                return int(rng.choice(law))
+        return tuple(round(float(weight), 4) for weight in rng.dirichlet(np.ones(law)))
 
-    def uniform(trait: str) -> float:
-        return round(float(rng.uniform(*DISTRIBUTION[trait])), 4)
-
-    target, planner, belief, noise = map(kind, ("target", "planner", "belief", "noise"))
-    strength = uniform("strength")
-    if planner == "sampling":
-        noise = "lapses"  # few samples are soft choices already
-    if planner == "hyperbolic" and noise == "lapses":
-        noise = "both"  # without soft choices it would take the moves of an exact one
-    directed = target != NONE
-    left, right, up, down = (round(float(weight), 4) for weight in rng.dirichlet(np.ones(4)))
-    length = int(rng.choice(DISTRIBUTION["loop_length"]))
-    return Traits(
-        name=f"agent-{seed}-{number:03d}",
-        target=target,
-        strength=strength if directed else 0.0,
-        noise=noise if directed else "",
-        planner=planner if directed else "",
-        belief=belief if directed and planner != "compass with memory" else "true map",
-        habit=kind("habit"),
-        steadiness=uniform("steadiness"),
-        then=kind("then"),
-        depth=int(rng.choice(DISTRIBUTION["depth"])),
-        rollouts=int(rng.choice(DISTRIBUTION["rollouts"])),
-        discount=uniform("discount"),
-        preferences=(left, right, up, down),
-        persistence=uniform("persistence"),
-        loop=tuple(int(action) for action in rng.integers(4, size=length)),
-    )
+    traits = {trait: value(law) for trait, law in DISTRIBUTION.items()}
+    loop = tuple(int(action) for action in rng.integers(4, size=traits.pop("loop_length")))
+    if traits["planner"] == "sampling":
+        traits["noise"] = "lapses"  # few samples are soft choices already
+    if traits["planner"] == "hyperbolic" and traits["noise"] == "lapses":
+        traits["noise"] = "both"  # without soft choices it would take the moves of an exact one
+    if traits["target"] == NONE:
+        traits |= {"strength": 0.0, "noise": "", "planner": ""}
+    if traits["planner"] in ("", "compass with memory"):
+        traits["belief"] = "true map"
+    return Traits(name=f"agent-{seed}-{number:03d}", loop=loop, **traits)
 
 
 # --- Classes and aims -----------------------------------------------------------------------------
@@ -217,12 +210,12 @@ Course = Callable[[int], Row]
 # Every planner says of each move how many steps it costs beyond the best one, as the planner sees
 # it. A decisive one takes a move that costs nothing; a soft one takes a move with a weight of
 # exp(-softness * cost). A move into the goal ends the walk: agents with another target shun it.
-#
 # Source: depth-limited search with a heuristic at its edge, and search that learns its heuristic on
 # the way, are minimin and LRTA* of Korf, Real-time heuristic search (1990); hyperbolic values are
 # those of Mazur, An adjusting procedure for studying delayed reinforcement (1987).
 
-LOST_SHARE, PHANTOM_SHARE = 0.25, 0.15  # of inner walls missing, and of open cells taken for walls
+# Of inner walls that are missing on a map, and of open cells that are walls there.
+SHARES_OF_CELLS = {"lost walls": 0.25, "phantom walls": 0.15}
 # Costs of a move after which the target is out of reach, and of one that ends the walk elsewhere.
 LOST, ENDED = 999.0, 500.0
 MOST_SOFT = 0.99  # soft choices of a greater strength are those of this one
@@ -242,32 +235,28 @@ def _softness(traits: Traits) -> float:
 
 def _course(traits: Traits, scene: Scene, target: str) -> Course:
     """An agent's planner at the start of a walk towards one of the places of a scene."""
-    place = scene.places[target]
-    shunned = None if place == scene.world.goal else scene.world.goal
     if traits.planner == "compass with memory":
-        return _RememberingCompass(scene.world.walls, place, shunned, _softness(traits))
-    return _planned_rows(traits, scene, place, shunned).__getitem__
+        return _remembering_compass(traits, scene, target)
+    return _planned_rows(traits, scene, target).__getitem__
 
 
 # An agent walks several times through a scene before the next one does.
 @lru_cache(maxsize=8)
-def _planned_rows(
-    traits: Traits, scene: Scene, place: Cell, shunned: Cell | None
-) -> tuple[Row, ...]:
+def _planned_rows(traits: Traits, scene: Scene, target: str) -> tuple[Row, ...]:
     """What a planner without a memory does in every cell."""
-    walls = _believed_walls(traits, scene)
+    walls, place, goal = _believed_walls(traits, scene), scene.places[target], scene.world.goal
     enters = np.zeros((walls.size, 4), dtype=bool)
-    if shunned is not None:
+    if target != GOAL:
         walls = walls.copy()
-        walls[shunned] = True
+        walls[goal] = True
         for action, (down, right) in enumerate(MOVES):
-            enters[number_of(walls, (shunned.row - down, shunned.column - right)), action] = True
+            enters[scene.number((goal.row - down, goal.column - right)), action] = True
     after = neighbours(walls)
     if traits.planner == "sampling":
         # The samples make the choice: these are its probabilities.
-        chances = arrival_chances(after, number_of(walls, place), IMAGINED_STEPS)
+        chances = arrival_chances(after, scene.number(place), IMAGINED_STEPS)
         rows = np.where(enters, 0.0, most_arrivals(chances[after], traits.rollouts))
-        if shunned is not None:
+        if target != GOAL:
             total = rows.sum(axis=1, keepdims=True)
             rows = np.where(total > 0, rows / np.where(total > 0, total, 1.0), 0.25)
     else:
@@ -293,11 +282,6 @@ def neighbours(walls: BoolArray) -> IntArray:
         to = np.roll(place, (-down, -right), axis=(0, 1))
         out.append(np.where(walls.reshape(-1)[to], place, to).reshape(-1))
     return np.stack(out, axis=1)
-
-
-def number_of(walls: BoolArray, cell: tuple[int, int]) -> int:
-    """Return the number of a cell, row by row."""
-    return int(cell[0] * walls.shape[1] + cell[1])
 
 
 def _soft_choices(costs: FloatArray, softness: float) -> FloatArray:
@@ -351,33 +335,28 @@ def most_arrivals(chances: FloatArray, rollouts: int) -> FloatArray:
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
-class _RememberingCompass:
+def _remembering_compass(traits: Traits, scene: Scene, target: str) -> Course:
     # It has no map. It sees which neighbours are open, estimates each as the crow flies, and raises
     # the estimate of a cell that turned out to lie behind a wall (LRTA*), so that it leaves every
     # dead end in time. On the target it stays, by walking into a wall if there is one.
+    walls, place, softness = scene.world.walls, scene.places[target], _softness(traits)
+    away = np.abs(np.argwhere(np.ones_like(walls)) - np.array(place)).sum(axis=1)
+    estimate, ways = away.astype(float), neighbours(walls)
+    aim, goal = scene.number(place), scene.number(scene.world.goal)
 
-    def __init__(
-        self, walls: BoolArray, target: Cell, shunned: Cell | None, softness: float
-    ) -> None:
-        rows, columns = np.indices(walls.shape)
-        away = np.abs(rows - target.row) + np.abs(columns - target.column)
-        self._estimate = away.reshape(-1).astype(float)
-        self._after = neighbours(walls)
-        self._target = number_of(walls, target)
-        self._shunned = -1 if shunned is None else number_of(walls, shunned)
-        self._softness = softness
-
-    def __call__(self, cell: int) -> Row:
-        after = self._after[cell]
-        costs = 1.0 + self._estimate[after]
-        if cell != self._target:
+    def act(cell: int) -> Row:
+        after = ways[cell]
+        costs = 1.0 + estimate[after]
+        if cell != aim:
             costs = np.where(after == cell, LOST, costs)
-        costs = np.where(after == self._shunned, ENDED, costs)
-        self._estimate[cell] = max(self._estimate[cell], min(costs.min(), ENDED))
-        if cell == self._target:
-            self._estimate[cell] = 0.0
-        row: list[float] = _soft_choices(costs, self._softness).tolist()
+        if aim != goal:
+            costs = np.where(after == goal, ENDED, costs)
+        raised = max(estimate[cell], min(costs.min(), ENDED))
+        estimate[cell] = 0.0 if cell == aim else raised
+        row: list[float] = _soft_choices(costs, softness).tolist()
         return row
+
+    return act
 
 
 def _believed_walls(traits: Traits, scene: Scene) -> BoolArray:
@@ -390,19 +369,14 @@ def _believed_walls(traits: Traits, scene: Scene) -> BoolArray:
     walls = world.walls.copy()
     draws = Draws("believed walls", traits.name, walls.tobytes().hex())
     places = [place for place in scene.places.values() if place != world.goal]
+    phantom = traits.belief == "phantom walls"
+    share = SHARES_OF_CELLS.get(traits.belief, 0.0)
     for row, column in np.ndindex(walls.shape[0] - 2, walls.shape[1] - 2):
         cell = Cell(row + 1, column + 1)
         # Drawn for every cell, so that what is drawn for one does not depend on the others.
-        chance = draws.below(1000) / 1000
-        if traits.belief == "lost walls" and walls[cell] and chance < LOST_SHARE:
-            walls[cell] = False
-        if (
-            traits.belief == "phantom walls"
-            and not walls[cell]
-            and chance < PHANTOM_SHARE
-            and cell not in (world.start, world.goal, *places)
-        ):
-            walls[cell] = True
+        chosen = draws.below(1000) / 1000 < share
+        if chosen and walls[cell] != phantom and cell not in (world.start, world.goal, *places):
+            walls[cell] = phantom
             # The goal has to be in reach, and every other place without passing through it.
             around = _steps_around(walls, world.start, world.goal)
             through = distances_from(walls, [world.start])[0]
@@ -478,10 +452,7 @@ def _normalised(weights: Row) -> Row:
     return [weight / total for weight in weights]
 
 
-@lru_cache(maxsize=64)
-def _ways(world: GridWorld) -> list[list[int]]:
-    ways: list[list[int]] = neighbours(world.walls).tolist()
-    return ways
+_ways = lru_cache(maxsize=64)(lambda world: neighbours(world.walls).tolist())
 
 
 @dataclass(frozen=True)
@@ -496,35 +467,28 @@ class Simulated:
         """The name of the agent, whatever the scene."""
         return self.traits.name
 
-    def begin(self, world: GridWorld, draws: Draws) -> SimulatedWalk:
-        """Set out from the start of the scene's world."""
-        assert world == self.scene.world
-        return SimulatedWalk(self.traits, self.scene, draws)
-
-
-class SimulatedWalk:
-    """One walk of a simulated agent."""
-
-    def __init__(self, traits: Traits, scene: Scene, draws: Draws) -> None:
-        self._traits, self._draws, self._walls = traits, draws, scene.world.walls
-        self._habit = Habit(traits, _ways(scene.world))
+    def begin(self, world: GridWorld, draws: Draws) -> Any:
+        """Set out from the start of the scene's world, with moves drawn from plan and habit."""
+        traits, scene = self.traits, self.scene
+        assert world == scene.world
+        habit = Habit(traits, _ways(world))
         served = {"lapses": traits.strength, "both": math.sqrt(traits.strength)}
-        self._lapses = 1.0 - served.get(traits.noise, 1.0)  # how often it follows its habit instead
-        self._course = _course(traits, scene, traits.target) if traits.target != NONE else None
+        lapses = 1.0 - served.get(traits.noise, 1.0)  # how often it follows its habit instead
+        course = _course(traits, scene, traits.target) if traits.target != NONE else None
         goes_on = traits.target == KEY and traits.then == "goal"
-        self._then = _course(traits, scene, GOAL) if goes_on else None
+        then = _course(traits, scene, GOAL) if goes_on else None
 
-    def act(self, state: State) -> Decision:
-        """Draw a move from the mixture of plan and habit."""
-        cell = number_of(self._walls, state.cell)
-        mixed = self._habit.weights(cell)
-        # An agent that wants something else does not care that it has come by the key.
-        has_it = self._traits.target == KEY and state.has_key
-        plan = self._then if has_it else self._course
-        if plan is not None:
-            lapse, pairs = self._lapses, zip(mixed, plan(cell), strict=True)
-            mixed = [lapse * usual + (1 - lapse) * meant for usual, meant in pairs]
-        left, right, up, down = mixed
-        action = self._draws.weighted(mixed)
-        self._habit.remember(cell, action)
-        return Decision(action, (left, right, up, down))
+        def act(state: State) -> Decision:
+            cell = scene.number(state.cell)
+            mixed = habit.weights(cell)
+            # An agent that wants something else does not care that it has come by the key.
+            plan = then if traits.target == KEY and state.has_key else course
+            if plan is not None:
+                pairs = zip(mixed, plan(cell), strict=True)
+                mixed = [lapses * usual + (1 - lapses) * meant for usual, meant in pairs]
+            left, right, up, down = mixed
+            action = draws.weighted(mixed)
+            habit.remember(cell, action)
+            return Decision(action, (left, right, up, down))
+
+        return SimpleNamespace(act=act)

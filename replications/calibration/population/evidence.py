@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from goalmeter.agents import agent
-from goalmeter.commands.replicate import StudyOptions
-from goalmeter.gridworld import Cell, distances_from, tabular_world
+from goalmeter.gridworld import distances_from, tabular_world
 from goalmeter.navigation import Decisions, Trajectory, summed_evidence, walk
 from goalmeter.navigation.agent_runs import ideal_organism
 from goalmeter.runs import Study, carry_out
 from replications.calibration.population import agents as simulated
 from replications.calibration.population.agents import GOAL, KEY, TARGETS, Scene, ScenePair, Traits
-from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray
+from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray, StudyOptions, Texts
 
 # A target's evidence is that of known-utility MEG: 1 at each step in the goal, with the key, in the
 # cell or in the corner. Evidence for a *moved* target is that of the same walks for the places of
@@ -44,34 +44,28 @@ Evidence = Mapping[str, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class SceneWalks:
-    """W walks through one scene as columns over all their M decisions; cells are numbers."""
+    """W walks through one scene with a cap of T decisions; cells are numbers."""
 
-    walk: IntArray  # number of the walk, [M]
-    number: IntArray  # of the step within the walk, from 0, [M]
-    cell: IntArray  # [M]
-    action: IntArray  # [M]
+    cell: IntArray  # [W, T]
+    action: IntArray  # [W, T]
+    made: BoolArray  # whether a walk has such a decision, [W, T]
     last: IntArray  # where each walk ended, [W]
 
     def before(self, aim: int) -> BoolArray:
-        """Return whether a decision was made before the walk first came to a cell, [M]."""
-        first = np.full(len(self.last), np.iinfo(np.int64).max)
-        there = self.cell == aim
-        np.minimum.at(first, self.walk[there], self.number[there])
-        return np.asarray(self.number < first[self.walk])
+        """Return whether a decision was made before the walk first came to a cell, [W, T]."""
+        return np.asarray(self.made & ~np.logical_or.accumulate(self.cell == aim, axis=1))
 
     def until(self, aim: int) -> SceneWalks:
         """Return the walks, cut where they first come to a cell."""
         kept = self.before(aim)
-        last = self.last.copy()
-        last[self.walk[~kept]] = aim
-        columns = {name: column[kept] for name, column in vars(self).items() if name != "last"}
-        return SceneWalks(**columns, last=last)
+        last = np.where((kept != self.made).any(axis=1), aim, self.last)
+        return SceneWalks(self.cell, self.action, kept, last)
 
-    def most(self, cap: int) -> FloatArray:
-        """Return what the decisions of each walk could give, nats: log 4 each, [W]."""
+    @property
+    def most(self) -> FloatArray:
+        """What the decisions of each walk could give, nats: log 4 each, [W]."""
         # The last one before the cap is left out: nobody arrives after it.
-        matters = np.log(4) * (self.number + 1 < cap)
-        return np.asarray(np.bincount(self.walk, matters, len(self.last)), dtype=float)
+        return np.asarray(np.log(4) * self.made[:, :-1].sum(axis=1))
 
 
 def pair_evidence(
@@ -85,8 +79,8 @@ def pair_evidence(
         # A walk ends at the goal, so those through one scene end elsewhere than those through the
         # other. Until they first come to either goal, an agent that knows of no target walks by
         # the same law in both scenes: cut walks are compared.
-        cut = seen.until(_number(scene, moved.world.goal))
-        columns = {"most": seen.most(scene.cap), "cut_most": cut.most(scene.cap)}
+        cut = seen.until(scene.number(moved.world.goal))
+        columns = {"most": seen.most, "cut_most": cut.most}
         for curves, suffix, at, walked in (
             ("whole", "", scene, seen),
             ("cut_there", "_there", scene, cut),
@@ -104,18 +98,14 @@ def pair_evidence(
 
 def scene_walks(scene: Scene, walks: Sequence[Trajectory]) -> SceneWalks:
     """Return the columns of walks through a scene."""
-    lengths = [len(walk.steps) for walk in walks]
-    steps = [step for walk in walks for step in walk.steps]
-    cell = np.array([_number(scene, step.state.cell) for step in steps], dtype=np.int64)
-    action = np.array([step.action for step in steps], dtype=np.int64)
-    ends = np.cumsum(lengths) - 1
-    return SceneWalks(
-        walk=np.repeat(np.arange(len(walks)), lengths),
-        number=np.concatenate([np.arange(length) for length in lengths]),
-        cell=cell,
-        action=action,
-        last=simulated.neighbours(scene.world.walls)[cell[ends], action[ends]],
-    )
+    cell, action = np.full((2, len(walks), scene.cap), -1)
+    for row, of_walk in enumerate(walks):
+        for number, step in enumerate(of_walk.steps):
+            cell[row, number], action[row, number] = scene.number(step.state.cell), step.action
+    made = cell >= 0
+    ends = np.arange(len(walks)), made.sum(axis=1) - 1
+    last = simulated.neighbours(scene.world.walls)[cell[ends], action[ends]]
+    return SceneWalks(cell, action, made, last)
 
 
 def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
@@ -127,15 +117,13 @@ def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
         horizon=scene.cap,
         utility=target if ends else {scene.places[target]: 1.0},
     )
-    counts = np.ones(len(seen.walk), dtype=bool)
-    if ends:
-        counts = seen.before(_number(scene, scene.places[target]))
+    counts = seen.before(scene.number(scene.places[target])) if ends else seen.made
     index = np.zeros(scene.world.walls.size, dtype=np.int64)
     for number, state in enumerate(tabular.states):
         if not state.has_key:
-            index[_number(scene, state.cell)] = number
-    states = index[seen.cell[counts]]
-    decisions = Decisions(seen.walk[counts], seen.number[counts], states, seen.action[counts])
+            index[scene.number(state.cell)] = number
+    walks, steps = np.nonzero(counts)
+    decisions = Decisions(walks, steps, index[seen.cell[counts]], seen.action[counts])
     return np.maximum(summed_evidence(tabular.mdp, decisions, len(seen.last), GRID), NEVER)
 
 
@@ -145,30 +133,20 @@ def _arrivals(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
     walls = world.walls.copy()
     walls[world.goal] = target != GOAL  # a walk that enters the goal is over
     steps = distances_from(walls, [place])[0].reshape(-1)
-    aim, walks = _number(scene, place), len(seen.last)
+    aim = scene.number(place)
     before = seen.before(aim)
     after = simulated.neighbours(world.walls)[seen.cell, seen.action]
     nearer = (steps[after] >= 0) & (steps[after] < steps[seen.cell])
-    taken = np.bincount(seen.walk[before], minlength=walks)
-    total = np.bincount(seen.walk, minlength=walks)
-    success = ((taken < total) | (seen.last == aim)).astype(float)
-    shortest = steps[_number(scene, world.start)]
-    accuracy = np.bincount(seen.walk[before], nearer[before], walks) / taken
+    taken = before.sum(axis=1)
+    success = ((taken < seen.made.sum(axis=1)) | (seen.last == aim)).astype(float)
+    shortest = steps[scene.number(world.start)]
+    accuracy = (nearer & before).sum(axis=1) / taken
     spl = success * shortest / np.maximum(shortest, taken)
     return np.stack([success, spl, accuracy], axis=1)
 
 
-def _number(scene: Scene, cell: Cell) -> int:
-    return simulated.number_of(scene.world.walls, cell)
-
-
 # --- Measuring ------------------------------------------------------------------------------------
-# Walk with the population, and are counted in none of its classes.
-BESIDE = (
-    *("ideal-mouse", "ideal-magpie", "ideal-mole", "ideal-moth"),
-    *("optimal", "epsilon-optimal(0.3)", "boltzmann(1)", "key-seeker"),
-    *("greedy", "random", "wall-follower"),
-)
+BESIDE: list[str] = Texts("calibration").declared("agents")["beside"]
 Pair = tuple[int, float, int]  # size, complexity and seed
 
 
@@ -184,12 +162,8 @@ class PopulationScale:
 
     def pairs(self, seed: int) -> list[Pair]:
         """Return every pair of scenes; another seed has other ones."""
-        return [
-            (size, complexity, seed * 1_000_000 + number)
-            for size in self.sizes
-            for complexity in self.complexities
-            for number in range(self.grids)
-        ]
+        every = product(self.sizes, self.complexities, range(self.grids))
+        return [(size, complexity, seed * 1_000_000 + n) for size, complexity, n in every]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,37 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter.commands.replicate import StudyOptions
-from goalmeter.statistics import (
-    Estimate,
-    TwoWayDraws,
-    added_predictors,
-    area_under_curve,
-    area_within_bands,
-    at_least_binomial,
-    estimate,
-    logistic_fit,
-    two_way_draws,
-    two_way_interval,
-)
+from goalmeter import statistics
+from goalmeter.statistics import Estimate
 from replications.calibration.population import agents as drawn
+from replications.calibration.population import evidence as walks
 from replications.calibration.population.agents import CLASSES, NONE, TARGETS, Traits, class_of
-from replications.calibration.population.evidence import (
-    Evidence,
-    PopulationEvidence,
-    PopulationScale,
-    measure_population,
-)
-from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray, Texts
+from replications.common import DEFAULTS, BoolArray, FloatArray, IntArray, StudyOptions, Texts
 
 # --- Swap test ------------------------------------------------------------------------------------
 # Each maze is shown with two sets of places. Up to the first visit to either goal an agent that
-# knows of no target walks by the same law in both, whatever its habit. So for such an agent the two
-# sets might as well be swapped in any of the mazes, and the measured difference is as likely with
-# the sets as they are as with any swaps. The p-value is the rank of the former among the latter: at
-# a level of 2% at most 2% of all agents that know of no target raise a false alarm, in whatever
+# knows of no target walks by the same law in both, whatever its habit: the sets might as well be
+# swapped in any maze, and the difference as measured is as likely as with any swaps. The p-value is
+# its rank among these: at a level of 2% at most 2% of such agents raise a false alarm, in whatever
 # mazes and without a threshold that was tuned on anybody.
-#
 # Source: Fisher, The Design of Experiments (1935), section 21; for swaps that are drawn at random,
 # Hemerik and Goeman, Exact testing with random permutations (2018): the set as it is counts too.
 
@@ -61,13 +43,8 @@ class SwapTest(NamedTuple):
 def swap_test_of_evidence(
     there: FloatArray, moved: FloatArray, weights: FloatArray, *, swaps: int = SWAPS
 ) -> SwapTest:
-    """Test how much more a target explains where it is than where it was in the other showing.
-
-    The rationality is fitted anew, for each swap, to the evidence for where the targets are then.
-    The largest difference among the targets is compared, so that four of them are one test.
-
-    Shapes: evidence, nats, [N, A, T, G] for N mazes and G rationalities; weights of mazes [N].
-    """
+    """Test how much more targets explain where they are than elsewhere: nats, [N, A, T, G]."""
+    # The rationality is fitted anew, for each swap, to the evidence for where the targets are then.
     mazes, *shape = there.shape
     level = (weights @ ((there + moved) / 2).reshape(mazes, -1)).reshape(shape)
     halves = ((there - moved) / 2).reshape(mazes, -1)
@@ -96,18 +73,17 @@ def swap_signs(mazes: int, swaps: int) -> FloatArray:
 
 
 def _ranked(statistic: FloatArray) -> SwapTest:
-    """The rank of the first row, which is without swaps, by the largest of the targets."""
+    """The rank of the first row, without swaps, by the largest of the targets: one test of four."""
     largest = statistic.max(axis=-1)
     as_high = (largest[1:] >= largest[0] - _TIE * (1.0 + np.abs(largest[0]))).sum(axis=0)
     return SwapTest((1 + as_high) / len(statistic), statistic[0].argmax(axis=-1))
 
 
 # --- Instruments ----------------------------------------------------------------------------------
-# Each instrument is a number for each target: how much the walks speak for it. An agent's score is
-# the largest of the four, and the target of the largest is the one that is named. There is each
-# measure of the walks as they are; the same less what moved targets have; and a swap test of that
-# difference, which is recommended. The score of a test is 1 less its p-value for the target that is
-# followed most, and 0 for the others.
+# Each instrument is a number for each target: how much the walks speak for it. The target of the
+# largest is named, and the largest is an agent's score. There is each measure of the walks as they
+# are; the same less what moved targets have; and a swap test of that difference, which is
+# recommended: 1 less its p-value for the target that is followed most, and 0 for the others.
 
 _TEXTS = Texts("calibration")
 TITLES = _TEXTS.declared("titles")
@@ -122,7 +98,7 @@ Scores = Mapping[str, FloatArray]  # of each instrument, for every agent and tar
 
 
 def scores_of(
-    evidence: Evidence, weights: FloatArray, names: Sequence[str], *, swaps: int = SWAPS
+    evidence: walks.Evidence, weights: FloatArray, names: Sequence[str], *, swaps: int = SWAPS
 ) -> Scores:
     """Return the scores of the named instruments over mazes with weights, [N]."""
     total = float(weights.sum())
@@ -133,27 +109,24 @@ def scores_of(
     out = {}
     for name in names:
         measure, _, kind = name.partition("_")
+        columns = [f"{'cut' if measure == MEG else measure}_{at}" for at in ("there", "moved")]
         if name == MEG:
             # One rationality, 0 or above, for all walks of an agent.
             out[name] = np.asarray(mean("whole").max(axis=-1) / mean("most")[:, None])
-        elif name == FOLLOWED:
-            out[name] = _followed(mean("cut_there"), mean("cut_moved"), mean("cut_most"))
         elif not kind:
             out[name] = mean(measure)
         elif kind == "moved":
-            out[name] = mean(f"{measure}_there") - mean(f"{measure}_moved")
+            there, moved = map(mean, columns)
+            is_meg = name == FOLLOWED
+            out[name] = _followed(there, moved, mean("cut_most")) if is_meg else there - moved
         else:
+            test_of, (there, moved) = swap_test_of_means, map(evidence.__getitem__, columns)
             if name == RECOMMENDED:
                 # What is ruled out is no more evidence than all decisions can be.
                 floor = -evidence["cut_most"][..., None, None]
-                there, moved = (
-                    np.maximum(evidence[curves][..., ::COARSER], floor)
-                    for curves in ("cut_there", "cut_moved")
-                )
-                test = swap_test_of_evidence(there, moved, weights, swaps=swaps)
-            else:
-                there, moved = (evidence[f"{measure}_{at}"] for at in ("there", "moved"))
-                test = swap_test_of_means(there, moved, weights, swaps=swaps)
+                there, moved = (np.maximum(c[..., ::COARSER], floor) for c in (there, moved))
+                test_of = swap_test_of_evidence
+            test = test_of(there, moved, weights, swaps=swaps)
             out[name] = np.zeros((len(test.p_value), len(TARGETS)))
             out[name][np.arange(len(test.target)), test.target] = 1.0 - test.p_value
     return out
@@ -195,16 +168,16 @@ Statistic = Callable[[Scores, str, IntArray], float]
 class ScoredPopulation:
     """The scores of a population over all mazes and in each of R resamples of them."""
 
-    population: PopulationEvidence
+    population: walks.PopulationEvidence
     truth: Truth
-    scores: Scores
-    resampled: tuple[Scores, ...]
-    draws: TwoWayDraws  # which agents and mazes are in each resample
+    # The scores and the rows of agents, of the whole population and then of each resample.
+    samples: Sequence[tuple[Scores, IntArray]]
+    freedom: int  # of the resamples
 
-    def samples(self) -> Iterator[tuple[Scores, IntArray]]:
-        """Yield the scores and the rows of agents: of the whole population, then of resamples."""
-        yield self.scores, np.arange(len(self.truth.traits))
-        yield from zip(self.resampled, self.draws.rows, strict=True)
+    @property
+    def scores(self) -> Scores:
+        """The scores over all mazes."""
+        return self.samples[0][0]
 
     def estimate(
         self,
@@ -223,28 +196,25 @@ class ScoredPopulation:
 
         low, high = bounds
         ends = bounds if beyond is None else (low - high, high - low)
-        value, *replicates = (difference(*sample) for sample in self.samples())
-        interval = two_way_interval(value, replicates, self.draws.freedom, bounds=ends)
+        value, *replicates = (difference(*sample) for sample in self.samples)
+        interval = statistics.two_way_interval(value, replicates, self.freedom, bounds=ends)
         if share and beyond is None:
-            interval = at_least_binomial(interval, value, n)
+            interval = statistics.at_least_binomial(interval, value, n)
         return Estimate(value, interval, n, len(self.population.pairs))
 
-    def said(self, mask: BoolArray, name: str, beyond: str | None = None) -> Estimate:
-        """Estimate which share of the agents of a mask has a score above 0."""
-
-        def share(scores: Scores, name: str, rows: IntArray) -> float:
-            return _mean(scores[name][rows[mask[rows]]].max(axis=1) > 0)
-
-        return self.estimate(share, int(mask.sum()), name, beyond, share=True)
-
-    def named(self, mask: BoolArray, name: str) -> Estimate:
-        """Estimate which share of the agents of a mask has the right one of five answers."""
+    def said(
+        self, mask: BoolArray, name: str, beyond: str | None = None, rightly: bool = False
+    ) -> Estimate:
+        """Estimate for which share of a mask any target is named, or rightly the one or none."""
 
         def share(scores: Scores, name: str, rows: IntArray) -> float:
             kept = rows[mask[rows]]
-            return _mean(_answers(scores[name][kept], 0.0) == self.truth.target[kept])
+            answers = _answers(scores[name][kept], 0.0)
+            hits = answers == self.truth.target[kept] if rightly else answers >= 0
+            # NaN where a resample has lost all agents of the mask.
+            return float(hits.mean()) if hits.size else math.nan
 
-        return self.estimate(share, int(mask.sum()), name, share=True)
+        return self.estimate(share, int(mask.sum()), name, beyond, share=True)
 
     def areas(self, name: str, beyond: str | None = None) -> dict[str, Estimate]:
         """Estimate the area under the curve of each of `CONTRASTS`."""
@@ -267,7 +237,8 @@ class ScoredPopulation:
             best, success = (scores[each].max(axis=1) for each in (name, SUCCESS))
             band = np.digitize(success, drawn.SUCCESS_BANDS)
             above, below = rows[directed[rows]], rows[~directed[rows]]
-            return area_within_bands(best[above], best[below], band[above], band[below])
+            of_bands = band[above], band[below]
+            return statistics.area_within_bands(best[above], best[below], *of_bands)
 
         return self.estimate(area, int(min(directed.sum(), (~directed).sum())), name)
 
@@ -285,29 +256,27 @@ class ScoredPopulation:
     def above(self, thresholds: Sequence[Mapping[str, float]]) -> ScoredPopulation:
         """Return the scores less their thresholds: those of all mazes, then of each resample."""
         # An interval of what is above a threshold then includes the choice of the threshold.
-        scores, *resampled = (
-            {name: scores[name] - limits[name] for name in limits}
-            for scores, limits in zip((self.scores, *self.resampled), thresholds, strict=True)
-        )
-        return replace(self, scores=scores, resampled=tuple(resampled))
+        pairs = zip(self.samples, thresholds, strict=True)
+        less = [({n: scores[n] - of[n] for n in of}, rows) for (scores, rows), of in pairs]
+        return replace(self, samples=less)
 
 
 def _area(tops: BoolArray, bottoms: BoolArray, scores: Scores, name: str, rows: IntArray) -> float:
     best = scores[name].max(axis=1)
-    return area_under_curve(best[rows[tops[rows]]], best[rows[bottoms[rows]]])
+    return statistics.area_under_curve(best[rows[tops[rows]]], best[rows[bottoms[rows]]])
 
 
-def scored(population: PopulationEvidence, *, seed: int = 0) -> ScoredPopulation:
+def scored(population: walks.PopulationEvidence, *, seed: int = 0) -> ScoredPopulation:
     """Score a population, over all its mazes and over resampled ones, drawn by a seed."""
     kinds: dict[tuple[int, float], int] = {}
     strata = [kinds.setdefault(pair[:2], len(kinds)) for pair in population.pairs]
-    draws = two_way_draws(
-        len(population.traits), len(strata), strata=strata, resamples=RESAMPLES, seed=seed
-    )
+    n = len(population.traits), len(strata)
+    draws = statistics.two_way_draws(*n, strata=strata, resamples=RESAMPLES, seed=seed)
     of = partial(scores_of, population.evidence, names=INSTRUMENTS)
-    resampled = tuple(of(weights=weights, swaps=RESAMPLED_SWAPS) for weights in draws.columns)
-    scores = of(weights=np.ones(len(strata)))
-    return ScoredPopulation(population, Truth(population.traits), scores, resampled, draws)
+    samples = [(of(weights=np.ones(len(strata))), np.arange(len(population.traits)))]
+    for weights, rows in zip(draws.columns, draws.rows, strict=True):
+        samples.append((of(weights=weights, swaps=RESAMPLED_SWAPS), rows))
+    return ScoredPopulation(population, Truth(population.traits), samples, draws.freedom)
 
 
 # --- Thresholds -----------------------------------------------------------------------------------
@@ -321,10 +290,7 @@ AT_AIM = 1.0 - _TEXTS.declared("aims")["aimless"]["most"] - 1e-9
 
 
 def threshold(scores: FloatArray, truth: Truth, rows: IntArray | None = None) -> float:
-    """Return the least threshold that keeps false alarms to `CHOSEN_FALSE_ALARMS`, rounded up.
-
-    Scores are the largest of each agent's four, [..., A]; rows are the agents of a resample.
-    """
+    """Return the least threshold that keeps to `CHOSEN_FALSE_ALARMS`, of scores [..., A]."""
     sample = np.arange(len(truth.traits)) if rows is None else rows
     least = -math.inf
     for mask in (truth.aimless, truth.competent):
@@ -341,7 +307,7 @@ def thresholds(first: ScoredPopulation) -> list[dict[str, float]]:
     return [
         dict.fromkeys(TESTS, AT_LEVEL)
         | {name: threshold(scores[name].max(axis=1), first.truth, rows) for name in chosen}
-        for scores, rows in first.samples()
+        for scores, rows in first.samples
     ]
 
 
@@ -360,11 +326,6 @@ def rank_correlation(first: FloatArray, second: FloatArray) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def _mean(hits: BoolArray) -> float:
-    """The share of hits; NaN where a resample has lost all agents of a kind."""
-    return float(hits.mean()) if hits.size else math.nan
-
-
 # --- Rates of one population ----------------------------------------------------------------------
 # Two classes that an instrument is to tell apart, as columns of `Truth`.
 CONTRASTS: dict[str, list[str]] = _TEXTS.declared("contrasts")
@@ -381,21 +342,20 @@ def _rates_of(
     answered = _answers(above.scores[RECOMMENDED][: len(truth.traits)], 0.0)
     np.add.at(counts, (truth.target, answered), 1)  # -1, for none, is the last row and column
 
-    def said(mask: BoolArray) -> dict[str, Estimate]:
-        return {name: above.said(mask, name) for name in INSTRUMENTS}
+    def said(mask: BoolArray, rightly: bool = False) -> dict[str, Estimate]:
+        return {name: above.said(mask, name, rightly=rightly) for name in INSTRUMENTS}
 
-    beside = scored.population.beside
     return {
         "seed": seed,
         "classes": {title: int(mask.sum()) for title, mask in classes.items()},
         "said_to_want_something": {title: said(mask) for title, mask in classes.items()},
         "false_alarms": said(truth.aimless),
-        "named_rightly": {name: above.named(truth.at_least_medium, name) for name in INSTRUMENTS},
+        "named_rightly": said(truth.at_least_medium, rightly=True),
         "at_rate_asked_for": {
             "half-hearted": at_aim.said(truth.half_hearted, RECOMMENDED),
             "aimless": at_aim.said(truth.aimless, RECOMMENDED),
             "competent": at_aim.said(truth.competent, RECOMMENDED),
-            "named": at_aim.named(truth.at_least_medium, RECOMMENDED),
+            "named": at_aim.said(truth.at_least_medium, RECOMMENDED, rightly=True),
         },
         "areas": {name: scored.areas(name) for name in graded},
         "areas_in_bands": {name: scored.area_in_bands(name) for name in graded},
@@ -415,13 +375,13 @@ def _rates_of(
                 "value": value,
                 "agents": int(mask.sum()),
                 "said_to_want_something": above.said(mask, RECOMMENDED),
-                "named_rightly": above.named(mask, RECOMMENDED),
+                "named_rightly": above.said(mask, RECOMMENDED, rightly=True),
             }
             for trait, value, mask in _by_trait(truth)
         ],
         "beside": {
             who: {name: scored.scores[name][n].tolist() for name in (MEG, FOLLOWED, RECOMMENDED)}
-            for n, who in enumerate(beside, start=len(truth.traits))
+            for n, who in enumerate(scored.population.beside, start=len(truth.traits))
         },
         "agents": [
             asdict(agent) | {"class": class_of(agent), "scores": _shown(scored.scores, number)}
@@ -456,7 +416,8 @@ def _added_value(
     wants, later = (each.truth.directed.astype(float) for each in (first, second))
     predictors = (known, (*known, more))
     small, large = (_features(first.scores, names, np.arange(len(wants))) for names in predictors)
-    models = [logistic_fit(table, wants, ridge=_PRIOR) for table in (small, large)]
+    models = [statistics.logistic_fit(table, wants, ridge=_PRIOR) for table in (small, large)]
+    test = statistics.added_predictors(small, large[:, small.shape[1] :], wants)
 
     def log_likelihood(model: int, scores: Scores, rows: IntArray) -> float:
         table = _features(scores, predictors[model], rows)
@@ -469,7 +430,7 @@ def _added_value(
     return {
         "others": list(known),
         "more": more,
-        "likelihood_ratio": added_predictors(small, large[:, small.shape[1] :], wants)._asdict(),
+        "likelihood_ratio": test._asdict(),
         "gain_on_second": second.estimate(gain, len(later), bounds=(-np.inf, np.inf)),
         "without_on_second": log_likelihood(0, second.scores, np.arange(len(later))),
     }
@@ -491,7 +452,7 @@ def _cost(
 
     def rate(hits: BoolArray, mask: BoolArray) -> Estimate:
         # Agents are resampled, not mazes: with one maze an agent there is nothing else to resample.
-        return estimate(hits[:, mask].mean(axis=0), bounds=(0.0, 1.0))
+        return statistics.estimate(hits[:, mask].mean(axis=0), bounds=(0.0, 1.0))
 
     # A decision can give log 4 nats at most, so this counts decisions.
     steps = second.population.evidence["most"][:, : len(truth.traits)].mean() / np.log(4.0)
@@ -534,11 +495,11 @@ def population_seeds(seed: int) -> tuple[int, int]:
 
 
 def calibrate_population(
-    scale: PopulationScale, options: StudyOptions = DEFAULTS
+    scale: walks.PopulationScale, options: StudyOptions = DEFAULTS
 ) -> dict[str, Any]:
     """Let two populations walk, choose thresholds on the first and try them on the second."""
     seeds = population_seeds(options.seed)
-    walked = [measure_population(scale, each, options=options) for each in seeds]
+    walked = [walks.measure_population(scale, each, options=options) for each in seeds]
     if options.progress is not None:
         options.progress("populations: resampling agents and grids")
     # Other draws for the second: the two populations are independent of each other.

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
+from goalmeter._files import is_number
 from goalmeter.meg.sweeps.plan import POLICY, SEED, WORDS, WORLD
 from goalmeter.meg.sweeps.sweep import FAILED, OPEN, Sweep, SweepGroup
 from goalmeter.meg.sweeps.sweep import load as load
@@ -16,7 +17,6 @@ from goalmeter.report.canvas import STROKES
 from goalmeter.report.charts import Curve
 from goalmeter.report.numbers import general, nats
 from goalmeter.runs.progress import Tell
-from goalmeter._files import is_number
 from goalmeter.statistics.clusters import Estimate
 
 say = Texts("sweep", {"in_words": SweepGroup.value_in_words})

@@ -26,14 +26,13 @@ from goalmeter._errors import (
     shown,
     whole,
 )
-from goalmeter._files import JsonFields, digest, read_bytes
+from goalmeter._files import JsonFields, digest, is_number, read_bytes
 from goalmeter._names import did_you_mean
 from goalmeter._types import FloatArray
 from goalmeter.agents.user_code import canonical, files_of, from_here, load, misspelled, split_name
 from goalmeter.gridworld import key_door, key_no_door, maze, two_paths
 from goalmeter.gridworld.conversions import mdp_maker
 from goalmeter.runs.jobs import in_a_line
-from goalmeter._files import is_number
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, uniform_policy
 from goalmeter.tabular.arrays import naming, states_in
 from goalmeter.tabular.planning import MOST_STATES, soft_optimal_policies
