@@ -62,7 +62,7 @@ def test_what_is_refused() -> None:
         gm.navigation.measure("gredy")
     with pytest.raises(InvalidParameterError, match="no suite 'mazes'; did you mean 'maze'"):
         gm.navigation.measure("greedy", "mazes")
-    with pytest.raises(InvalidParameterError, match="language models only, and greedy is none"):
+    with pytest.raises(InvalidParameterError, match="language models only, and greedy is not one"):
         gm.navigation.measure("greedy", asking=Asking())
     with pytest.raises(InvalidParameterError, match="no agent 'nobody'"):
         gm.navigation.measure("greedy", **SMALL, beside=["nobody"])
