@@ -111,7 +111,7 @@ def test_models_that_cannot_be_asked_leave_no_folder(
     for model, message in {
         "nope/x": "cannot query the model 'nope/x': .*not recognized.*PROVIDER/NAME",
         "openai-api/zip/x": "ZIP_API_KEY",
-        "goalmeter/wall-follower": "remembers where it went",
+        "goalmeter/wall-follower": "has memory",
         "goalmeter/gredy": "did you mean goalmeter/greedy",
         "goalmeter-local/nowhere": "there is no folder 'nowhere'",
     }.items():

@@ -42,7 +42,7 @@ try:
     from inspect_ai import model as lm
 except ModuleNotFoundError as error:
     raise MissingExtraError(
-        "Querying language models requires the package 'inspect_ai', which is not installed; "
+        "Querying language models needs the package 'inspect_ai', which is not installed; "
         f"{how_to_install('lm')}"
     ) from error
 
