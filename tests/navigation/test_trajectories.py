@@ -195,7 +195,7 @@ BEHIND_THE_END = (*DONE.steps, Step(State(Cell(1, 5)), 0, ()))
         ([replace(DONE, outcome="cap")], "outcome is 'cap', but the walk ends at row 1, column 5,"),
         ([replace(DONE, steps=DONE.steps[:3], outcome="cap")], "has 3 steps and its cap is 12"),
         ([replace(DONE, cap=13, steps=BEHIND_THE_END)], "step 12 begins at the goal"),
-        ([with_step(0, state=State(Cell(0, 0)))], "row 0, column 0, layer 0 is no state of this"),
+        ([with_step(0, state=State(Cell(0, 0)))], "row 0, column 0, layer 0 is not a state"),
     ],
 )
 def test_records_that_do_not_agree(made: list[Trajectory], message: str) -> None:

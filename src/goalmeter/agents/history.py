@@ -97,7 +97,7 @@ class Agent:
         for option in options:
             if option not in self.options:
                 raise InvalidParameterError(
-                    f"{self!r} does not support {option}={options[option]!r}, expected one of: "
+                    f"{self!r} does not support {option}={options[option]!r}, expected "
                     f"{', '.join(sorted(self.options)) or 'no settings'}; check "
                     f"Source.takes({option!r}) first"
                 )

@@ -55,7 +55,7 @@ def test_its_meg_is_that_of_the_policy(tmp_path: Path) -> None:
     for spelled in (tmp_path / "p.npz", f"policy:{tmp_path / 'p.npz'}"):
         outcome = measure_mdp(tmp_path / "w.npz", policy=spelled)
         assert outcome.json["meg"] == expected.value
-    with pytest.raises(InvalidPolicyError, match=r"is a policy over \d+ states and 4 actions"):
+    with pytest.raises(InvalidPolicyError, match=r"is a policy for \d+ states and 4 actions"):
         gm.cliff_world(goal_length=1).to_npz(tmp_path / "w.npz")
         measure_mdp(tmp_path / "w.npz", policy=f"policy:{tmp_path / 'p.npz'}")
 
