@@ -34,7 +34,7 @@ from goalmeter.gridworld.world import MOVES
 from goalmeter.navigation.measure import navigation_of
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.rollouts import play_all
-from goalmeter.navigation.steps import _compass as compass
+from goalmeter.navigation.steps import _greedy_accuracy as compass
 from goalmeter.navigation.steps import observed
 from goalmeter.navigation.suites import SUITES
 from goalmeter.navigation.trajectories import Trajectory

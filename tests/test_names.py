@@ -49,15 +49,15 @@ def test_a_proposal_is_part_of_a_sentence_or_nothing() -> None:
         (
             agent,
             "goalmeter/mouze",
-            "there is no organism 'mouze'; did you mean goalmeter/mouse? goalmeter/ is followed by "
-            "an organism (mouse, magpie, mole, moth) or by a reference agent (optimal, greedy, "
-            "random, epsilon-optimal, key-seeker, boltzmann(BETA))",
+            "there is no model 'goalmeter/mouze', expected an organism (mouse, magpie, mole, moth) "
+            "or a baseline agent (optimal, greedy, random, epsilon-optimal, key-seeker, "
+            "boltzmann(BETA)) after goalmeter/; did you mean goalmeter/mouse?",
         ),
-        (agent, "goalmeter/gredy", "no reference agent 'gredy'; did you mean goalmeter/greed"),
-        (agent, "goalmeter/rat", "neither an organism nor a reference agent 'rat'; goalmeter/"),
+        (agent, "goalmeter/gredy", "did you mean goalmeter/greedy?"),
+        (agent, "goalmeter/rat", "there is no model 'goalmeter/rat', expected an organism"),
         (agent, "goalmeter/boltzmann(x)", "expected boltzmann(BETA) with a number"),
         (prompted_agent, "mouze", "did you mean goalmeter/mouse?"),
-        (prompted_agent, "wall-follower", "remembers where it went"),
+        (prompted_agent, "wall-follower", "has memory, which prompts do not support"),
         (
             agent,
             "mouze",
@@ -92,4 +92,4 @@ def test_the_command_line_says_it_in_a_line(
         cli.main()
     message = capsys.readouterr().err
     assert stopped.value.code == 2 and message.count("\n") == 1
-    assert "'mouze'" in message and "mean" in message and "mouse" in message
+    assert "mouze" in message and "mean" in message and "mouse" in message

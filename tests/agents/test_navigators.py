@@ -97,10 +97,10 @@ def test_the_wall_follower_is_its_definition(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("boltzmann", "boltzmann needs its inverse temperature: boltzmann(BETA), such as"),
+        ("boltzmann", "boltzmann requires an inverse temperature: boltzmann(BETA), such as"),
         ("boltzmann(hot)", "the agent is 'boltzmann(hot)', expected boltzmann(BETA) with a number"),
         ("epsilon-optimal(1.5)", "epsilon is 1.5, expected a probability, 0 to 1"),
-        ("optimal(2)", "optimal takes nothing in brackets, but the agent is 'optimal(2)'"),
+        ("optimal(2)", "the agent is 'optimal(2)', but optimal takes no argument"),
     ],
 )
 def test_errors(name: str, message: str) -> None:
@@ -131,5 +131,5 @@ def test_an_agent_that_remembers_plays_through_wrappers_and_is_the_same_again() 
 
 def test_other_environments_are_refused() -> None:
     gymnasium = pytest.importorskip("gymnasium")
-    with pytest.raises(InvalidParameterError, match="is no grid world, so greedy cannot play it"):
+    with pytest.raises(InvalidParameterError, match="is not a grid world for greedy, expected"):
         play(navigator("greedy"), gymnasium.make("FrozenLake-v1"))

@@ -41,7 +41,7 @@ def test_version_and_help(run: Run) -> None:
         (["navgate"], "Did you mean 'navigate'?"),
         (["meg", "mdq"], "Did you mean 'mdp'?"),
         (["./folder"], "`goalmeter report ./folder` for a run, `goalmeter navigate ./folder`"),
-        (["navigate", "./folder"], "'./folder' is a path, expected the name of an agent: a model"),
+        (["navigate", "./folder"], "'./folder' is a path, expected an agent name: goalm"),
         (["navigate", "rooms:Rooms"], "expected a file that ends in .py, as in rooms.py:Rooms"),
         (["reflect", "naive", "--environment", "rooms:Rooms"], "as in rooms.py:Rooms"),
         (["meg", "sweep", "rooms:Rooms", "--policy", "optimal"], "as in rooms.py:Rooms"),

@@ -42,7 +42,7 @@ def test_trials_that_all_fail_have_a_status_and_cannot_steer(run: Run, agents: P
     [
         (["reflect"], "AGENT is missing: name one, such as rc(naive)"),
         (["reflect", "naif"], "there is no agent 'naif'; did you mean 'naive'?"),
-        (["reflect", "mine.py:short"], "mine.py:short: short(history) cannot be called as it"),
+        (["reflect", "mine.py:short"], "mine.py:short: short(history) has the wrong parameters"),
         (
             ["reflect", "naive", "--environment", "opposite(opposite(DejaVu))"],
             "the opposite of an opposite is DejaVu itself; name that",

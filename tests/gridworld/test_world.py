@@ -43,7 +43,7 @@ def test_a_world_is_its_picture() -> None:
     ("make", "message"),
     [
         (lambda: GridWorld([[1, 1], [1, 1]], (0, 0), (1, 1)), "walls have shape (2, 2)"),
-        (lambda: GridWorld.from_text(["####", "#AG_", "####"]), "the border of a grid is wall"),
+        (lambda: GridWorld.from_text(["####", "#AG_", "####"]), "expected walls along the border"),
         (lambda: GridWorld.from_text(PICTURE).with_(key=(1, 3)), "column 3, where the wall is"),
         (lambda: GridWorld.from_text(PICTURE).with_(goal=(1, 9)), "outside the 4 x 6 grid"),
         (lambda: GridWorld.from_text(PICTURE).with_(goal=(1, 1)), "column 1, where the start is"),
@@ -53,7 +53,7 @@ def test_a_world_is_its_picture() -> None:
         (lambda: GridWorld.from_text(["####", "#A_#", "####"]), "has 0 cells G, expected one"),
         (
             lambda: GridWorld.from_text(["######", "#AGKN#", "######"]),
-            "there is a neutral object and a key or a door, expected one thing to pick up",
+            "there is a neutral object and a key or a door, expected one object to pick up",
         ),
     ],
 )

@@ -61,7 +61,7 @@ def refused(log: Path) -> str:
 )
 def test_json_that_is_damaged_nested_or_not_utf_8(name: str, data: bytes, log: Path) -> None:
     edited(log, name, lambda _: data)
-    assert "is no log of Inspect" in refused(log)
+    assert "is not a valid Inspect log" in refused(log)
 
 
 @pytest.mark.parametrize(

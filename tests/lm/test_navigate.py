@@ -50,7 +50,7 @@ def test_what_failed_is_made_again_and_stays_on_record(tmp_path: Path) -> None:
     failed = {key for key in values if key.endswith(", failed 1")}
     assert len(failed) == 3 and len(values) == 7
     assert {values[key]["outcome"] for key in failed} == {"server unreachable"}
-    again = "mockllm/model: 3 walks are made again (ConnectionError: gone"
+    again = "mockllm/model: repeating 3 walks (ConnectionError: gone"
     assert any(line.startswith(again) for line in message)
     assert message[-1] == "mockllm/model: 4 of 4 walks, 3 failed"
     assert load(tmp_path).trajectories == walked.trajectories
@@ -86,7 +86,7 @@ def test_walks_of_inspects_own_command_are_taken_over(tmp_path: Path) -> None:
     message: list[str] = []
     navigate("goalmeter/optimal", **ONE, out=run, logs=[made], progress=message.append)
     assert message[:2] == [
-        "goalmeter/optimal: 2 walks taken from logs",
+        "goalmeter/optimal: 2 walks imported from logs",
         "goalmeter/optimal: 2 of 4 walks were there already",
     ]
     # Only the others were asked for, and those that were taken over are as the log has them.
@@ -96,10 +96,10 @@ def test_walks_of_inspects_own_command_are_taken_over(tmp_path: Path) -> None:
     )
     message.clear()
     navigate("goalmeter/optimal", **ONE, seed=1, logs=[made], progress=message.append)
-    assert "0 walks taken from logs; 2 others are of other worlds, or had failed" in message[0]
-    with pytest.raises(InvalidParameterError, match=r"temperature is 1\.0 there, and 0\.7 here"):
+    assert "0 walks imported from logs; 2 skipped (other worlds, or failed)" in message[0]
+    with pytest.raises(InvalidParameterError, match=r"temperature is 1\.0, expected 0\.7"):
         navigate("goalmeter/optimal", **ONE, logs=[logs("warm", temperature=1.0)])
-    with pytest.raises(InvalidParameterError, match="a log of goalmeter/greedy, and the run is of"):
+    with pytest.raises(InvalidParameterError, match="a log of goalmeter/greedy, expected the run"):
         navigate("goalmeter/optimal", **ONE, logs=[logs("greedy", "goalmeter/greedy")])
 
 
@@ -109,14 +109,14 @@ def test_models_that_cannot_be_asked_leave_no_folder(
     for variable in ("VLLM_BASE_URL", "OPENAI_API_KEY", "ZIP_API_KEY"):
         monkeypatch.delenv(variable, raising=False)
     for model, message in {
-        "nope/x": "'nope/x' cannot be asked: .*not recognized.*PROVIDER/NAME",
+        "nope/x": "cannot query the model 'nope/x': .*not recognized.*PROVIDER/NAME",
         "openai-api/zip/x": "ZIP_API_KEY",
-        "goalmeter/wall-follower": "remembers where it went",
+        "goalmeter/wall-follower": "has memory",
         "goalmeter/gredy": "did you mean goalmeter/greedy",
         "goalmeter-local/nowhere": "there is no folder 'nowhere'",
     }.items():
         with pytest.raises(GoalmeterError, match=message):
             navigate(model, **ONE, out=tmp_path / "run")
-    with pytest.raises(InvalidParameterError, match=r"'goalmeter/greedy' cannot be asked: .*quick"):
+    with pytest.raises(InvalidParameterError, match=r"model 'goalmeter/greedy': .*quick"):
         navigate("goalmeter/greedy", **ONE, options={"quick": 1})
     assert not (tmp_path / "run").exists()

@@ -48,7 +48,7 @@ def told(stub: Stubbed) -> int:
         ("broken", "server error", "out of memory"),
         ("slow", "timeout", "Timeout"),
         ("none", "server error", "no choices"),
-        ("null", "server error", "null as its content"),
+        ("null", "server error", "has null content"),
         ("long", "context overflow", "the prompt and --max-tokens"),
     ],
 )

@@ -60,17 +60,17 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         assert old in lines
         trials.write_text(lines.replace(old, new, 1))
         for read in (load, lambda run: play_all(plan_of("greedy", "maze", **SMALL), out=run)):
-            with pytest.raises(InvalidFileError, match="are those of another walk; remove its"):
+            with pytest.raises(InvalidFileError, match="belong to another walk; remove its"):
                 read(tmp_path)
     trials.write_text(lines)
     for change, message in (
         ({"kind": "reflection"}, "is a run of 'reflection', expected 'navigation'"),
         ({"sizes": [100001]}, "size is 100001, expected an odd number from 5 to 51"),
         ({"sizes": None}, "sizes is None, expected a list"),
-        ({"seed": "0"}, "run.json does not say what the run is .*seed is '0'"),
+        ({"seed": "0"}, "run.json does not describe a valid run .*seed is '0'"),
         ({"cap_factor": float("nan")}, "cap_factor is nan, expected a number from 1 to 100"),
-        ({"distances": [[3]]}, "run.json does not say what the run is"),
-        ({"grids": [0, 2]}, r"does not say what the run is \(ValueError: \[0, 2\] are not counted"),
+        ({"distances": [[3]]}, "run.json does not describe a valid run"),
+        ({"grids": [0, 2]}, r"\(ValueError: grids is \[0, 2\], expected indices"),
     ):
         about.write_text(json.dumps(label | {"what": label["what"] | change}))
         with pytest.raises(InvalidFileError, match=message):

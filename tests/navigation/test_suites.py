@@ -80,13 +80,13 @@ def test_caps() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("mazes", {}, "there is no suite 'mazes'; did you mean 'maze'? known are maze, isometries"),
-        ("two-path", {"complexities": [1]}, "complexities are those of mazes, not 'two-path'"),
+        ("mazes", {}, "there is no suite 'mazes', expected one of maze, isometries"),
+        ("two-path", {"complexities": [1]}, "'two-path' has no complexities; only mazes do"),
         ("maze", {"grids": 0}, "grids is 0, expected at least 1"),
         ("maze", {"cap_factor": float("nan")}, "cap_factor is nan, expected a number from 1 to"),
         ("maze", {"sizes": [7, 7]}, "a size, complexity, transform, stratum or condition"),
         ("key-door", {"sizes": [7]}, "'key-door' has no grids of size 7, expected 9 or"),
-        ("isometries", {"transforms": ["turn"]}, "there is no transform 'turn'; known are reflect"),
+        ("isometries", {"transforms": ["turn"]}, "there is no transform 'turn', expected one"),
     ],
 )
 def test_errors(name: str, options: dict[str, Any], message: str) -> None:

@@ -58,7 +58,7 @@ def test_an_agents_error_in_half_a_character_ends_no_run(tmp_path: Path) -> None
         ("navigate greedy --complexities nan", "complexity is nan, expected a number from 0 to 1"),
         ("navigate greedy --grids 9999 --trajectories 999", "walks, expected at most 1000000"),
         (f"navigate greedy --distance 0-{'9' * 5000}", "expected at most 100000"),
-        (f"reflect {'rc(' * 3000}naive{')' * 3000}", "rc(...) encloses an agent more than 20"),
+        (f"reflect {'rc(' * 3000}naive{')' * 3000}", "too many reality checks rc(...), expected"),
         (f"reflect constant({'9' * 5000})", "K of constant(K) is '9"),
         ("train-organism mouse --rate nan", "rate is nan, expected a positive number"),
     ],

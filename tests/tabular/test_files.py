@@ -97,15 +97,15 @@ def test_an_interrupted_write_loses_nothing(
     [
         (
             without("reward"),
-            "the array 'reward' is missing; the file holds transition, initial, horizon",
+            "the array 'reward' is missing; the file has transition, initial, horizon",
         ),
         (
             {**GOOD, "rewards": [0, 1]},
-            "the array 'rewards' is not part of this format, whose names are reward, initial, tr",
+            "the array 'rewards' is not part of this format, expected reward, initial, tr",
         ),
         (
             without("transition"),
-            "the file holds no array, expected either transition .* or next_state and prob",
+            "the file has no array, expected either transition .* or next_state and prob",
         ),
     ],
 )
@@ -155,10 +155,10 @@ def test_a_pickle_in_disguise_is_not_run(tmp_path: Path) -> None:
 
     path = tmp_path / "mdp.npz"
     np.savez(path, **{**GOOD, "reward": np.array([Trap(), Trap()], dtype=object)})
-    with pytest.raises(InvalidFileError, match="unpickling a file can run any code"):
+    with pytest.raises(InvalidFileError, match="unpickling can run arbitrary code"):
         TabularMDP.from_npz(path)
     path.write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(InvalidFileError, match=r"not an \.npz archive"):
+    with pytest.raises(InvalidFileError, match=r"not a valid \.npz archive"):
         TabularMDP.from_npz(path)
     assert not (tmp_path / "sprung").exists()
 
@@ -168,7 +168,7 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
     np.savez(path, **GOOD)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InvalidFileError, match=r"not an \.npz archive, or a damaged one"):
+    with pytest.raises(InvalidFileError, match=r"not a valid \.npz archive"):
         TabularMDP.from_npz(path)
     # A flipped bit among the numbers, which only the checksum can tell.
     position = whole.index(np.array([0, 1]).tobytes())

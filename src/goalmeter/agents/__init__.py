@@ -1,4 +1,4 @@
-"""Who is measured: agents of every kind by one grammar of names, and what can be asked of them."""
+"""Agents: one grammar of names for agents of every kind, and the abilities of each."""
 
 from goalmeter.agents.abilities import Ability, AgentFactory, MissingAbilityError, NamedAgent
 from goalmeter.agents.grid_agents import Decision, Episode, play

@@ -1,4 +1,4 @@
-"""Reference agents of grid worlds: protocol, policies, registry and Gymnasium episodes."""
+"""Baseline agents of grid worlds: protocol, policies, registry and Gymnasium episodes."""
 
 from __future__ import annotations
 
@@ -34,67 +34,67 @@ Probabilities = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Decision:
-    """What an agent answered, and how that came about, as far as it is known."""
+    """Action of an agent at one step, with details of the answer as far as known."""
 
-    action: int | None  # 0 to 3 as in `gridworld.ACTIONS`; None if the answer was no action
-    # Of the four actions; less than 1 together if other answers were possible.
+    action: int | None  # 0 to 3 as in `gridworld.ACTIONS`; None for an invalid answer
+    # Probabilities of the four actions; their sum is below 1 if other answers were possible.
     probabilities: Probabilities | None = None
-    raw: str | None = None  # the output as it came
-    reasoning: str | None = None  # what was thought before it
+    raw: str | None = None  # raw output
+    reasoning: str | None = None  # reasoning before the answer
     prompt: str | None = None
-    prompt_tokens: int | tuple[int, ...] | None = None  # ids, or how many there were
-    answer_tokens: tuple[int, ...] | None = None  # ids, that of the token that ended it included
-    attempts: int | None = None  # how often was asked
-    invalid: str | None = None  # why there is no action
+    prompt_tokens: int | tuple[int, ...] | None = None  # token ids, or their number
+    answer_tokens: tuple[int, ...] | None = None  # token ids, including the end token
+    attempts: int | None = None  # number of queries
+    invalid: str | None = None  # reason for the lack of an action
 
 
 class Walk(Protocol):
-    """One agent on its way through one world. It may remember where it has been."""
+    """Walk of an agent through a world; it may have memory."""
 
     def act(self, state: State) -> Decision:
-        """Return what it does in a state; called once a step, in the order of the steps."""
+        """Return the decision in a state; called once per step, in order."""
 
 
 @dataclass(frozen=True)
 class Acting:
-    """A walk by a function."""
+    """Walk defined by a function."""
 
     act: Callable[[State], Decision]
 
 
 class Navigator(Protocol):
-    """An agent of grid worlds."""
+    """Agent that walks through grid worlds."""
 
     @property
     def name(self) -> str:
-        """As on the command line."""
+        """Name on the command line."""
 
     def begin(self, world: GridWorld, draws: Draws) -> Walk:
-        """Set out from the start of a world; `draws` is the source of everything random."""
+        """Begin a walk at the start of a world; `draws` is the only source of randomness."""
 
 
-# Policies are [states, 4] over the planner's numbers of states. The row of each state that the
-# world has is a distribution; where nothing can be done (at the goal, in a closed cell) it is
-# uniform. Rows of numbers that stand for no state are 0.
+# Policies are arrays [states, 4] over the planner's state numbers. The row of each existing state
+# is a distribution, uniform in states without a choice (at the goal, in a closed cell). Rows of
+# numbers without a state are 0.
 
 PolicyOf = Callable[[Plan], FloatArray]
 
 
 @dataclass(frozen=True)
 class Memoryless:
-    """A navigator without memory; `policy_of` gives its policy from the plan of a world."""
+    """Navigator without memory; `policy_of` computes its policy from the plan of a world."""
 
     name: str
     policy_of: PolicyOf
-    # Raises if it cannot walk in a world.
+    # Raises an error for unsupported worlds.
     check: Callable[[GridWorld], None] | None = field(default=None, repr=False)
 
     def policy(self, plan: Plan) -> FloatArray:
-        """Return what it does everywhere, [states, 4] by the planner's numbers of states."""
+        """Return the policy of a world, [states, 4], by the planner's state numbers."""
         return self.policy_of(plan)
 
     def begin(self, world: GridWorld, draws: Draws) -> Walk:
-        """Set out in a world."""
+        """Begin a walk in a world."""
         plan, rows = planned(world), _rows(self, world)
 
         def act(state: State) -> Decision:
@@ -106,7 +106,7 @@ class Memoryless:
 
 @lru_cache(maxsize=512)
 def _rows(navigator: Memoryless, world: GridWorld) -> tuple[Probabilities, ...]:
-    states = layers_of(world) * world.walls.size  # what comes after are no states of this world
+    states = layers_of(world) * world.walls.size  # higher numbers are not states of this world
     return tuple(map(tuple, navigator.policy(planned(world))[:states].tolist()))
 
 
@@ -121,44 +121,44 @@ def random(plan: Plan) -> FloatArray:
 
 
 def epsilon_optimal(plan: Plan, epsilon: float) -> FloatArray:
-    """Return a random move into an open cell with probability epsilon, else an optimal one."""
+    """Return the mixture of `random` with probability epsilon and `optimal` otherwise."""
     return (1 - epsilon) * optimal(plan) + epsilon * random(plan)
 
 
 def greedy(plan: Plan) -> FloatArray:
-    """Return moves by the compass: nearer to the goal as the crow flies if any is, else any."""
+    """Return the uniform policy over moves that reduce the Manhattan distance, else all moves."""
     moves = open_moves(plan)
     rows, columns = np.indices(plan.world.shape)
     goal = plan.world.goal
-    distance = np.abs(rows - goal.row) + np.abs(columns - goal.column)  # walls or not
-    straight = np.tile(distance.reshape(-1), LAYERS)
-    nearer = moves & (straight[plan.plans.successors[plan.index]] < straight[:, None])
+    distance = np.abs(rows - goal.row) + np.abs(columns - goal.column)  # ignores walls
+    by_state = np.tile(distance.reshape(-1), LAYERS)
+    nearer = moves & (by_state[plan.plans.successors[plan.index]] < by_state[:, None])
     return _uniform(plan, nearer, moves)
 
 
 def boltzmann(plan: Plan, beta: float) -> FloatArray:
-    """Return the softmax of -beta times the steps that an action costs beyond the best one."""
+    """Return the softmax of -beta times the steps that an action costs beyond an optimal one."""
     gaps = plan.plans.gaps[plan.index]
-    reachable = gaps >= 0  # running into a wall costs a step, and losing the goal has no share
+    reachable = gaps >= 0  # actions that make the goal unreachable have probability 0
     exponent = np.where(reachable, -beta * gaps, -np.inf)
-    # Less the greatest, so that no exponential overflows.
+    # Subtracting the maximum prevents overflow.
     exponent -= np.where(reachable.any(axis=1), exponent.max(axis=1), 0.0)[:, None]
     weights = np.where(reachable, np.exp(exponent), 0.0)
     return _uniform(plan, weights, open_moves(plan))
 
 
 def key_seeker(plan: Plan) -> FloatArray:
-    """Return shortest ways to the key (no neutral object) until it is had, then to the goal."""
+    """Return the policy on shortest paths to the key (not a neutral object), then to the goal."""
     return _uniform(plan, _towards(plan, plan.world.key), _optimal(plan), open_moves(plan))
 
 
 def towards_thing(plan: Plan) -> BoolArray:
-    """Return whether an action leads one step closer to the key or neutral object, [states, 4]."""
+    """Return a mask of actions that lead one step closer to the key or object, [states, 4]."""
     return _towards(plan, plan.world.thing)
 
 
 def _towards(plan: Plan, place: Cell | None) -> BoolArray:
-    """False once it was picked up, and where it is out of reach: the goal and a door are walls."""
+    """Return a mask [states, 4]; False with the object, and if it is behind the goal or a door."""
     world = plan.world
     out = np.zeros((LAYERS * world.walls.size, 4), dtype=bool)
     if place is None:
@@ -179,7 +179,7 @@ def _optimal(plan: Plan) -> BoolArray:
 
 
 def _uniform(plan: Plan, *choices: FloatArray | BoolArray) -> FloatArray:
-    """Normalize the first weights that a state has; uniform if it has none."""
+    """Normalize the first weights of each state that are not all 0; uniform without any."""
     out = np.full((len(choices[0]), 4), 0.25)
     for weights in reversed(choices):
         total = weights.sum(axis=1, keepdims=True)
@@ -188,19 +188,19 @@ def _uniform(plan: Plan, *choices: FloatArray | BoolArray) -> FloatArray:
     return out
 
 
-# Headings UP, RIGHT, DOWN and LEFT, in the order in which one turns right; the first one is UP.
+# Headings UP, RIGHT, DOWN and LEFT, the order of right turns.
 CLOCKWISE = (2, 1, 3, 0)
 
 
 @dataclass(frozen=True)
 class WallFollower:
-    """The right-hand rule: turn right if that way is open, else go on, else left, else back."""
+    """Right-hand rule: turn right if possible, else go straight, else left, else back."""
 
-    # In a perfect maze it finds every goal; in open rooms it walks in circles.
+    # It finds the goal in every perfect maze, and walks in circles in open rooms.
     name: str = "wall-follower"
 
     def begin(self, world: GridWorld, draws: Draws) -> Walk:
-        """Set out in a world; nothing is drawn."""
+        """Begin a deterministic walk in a world."""
         plan, facing = planned(world), 0
 
         def act(state: State) -> Decision:
@@ -221,13 +221,13 @@ DEFAULT_EPSILON = 0.1
 
 @lru_cache(maxsize=64)
 def navigator(name: str) -> Navigator:
-    """Return a reference agent of grid worlds; `agents.agent` knows all other agents too."""
+    """Return a baseline agent of grid worlds by name; `agents.agent` supports all agents."""
     call = call_of(name)
     return NAVIGATORS[call.kind].make(call.kind, call.argument).in_grids()
 
 
 def navigator_names() -> list[str]:
-    """Return every name that `navigator` knows."""
+    """Return every name that `navigator` supports."""
     return [factory.spelled(name) for name, factory in NAVIGATORS.items()]
 
 
@@ -238,7 +238,7 @@ def _plain(about: str, agent: Navigator) -> AgentFactory:
 def _with_number(
     about: str, make: Callable[[float | None], Navigator], argument: str, *, needs: bool
 ) -> AgentFactory:
-    """Return the entry of a reference agent that takes a number in brackets."""
+    """Return the registry entry of a baseline agent with a number in brackets."""
 
     def named(name: str, text: str | None) -> NamedAgent:
         try:
@@ -249,7 +249,7 @@ def _with_number(
             raise InvalidParameterError(
                 f"the agent is '{name}({text})', expected {name}({argument}) with a number"
             )
-        # Made at once, for the error if the number is out of range; it costs nothing.
+        # Created at once, so that a number out of range raises its error here.
         agent = make(number)
         return NamedAgent(agent.name, about, {Ability.GRID: lambda: agent})
 
@@ -267,30 +267,28 @@ def _epsilon_optimal(epsilon: float | None) -> Navigator:
 def _boltzmann(beta: float | None) -> Navigator:
     if beta is None:
         raise InvalidParameterError(
-            "boltzmann needs its inverse temperature: boltzmann(BETA), such as boltzmann(2)"
+            "boltzmann requires an inverse temperature: boltzmann(BETA), such as boltzmann(2)"
         )
     return Memoryless(f"boltzmann({_spelled(beta)})", partial(boltzmann, beta=beta))
 
 
 def _spelled(number: float) -> str:
-    """Return the shortest spelling that reads back as the same number."""
+    """Return the shortest text that parses to the same number."""
     return repr(number).removesuffix(".0")
 
 
 NAVIGATORS: dict[str, AgentFactory] = {
-    "optimal": _plain("any shortest way, ties broken at random", Memoryless("optimal", optimal)),
-    "greedy": _plain("by the compass: nearer to the goal if it can", Memoryless("greedy", greedy)),
-    "random": _plain("any move into an open cell", Memoryless("random", random)),
+    "optimal": _plain("shortest path, random among ties", Memoryless("optimal", optimal)),
+    "greedy": _plain("move that reduces the distance if any", Memoryless("greedy", greedy)),
+    "random": _plain("random move into an open cell", Memoryless("random", random)),
     "epsilon-optimal": _with_number(
-        f"optimal, but a random move with probability EPSILON ({DEFAULT_EPSILON:g})",
+        f"optimal, or a random move with probability EPSILON ({DEFAULT_EPSILON:g})",
         _epsilon_optimal,
         "EPSILON",
         needs=False,
     ),
-    "wall-follower": _plain("the right-hand rule", WallFollower()),
-    "key-seeker": _plain(
-        "to the key first, then to the goal", Memoryless("key-seeker", key_seeker)
-    ),
+    "wall-follower": _plain("right-hand rule", WallFollower()),
+    "key-seeker": _plain("to the key, then to the goal", Memoryless("key-seeker", key_seeker)),
     "boltzmann": _with_number(
         "softmax of -BETA times the steps that an action costs", _boltzmann, "BETA", needs=True
     ),
@@ -300,37 +298,37 @@ NAVIGATORS: dict[str, AgentFactory] = {
 # --- Gymnasium ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Episode:
-    """One episode that was played."""
+    """Episode of a Gymnasium environment."""
 
     world: GridWorld
     actions: tuple[int, ...]
     rewards: tuple[float, ...]  # one for each action
-    terminated: bool  # at the goal, rather than out of steps
+    terminated: bool  # whether it ended at the goal; otherwise it was truncated
 
     @property
     def total_reward(self) -> float:
-        """The sum of the rewards."""
+        """Sum of the rewards."""
         return sum(self.rewards)
 
 
 def play(
     navigator: Navigator, env: gymnasium.Env[Any, Any], *, episodes: int = 1, seed: int = 0
 ) -> list[Episode]:
-    """Play episodes of a Gymnasium environment of ours with an agent of grid worlds.
+    """Run episodes of a goalmeter Gymnasium environment with an agent of grid worlds.
 
-    The agent is told the state of the world, whatever the environment's observations are; wrappers
-    around the environment see and change what they would for any other agent. The first episode is
-    reset with the seed, which also names the agent's draws; the others go on from there.
+    The agent receives the state of the world, independently of the environment's observations;
+    wrappers of the environment work as with any other agent. The first episode is reset with the
+    seed, which also determines the agent's random choices; later episodes continue the stream.
 
     Raises:
-        InvalidParameterError: the environment is none of ours, or the agent gives no action.
+        InvalidParameterError: the environment is not goalmeter's, or the agent returns no action.
     """
-    # Only an environment of ours has these; to ask for its class would import Gymnasium here.
+    # A check of the class would import Gymnasium here.
     unwrapped: Any = env.unwrapped
     if not isinstance(getattr(unwrapped, "world", None), GridWorld):
         raise InvalidParameterError(
-            f"{type(unwrapped).__name__} is no grid world, so {navigator.name} cannot play it; "
-            f"expected gymnasium.make('goalmeter/Maze-v0') or another of goalmeter's environments"
+            f"{type(unwrapped).__name__} is not a grid world for {navigator.name}, expected a "
+            f"goalmeter environment, such as gymnasium.make('goalmeter/Maze-v0')"
         )
     played = []
     for number in range(episodes):
@@ -345,8 +343,8 @@ def play(
             action = walk.act(state).action
             if action is None:
                 raise InvalidParameterError(
-                    f"{navigator.name} gives no action at row {state.cell.row}, column "
-                    f"{state.cell.column}, and an environment needs one at each step"
+                    f"{navigator.name} returned no action at row {state.cell.row}, column "
+                    f"{state.cell.column}, but an environment requires one at each step"
                 )
             _, reward, terminated, truncated, _ = env.step(action)
             actions.append(action)

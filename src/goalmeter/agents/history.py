@@ -1,4 +1,4 @@
-"""Agents as functions of their history: protocol, adapters, draws, reality check, conversion."""
+"""Agents as functions of their history: protocol, adapters, randomness, reality check, learners."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any, NamedTuple, Protocol, SupportsIndex, cast
 
 from goalmeter._errors import InvalidParameterError, shown
 
-# An agent is a function of the history: percepts x_1 ... x_n and the actions y_1 ... y_{n-1}
-# between them give the action y_n. An extended environment may ask what it would do at *any*
-# history, so actions there need not be its own. For speed the function takes the form of a *mind*,
-# which is told percepts and actions as they come, and can be asked and forked at any point.
+# An agent is a function of the history: it maps percepts x_1 ... x_n and the actions y_1 ...
+# y_{n-1} between them to the action y_n. An extended environment may query it at *any* history,
+# with actions that are not its own. For speed the function has the form of a *mind*, which receives
+# percepts and actions one by one, and can be queried and forked at any point.
 #
 # Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section 2.
 
 
 class NoActionError(InvalidParameterError):
-    """An agent was asked what it does, and did not answer with an integer."""
+    """An agent did not return an integer as its action."""
 
 
 class Percept(NamedTuple):
@@ -39,66 +39,66 @@ class History(NamedTuple):
 
 
 class Mind(Protocol):
-    """An agent at a point of a history; percepts and actions alternate, a percept first."""
+    """State of an agent at a point of a history; percepts and actions alternate, percept first."""
 
     def perceive(self, reward: float, observation: int) -> None:
-        """Go on by a percept."""
+        """Append a percept to the history."""
 
     def act(self) -> int:
-        """Return what the agent does here, after a percept. Asking changes nothing."""
+        """Return the agent's action after a percept, without side effects."""
 
     def take(self, action: int) -> None:
-        """Go on by an action: the one that was taken, whether or not the agent chose it."""
+        """Append the action taken to the history, whether or not the agent chose it."""
 
     def fork(self) -> Mind:
-        """Return another mind at the same point; neither knows what the other does afterwards."""
+        """Return an independent copy at the same point of the history."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """What an environment knows of the agent that plays it: how to begin one like it."""
+    """Source of further minds of the playing agent, for use by its environment."""
 
     agent: Agent
     n_actions: int
     n_observations: int
 
     def begin(self, *, n_actions: int | None = None, **options: Any) -> Mind:
-        """Return a fresh mind of the agent; with other legal actions or settings if given."""
+        """Return a new mind of the agent, with other legal actions or settings if given."""
         count = self.n_actions if n_actions is None else n_actions
         return self.agent.begin(count, self.n_observations, **options)
 
     def takes(self, option: str) -> bool:
-        """Return whether the agent can be asked to assume a setting."""
+        """Return whether the agent supports a setting."""
         return option in options_of(self.agent)
 
 
 def options_of(agent: Agent) -> frozenset[str]:
-    """Return the settings that an agent can assume; none, if it does not say."""
+    """Return the settings that an agent supports; none if it has no `options`."""
     return getattr(agent, "options", frozenset())
 
 
 class Agent:
-    """Begins minds, two of which do the same if they are told the same.
+    """Agent on histories; its minds act equally at equal histories.
 
-    Here by `_mind`, by default such as do what `_choose` draws; a user's agent has `begin` alone.
+    Subclasses override `_choose` or `_mind`; user agents only need the method `begin`.
     """
 
-    # PunishSlowAgent counts the lines that an agent runs through, so they are part of its results.
+    # PunishSlowAgent counts the executed lines of an agent, so edits of its code change results.
 
-    options: frozenset[str] = frozenset()  # settings that `begin` takes, such as "learning_rate"
-    settled: bool = False  # whether it does the same at every history
+    options: frozenset[str] = frozenset()  # settings supported by `begin`, as "learning_rate"
+    settled: bool = False  # whether the action is the same at every history
     seed: int
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """Return a mind at the empty history, with the settings that it is asked to assume."""
-        return self._mind(n_actions, n_observations, **(options and self._checked(options)))
+        """Return a mind at the empty history, with the given settings."""
+        return self._mind(n_actions, n_observations, **(options and self._check(options)))
 
-    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _check(self, options: dict[str, Any]) -> dict[str, Any]:
         for option in options:
             if option not in self.options:
                 raise InvalidParameterError(
-                    f"{self!r} cannot assume {option}={options[option]!r}: it knows "
-                    f"{', '.join(sorted(self.options)) or 'no settings'}; ask "
+                    f"{self!r} does not support {option}={options[option]!r}, expected "
+                    f"{', '.join(sorted(self.options)) or 'no settings'}; check "
                     f"Source.takes({option!r}) first"
                 )
         return options
@@ -112,48 +112,47 @@ class Agent:
 
 @dataclass(slots=True, eq=False)
 class DrawingMind:
-    """A mind that remembers the hash of its history and the latest observation alone."""
+    """Mind that stores only the hash of its history and the latest observation."""
 
     agent: Agent
     n_actions: int
-    state: int  # the hash
+    state: int  # hash of the history
     observation: int = 0
 
     @property
     def settled(self) -> bool:
-        """Whether nothing that it is told changes what it does; see `environments.base.replay`."""
+        """Whether the action is the same at every history; see `environments.base.replay`."""
         return self.agent.settled
 
     def perceive(self, reward: float, observation: int) -> None:
-        """Go on by a percept."""
+        """Append a percept to the history."""
         self.state = hash_percept(self.state, reward, observation)
         self.observation = observation
 
     def act(self) -> int:
-        """Return what the agent does here."""
+        """Return the agent's action."""
         return self.agent._choose(self)
 
     def take(self, action: int) -> None:
-        """Go on by an action."""
+        """Append an action to the history."""
         self.state = hash_action(self.state, action)
 
     def fork(self) -> DrawingMind:
-        """Return another mind at the same point."""
+        """Return an independent copy."""
         return DrawingMind(self.agent, self.n_actions, self.state, self.observation)
 
 
-# A stochastic agent of the paper remembers its choices. Here the choice at a history is computed
-# from a seed and a rolling hash of the history, so that identical histories give identical actions
-# in any process, in any order and on any machine. Each turn is one step of mixing modulo 2^64, half
-# of what SplitMix64 does for a number. A reward counts as the number it is: 1 and 1.0 are the same,
-# -1 and -2 (which share a hash in Python) are not.
+# Stochastic agents in the paper remember their choices. Here a choice is computed from a seed and a
+# rolling hash of the history, so that equal histories give equal actions in any process, in any
+# order and on any machine. Each turn is one mixing step modulo 2^64, half of a step of SplitMix64.
+# Rewards are hashed by value: 1 and 1.0 are equal, -1 and -2 (equal hashes in Python) differ.
 #
 # Source: Steele, Lea and Flood, Fast splittable pseudorandom number generators (2014).
 
 _MASK = (1 << 64) - 1
 _UNIT = 2.0**-53
 _LARGE = 1 << 63
-# Odd, with their bits well spread, so that small numbers times them do not meet by accident.
+# Odd constants with well-spread bits, so that their products with small numbers do not collide.
 _ACTION = 0x9E3779B97F4A7C15
 _OBSERVATION = 0xD1B54A32D192ED03
 _REWARD = 0xABC98388FB8FAC03
@@ -163,26 +162,26 @@ _SECOND = 0x94D049BB133111EB
 
 
 def hash_start(seed: int, n_actions: int, n_observations: int) -> int:
-    """Return the hash of the empty history, of an agent with this seed in such a world."""
+    """Return the hash of the empty history for a seed and the sizes of an environment."""
     return _mixed(seed * _SECOND + n_actions * _ACTION + n_observations * _OBSERVATION)
 
 
 def hash_percept(state: int, reward: Any, observation: int) -> int:
-    """Return the hash after one more percept; the reward may be any real number."""
-    # A float, a fraction, a NumPy number; or one that arithmetic modulo 2^64 would not tell apart.
+    """Return the hash after a percept; the reward may be any real number."""
+    # Floats, fractions, NumPy numbers, and integers that would collide modulo 2^64.
     if type(reward) is not int or not -_LARGE < reward < _LARGE:
-        reward = _whole(reward)
-    told: int = (state + reward * _REWARD + observation * _OBSERVATION) & _MASK
-    return (told ^ (told >> 32)) * _FIRST & _MASK
+        reward = _integer_of(reward)
+    z: int = (state + reward * _REWARD + observation * _OBSERVATION) & _MASK
+    return (z ^ (z >> 32)) * _FIRST & _MASK
 
 
 def hash_action(state: int, action: int) -> int:
-    """Return the hash after one more action: to be mixed by a percept, not drawn from."""
+    """Return the hash after an action; it needs a percept before numbers are drawn from it."""
     return (state + action * _ACTION) & _MASK
 
 
 def uniform(state: int, stream: int = 0) -> float:
-    """Return a number in [0, 1) from the hash after a percept; its streams are independent."""
+    """Return a number in [0, 1) from the hash after a percept; streams are independent."""
     if stream:
         state = (state + stream * _STREAM) & _MASK
         state = (state ^ (state >> 32)) * _SECOND & _MASK
@@ -190,12 +189,12 @@ def uniform(state: int, stream: int = 0) -> float:
 
 
 def below(state: int, n: int, stream: int = 0) -> int:
-    """Return a whole number in 0 .. n-1: floor(n * uniform(state, stream))."""
+    """Return a random integer in 0 .. n-1: floor(n * uniform(state, stream))."""
     return int(uniform(state, stream) * n)
 
 
-def _whole(reward: Any) -> int:
-    """A real number as an int: itself if it is whole and small, else its words or bits, mixed."""
+def _integer_of(reward: Any) -> int:
+    """Return a small integer as it is, and any other real number as its mixed words or bits."""
     if not isinstance(reward, int):
         number = float(reward)
         if not number.is_integer():
@@ -217,22 +216,22 @@ def _mixed(z: int) -> int:
     return z ^ (z >> 31)
 
 
-# A user's agent: (history, n_actions, n_observations) -> action.
+# Function of a user's agent: (history, n_actions, n_observations) -> action.
 HistoryFunction = Callable[[History, int, int], int]
 FUNCTION = "a function (history, n_actions, n_observations) -> int"
 
 
 class FunctionAgent(Agent):
-    """An agent from a function of the history (Definition 1 of the paper).
+    """Agent defined by a function of the history (Definition 1 of the paper).
 
-    The function takes (history, n_actions, n_observations) and gives an integer. It is called with
-    the whole history each time, so a run of n steps costs at least O(n^2). Its keyword-only
-    parameters are settings that environments may ask it to assume, such as `learning_rate=0.1`.
+    The function maps (history, n_actions, n_observations) to an integer. Each call receives the
+    whole history, so a run of n steps costs at least O(n^2). Its keyword-only parameters are
+    settings that environments may change, such as `learning_rate=0.1`.
     """
 
     def __init__(self, function: Callable[..., SupportsIndex]) -> None:
         if not callable(function):
-            raise InvalidParameterError(f"{shown(function)} cannot be called, expected {FUNCTION}")
+            raise InvalidParameterError(f"{shown(function)} is not callable, expected {FUNCTION}")
         check_call(function, 3, _name(function), FUNCTION)
         self.function = function
         parameters = parameters_of(function)
@@ -248,10 +247,10 @@ class FunctionAgent(Agent):
 @dataclass
 class _FunctionMind:
     function: partial[SupportsIndex]
-    counts: tuple[int, int]  # legal actions, and observations
+    counts: tuple[int, int]  # numbers of legal actions and of observations
     percepts: tuple[Percept, ...] = ()
     actions: tuple[int, ...] = ()
-    known: int | None = None
+    known: int | None = None  # cached action
 
     def perceive(self, reward: float, observation: int) -> None:
         self.percepts += (Percept(reward, observation),)
@@ -260,7 +259,7 @@ class _FunctionMind:
     def act(self) -> int:
         if self.known is None:
             answer = self.function(History(self.percepts, self.actions), *self.counts)
-            # Only that it is an integer: whether it is legal is said by whoever asked.
+            # The action must be an integer; the caller checks whether it is legal.
             try:
                 self.known = index(answer)
             except TypeError:
@@ -280,7 +279,7 @@ class _FunctionMind:
 
 
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
-    """Return the parameters of a function; of builtins without a signature, none."""
+    """Return the parameters of a function; none for builtins without a signature."""
     try:
         return list(signature(function).parameters.values())
     except (ValueError, TypeError):
@@ -293,22 +292,22 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def check_call(function: Callable[..., Any], arguments: int, name: str, expected: str) -> None:
-    """Refuse what cannot be called with so many arguments; builtins do not say, and pass."""
+    """Raise unless a function accepts a number of arguments; builtins without signature pass."""
     try:
-        takes = signature(function)
+        form = signature(function)
     except (ValueError, TypeError):
         return
     try:
-        takes.bind(*[None] * arguments)
+        form.bind(*[None] * arguments)
     except TypeError as cause:
         raise InvalidParameterError(
-            f"{name}({', '.join(map(str, takes.parameters))}) cannot be called as it will be: "
+            f"{name}({', '.join(map(str, form.parameters))}) has the wrong parameters: "
             f"{cause}; expected {expected}"
         ) from cause
 
 
 def as_agent(candidate: object, name: str = "the agent") -> Agent:
-    """Return an agent as it is, and the agent that a function of the history makes."""
+    """Return an agent unchanged, and a function of the history as an agent."""
     is_class = isinstance(candidate, type)
     begin = getattr(candidate, "begin", None)
     if callable(begin) and not is_class:
@@ -332,13 +331,13 @@ class RealityCheck(Agent):
         rc(x_1 y_1 ... x_n) = pi(x_1 y_1 ... x_n)  if y_i = rc(x_1 y_1 ... x_i) for all i < n,
                               pi(x_1)              otherwise.
 
-    Until the first action that is not its own, rc is pi (Proposition 9.1), so a mind needs pi's
-    mind and pi's first action only; once frozen it needs the action alone, and lets pi's mind go.
-    The frozen action answers the first percept of the history at hand, which in a simulation may
-    not be the first percept of the real one.
+    Until the first action that is not its own, rc equals pi (Proposition 9.1). A mind stores pi's
+    mind and pi's first action until then, and only this action once it is frozen. The frozen action
+    is the response to the first percept of the history at hand, which in a simulation may differ
+    from the first percept of the real history.
 
-    It assumes what pi can assume, such as a learning rate. The authors' library does not, so that
-    IncentivizeLearningRate pays -1 to every reality check; nor with `forward_options=False`.
+    It supports the settings of pi, such as a learning rate, unless `forward_options=False`. The
+    authors' library does not, so IncentivizeLearningRate pays -1 to every reality check.
     """
 
     def __init__(self, inner: Agent | HistoryFunction, *, forward_options: bool = True) -> None:
@@ -351,15 +350,15 @@ class RealityCheck(Agent):
 
     def _mind(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
         inner = self.inner.begin(n_actions, n_observations, **options)
-        # Whoever does the same at every history is its own reality check.
+        # An agent with the same action at every history is its own reality check.
         return inner if getattr(inner, "settled", False) else _CheckedMind(inner)
 
 
 @dataclass(slots=True, eq=False)
 class _CheckedMind:
     inner: Mind | None  # None: frozen
-    first: int | None = None  # pi(x_1), once an action was taken
-    known: int | None = None  # what it does here, if it was asked or is frozen
+    first: int | None = None  # pi(x_1), after the first action
+    known: int | None = None  # current action, if it was computed or is frozen
     settled: bool = False  # whether it is frozen; see `environments.base.replay`
 
     def perceive(self, reward: float, observation: int) -> None:
@@ -371,7 +370,7 @@ class _CheckedMind:
     def act(self) -> int:
         known = self.known
         if known is None:
-            assert self.inner is not None  # a frozen mind knows what it does
+            assert self.inner is not None  # a frozen mind has a known action
             self.known = known = self.inner.act()
         return known
 
@@ -396,14 +395,14 @@ class _CheckedMind:
         return _CheckedMind(copy, self.first, self.known, self.settled)
 
 
-# A learner becomes an agent by the power-of-two conversion (section 2.1): at n percepts a new one
-# is trained on the first k, the largest power of two that n allows, and then acts without learning.
+# The power-of-two conversion (section 2.1) makes a learner an agent: at n percepts a new learner is
+# trained on the first k, the largest power of two up to n, and then acts without learning.
 
 
 class Turn(NamedTuple):
-    """A percept and the action that it followed; going on from it makes a new one."""
+    """A percept with the action before it, as a linked list."""
 
-    before: Turn | None  # None before the first
+    before: Turn | None  # None for the first turn
     action: int | None
     reward: float
     observation: int
@@ -411,7 +410,7 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True)
 class Prefix:
-    """The start of a history: r_1 ... r_k, o_1 ... o_k and y_1 ... y_{k-1}."""
+    """Prefix of a history: r_1 ... r_k, o_1 ... o_k and y_1 ... y_{k-1}."""
 
     rewards: tuple[float, ...]
     observations: tuple[int, ...]
@@ -429,7 +428,7 @@ def prefix(turn: Turn | None) -> Prefix:
 
 
 class ConvertedAgent(Agent):
-    """An agent that trains on the first k percepts of a history."""
+    """Agent that trains on the first k percepts of a history."""
 
     options = frozenset({"learning_rate", "learning_rate_scale"})
 
@@ -446,11 +445,11 @@ class ConvertedAgent(Agent):
         return LearnerMind(self, counts, rate, start, start)
 
     def _own_rate(self, n_actions: int, n_observations: int) -> float:
-        """Return the learning rate that it has if it is asked to assume none."""
+        """Return the default learning rate."""
         raise NotImplementedError
 
     def remembered(self, key: Hashable, train: Callable[[], Any], most: int) -> Any:
-        """Return what a training gave, from memory if it is among the `most` latest ones used."""
+        """Return the result of a training, from a cache of the `most` recently used results."""
         learned = self._learned.pop(key, None)
         if learned is None:
             learned = train()
@@ -462,43 +461,43 @@ class ConvertedAgent(Agent):
 
 @dataclass(slots=True, eq=False)
 class LearnerMind:
-    """The history, marked where the training ends; training waits until it is asked."""
+    """Mind of a learner: the history with the end of its training data; training is lazy."""
 
     agent: ConvertedAgent
-    counts: tuple[int, int]  # legal actions, and observations
-    rate: float | None  # the learning rate, if it is not the agent's own
-    start: int  # the hash of the empty history
-    state: int  # the hash of the history
-    turn: Turn | None = None  # the latest
-    action: int | None = None  # taken since the latest percept
-    n: int = 0  # percepts
+    counts: tuple[int, int]  # numbers of legal actions and of observations
+    rate: float | None  # learning rate; None for the agent's default
+    start: int  # hash of the empty history
+    state: int  # hash of the history
+    turn: Turn | None = None  # latest turn
+    action: int | None = None  # action since the latest percept
+    n: int = 0  # number of percepts
     trained_on: Turn | None = None  # percept k
-    trained_state: int = 0  # the hash up to percept k
-    learned: Any = None  # what the agent has trained on them, once that was needed
-    known: int | None = None  # what it does here, if it was asked
+    trained_state: int = 0  # hash up to percept k
+    learned: Any = None  # result of the training on these percepts, once computed
+    known: int | None = None  # current action, once computed
 
     def perceive(self, reward: float, observation: int) -> None:
-        """Go on by a percept."""
+        """Append a percept to the history."""
         self.state = state = hash_percept(self.state, reward, observation)
         self.turn = turn = Turn(self.turn, self.action, reward, observation)
         self.known = None
         self.n = n = self.n + 1
-        if not n & (n - 1):  # a power of two
+        if not n & (n - 1):  # n is a power of two
             self.trained_on, self.trained_state, self.learned = turn, state, None
 
     def act(self) -> int:
-        """Return what the agent does here."""
+        """Return the agent's action."""
         if self.known is None:
             self.known = self.agent._choose(self)
         return self.known
 
     def take(self, action: int) -> None:
-        """Go on by an action."""
+        """Append an action to the history."""
         self.state = hash_action(self.state, action)
         self.action = action
 
     def fork(self) -> LearnerMind:
-        """Return another mind at the same point."""
+        """Return an independent copy."""
         twin: LearnerMind = object.__new__(LearnerMind)
         for name in LearnerMind.__slots__:
             setattr(twin, name, getattr(self, name))

@@ -1,12 +1,12 @@
 """Inspect AI model providers for `goalmeter/NAME` and `goalmeter-local/FOLDER`.
 
-    goalmeter/greedy             a reference agent that reads the grid in the prompt
-    goalmeter/mouse              an organism: a small model that comes with the package
-    goalmeter-local/FOLDER       a transformers model in a folder of this machine, in batches
+    goalmeter/greedy             baseline agent that reads the grid in the prompt
+    goalmeter/mouse              organism: a small model included in the package
+    goalmeter-local/FOLDER       transformers model in a local folder, evaluated in batches
 
-Options of models (`-M name=value`): `path` (the folder, if the name is to be another), `device`,
-`dtype`, `batch` (32). All say how many tokens were used, since Inspect would otherwise download a
-tokenizer to count them.
+Options of models (`-M name=value`): `path` (the folder, if it differs from the name), `device`,
+`dtype`, `batch` (32). All providers report token usage, since Inspect would otherwise download a
+tokenizer to count tokens.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ try:
     from inspect_ai import model as lm
 except ModuleNotFoundError as error:
     raise MissingExtraError(
-        "Asking language models needs the package 'inspect_ai', which is not installed; "
+        "Querying language models needs the package 'inspect_ai', which is not installed; "
         f"{how_to_install('lm')}"
     ) from error
 
 Request = TypeVar("Request")
 Reply = TypeVar("Reply")
 
-# A batch is closed after a silence of this share of what the last one took, or of this many
-# seconds if that is longer: whoever was answered together mostly comes back together.
-_PATIENCE, _LEAST_PATIENCE = 0.05, 0.003
-# The thread ends after so many seconds without a request.
+# A batch is closed if no request arrives within this share of the duration of the last batch, or
+# within a minimum in seconds. Requests that were answered together mostly return together.
+_WAIT_SHARE, _LEAST_WAIT = 0.05, 0.003
+# The thread ends after this many seconds without a request.
 _IDLE = 1.0
 
 
 class Batcher(Generic[Request, Reply]):
-    """Gathers requests of any threads and answers them in batches, in a thread of its own."""
+    """Queue that collects requests of all threads and answers them in batches, in one thread."""
 
     def __init__(self, answer: Callable[[list[Request]], list[Reply]], most: int) -> None:
         self._answer = answer
@@ -67,7 +67,7 @@ class Batcher(Generic[Request, Reply]):
         self._running = False
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Ask; what is cancelled before its batch begins is not computed."""
+        """Submit a request; a request cancelled before its batch starts is not computed."""
         future: Future[Reply] = Future()
         self._waiting.put((request, future))
         with self._changing:
@@ -77,37 +77,38 @@ class Batcher(Generic[Request, Reply]):
         return future
 
     def _work(self) -> None:
-        took = 0.0
+        duration = 0.0
         while True:
             batch: list[tuple[Request, Future[Reply]]] = []
             with suppress(Empty):
                 batch.append(self._waiting.get(timeout=_IDLE))
                 while len(batch) < self._most:
-                    batch.append(self._waiting.get(timeout=max(_LEAST_PATIENCE, _PATIENCE * took)))
+                    timeout = max(_LEAST_WAIT, _WAIT_SHARE * duration)
+                    batch.append(self._waiting.get(timeout=timeout))
             if not batch:
                 with self._changing:
                     if self._waiting.empty():
                         self._running = False
                         return
-            # Whoever cancelled is left out; from here on cancelling is too late.
+            # Cancelled requests are dropped; from here on requests cannot be cancelled.
             batch = [pair for pair in batch if pair[1].set_running_or_notify_cancel()]
             if not batch:
                 continue
-            begun = time.monotonic()
+            start = time.monotonic()
             try:
                 replies = self._answer([request for request, _ in batch])
             except Exception as error:
                 for _, future in batch:
                     future.set_exception(error)
                 continue
-            took = time.monotonic() - begun
+            duration = time.monotonic() - start
             for (_, future), reply in zip(batch, replies, strict=True):
                 future.set_result(reply)
 
 
-# --- Reading prompts ------------------------------------------------------------------------------
-# What lies where, as `gridworld.conversions.compact` says it.
-_THINGS = {
+# --- Parsing prompts ------------------------------------------------------------------------------
+# Names of places in the text of `gridworld.conversions.compact`.
+_SYMBOL_OF = {
     "Goal": grid.GOAL,
     "Key": grid.KEY,
     "Object": grid.NEUTRAL,
@@ -117,49 +118,49 @@ _THINGS = {
 
 
 def read_back(prompt: str) -> tuple[grid.GridWorld, State]:
-    """Return the world in a prompt, which starts where the agent is now, and the agent's state."""
+    """Parse a prompt into the world, with its start at the agent's cell, and the agent's state."""
     lines = prompt.splitlines()
-    cells = _listed(lines) or _last_grid(lines)
-    shown = {symbol for row in cells for symbol in row}
+    cells = _listed_cells(lines) or _last_grid(lines)
+    symbols = {symbol for row in cells for symbol in row}
     layer = WITHOUT_KEY
-    if grid.DOOR in shown and grid.KEY not in shown:
-        # The key must have been taken. Its old place, on which nothing depends, is any empty cell.
+    if grid.DOOR in symbols and grid.KEY not in symbols:
+        # The key has been taken. Its former place does not matter, so any empty cell will do.
         layer = WITH_KEY
-        holder = next((row for row in cells if grid.EMPTY in row), None)
-        if holder is None:
-            raise InvalidParameterError("the grid has a door, and no cell where its key could be")
-        holder[holder.index(grid.EMPTY)] = grid.KEY
+        free = next((row for row in cells if grid.EMPTY in row), None)
+        if free is None:
+            raise InvalidParameterError("the grid has a door, but no empty cell for its key")
+        free[free.index(grid.EMPTY)] = grid.KEY
     world = grid.GridWorld.from_text("".join(row) for row in cells)
     return world, State(grid.Cell(*world.start), layer)
 
 
-def _listed(lines: list[str]) -> list[list[str]] | None:
-    """The symbols of a grid whose open cells are listed; None if the text lists none."""
+def _listed_cells(lines: list[str]) -> list[list[str]] | None:
+    """Return the symbols of a grid given as a list of open cells; None if there is no list."""
     entries = dict(line.split(": ", 1) for line in lines if ": " in line)
     if "Open" not in entries:
         return None
     try:
         cells = [[grid.WALL] * int(entries["Columns"]) for _ in range(int(entries["Rows"]))]
         places = [(place, grid.EMPTY) for place in entries["Open"].split()[::2]]
-        places += [(entries[name], symbol) for name, symbol in _THINGS.items() if name in entries]
+        places += [(entries[n], symbol) for n, symbol in _SYMBOL_OF.items() if n in entries]
         for place, symbol in places:
             row, column = map(int, place.split(","))
             cells[row][column] = symbol
     except (KeyError, ValueError, IndexError) as cause:
         raise InvalidParameterError(
-            f"the prompt lists the cells of no grid ({type(cause).__name__}: {cause})"
+            f"the prompt has an invalid list of cells ({type(cause).__name__}: {cause})"
         ) from cause
     return cells
 
 
 def _last_grid(lines: list[str]) -> list[list[str]]:
-    """The symbols of the last grid of a text; those before it are examples."""
-    for head in reversed(range(len(lines))):
-        columns = lines[head].split()
+    """Return the symbols of the last grid of a text; previous grids are examples."""
+    for header in reversed(range(len(lines))):
+        columns = lines[header].split()
         if len(columns) < 3 or columns != [str(c) for c in range(len(columns))]:
             continue
         rows: list[list[str]] = []
-        for line in lines[head + 1 :]:
+        for line in lines[header + 1 :]:
             number, *symbols = line.split() or [""]
             if number != str(len(rows)) or len(symbols) != len(columns):
                 break
@@ -167,20 +168,20 @@ def _last_grid(lines: list[str]) -> list[list[str]]:
         if rows:
             return rows
     raise InvalidParameterError(
-        "the prompt shows no grid; expected a line of column numbers, and rows that begin with "
-        "their own number"
+        "the prompt contains no grid, expected a line of column numbers, and rows that begin with "
+        "their number"
     )
 
 
 # --- Models ---------------------------------------------------------------------------------------
 REFERENCE, LOCAL = "goalmeter", "goalmeter-local"
 DEFAULT_TOKENS = 2048
-# Prompts that are answered at once.
+# Maximum number of prompts in a batch.
 BATCH = 32
 
 
 class _ReferenceAgentAPI(lm.ModelAPI):
-    """Reference agents that answer prompts: they see what a model sees, and no more."""
+    """Baseline agents that answer prompts, with the same information as a language model."""
 
     def __init__(self, model_name: str, **options: Any) -> None:
         super().__init__(model_name, **options)
@@ -211,12 +212,12 @@ class _ReferenceAgentAPI(lm.ModelAPI):
         return BATCH
 
     async def count_text_tokens(self, text: str) -> int:
-        return len(text.split())  # it has no tokens
+        return len(text.split())
 
 
 @lm.modelapi(name=LOCAL)
 class _LocalModelAPI(lm.ModelAPI):
-    """A model in a folder; what is asked at the same time is answered in one batch."""
+    """Model in a local folder; concurrent requests are answered in one batch."""
 
     def __init__(
         self,
@@ -235,7 +236,7 @@ class _LocalModelAPI(lm.ModelAPI):
         self._most = batch
         self._batcher: Batcher[Prompt, LocalReply] = Batcher(self._model.answers, batch)
         for provider in (LOCAL, REFERENCE):
-            # Inspect looks up how long the context is, and would load the model again to know.
+            # Inspect looks up the context length, and would load the model again to find it.
             lm.set_model_info(
                 f"{provider}/{model_name}", lm.ModelInfo(context_length=self._model.context)
             )
@@ -244,10 +245,10 @@ class _LocalModelAPI(lm.ModelAPI):
         self, input: list[lm.ChatMessage], tools: Any, tool_choice: Any, config: lm.GenerateConfig
     ) -> lm.ModelOutput:
         if tools:
-            raise InvalidParameterError("goalmeter-local offers no tools; ask without them")
+            raise InvalidParameterError("goalmeter-local does not support tools; remove them")
         if config.stop_seqs:
             raise InvalidParameterError(
-                "goalmeter-local knows no stop sequences; limit the answer with max_tokens"
+                "goalmeter-local does not support stop sequences; limit answers with max_tokens"
             )
         effort = config.reasoning_effort
         template: dict[str, Any] = {} if effort is None else {"reasoning_effort": effort}
@@ -261,22 +262,22 @@ class _LocalModelAPI(lm.ModelAPI):
         )
         try:
             prompt = self._model.prompt(ids, config.max_tokens or DEFAULT_TOKENS, sampling)
-        except ContextOverflowError as error:  # as Inspect's own providers say it
+        except ContextOverflowError as error:  # reported as by Inspect's own providers
             return _output(self.model_name, str(error), "model_length", len(ids), 0)
         reply = await asyncio.wrap_future(self._batcher.submit(prompt))
         text_of, stop = self._model.text_of, "stop" if reply.ended else "max_tokens"
         out = _output(self.model_name, reply.text, stop, len(ids), len(reply.ids))
         out.metadata = {"prompt_ids": list(ids), "output_ids": list(reply.ids)}
         if config.logprobs:
-            listed = []
-            for token, logprob, alternatives in reply.chosen:
+            logprobs = []
+            for token, logp, alternatives in reply.chosen:
                 tops = [lm.TopLogprob(token=text_of(t), logprob=p) for t, p in alternatives]
-                listed.append(lm.Logprob(token=text_of(token), logprob=logprob, top_logprobs=tops))
-            out.choices[0].logprobs = lm.Logprobs(content=listed)
+                logprobs.append(lm.Logprob(token=text_of(token), logprob=logp, top_logprobs=tops))
+            out.choices[0].logprobs = lm.Logprobs(content=logprobs)
         return out
 
     def max_connections(self) -> int:
-        return 2 * self._most  # while one batch is answered, those of the other ask again
+        return 2 * self._most  # one batch is answered while the other sends new requests
 
     async def count_text_tokens(self, text: str) -> int:
         return len(self._model.tokenizer(text)["input_ids"])
@@ -284,7 +285,7 @@ class _LocalModelAPI(lm.ModelAPI):
 
 @lm.modelapi(name=REFERENCE)
 def ours() -> Any:
-    """Return what makes the models called goalmeter/NAME."""
+    """Return the factory of the models named goalmeter/NAME."""
 
     def make(model_name: str, **options: Any) -> lm.ModelAPI:
         if model_name in organism_names():
@@ -294,8 +295,8 @@ def ours() -> Any:
     return make
 
 
-def _output(model: str, text: str, stop: Any, asked: int, answered: int) -> lm.ModelOutput:
+def _output(model: str, text: str, stop: Any, inputs: int, outputs: int) -> lm.ModelOutput:
     out = lm.ModelOutput.from_content(model, text, stop)
-    tokens = {"input_tokens": asked, "output_tokens": answered}
-    out.usage = lm.ModelUsage(**tokens, total_tokens=asked + answered)
+    tokens = {"input_tokens": inputs, "output_tokens": outputs}
+    out.usage = lm.ModelUsage(**tokens, total_tokens=inputs + outputs)
     return out

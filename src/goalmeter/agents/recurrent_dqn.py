@@ -12,32 +12,32 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.agents.history import ConvertedAgent, LearnerMind, Prefix, prefix
 
-# The network has layers of gated recurrent units (Cho et al., 2014, as PyTorch has it). One layer
-# with state h reads inputs u one after the other:
+# The network has layers of gated recurrent units (Cho et al., 2014, as in PyTorch). One layer with
+# state h reads inputs u in sequence:
 #
 #     r = sigmoid(W_ir u + b_ir + W_hr h + b_hr)
 #     z = sigmoid(W_iz u + b_iz + W_hz h + b_hz)
 #     n = tanh(W_in u + b_in + r * (W_hn h + b_hn))
 #     h <- (1 - z) * n + z * h
 #
-# The first layer reads the numbers, each further one the states of the one below (with dropout in
-# between while learning); the Q-values are V relu(h) + v for the last state of the top layer.
+# The first layer reads the numbers, each higher layer the states of the layer below (with dropout
+# during training). The Q-values are V relu(h) + v for the last state of the top layer.
 #
-# Calling anything costs more than computing, so all layers take a step at once: in wave w layer l
-# is at number w - l, and one product of a block matrix with the column [number, 1, 1, dropped lower
-# states, states] gives all gates. A step of learning takes a sixth of torch's.
+# Function calls dominate the cost, so all layers advance together: in wave w layer l is at number
+# w - l, and one product of a block matrix with the column [number, 1, 1, lower states after
+# dropout, states] gives all gates. A training step takes a sixth of torch's time.
 
-# Rows of a wave's column: the number, two ones for the biases, and from the last one on the states.
+# Rows of a wave's column: the number, two ones for the biases, then the states.
 _X, _ONE, _OTHER_ONE, _LOWER = 0, 1, 2, 3
 
 
 @dataclass
 class QNetwork:
-    """A recurrent network that gives the values of actions."""
+    """Recurrent network for Q-values."""
 
-    hidden: int  # states of a layer
-    layers: int  # at least 1
-    # The block matrix, [4 layers hidden, 3 + (2 layers - 1) hidden]; rows r, z, hidden part of n,
+    hidden: int  # number of states of a layer
+    layers: int  # number of layers, at least 1
+    # Block matrix [4 layers hidden, 3 + (2 layers - 1) hidden] with rows r, z, hidden part of n and
     # input part of n, each for all layers.
     gates: FloatArray
     values: FloatArray  # V, [actions, hidden]
@@ -47,9 +47,9 @@ class QNetwork:
     def initial(
         cls, draws: np.random.Generator, n_actions: int, hidden: int, layers: int
     ) -> QNetwork:
-        """Return a new network, every weight uniform in ±1/sqrt(hidden), as PyTorch begins."""
-        # In PyTorch's order: for each layer W_i [3 hidden, inputs], W_h, b_i and b_h, each with the
-        # rows of r, z and n, and then V and v.
+        """Return a new network with weights uniform in ±1/sqrt(hidden), as in PyTorch."""
+        # The order is PyTorch's: for each layer W_i [3 hidden, inputs], W_h, b_i and b_h, each with
+        # the rows of r, z and n, and then V and v.
         bound = hidden**-0.5
         gates = np.zeros((4 * layers * hidden, _LOWER + (2 * layers - 1) * hidden))
         rows = np.arange(len(gates)).reshape(4, layers, hidden)
@@ -71,7 +71,7 @@ class QNetwork:
 
 
 class Pass:
-    """Memory for passes of `size` windows of `length` numbers through networks of one shape."""
+    """Buffers for passes of `size` windows of `length` numbers through networks of one shape."""
 
     def __init__(self, like: QNetwork, length: int, size: int) -> None:
         self._length, self._hidden, self._layers = length, like.hidden, like.layers
@@ -81,25 +81,25 @@ class Pass:
         self._columns[:, _ONE : _OTHER_ONE + 1] = 1
         self._gates = np.empty((waves, 4 * n, size))
         self._new = np.empty((waves, n, size))
-        self._kept = np.zeros((waves, self._lower, size))
-        self._used = like.gates != 0  # elsewhere the block matrix stays 0
+        self._masks = np.zeros((waves, self._lower, size))
+        self._used = like.gates != 0  # all other entries of the block matrix stay 0
         # tanh(a / 2) / 2 + 1/2 is the sigmoid.
         self._half = np.ones((4 * n, 1))
         self._half[: 2 * n] = 0.5
 
     def forward(
-        self, network: QNetwork, windows: FloatArray, kept: FloatArray | None = None
+        self, network: QNetwork, windows: FloatArray, mask: FloatArray | None = None
     ) -> FloatArray:
-        """Return the Q-values [actions, B]; `kept` is dropout, [length, layers - 1, hidden, B]."""
+        """Return Q-values [actions, B]; `mask` is for dropout, [length, layers - 1, hidden, B]."""
         n, hidden, lower = self._n, self._hidden, self._lower
         columns, weights = self._columns, network.gates * self._half
         columns[: self._length, _X] = windows
-        if kept is None:
-            self._kept[:] = 1
+        if mask is None:
+            self._masks[:] = 1
         else:
             for layer in range(self._layers - 1):
                 rows = slice(layer * hidden, (layer + 1) * hidden)
-                self._kept[layer : layer + self._length, rows] = kept[:, layer]
+                self._masks[layer : layer + self._length, rows] = mask[:, layer]
         for wave, gates in enumerate(self._gates):
             column, following = columns[wave], columns[wave + 1]
             np.matmul(weights, column, out=gates)
@@ -107,14 +107,14 @@ class Pass:
             reset, keep, old, of_input = gates.reshape(4, n, -1)
             new = self._new[wave] = np.tanh(reset * old + of_input)
             states = (column[-n:] - new) * keep + new
-            states[(wave + 1) * hidden :] = 0  # layers that have not begun
+            states[(wave + 1) * hidden :] = 0  # layers that have not started
             following[-n:] = states
-            following[_LOWER:-n] = states[:lower] * self._kept[wave]
+            following[_LOWER:-n] = states[:lower] * self._masks[wave]
         self._top = np.maximum(columns[-1, -hidden:], 0)
         return network.values @ self._top + network.bias
 
     def backward(self, network: QNetwork, error: FloatArray) -> tuple[FloatArray, ...]:
-        """Return gradients by gates, values and bias, from those by the Q-values of `forward`."""
+        """Return gradients for gates, values and bias, given those for the Q-values."""
         n, hidden, lower = self._n, self._hidden, self._lower
         back = np.ascontiguousarray(network.gates[:, _LOWER:].T)
         total = np.zeros_like(network.gates)
@@ -132,24 +132,24 @@ class Pass:
             total += by_gate @ column.T
             by_column = back @ by_gate
             by_state = by_state * keep + by_column[lower:]
-            if wave:  # the first wave has no states before it
-                by_state[:lower] += by_column[:lower] * self._kept[wave - 1]
+            if wave:  # the first wave has no previous states
+                by_state[:lower] += by_column[:lower] * self._masks[wave - 1]
         return total * self._used, error @ self._top.T, error.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Learning:
-    """Settings of the learner; the defaults are the published ones."""
+    """Hyperparameters of the learner; the defaults are the published values."""
 
-    learning_rate: float = 0.1  # of plain gradient descent
-    lookback: int = 10  # past turns that the network reads besides the latest observation
-    hidden: int = 5  # states of a layer of the network
+    learning_rate: float = 0.1  # learning rate of plain gradient descent
+    lookback: int = 10  # number of past turns that the network reads with the latest observation
+    hidden: int = 5  # number of states of a layer
     layers: int = 2
-    dropout: float = 0.2  # share of the states below the top layer, while learning
-    batch: int = 128  # transitions of a step
-    memory: int = 10_000  # transitions that are remembered
+    dropout: float = 0.2  # dropout rate of the states below the top layer, in training
+    batch: int = 128  # transitions per training step
+    memory: int = 10_000  # capacity of the replay memory, in transitions
     discount: float = 0.999
-    target_every: int = 100  # pushes between copies of the network to the one that gives targets
+    target_every: int = 100  # pushes between updates of the target network
 
     def __post_init__(self) -> None:
         for name in ("lookback", "hidden", "layers", "batch", "target_every"):
@@ -162,25 +162,25 @@ class Learning:
             raise InvalidParameterError(f"dropout is {self.dropout}, expected a share in [0, 1)")
         if self.memory < self.batch:
             raise InvalidParameterError(
-                f"memory is {self.memory}, expected at least the batch, {self.batch}: with less "
-                "nothing would ever be learnt"
+                f"memory is {self.memory}, expected at least the batch size, {self.batch}; without "
+                "a full batch there is no training"
             )
 
     @property
     def length(self) -> int:
-        """Numbers in a window."""
+        """Number of values in a window."""
         return 3 * self.lookback + 1
 
 
 class Generators(NamedTuple):
-    """Where a training takes its randomness from."""
+    """Random generators of a training."""
 
-    weights: np.random.Generator  # of the initial network
-    # At each step a number in [0, 1) for every transition in the memory, the oldest first; those
-    # with the `batch` smallest are learnt from, in this order.
+    weights: np.random.Generator  # for the initial network
+    # Draws at each step a number in [0, 1) for every transition in the memory, the oldest first; a
+    # batch consists of the transitions with the smallest numbers, in order of age.
     replay: np.random.Generator
-    # At each step numbers [length, layers - 1, hidden, batch]; a state is kept where its number is
-    # at least the share that is dropped.
+    # Draws at each step numbers [length, layers - 1, hidden, batch]; dropout removes states whose
+    # number is below the dropout rate.
     dropout: np.random.Generator
 
 
@@ -188,21 +188,21 @@ def windows_of(history: Prefix, length: int) -> FloatArray:
     """Return the last `length` of 0 ... 0 o_1 y_1 r_2 o_2 ... o_k at each percept, [length, k]."""
     count = len(history.rewards)
     numbers = np.zeros(length - 1 + 3 * count - 2)
-    told = numbers[length - 1 :]
-    told[0::3], told[1::3], told[2::3] = history.observations, history.actions, history.rewards[1:]
+    flat = numbers[length - 1 :]
+    flat[0::3], flat[1::3], flat[2::3] = history.observations, history.actions, history.rewards[1:]
     windows = np.lib.stride_tricks.sliding_window_view(numbers, length)[::3]
     return np.ascontiguousarray(windows.T)
 
 
-# The transitions (window, action, next window, reward) are pushed into the memory one by one. From
-# the push that fills a batch on, each is followed by a step of descent on the mean of the smooth L1
-# loss (Huber's, with threshold 1) between Q(window, action) and
+# Transitions (window, action, next window, reward) are pushed into the memory one by one. Once the
+# memory holds a batch, each push is followed by a gradient step on the mean smooth L1 loss (Huber
+# loss with threshold 1) between Q(window, action) and
 #
 #     reward + discount * max over b of Q'(next window, b),
 #
-# each entry of the gradient clipped to [-1, 1]. Q' is a copy of Q, without dropout, renewed after
-# every `target_every`-th push, the first included. A transition whose action is not legal here is
-# left out: it has no Q-value.
+# with each entry of the gradient clipped to [-1, 1]. The target network Q' is a copy of Q without
+# dropout, updated after every `target_every`-th push, including the first. Transitions with illegal
+# actions are ignored, since these have no Q-value.
 
 
 def train(
@@ -218,15 +218,15 @@ def train(
     windows = windows_of(history, length)
     before, after, actions = windows[:, legal], windows[:, legal + 1], actions[legal]
     rewards = np.asarray(history.rewards, dtype=np.float64)[legal + 1]
-    targets = np.zeros(len(legal))  # of those that the memory holds until the next renewal
+    targets = np.zeros(len(legal))  # targets of transitions in the memory until the next update
     learner, teacher = Pass(network, length, batch), Pass(network, length, batch)
 
-    def renew_targets(pushed: int) -> None:
+    def update_targets(pushed: int) -> None:
         last = min(pushed + learning.target_every, len(targets))
         if last < batch:
-            return  # there will be no step before it
+            return  # there is no training step before the next update
         for start in range(max(0, pushed - memory), last, batch):
-            # As many windows at a time as ever, so that no rounding hangs on how many there are.
+            # Passes have a constant number of windows, since rounding depends on it.
             chosen = np.minimum(np.arange(start, start + batch), last - 1)
             best = teacher.forward(network, after[:, chosen]).max(axis=0)
             targets[chosen] = rewards[chosen] + learning.discount * best
@@ -234,50 +234,50 @@ def train(
     def step(oldest: int, pushed: int) -> None:
         numbers = draws.replay.random(pushed - oldest)
         chosen = oldest + np.sort(np.argpartition(numbers, batch - 1)[:batch])
-        kept = None
+        mask = None
         if learning.dropout and learning.layers > 1:
             shape = (length, learning.layers - 1, learning.hidden, batch)
-            kept = (draws.dropout.random(shape) >= learning.dropout) / (1 - learning.dropout)
-        q = learner.forward(network, before[:, chosen], kept)
+            mask = (draws.dropout.random(shape) >= learning.dropout) / (1 - learning.dropout)
+        q = learner.forward(network, before[:, chosen], mask)
         taken = actions[chosen], np.arange(batch)
         error = np.zeros_like(q)
         error[taken] = np.clip(q[taken] - targets[chosen], -1, 1) / batch
-        every = network.gates, network.values, network.bias
-        for weights, gradient in zip(every, learner.backward(network, error), strict=True):
+        parameters = network.gates, network.values, network.bias
+        for weights, gradient in zip(parameters, learner.backward(network, error), strict=True):
             weights -= rate * np.clip(gradient, -1, 1)
 
-    # What is large enough to overflow has no best action; it is no error.
+    # Overflow is allowed; the network then has no best action.
     with np.errstate(over="ignore", invalid="ignore"):
-        renew_targets(0)
+        update_targets(0)
         for pushed in range(1, len(legal) + 1):
             if min(pushed, memory) >= batch:
                 step(max(0, pushed - memory), pushed)
             if (pushed - 1) % learning.target_every == 0:
-                renew_targets(pushed)
+                update_targets(pushed)
     return network
 
 
 SEED, HISTORY = "seed", "history"
-# Networks that an agent remembers, and answers that a network does: some 10 MB if all are full.
+# Cache sizes: networks of an agent, and actions of a network; about 10 MB if all are full.
 _NETWORKS, _ANSWERS = 32, 1024
 
 
 class RecurrentDQN(ConvertedAgent):
-    """Deep Q-learning with a small recurrent network that reads the latest turns as plain numbers.
+    """Deep Q-learning with a small recurrent network that reads the latest turns as numbers.
 
-    Trained on the first percepts (the largest power of two), it takes the action of the largest
-    value, without exploring. It reads the last 3 * lookback + 1 numbers of
+    The agent trains on the first percepts (the largest power of two) and takes the action with the
+    highest value, without exploration. It reads the last 3 * lookback + 1 numbers of
 
         o_1 y_1 r_2 o_2 y_2 r_3 ... o_n,
 
-    with zeros before the beginning. With the published batch of 128 transitions nothing is learnt
-    before percept 256. `settings` are fields of `Learning`; the paper varies the learning rate
-    (0.1) and the lookback (10).
+    padded with zeros. With the published batch of 128 transitions there is no training before
+    percept 256. `settings` are fields of `Learning`; the paper varies the learning rate (0.1) and
+    the lookback (10).
 
-    In the authors' library every training, also of a copy, begins from other weights, as all draws
-    come from one stream. Here they come from the seed (`draws_from="seed"`), or from the seed and
-    the history that is trained on, which is closest to the library ("history"). A turn whose action
-    is not legal here has no value to be learnt.
+    In the authors' library each training, also of a copy, starts from other weights, since all
+    draws come from one stream. Here draws depend on the seed (`draws_from="seed"`), or on the seed
+    and the training data ("history"), which is closest to the library. Turns with illegal actions
+    are not learnt from.
 
     Source: section 3.2, and custom_DQN of the authors' library at e4dd0d0.
     """
@@ -290,7 +290,7 @@ class RecurrentDQN(ConvertedAgent):
         known = Learning.__dataclass_fields__
         if unknown := settings.keys() - known.keys():
             raise InvalidParameterError(
-                f"the recurrent DQN has no setting {min(unknown)!r}; it has {', '.join(known)}"
+                f"the recurrent DQN has no setting {min(unknown)!r}, expected {', '.join(known)}"
             )
         super().__init__(seed)
         self.draws_from = draws_from
@@ -298,16 +298,16 @@ class RecurrentDQN(ConvertedAgent):
 
     def __repr__(self) -> str:
         settings = {"draws_from": self.draws_from} | vars(self.learning)
-        usual = {"draws_from": SEED} | vars(Learning())
-        changed = [f", {k}={v!r}" for k, v in settings.items() if v != usual[k]]
+        defaults = {"draws_from": SEED} | vars(Learning())
+        changed = [f", {k}={v!r}" for k, v in settings.items() if v != defaults[k]]
         return f"RecurrentDQN(seed={self.seed}{''.join(changed)})"
 
     def _own_rate(self, n_actions: int, n_observations: int) -> float:
         return self.learning.learning_rate
 
     def draws(self, state: int) -> Generators:
-        """Return the randomness of a training on the history with this hash."""
-        # NumPy's seeds have no sign, so that is a part of the key.
+        """Return the random generators of a training on the history with this hash."""
+        # NumPy's seeds are non-negative, so the sign is part of the key.
         entropy = [abs(self.seed)] if self.draws_from == SEED else [abs(self.seed), state]
         seeds = (
             np.random.SeedSequence(entropy, spawn_key=(int(self.seed < 0), stream))
@@ -319,18 +319,18 @@ class RecurrentDQN(ConvertedAgent):
         if mind.learned is None:
             state = mind.trained_state
             if self.draws_from == SEED and mind.n <= self.learning.batch:
-                state = mind.start  # too little to learn from: the same for all such histories
+                state = mind.start  # histories without a full batch share the initial network
             rate = self.learning.learning_rate if mind.rate is None else mind.rate
 
             def trained() -> _Trained:
-                told, draws = prefix(mind.trained_on), self.draws(state)
-                network = train(told, mind.counts[0], self.learning, rate, draws)
+                history, draws = prefix(mind.trained_on), self.draws(state)
+                network = train(history, mind.counts[0], self.learning, rate, draws)
                 return _Trained(network, self.learning.length)
 
             mind.learned = self.remembered((state, rate), trained, _NETWORKS)
         window = np.zeros(self.learning.length)
         at, place = mind.turn, len(window) - 1
-        assert at is not None, "asked before the first percept"
+        assert at is not None, "queried before the first percept"
         window[place] = at.observation
         while place > 0 and at.before is not None:
             window[place - 1], window[place - 2] = at.reward, at.action
@@ -341,7 +341,7 @@ class RecurrentDQN(ConvertedAgent):
 
 
 class _Trained:
-    """A network that learns no more, and what it answered to windows."""
+    """Trained network with a cache of its actions for windows."""
 
     def __init__(self, network: QNetwork, length: int) -> None:
         self.network = network
@@ -349,7 +349,7 @@ class _Trained:
         self.answer = lru_cache(maxsize=_ANSWERS)(self._answer)
 
     def _answer(self, window: bytes) -> int:
-        """The action that is worth most, the lowest of equals."""
+        """Return the action with the highest value, the lowest on ties."""
         numbers = np.frombuffer(window)[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             return int(self._pass.forward(self.network, numbers).argmax())

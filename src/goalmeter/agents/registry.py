@@ -29,8 +29,8 @@ from goalmeter.agents.user_agents import file_agent, object_makers
 from goalmeter.agents.user_code import misspelled
 from goalmeter.organisms import organism_names
 
-MakeAgent = Callable[[int], Agent]  # from a seed
-MOST_K = 1_000_000  # the number of an action
+MakeAgent = Callable[[int], Agent]  # creates an agent from a seed
+MOST_K = 1_000_000  # maximum action number of constant(K)
 
 
 def _of_history(make: MakeAgent, about: str) -> AgentFactory:
@@ -42,8 +42,8 @@ def _constant(name: str, argument: str | None) -> NamedAgent:
         return NamedAgent(name, _CONSTANT, {Ability.HISTORY: lambda seed: ConstantAgent()})
     if not re.fullmatch(r"\d+", argument):
         raise InvalidParameterError(
-            f"there is no agent '{name}({argument})': in constant(K), K is a whole number, 0 or "
-            f"more"
+            f"there is no agent '{name}({argument})', expected a whole number K of 0 or more in "
+            f"constant(K)"
         )
     action = whole_in_text(argument, "K of constant(K)", least=0, most=MOST_K)
     makers = {Ability.HISTORY: lambda seed: ConstantAgent(action)}
@@ -54,9 +54,9 @@ _CONSTANT = "always action 0; constant(K) for action K"
 HISTORY_AGENTS = {
     "random": _of_history(RandomAgent, "every action equally likely"),
     "constant": AgentFactory(_CONSTANT, frozenset({Ability.HISTORY}), _constant, argument="K"),
-    "naive": _of_history(NaiveLearner, "what paid best at once, as published; 15% at random"),
+    "naive": _of_history(NaiveLearner, "best average reward, as published; 15% random actions"),
     "naive-true-average": _of_history(
-        partial(NaiveLearner, true_average=True), "naive with the average of the text"
+        partial(NaiveLearner, true_average=True), "naive with the average of the paper's text"
     ),
     "q-learner": _of_history(QLearner, "tabular Q-learning over observations"),
     "a2c": _of_history(partial(StableBaselinesAgent, "a2c"), "A2C of Stable-Baselines3"),
@@ -69,57 +69,57 @@ HISTORY_AGENTS = {
     "recurrent-dqn": _of_history(RecurrentDQN, "DQN with a recurrent network"),
 }
 
-# docs/agents.md has the grammar of names. Other packages add names by entry points, a program by
-# `register`. A name that two kinds have, such as `random`, is one agent with the abilities of both.
+# docs/agents.md documents the grammar of names. Packages add names by entry points, programs by
+# `register`. A name of two kinds, such as `random`, is one agent with the abilities of both.
 
 _REGISTERED: dict[str, AgentFactory] = {}
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def agent(name: str) -> NamedAgent:
-    """Return the agent that a name stands for, with what can be asked of it.
+    """Return an agent by name.
 
-    `goalmeter agents` lists what there is. Nothing heavy is imported, and no file of agents is run,
-    before one of its abilities is used.
+    `goalmeter agents` lists the names. Large packages are imported, and files of agents are run,
+    only when an ability of the agent is used.
 
     Example: an agent of two kinds.
         >>> [str(ability) for ability in agent("random").abilities]
         ['an action at a history', 'a distribution over actions in a state of a grid world']
     """
     inner, checks = without_checks(name)
-    named = replace(_unchecked(inner), others=listed_names)
-    return _checked(named, checks) if checks else named
+    named = replace(_find(inner), others=listed_names)
+    return _with_reality_checks(named, checks) if checks else named
 
 
 def history_agent(name: str, seed: int = 0) -> Agent:
-    """Return the agent of a name as a function of its history, whose draws come from the seed."""
+    """Return an agent by name as a function of its history, with a random seed."""
     return agent(name).at_histories(seed, asker="self-reflection")
 
 
 def register(name: str, thing: AgentFactory | object, about: str = "") -> None:
-    """Give an agent a name in this process; a package does it by an entry point instead.
+    """Register an agent by name in this process; packages use an entry point instead.
 
-    It is an `AgentFactory`; or a function, an object or a class as in a file of agents.
+    `thing` is an `AgentFactory`, or a function, an object or a class as in a file of agents.
     """
     if not _PLAIN_NAME.fullmatch(name):
         raise InvalidParameterError(
-            f"{name!r} cannot name an agent; expected small letters, digits and hyphens"
+            f"{name!r} is not a valid agent name, expected lower-case letters, digits and hyphens"
         )
     if name in {**factories(), **plugins(AGENTS)}:
-        raise InvalidParameterError(f"the name {name!r} is taken; choose another")
+        raise InvalidParameterError(f"the agent name {name!r} is taken; choose another")
     _REGISTERED[name] = factory_of(thing, name, about)
 
 
 def factories() -> dict[str, tuple[AgentFactory, ...]]:
-    """Return the factories of each name that goalmeter knows, or that was registered."""
-    # A later table adds its abilities to an earlier one's names.
+    """Return the factories of each built-in or registered name."""
+    # Later tables add abilities to the names of earlier tables.
     tables = (NAVIGATORS, HISTORY_AGENTS, _REGISTERED)
     names = dict.fromkeys(name for table in tables for name in table)
     return {name: tuple(table[name] for table in tables if name in table) for name in names}
 
 
 def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> AgentFactory:
-    """Return the factory that was registered, or one that makes the agent that was."""
+    """Return a registered factory, or a factory of the registered agent."""
     if isinstance(thing, AgentFactory):
         return thing
     document = (thing.__doc__ or "").strip().partition("\n")[0]
@@ -128,14 +128,14 @@ def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> Agen
 
 
 def plugin_factory(name: str) -> AgentFactory:
-    """Return the factory of a name that another package registers; the package is imported."""
+    """Import the plugin package that registers a name, and return its factory."""
     entry = plugins(AGENTS)[name]
     refuse_taken(AGENTS, factories())
     registered = loaded(entry)
     try:
         return factory_of(registered, name)
     except InvalidParameterError as cause:
-        raise PluginError(f"{origin(entry)} registers no agent: {cause}") from cause
+        raise PluginError(f"{origin(entry)} registers an invalid agent: {cause}") from cause
 
 
 class ListedAgent(NamedTuple):
@@ -170,9 +170,9 @@ def all_agents(needed: Ability | None = None) -> list[ListedAgent]:
 
 
 def listed_names(ability: Ability | None = None) -> Sequence[str]:
-    """Return names in the spelling in which they can be used.
+    """Return the names of the agents that have an ability, by default of all agents.
 
-    Those of an ability, or all; for all no other package is imported.
+    Plugin packages are imported only if an ability is given.
     """
     if ability is not None:
         return [each.name for each in all_agents(ability)]
@@ -180,8 +180,8 @@ def listed_names(ability: Ability | None = None) -> Sequence[str]:
     return [*names, *organism_agents(), *plugins(AGENTS)]
 
 
-def _unchecked(name: str) -> NamedAgent:
-    # Spellings come first: what has a prefix, a file or a slash is in no table of names.
+def _find(name: str) -> NamedAgent:
+    # Names with a prefix, a file or a slash are not in the tables.
     if is_trained(name):
         return trained_agent(name)
     if of_file := file_agent(name):
@@ -189,9 +189,9 @@ def _unchecked(name: str) -> NamedAgent:
     if is_model(name):
         if is_path(name.partition("/")[0]):
             raise InvalidParameterError(
-                f"{name!r} is a path, expected the name of an agent: a model in a folder is "
-                f"goalmeter-local/FOLDER, a saved policy sb3:PATH.zip or policy:PATH.npz, your own "
-                f"FILE.py:NAME; `goalmeter agents` lists all"
+                f"{name!r} is a path, expected an agent name: goalmeter-local/FOLDER for a model "
+                f"in a folder, sb3:PATH.zip or policy:PATH.npz for a saved policy, FILE.py:NAME "
+                f"for your own agent; `goalmeter agents` lists all agents"
             )
         return model_agent(name)
     call, package = call_of(name), ""
@@ -199,13 +199,13 @@ def _unchecked(name: str) -> NamedAgent:
     if not makers and (entry := plugins(AGENTS).get(call.kind)):
         makers, package = (plugin_factory(call.kind),), origin(entry)
     if not makers:
-        raise InvalidParameterError(_unknown(name, call.kind))
+        raise InvalidParameterError(_unknown_message(name, call.kind))
     kinds = (factory.make(call.kind, call.argument) for factory in makers)
     return replace(reduce(NamedAgent.joined, kinds), package=package)
 
 
-def _checked(named: NamedAgent, checks: int) -> NamedAgent:
-    """The reality check of an agent, so many times over."""
+def _with_reality_checks(named: NamedAgent, checks: int) -> NamedAgent:
+    """Apply the reality check n times."""
     name = with_checks(named.name, checks)
     named.require(Ability.HISTORY, asker=f"the reality check {name}")
 
@@ -215,23 +215,23 @@ def _checked(named: NamedAgent, checks: int) -> NamedAgent:
             inner = RealityCheck(inner)
         return inner
 
-    # No other ability is left: a reality check is defined by the history (Definition 8).
+    # A reality check is defined on histories (Definition 8), so it has no other ability.
     about = f"the reality check of {with_checks(named.name, checks - 1)}"
     return replace(named, name=name, about=about, makers={Ability.HISTORY: at_histories})
 
 
-def _unknown(name: str, kind: str) -> str:
+def _unknown_message(name: str, kind: str) -> str:
     if name.endswith(".py"):
-        return f"{name} is a file; say which of its agents: {name}:NAME"
+        return f"{name} is a file, expected {name}:NAME with the name of one of its agents"
     for prefix, (ending, _) in TRAINED.items():
         if name.endswith(ending):
-            return f"{name} is a file; if it holds a trained policy, name it {prefix}:{name}"
+            return f"{name} is a file; if it contains a trained policy, use {prefix}:{name}"
     if call_of(name) in (("rc", None), ("rc", "")):
-        return f"{name} names nobody; rc(NAME) is the reality check of an agent, such as rc(naive)"
+        return f"{name} has no agent, expected rc(NAME), the reality check of NAME: rc(naive)"
     if hint := misspelled(name, "my_agent.py:agent"):
         return f"there is no agent {name!r}: {hint}"
-    # Somebody who leaves out "goalmeter/" means an organism as often as a reference agent.
-    meant = nearest(kind, [*factories(), *plugins(AGENTS), *organism_names()])
-    meant = f"{OURS}{meant}" if meant in organism_names() else meant
-    hint = f"; did you mean {meant!r}?" if meant is not None else ";"
+    # Users may omit "goalmeter/", so organisms are candidates too.
+    close = nearest(kind, [*factories(), *plugins(AGENTS), *organism_names()])
+    close = f"{OURS}{close}" if close in organism_names() else close
+    hint = f"; did you mean {close!r}?" if close is not None else ";"
     return f"there is no agent {name!r}{hint} `goalmeter agents` lists all"

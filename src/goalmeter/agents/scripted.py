@@ -1,4 +1,4 @@
-"""Scripted and tabular agents of histories: constant, random, naive and Q-learning."""
+"""Scripted and tabular agents on histories: constant, random, naive and Q-learning."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from goalmeter.agents.history import (
     uniform,
 )
 
-# The stream of the second draw of those that draw twice: which action, after whether to explore.
+# Random stream of the second draw, which chooses the action after the draw for exploration.
 _CHOOSE = 1
 
 
 @dataclass(frozen=True)
 class ConstantAgent(Agent):
-    """Takes one action, 0 in the paper's library, whatever happens and is legal (section 5)."""
+    """Agent with one fixed action, 0 in the paper's library, even if illegal (section 5)."""
 
     action: int = 0
-    seed = 0  # nothing is drawn
+    seed = 0  # the agent is deterministic
     settled = True
 
     def __post_init__(self) -> None:
         if self.action < 0:
             raise InvalidParameterError(
-                f"action is {self.action}, expected 0 or more: actions are counted from 0"
+                f"action is {self.action}, expected 0 or more; actions are numbered from 0"
             )
 
     def _choose(self, mind: DrawingMind) -> int:
@@ -41,7 +41,7 @@ class ConstantAgent(Agent):
 
 @dataclass(frozen=True)
 class RandomAgent(Agent):
-    """Uniform over the legal actions; the draw is a function of (seed, history) (section 5)."""
+    """Uniform random agent; its action is a function of seed and history (section 5)."""
 
     seed: int = 0
 
@@ -49,19 +49,19 @@ class RandomAgent(Agent):
         return below(mind.state, mind.n_actions)
 
 
-# With S(a) the sum of the rewards received right after action a, and N(a) how many there were,
+# With S(a) the sum of the rewards received directly after action a, and N(a) their number,
 #
 #     score(a) = S(a) / (1 + N(a))    as published: the authors' library shrinks the average
 #     score(a) = S(a) / N(a)          with `true_average`: the text of the paper
 #
-# In both an action without a reward yet scores 0 (the text does not say). Ties go to the lowest
-# action; observations are ignored, and so is the reward of the first percept. An action of the
-# history that is not legal here has no score. Whether to explore is drawn first.
+# In both cases an action without rewards scores 0 (unspecified in the paper). Ties go to the lowest
+# action; observations and the reward of the first percept are ignored. Illegal actions of the
+# history have no score. The first draw decides whether to explore.
 
 
 @dataclass(frozen=True)
 class NaiveLearner(Agent):
-    """Explores with a fixed probability, else takes the action with the greatest score (5)."""
+    """Agent that takes the action with the highest score, or explores at random (section 5)."""
 
     seed: int = 0
     exploration: float = 0.15  # probability of a uniform action
@@ -85,7 +85,7 @@ def _check_probability(name: str, value: float) -> None:
 class _NaiveMind:
     _state: int
     _exploration: float
-    _last: int | None  # the action that the next reward follows, if it has a score
+    _last: int | None  # last action, if it has a score
     _sums: list[float]
     _divisors: list[int]
     _scores: list[float]
@@ -102,7 +102,7 @@ class _NaiveMind:
     def act(self) -> int:
         if uniform(self._state) < self._exploration:
             return below(self._state, len(self._scores), _CHOOSE)
-        scores = self._scores  # `index` gives the lowest of equals
+        scores = self._scores  # `index` breaks ties by the lowest action
         return scores.index(max(scores))
 
     def take(self, action: int) -> None:
@@ -118,16 +118,15 @@ class _NaiveMind:
 #
 #     Q(o, a) += learning_rate * (r + discount * max over b of Q(o', b) - Q(o, a)).
 #
-# Where every Q(o, .) is 0 the action is uniform; elsewhere it is the best one, the lowest of
-# equals, with probability `exploitation`, and uniform else. An action of the history that is not
-# legal here teaches nothing.
+# The action is uniform if every Q(o, .) is 0. Otherwise it is the best action (lowest on ties) with
+# probability `exploitation`, else uniform. Illegal actions of the history are not learnt from.
 #
 # Source: Watkins (1989); defaults of the authors' library (not in the paper's Table 1).
 
 
 @dataclass(frozen=True)
 class QLearner(Agent):
-    """One-step Q-learning over observations, with random actions where it knows nothing."""
+    """One-step Q-learning over observations; actions are random while all Q-values are 0."""
 
     seed: int = 0
     learning_rate: float = 0.1
@@ -151,9 +150,9 @@ class _QMind:
     _n_actions: int
     _learning_rate: float
     _agent: QLearner
-    _observation: int  # the latest one
-    _action: int | None  # the latest one, if it is legal
-    _table: dict[int, list[float]]  # Q, a row for each observation that was made
+    _observation: int  # latest observation
+    _action: int | None  # latest action, if it is legal
+    _table: dict[int, list[float]]  # Q-values, one row per observation so far
 
     def perceive(self, reward: float, observation: int) -> None:
         self._state = hash_percept(self._state, reward, observation)
@@ -170,7 +169,7 @@ class _QMind:
         self._observation = observation
 
     def act(self) -> int:
-        # A row of zeros knows nothing, so its action is drawn, whatever the exploitation.
+        # A row of zeros has no best action, so the action is random.
         row = self._table[self._observation]
         if any(row) and uniform(self._state) < self._agent.exploitation:
             return row.index(max(row))

@@ -22,7 +22,7 @@ _FEATURE = "An agent of Stable-Baselines3"
 
 
 def installed(module: str = "stable_baselines3") -> ModuleType:
-    """Return a module that the extra `sb3` brings."""
+    """Import a module of the extra `sb3`."""
     return require(module, extra="sb3", feature=_FEATURE)
 
 
@@ -38,9 +38,9 @@ def _set_generators(states: tuple[Any, Any, Any]) -> None:
 
 @contextmanager
 def borrowed_generators() -> Iterator[None]:
-    """Restore the global random generators afterwards, and compute in one thread meanwhile.
+    """Run a block in one thread, and restore the global random generators afterwards.
 
-    With more threads sums are taken in another order, and their last bits may differ.
+    With several threads the order of summation varies, and with it the last bits of a sum.
     """
     torch = installed("torch")
     before, threads = _generators(), torch.get_num_threads()
@@ -53,11 +53,11 @@ def borrowed_generators() -> Iterator[None]:
 
 
 # --- Tables ---------------------------------------------------------------------------------------
-Table = list[list[float]]  # cumulative probabilities of the actions by observation
+Table = list[list[float]]  # cumulative probabilities of the actions, by observation
 
 
 def cumulative(table: FloatArray) -> Table:
-    """Return running sums of the probabilities of each row; the last is 1 in spite of rounding."""
+    """Return the cumulative probabilities of each row; the last one is exactly 1."""
     sums = np.minimum(np.cumsum(table, axis=1), 1.0)
     sums[:, -1] = 1.0
     rows: Table = sums.tolist()
@@ -65,21 +65,21 @@ def cumulative(table: FloatArray) -> Table:
 
 
 def drawn(table: Table, observation: int, number: float, agent: object) -> int:
-    """Return the action that a number in [0, 1) draws from the row of an observation."""
+    """Return the action for an observation, drawn by a uniform number in [0, 1)."""
     if not 0 <= observation < len(table):
         raise InvalidParameterError(
-            f"{agent!r} is told of observation {observation}, expected 0 to {len(table) - 1}: the "
-            f"environment tells of one that it does not have"
+            f"{agent!r} received observation {observation}, expected 0 to {len(table) - 1}; the "
+            f"environment declares fewer observations than it returns"
         )
     return bisect_right(table[observation], number)
 
 
 # --- Learners -------------------------------------------------------------------------------------
-# A history goes straight into the buffer, and the library's own `train` does the updates: the same
-# weights as if its `learn` had replayed the history, with the actions forced, at less cost. Each
-# training begins from the first weights, optimizer and random numbers.
+# A history is written directly into the buffer, and the library's `train` performs the updates. The
+# weights equal those of `learn` on a replay of the history with forced actions, at less cost. Each
+# training starts from the initial weights, optimizer state and random states.
 
-# Hyperparameters that the conversion sets itself, or that would mean nothing in it.
+# Hyperparameters that the conversion sets itself or that have no effect in it.
 SETTLED = frozenset(
     {"_init_setup_model", "batch_size", "buffer_size", "device", "env", "learning_starts"}
     | {"n_steps", "optimize_memory_usage", "policy", "replay_buffer_class", "seed"}
@@ -88,26 +88,26 @@ SETTLED = frozenset(
 
 
 class Learner:
-    """A2C or PPO in a world of these counts, which can be trained again and again."""
+    """A2C or PPO for given numbers of actions and observations; it can be trained repeatedly."""
 
-    needed: ClassVar[dict[str, Any]] = {}  # hyperparameters that the conversion needs
+    needed: ClassVar[dict[str, Any]] = {}  # hyperparameters required by the conversion
 
     def __init__(
         self, agent: StableBaselinesAgent, n_actions: int, n_observations: int, rate: float | None
     ) -> None:
         self.name, self.as_published = agent.algorithm.upper(), agent.as_published
         self.counts = {"action": n_actions, "observation": n_observations}
-        # A copy: the library writes into dictionaries that it is given.
+        # The library modifies dictionaries that it receives.
         settings = deepcopy(agent.hyperparameters)
         if rate is not None:
             settings["learning_rate"] = rate
         library, gymnasium = installed(), installed("gymnasium")
         from stable_baselines3.common.logger import Logger
 
-        env = gymnasium.Env()  # it is never stepped through
+        env = gymnasium.Env()  # only its spaces are used
         spaces = map(gymnasium.spaces.Discrete, self.counts.values())
         env.action_space, env.observation_space = spaces
-        # The seed as NumPy's global generator takes it.
+        # NumPy's global generator accepts seeds below 2**32.
         common = {"seed": agent.seed % 2**32, "device": "cpu"}
         with borrowed_generators():
             try:
@@ -115,30 +115,30 @@ class Learner:
                 self.model = algorithm("MlpPolicy", env, **common, **self.needed, **settings)
             except TypeError as cause:
                 raise InvalidParameterError(
-                    f"{self.name} of Stable-Baselines3 cannot be made with "
-                    f"{', '.join(settings) or 'its own hyperparameters'}: {cause}"
+                    f"{self.name} of Stable-Baselines3 does not accept "
+                    f"{', '.join(settings) or 'its default hyperparameters'}: {cause}"
                 ) from cause
             self.model.set_logger(Logger(folder=None, output_formats=[]))
             self._generators = _generators()
-        self.least_steps = self._least_steps()  # below, there is no training, and the action is 0
+        self.least_steps = self._least_steps()  # with fewer steps the action is 0, untrained
         self._weights = deepcopy(self.model.policy.state_dict())
         self._optimizer = deepcopy(self.model.policy.optimizer.state_dict())
 
     def train(self, experience: Prefix) -> Table:
         """Return cumulative probabilities [n_observations][n_actions] after training."""
-        told = {"action": experience.actions, "observation": experience.observations}
+        data = {"action": experience.actions, "observation": experience.observations}
         for what, count in self.counts.items():
-            if wrong := [value for value in told[what] if not 0 <= value < count]:
+            if wrong := [value for value in data[what] if not 0 <= value < count]:
                 raise InvalidParameterError(
-                    f"{self.name} cannot learn from {what} {wrong[0]}, expected 0 to {count - 1}: "
-                    f"the environment tells of one that it does not have"
+                    f"{self.name} cannot learn from {what} {wrong[0]}, expected 0 to {count - 1}; "
+                    f"the environment declares fewer than it uses"
                 )
         if len(experience.actions) < self.least_steps:
             return [[1.0] * self.counts["action"]] * self.counts["observation"]
         model = self.model
         with borrowed_generators():
             model.policy.load_state_dict(self._weights)
-            # The state first: loading a dictionary without one leaves old moments where they are.
+            # `load_state_dict` would keep the old moments if the saved state is empty.
             model.policy.optimizer.state = defaultdict(dict)
             model.policy.optimizer.load_state_dict(deepcopy(self._optimizer))
             model.num_timesteps = model._n_updates = 0
@@ -147,36 +147,36 @@ class Learner:
                 cause = None
                 try:
                     self._learn(experience, len(experience.actions))
-                except ValueError as error:  # torch refuses probabilities that are NaN
+                except ValueError as error:  # torch rejects NaN probabilities
                     cause = error
                 if cause or not all(p.isfinite().all() for p in model.policy.parameters()):
                     raise InvalidParameterError(
-                        f"{self.name} has no finite weights after training on "
-                        f"{len(experience.rewards)} percepts: rewards are too large for it, or a "
-                        f"hyperparameter is"
+                        f"{self.name} has non-finite weights after training on "
+                        f"{len(experience.rewards)} percepts; use smaller rewards or a smaller "
+                        f"learning rate"
                     ) from cause
             model.policy.set_training_mode(False)
             every = np.arange(self.counts["observation"])
             return cumulative(self._probabilities(model.policy.obs_to_tensor(every)[0]))
 
     def _least_steps(self) -> int:
-        # The library refuses batches of one, which have no deviation.
+        # The library rejects batches of size one, since they have no standard deviation.
         return 2 if self.name == "PPO" or self.model.normalize_advantage else 0
 
     def _learn(self, experience: Prefix, steps: int) -> None:
-        """Train on one rollout of all steps from the present weights."""
+        """Train on one rollout of all steps, starting from the current weights."""
         torch = installed("torch")
         from stable_baselines3.common.buffers import RolloutBuffer
 
         model, policy = self.model, self.model.policy
         policy.set_training_mode(False)
         with torch.no_grad():
-            seen = policy.obs_to_tensor(np.array(experience.observations))[0]
-            taken = torch.tensor(experience.actions)
-            values, chances, _ = policy.evaluate_actions(seen[:-1], taken)
+            observations = policy.obs_to_tensor(np.array(experience.observations))[0]
+            actions = torch.tensor(experience.actions)
+            values, log_probs, _ = policy.evaluate_actions(observations[:-1], actions)
             if self.as_published:
-                _, _, chances = policy(seen[:-1])  # of actions that the network samples itself
-            last_value = policy.predict_values(seen[-1:])
+                _, _, log_probs = policy(observations[:-1])  # of newly sampled actions
+            last_value = policy.predict_values(observations[-1:])
         spaces = model.observation_space, model.action_space
         buffer = RolloutBuffer(
             steps, *spaces, device="cpu", gae_lambda=model.gae_lambda, gamma=model.gamma
@@ -188,7 +188,7 @@ class Learner:
                 np.array([experience.rewards[i + 1]], dtype=np.float32),
                 np.array([i == 0]),
                 values[i],
-                chances[i].reshape(1),
+                log_probs[i].reshape(1),
             )
         buffer.compute_returns_and_advantage(last_value, np.array([False]))
         model.rollout_buffer = buffer
@@ -198,15 +198,15 @@ class Learner:
         model.train()
 
     def _probabilities(self, observations: Any) -> FloatArray:
-        """Return those of each action at each observation, [n_observations, n_actions]."""
+        """Return the action probabilities, [n_observations, n_actions]."""
         distribution = self.model.policy.get_distribution(observations).distribution
         return np.asarray(distribution.probs.detach().numpy(), dtype=np.float64)
 
 
 class _DQN(Learner):
-    """DQN: a transition at a time, and gradient steps at the library's intervals."""
+    """DQN, which adds transitions one by one, with gradient steps at the library's intervals."""
 
-    # The buffer is replaced by one of the size of the experience before each training.
+    # Each training replaces the buffer by one of the size of its experience.
     needed: ClassVar[dict[str, Any]] = {"learning_starts": 1, "buffer_size": 1}
 
     def _least_steps(self) -> int:
@@ -216,7 +216,7 @@ class _DQN(Learner):
             raise InvalidParameterError(
                 f"train_freq is {frequency} {unit.value}s, expected steps: a history is one episode"
             )
-        return int(frequency)  # between trainings
+        return int(frequency)
 
     def _learn(self, experience: Prefix, steps: int) -> None:
         from stable_baselines3.common.buffers import ReplayBuffer
@@ -245,37 +245,36 @@ class _DQN(Learner):
 
     def _probabilities(self, observations: Any) -> FloatArray:
         best = self.model.q_net(observations).argmax(dim=1).numpy()
-        n_actions, explored = self.counts["action"], self.model.exploration_rate
-        out = np.full((len(best), n_actions), explored / n_actions)
-        out[np.arange(len(best)), best] += 1 - explored
+        n_actions, exploration = self.counts["action"], self.model.exploration_rate
+        out = np.full((len(best), n_actions), exploration / n_actions)
+        out[np.arange(len(best)), best] += 1 - exploration
         return out
 
 
 ALGORITHMS = {"a2c": Learner, "dqn": _DQN, "ppo": Learner}
 
 # --- The agent ------------------------------------------------------------------------------------
-# A trained learner is a table, a distribution over actions for each observation. A2C and PPO make
-# one rollout of all k-1 steps, PPO in one batch; DQN begins to learn after the first step, in whole
-# training intervals. Below 4 percepts of PPO and 8 of DQN there is no training, and the action is
+# A trained learner is a table: a distribution over actions for each observation. A2C and PPO train
+# on one rollout of all k-1 steps, PPO in one batch; DQN starts to learn after the first step, in
+# whole training intervals. PPO below 4 percepts and DQN below 8 are untrained, and their action is
 # 0.
 #
-# Two things differ from the authors' library, unless `as_published`. For PPO it stores the
-# probability not of the action that was taken, but of one that the network samples, so that the
-# ratio is wrong; and as a copy with another learning rate it hands out the learner that it trained
-# first, so that only the draw differs.
+# The authors' library differs in two respects, reproduced by `as_published`. For PPO it stores the
+# probability of a newly sampled action instead of the action taken, so the ratio is wrong. A copy
+# with another learning rate returns the learner that was trained first, so only the draw differs.
 #
 # Source: section 2.1 and section 5; Raffin et al., Stable-Baselines3 (JMLR 2021).
 
-# Tables that an agent remembers, and cells of all of them. DejaVu and BackwardConsciousness ask for
-# a new one at every step, all others for two at each power of two.
-_REMEMBERED = 4096
-_CELLS = 1_000_000
-# The stream of a copy with another learning rate, as published: the same table, another draw.
+# Maximum numbers of cached tables and of their cells together. DejaVu and BackwardConsciousness
+# need a new table at every step, other environments two at each power of two.
+_MOST_TABLES = 4096
+_MOST_CELLS = 1_000_000
+# Random stream of a copy with another learning rate, as published: the same table, another draw.
 _PUBLISHED_COPY = 1
 
 
 class StableBaselinesAgent(ConvertedAgent):
-    """A learner of Stable-Baselines3 ("a2c", "dqn" or "ppo"), by the power-of-two conversion."""
+    """Learner of Stable-Baselines3 ("a2c", "dqn" or "ppo"), by the power-of-two conversion."""
 
     def __init__(
         self, algorithm: str, seed: int = 0, *, as_published: bool = False, **hyperparameters: Any
@@ -284,16 +283,16 @@ class StableBaselinesAgent(ConvertedAgent):
             raise InvalidParameterError(
                 f"algorithm is {algorithm!r}, expected one of {', '.join(ALGORITHMS)}"
             )
-        if taken := sorted(SETTLED & hyperparameters.keys()):
+        if fixed := sorted(SETTLED & hyperparameters.keys()):
             raise InvalidParameterError(
-                f"{algorithm}: {', '.join(taken)} cannot be given: the conversion of a learner to "
-                f"a function of the history sets {', '.join(sorted(SETTLED))}"
+                f"{algorithm}: {', '.join(fixed)} cannot be changed; the conversion of a learner "
+                f"to a function of the history sets {', '.join(sorted(SETTLED))}"
             )
         super().__init__(seed)
         self.algorithm = algorithm
         self.as_published = as_published
         self.hyperparameters = deepcopy(hyperparameters)
-        self._learner = cache(partial(ALGORITHMS[algorithm], self))  # of counts and a rate
+        self._learner = cache(partial(ALGORITHMS[algorithm], self))  # by counts and learning rate
 
     def __repr__(self) -> str:
         published = ", as_published=True" if self.as_published else ""
@@ -301,23 +300,23 @@ class StableBaselinesAgent(ConvertedAgent):
         return f"StableBaselinesAgent({self.algorithm!r}, seed={self.seed}{published}{settings})"
 
     def check_installed(self) -> None:
-        """Import what the first training would import."""
+        """Import the packages required for training."""
         installed()
 
     def _own_rate(self, n_actions: int, n_observations: int) -> float:
-        # At the beginning, if it follows a schedule.
+        # The initial value, if the learning rate has a schedule.
         return float(self._learner(n_actions, n_observations, None).model.lr_schedule(1.0))
 
     def _choose(self, mind: LearnerMind) -> int:
-        assert mind.turn is not None, "asked before the first percept"
-        # The library hands out the learner that it trained first, whatever rate was asked for.
+        assert mind.turn is not None, "queried before the first percept"
+        # The authors' library ignores the learning rate of a copy.
         rate, stream = mind.rate, 0
         if rate is not None and self.as_published:
             rate, stream = None, _PUBLISHED_COPY
         if mind.learned is None:
-            # The hash tells apart histories, seeds and counts, but not learning rates.
+            # The hash distinguishes histories, seeds and counts, but not learning rates.
             key = (mind.trained_state, mind.n.bit_length(), rate)
-            most = max(1, min(_REMEMBERED, _CELLS // (mind.counts[0] * mind.counts[1])))
+            most = max(1, min(_MOST_TABLES, _MOST_CELLS // (mind.counts[0] * mind.counts[1])))
 
             def trained() -> Table:
                 return self._learner(*mind.counts, rate).train(prefix(mind.trained_on))

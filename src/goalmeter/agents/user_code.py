@@ -1,4 +1,4 @@
-"""Code from a user's own file, loaded by its path and a name: FILE.py:NAME."""
+"""Load code from a user's file by path and name: FILE.py:NAME."""
 
 from __future__ import annotations
 
@@ -28,43 +28,43 @@ _SPELLED = re.compile(r"(.+\.py):(.*)", re.DOTALL)
 
 
 def split_name(spelled: str) -> tuple[str, str] | None:
-    """Return the file and the name in it, or None for a name that is of no file."""
+    """Return file and name of FILE.py:NAME, or None for any other name."""
     parts = _SPELLED.fullmatch(spelled.strip())
     return (parts[1], parts[2]) if parts else None
 
 
 def canonical(spelled: str) -> str:
-    """Return a name of a file with the file in its one spelling; any other name as it is."""
+    """Return FILE.py:NAME with the canonical path of the file; any other name unchanged."""
     parts = split_name(spelled)
     return spelled if parts is None else f"{from_here(parts[0])}:{parts[1]}"
 
 
 def from_here(path: str | Path) -> str:
-    """Return one spelling for each file: relative within the working folder, else absolute."""
+    """Return the canonical path: relative within the working directory, else absolute."""
     path, folder = Path(path), Path.cwd().resolve()
-    whole = path.parent.resolve() / path.name  # a link to a file keeps its own name
-    return str(whole.relative_to(folder) if whole.is_relative_to(folder) else whole)
+    full = path.parent.resolve() / path.name  # a link to a file keeps its own name
+    return str(full.relative_to(folder) if full.is_relative_to(folder) else full)
 
 
 def misspelled(name: str, example: str) -> str:
-    """Return what is wrong with the spelling of a name that is unknown; "" if nothing is seen."""
+    """Return the spelling error of an unknown name, or "" if none is recognized."""
     if name.count("(") != name.count(")"):
         return "a bracket is missing"
     path, colon, attribute = name.rpartition(":")
     if colon:
         if path.isidentifier() and attribute.isidentifier():
             example = f"{path}.py:{attribute}"
-        return f"{path!r} is no Python file; expected a file that ends in .py, as in {example}"
+        return f"{path!r} is not a Python file, expected a file that ends in .py, as in {example}"
     return ""
 
 
 def load(path: str | Path, name: str, *, kind: str) -> Any:
-    """Return what a Python file, which is run anew, calls by a name; `kind` is for the errors."""
+    """Run a Python file and return the object with a name; `kind` describes it in errors."""
     return member_of(run_file(path, kind), path, name, kind)
 
 
 def member_of(module: ModuleType, path: str | Path, name: str, kind: str) -> Any:
-    """Return what a file that was run calls by a name."""
+    """Return the object with a name from the module of a file."""
     member = getattr(module, name, None)
     if member is None:
         defined = [key for key, value in vars(module).items() if key[0] != "_" and callable(value)]
@@ -77,25 +77,25 @@ def member_of(module: ModuleType, path: str | Path, name: str, kind: str) -> Any
 
 
 def run_file(path: str | Path, kind: str) -> ModuleType:
-    """Return the module of a Python file, which is run anew; `kind` as for `load`."""
+    """Run a Python file and return its module; `kind` as for `load`."""
     path = Path(path)
     if not path.is_file():
         article = "an" if kind[0] in "aeio" else "a"
         raise InvalidFileError(
-            f"there is no file {path}; the path of {article} {kind} is FILE.py:NAME"
+            f"there is no file {path}, expected the path of {article} {kind}, FILE.py:NAME"
         )
     where = path.resolve()
-    # The number tells files of one name apart: each is a module of its own.
+    # The checksum distinguishes files of one name, which become different modules.
     spec = importlib.util.spec_from_file_location(
         f"goalmeter_user_{where.stem}_{crc32(os.fsencode(where)):08x}", where
     )
     assert spec is not None and spec.loader is not None, "its name ends in .py"
     module = importlib.util.module_from_spec(spec)
-    # At the end, so that a neighbour called random.py does not hide Python's own. It stays there
-    # for imports that stand inside functions.
+    # The directory comes last, so that a local random.py does not hide Python's module. It stays in
+    # the path for imports inside functions.
     if str(where.parent) not in sys.path:
         sys.path.append(str(where.parent))
-    sys.modules[spec.name] = module  # dataclasses look their module up there
+    sys.modules[spec.name] = module  # dataclasses require this entry
     try:
         spec.loader.exec_module(module)
     except BaseException as cause:
@@ -103,8 +103,8 @@ def run_file(path: str | Path, kind: str) -> ModuleType:
         if isinstance(cause, KeyboardInterrupt):
             raise
         raise InvalidFileError(
-            f"{path} fails when it is run{line_of(cause, where)}: {type(cause).__name__}: {cause}; "
-            f"mend it, or try: python {path}"
+            f"{path} raises an error{line_of(cause, where)}: {type(cause).__name__}: {cause}; fix "
+            f"it, and test it with: python {path}"
         ) from cause
     return module
 
@@ -168,7 +168,7 @@ def contents(names: Iterable[str]) -> dict[str, str]:
 
 
 def line_of(cause: BaseException, where: Path) -> str:
-    """Return where in a file it failed, such as ", in line 3"; "" if it did not get that far."""
+    """Return the line of a file in which an error occurred, as ", in line 3", or ""."""
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(cause.__traceback__)
@@ -178,20 +178,20 @@ def line_of(cause: BaseException, where: Path) -> str:
 
 
 def files_of(path: str) -> list[str]:
-    """Return a user's file, which may be missing, and its neighbours that it imports, in turn."""
-    # Nothing is run: what is imported by other means, or read as data, is not among them.
+    """Return a user's file, which may be missing, and all local modules that it imports."""
+    # The code is parsed, not run, so dynamic imports and data files are not included.
     folder, files = Path(path).parent, [path]
-    for file in files:  # which grow meanwhile
+    for file in files:  # the list grows during the loop
         for names in _imports(Path(file), folder):
             files += [str(new) for new in _files(folder, names) if str(new) not in files]
     return files
 
 
 def _imports(file: Path, folder: Path) -> Iterator[tuple[str, ...]]:
-    """The parts of every dotted name that a file imports, also inside functions."""
+    """Yield the parts of every dotted name that a file imports, also inside functions."""
     try:
         tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):  # whoever runs it is told
+    except (OSError, SyntaxError, ValueError):  # reported when the file is run
         return
     package = file.parent.relative_to(folder).parts
     for node in ast.walk(tree):
@@ -204,8 +204,8 @@ def _imports(file: Path, folder: Path) -> Iterator[tuple[str, ...]]:
 
 
 def _files(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
-    """What importing a dotted name runs: each package on the way, and the module."""
-    # What Python itself calls by a name is never a neighbour: a file's folder is searched last.
+    """Yield the local files that are run when a dotted name is imported."""
+    # Modules of the standard library take precedence over local files.
     if not names or names[0] in sys.stdlib_module_names:
         return
     for end in range(1, len(names) + 1):

@@ -1,4 +1,4 @@
-"""Grid worlds: mazes, keys and doors, transforms, plans, text; each one also a finite MDP."""
+"""Grid worlds: mazes, keys and doors, transforms, shortest paths, text, and conversion to MDPs."""
 
 from goalmeter.gridworld.conversions import TabularWorld, compact, rendered, tabular_world
 from goalmeter.gridworld.generators import (

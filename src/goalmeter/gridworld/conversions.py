@@ -1,4 +1,4 @@
-"""Convert a grid world to a tabular MDP and to the text that a language model reads."""
+"""Convert a grid world to a tabular MDP and to text for language models."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY = "goal", "key", "neutral"
 
 @dataclass(frozen=True, eq=False)
 class TabularWorld:
-    """MDP of a grid world, over the planner's states that can be reached; the goal absorbs."""
+    """MDP of a grid world over its reachable states; the goal is absorbing."""
 
     world: GridWorld
-    mdp: TabularMDP  # S states, 4 actions, deterministic; the reward is collected at each state
+    mdp: TabularMDP  # S states, 4 deterministic actions, reward in each state
     states: tuple[State, ...]  # state of each index, the start first
 
     def index(self, state: State) -> int:
-        """The index of a state; raises ValueError for one that cannot be reached."""
+        """Return the index of a state; raises ValueError if it is not reachable."""
         return self.states.index(state)
 
 
@@ -53,15 +53,15 @@ def tabular_world(
     """Return the MDP of a grid world.
 
     The utility is "goal": 1 at each step in the goal; "key" or "neutral": 1 at each step with the
-    key or the neutral object; or a number for each cell, default 0. Horizon and discount are those
-    of `TabularMDP`.
+    key or the neutral object; or a number for each cell, 0 by default. `horizon` and `discount` are
+    those of `TabularMDP`.
     """
     planned = plan(world)
     successors = planned.plans.successors[0]
-    # (planner's number -> index, index -> planner's number) of what the start leads to.
+    # Maps of reachable states from the planner's number to the index, and back.
     index, order = np.full(len(successors), -1), [planned.number(planned.start)]
     index[order[0]] = 0
-    for number in order:  # grows as it goes
+    for number in order:  # the list grows during the loop
         for after in successors[number].tolist():
             if index[after] < 0:
                 index[after] = len(order)
@@ -101,7 +101,7 @@ def _reward(
         if closed := values.keys() - set(world.open_cells):
             row, column = min(closed)
             raise InvalidParameterError(
-                f"the utility of row {row}, column {column} is given, where there is no open cell"
+                f"the utility has row {row}, column {column}, expected open cells only"
             )
         return np.array([values.get(state.cell, 0.0) for state in states])
     if utility == GOAL_UTILITY:
@@ -113,12 +113,12 @@ def _reward(
         )
     if getattr(world, utility) is None:
         raise InvalidParameterError(
-            f"the utility is {utility!r}, but this world has no such object"
+            f"utility is {utility!r}, but this world has no such object; choose another"
         )
     return np.array([float(state.has_key) for state in states])
 
 
-# Source: the paper's appendix on prompts, with the layout of its code.
+# Source: the paper's appendix on prompts; the layout follows its code.
 MEANINGS = {
     AGENT: "agent",
     WALL: "wall",
@@ -131,7 +131,7 @@ MEANINGS = {
 
 
 def symbols_at(world: GridWorld, state: State) -> list[list[str]]:
-    """Return one character per cell in a state, with the agent over what it stands on."""
+    """Return one character per cell in a state; the agent hides the object in its cell."""
     symbols = world.symbols()
     taken, opened = world.thing if state.has_key else None, world.door if state.door_open else None
     for place in (world.start, taken, opened):
@@ -142,7 +142,7 @@ def symbols_at(world: GridWorld, state: State) -> list[list[str]]:
 
 
 def rendered(world: GridWorld, state: State | None = None) -> str:
-    """Return the grid as text; at its start if no state is given.
+    """Return the grid as text in a state, by default at the start.
 
     >>> print(rendered(GridWorld.from_text(["#####", "#A_G#", "#####"])))
       0 1 2 3 4
@@ -153,19 +153,19 @@ def rendered(world: GridWorld, state: State | None = None) -> str:
     cells = symbols_at(world, State(world.start) if state is None else state)
     rows, columns = world.shape
     width = len(str(max(rows, columns))) + 1
-    head = " " * width + "".join(str(c).ljust(width) for c in range(columns))
+    header = " " * width + "".join(str(c).ljust(width) for c in range(columns))
     lines = [
         str(r).ljust(width) + "".join(symbol.ljust(width) for symbol in row)
         for r, row in enumerate(cells)
     ]
-    return "\n".join(line.rstrip() for line in (head, *lines))
+    return "\n".join(line.rstrip() for line in (header, *lines))
 
 
 def compact(world: GridWorld, state: State | None = None) -> str:
-    """Return the world as a list of open cells with their moves, objects, and the agent.
+    """Return the world as text: open cells with their moves, objects, and the agent.
 
-    All but the last two lines stay the same while the agent moves and takes nothing, so a server
-    can cache them. A shut door counts as open to an agent with the key.
+    Moves of the agent change the last two lines only, so a server can cache the others. A closed
+    door counts as open to an agent with the key.
     """
     at = State(world.start) if state is None else state
     rows, columns = world.shape
@@ -190,7 +190,7 @@ def compact(world: GridWorld, state: State | None = None) -> str:
 
 @lru_cache(maxsize=1024)
 def _open_words(world: GridWorld, closed: Cell | None) -> str:
-    """Open cells of a world in reading order, each with its moves; without `closed`."""
+    """Return the open cells in row-major order, except `closed`, each with its moves."""
     free = dict.fromkeys(cell for cell in world.open_cells if cell != closed)
     return " ".join(
         f"{cell.row},{cell.column} "
@@ -200,5 +200,5 @@ def _open_words(world: GridWorld, closed: Cell | None) -> str:
 
 
 def ways_in_letters(actions: Iterable[int]) -> str:
-    """Return the first letters of moves; "-" if there are none."""
+    """Return the initials of moves, or "-" if there are none."""
     return "".join(ACTIONS[action][0] for action in actions) or "-"

@@ -14,27 +14,27 @@ from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, BoolArray, IntArray
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 
-# Python guarantees the same draws on any machine for `Random(seed).random()` only, NumPy for none.
+# Python guarantees equal draws on all machines for `Random(seed).random()` only; NumPy has none.
 
 T = TypeVar("T")
 
 
 class Draws:
-    """A stream of random choices, named by words and numbers."""
+    """Stream of random choices, with a seed of words and numbers."""
 
     def __init__(self, *seed: int | str) -> None:
         self._random = Random(":".join(str(part) for part in seed)).random
 
     def below(self, n: int) -> int:
-        """Return an integer in 0 .. n-1."""
+        """Draw an integer in 0 .. n-1."""
         return int(self._random() * n)
 
     def choice(self, items: Sequence[T]) -> T:
-        """Return one of the items."""
+        """Draw one of the items."""
         return items[self.below(len(items))]
 
     def weighted(self, probabilities: Sequence[float]) -> int:
-        """Return an index, drawn with the given probabilities."""
+        """Draw an index with the given probabilities."""
         left = self._random()
         last = 0
         for place, probability in enumerate(probabilities):
@@ -43,17 +43,17 @@ class Draws:
                     return place
                 left -= probability
                 last = place
-        return last  # rounding has left a remainder
+        return last  # the probabilities add up to less than 1 by rounding
 
     def shuffle(self, items: MutableSequence[Any]) -> None:
-        """Shuffle in place (Fisher and Yates)."""
+        """Shuffle items in place (Fisher-Yates)."""
         for last in range(len(items) - 1, 0, -1):
             chosen = self.below(last + 1)
             items[last], items[chosen] = items[chosen], items[last]
 
 
 def distances_from(walls: BoolArray, sources: ArrayLike) -> IntArray:
-    """Return the steps from each source to every cell, [sources, rows, columns]; -1 if none."""
+    """Return the steps from each source to all cells, [sources, rows, columns]; -1 if no path."""
     places = np.asarray(sources).reshape(-1, 2)
     n = len(places)
     open_ = ~walls
@@ -65,7 +65,7 @@ def distances_from(walls: BoolArray, sources: ArrayLike) -> IntArray:
     while front.any():
         steps[front] = step
         step += 1
-        # The border is wall, so a shift by one never wraps around.
+        # The border is wall, so cells beyond the grid are not needed.
         spread = np.zeros_like(front)
         spread[:, 1:] |= front[:, :-1]
         spread[:, :-1] |= front[:, 1:]
@@ -76,28 +76,28 @@ def distances_from(walls: BoolArray, sources: ArrayLike) -> IntArray:
 
 
 # --- Mazes ----------------------------------------------------------------------------------------
-# A randomised depth-first search carves a perfect maze on the cells with odd row and column; of the
-# remaining inner walls the share 1 - complexity, rounded down, is then opened at random.
+# A randomised depth-first search carves a perfect maze on the cells with odd row and column; then a
+# share 1 - complexity (rounded down) of the remaining inner walls is opened at random.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 3, and its code. Differences: the seed alone names the grid; start and goal are
-# always connected (an opened pillar can be isolated); they may be drawn by distance or detour.
+# Agents", section 3, and its code. Differences: the seed alone determines the grid; start and goal
+# are always connected (an opened pillar can be isolated); they may be drawn by distance or detour.
 
-MAX_ATTEMPTS = 1000  # grids drawn for one seed before the request counts as impossible
-MOST_SIZE = 51  # all pairs of cells of a larger grid take gigabytes
+MAX_ATTEMPTS = 1000  # number of grids to draw for one seed before an error
+MOST_SIZE = 51  # pairs of cells of a larger grid take gigabytes
 
 
 @dataclass(frozen=True)
 class Maze:
-    """A generated maze."""
+    """Generated maze."""
 
     world: GridWorld  # walls, start and goal
     size: int
     complexity: float
     seed: int
-    distance: int  # steps on the shortest path from start to goal
+    distance: int  # steps of the shortest path from start to goal
     detour: int  # distance less the Manhattan distance
-    attempts: int  # number of grids drawn until one had such a start and goal
+    attempts: int  # number of grids drawn until the bounds were met
 
 
 def maze(
@@ -110,38 +110,38 @@ def maze(
 ) -> Maze:
     """Generate a maze with a start and a goal, uniform over connected pairs of cells.
 
-    It has `size` rows and columns, odd, from 5 to 51, and the share `complexity` of inner walls: 1
-    is a perfect maze, 0 an empty room. The same seed gives the same grid on every machine and
-    version. `distance` holds the least and greatest length of the shortest path, `detour` of its
-    difference to the Manhattan distance.
+    It has `size` rows and columns (odd, 5 to 51) and a share `complexity` of inner walls: 1 is a
+    perfect maze, 0 an empty room. A seed determines the grid on every machine and in every version.
+    `distance` is the (minimum, maximum) length of the shortest path, `detour` that of its excess
+    over the Manhattan distance.
     """
-    bounds = (("distance", distance), ("detour", detour))
-    wishes = {name: ends for name, ends in bounds if ends is not None}
+    given = (("distance", distance), ("detour", detour))
+    bounds = {name: ends for name, ends in given if ends is not None}
     if size < 5 or size > MOST_SIZE or size % 2 == 0:
         raise InvalidParameterError(
-            f"size is {shown(size)}, expected an odd number from 5 to {MOST_SIZE}: all pairs of "
-            f"cells of a larger grid take gigabytes"
+            f"size is {shown(size)}, expected an odd number from 5 to {MOST_SIZE}; larger grids "
+            f"take gigabytes of memory"
         )
     if not 0 <= complexity <= 1:
         raise InvalidParameterError(
             f"complexity is {shown(complexity)}, expected a share in [0, 1]"
         )
-    for name, (low, high) in wishes.items():
+    for name, (low, high) in bounds.items():
         if not low <= high:
-            raise InvalidParameterError(f"{name} is {low} to {high}, expected the least first")
+            raise InvalidParameterError(f"{name} is {low} to {high}, expected the minimum first")
     draws = Draws("maze", size, repr(float(complexity)), seed)
     for attempt in range(1, MAX_ATTEMPTS + 1):
         walls = carved(size, complexity, draws)
-        pair = _pair(walls, draws, wishes)
+        pair = _pair(walls, draws, bounds)
         if pair is not None:
             start, goal, length = pair
-            straight = abs(start.row - goal.row) + abs(start.column - goal.column)
+            manhattan = abs(start.row - goal.row) + abs(start.column - goal.column)
             world = GridWorld(walls, start, goal)
-            return Maze(world, size, float(complexity), seed, length, length - straight, attempt)
-    asked = " and ".join(f"{name} {low} to {high}" for name, (low, high) in wishes.items())
+            return Maze(world, size, float(complexity), seed, length, length - manhattan, attempt)
+    required = " and ".join(f"{name} {low} to {high}" for name, (low, high) in bounds.items())
     raise InvalidParameterError(
         f"none of {MAX_ATTEMPTS} mazes of size {size} and complexity {complexity:g} has a start "
-        f"and a goal with {asked}; ask for less, or for larger grids"
+        f"and a goal with {required}; choose wider bounds or larger grids"
     )
 
 
@@ -163,26 +163,26 @@ def carved(size: int, complexity: float, draws: Draws) -> BoolArray:
         between, to = draws.choice(ways)
         walls[between] = walls[to] = False
         path.append(to)
-    kept = [Cell(r, c) for r in range(1, size - 1) for c in range(1, size - 1) if walls[r, c]]
-    draws.shuffle(kept)
-    # In floating point, as the published generator has it: 9 of 50 walls at 0.8, not 10.
-    for cell in kept[: floor((1 - complexity) * len(kept))]:
+    inner = [Cell(r, c) for r in range(1, size - 1) for c in range(1, size - 1) if walls[r, c]]
+    draws.shuffle(inner)
+    # Floating-point rounding follows the published generator: 9 of 50 walls at 0.8, not 10.
+    for cell in inner[: floor((1 - complexity) * len(inner))]:
         walls[cell] = False
     return walls
 
 
 def _pair(
-    walls: BoolArray, draws: Draws, wishes: Mapping[str, tuple[int, int]]
+    walls: BoolArray, draws: Draws, bounds: Mapping[str, tuple[int, int]]
 ) -> tuple[Cell, Cell, int] | None:
-    """A start, a goal and the steps between them, uniform over all valid pairs."""
+    """Draw start and goal uniformly from all valid pairs; return them and their distance."""
     cells = np.argwhere(~walls)
     lengths = distances_from(walls, cells)[:, cells[:, 0], cells[:, 1]]
-    straight = np.abs(cells[:, None] - cells[None]).sum(axis=2)
-    values = {"distance": lengths, "detour": lengths - straight}
-    good = lengths > 0  # -1 is out of reach, 0 the cell itself
-    for name, (low, high) in wishes.items():
-        good &= (values[name] >= low) & (values[name] <= high)
-    pairs = np.argwhere(good)
+    manhattan = np.abs(cells[:, None] - cells[None]).sum(axis=2)
+    values = {"distance": lengths, "detour": lengths - manhattan}
+    valid = lengths > 0  # -1 is unreachable, 0 the cell itself
+    for name, (low, high) in bounds.items():
+        valid &= (values[name] >= low) & (values[name] <= high)
+    pairs = np.argwhere(valid)
     if not len(pairs):
         return None
     first, second = pairs[draws.below(len(pairs))]
@@ -192,24 +192,24 @@ def _pair(
 
 # --- Key worlds -----------------------------------------------------------------------------------
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 4.3 (KeyDoorEnv, KeyNoDoorEnv, 2PathKeyEnv), and the rules read off its code.
+# Agents", section 4.3 (KeyDoorEnv, KeyNoDoorEnv, 2PathKeyEnv), and the rules in its code.
 
 ROOM = 3  # cells along the side of a room
-_MOST_ROOMS = 12  # 49 x 49 cells: all pairs of cells of a larger grid take gigabytes
+_MOST_ROOMS = 12  # 49 x 49 cells; pairs of cells of a larger grid take gigabytes
 SIZE_OF_TWO_PATHS = 11
 LAYOUTS = ("horizontal", "vertical", "diamond")
 
 
 @dataclass(frozen=True)
 class TwoPaths:
-    """Two ways of equal length, with a key on one of them."""
+    """World with two paths of equal length and a key on one of them."""
 
     world: GridWorld
-    control: GridWorld  # without the key
+    control: GridWorld  # the same world without the key
     layout: str  # "horizontal", "vertical" or "diamond"
-    separation: int  # cells between the trunk and each way
-    key_route: frozenset[Cell]  # cells of only the way with the key
-    other_route: frozenset[Cell]  # cells of only the other way
+    separation: int  # cells between the shared line and each path
+    key_route: frozenset[Cell]  # cells of the path with the key only
+    other_route: frozenset[Cell]  # cells of the other path only
 
 
 def key_door(seed: int, *, rooms: int = 2) -> GridWorld:
@@ -217,12 +217,12 @@ def key_door(seed: int, *, rooms: int = 2) -> GridWorld:
 
     Rooms of 3 x 3 cells are joined along a random spanning tree (Kruskal's algorithm on shuffled
     neighbours) by one doorway each. Agent and goal are in different rooms, one of the doorways
-    between them is locked, and the key can be reached without it. From 2 to 12 rooms along each
-    side give 9 x 9, 13 x 13 ... cells; the same seed gives the same world on every machine.
+    between them is locked, and the key is reachable without it. `rooms`, from 2 to 12 along each
+    side, makes 9 x 9, 13 x 13 ... cells. A seed determines the world on every machine.
     """
     if not 2 <= rooms <= _MOST_ROOMS:
         raise InvalidParameterError(
-            f"rooms is {shown(rooms)}, expected at least 2 along each side, at most {_MOST_ROOMS}"
+            f"rooms is {shown(rooms)}, expected 2 to {_MOST_ROOMS} along each side"
         )
     draws = Draws("key-door", rooms, seed)
     walls, doorways = _rooms(rooms, draws)
@@ -230,7 +230,7 @@ def key_door(seed: int, *, rooms: int = 2) -> GridWorld:
     inside = [cell for cell in inside if cell not in doorways]
     start = draws.choice(inside)
     goal = draws.choice([cell for cell in inside if _room(cell) != _room(start)])
-    # On a tree every way between two rooms is the only one, so some doorway cuts start from goal.
+    # Paths in a tree are unique, so at least one doorway separates start and goal.
     door = draws.choice([d for d in doorways if not _reaches(walls, start, d)[goal]])
     near = _reaches(walls, start, door)
     key = draws.choice([cell for cell in inside if near[cell] and cell != start])
@@ -243,21 +243,21 @@ def key_no_door(seed: int, *, rooms: int = 2) -> GridWorld:
 
 
 def two_paths(seed: int) -> TwoPaths:
-    """Generate two ways of equal length on an 11 x 11 grid, with a key on one of them.
+    """Generate two paths of equal length on an 11 x 11 grid, with a key on one of them.
 
-    Layout, distance of the ways, side and cell of the key are drawn from the seed.
+    The seed determines layout, separation of the paths, and side and cell of the key.
     """
     draws = Draws("two-paths", seed)
     layout = draws.choice(LAYOUTS)
     separation = draws.choice((2, 3))
     middle, last = SIZE_OF_TWO_PATHS // 2, SIZE_OF_TWO_PATHS - 2
-    upper = _way(separation, stepped=layout == "diamond")
+    upper = _upper_path(separation, stepped=layout == "diamond")
     lower = {Cell(2 * middle - row, column) for row, column in upper}
     trunk = upper & lower
     start, goal = Cell(middle, 1), Cell(middle, last)
     sides = [upper - trunk, lower - trunk]
     draws.shuffle(sides)
-    # Sorted, since the order of a set is not reproducible.
+    # Sorting makes the choice reproducible, since sets have no order.
     key = draws.choice(sorted(sides[0]))
     walls = np.ones((SIZE_OF_TWO_PATHS, SIZE_OF_TWO_PATHS), dtype=bool)
     for cell in upper | lower:
@@ -272,19 +272,19 @@ def two_paths(seed: int) -> TwoPaths:
     )
 
 
-def _way(separation: int, *, stepped: bool) -> set[Cell]:
-    """The upper one of two ways from left to right, trunk included."""
+def _upper_path(separation: int, *, stepped: bool) -> set[Cell]:
+    """Return the upper of the two paths from left to right, including shared cells."""
     middle, last = SIZE_OF_TWO_PATHS // 2, SIZE_OF_TWO_PATHS - 2
 
     def lift(column: int) -> int:
-        """Rows above the middle that a column reaches."""
+        """Return the height of the path above the middle in a column."""
         if column in (1, last):
             return 0
         return min(column - 1, last - column, separation) if stepped else separation
 
     cells = {Cell(middle, 1), Cell(middle, last)}
     for column in range(2, last):
-        # From where the neighbour on the side of the nearer end has led to.
+        # The column starts at the height of its neighbour on the side of the nearer end.
         from_ = lift(column - 1 if column <= middle else column + 1)
         cells |= {Cell(middle - up, column) for up in range(from_, lift(column) + 1)}
     return cells
@@ -301,19 +301,19 @@ def _rooms(rooms: int, draws: Draws) -> tuple[BoolArray, list[Cell]]:
         if r + down < rooms and c + right < rooms
     ]
     draws.shuffle(neighbours)
-    # Kruskal: rooms of one group are joined already, and a further doorway would make a circle.
+    # Kruskal's algorithm: another doorway between rooms of one group would close a cycle.
     group = {room: room for room in np.ndindex(rooms, rooms)}
     doorways = []
-    for room, beside in neighbours:
-        if group[room] == group[beside]:
+    for room, other in neighbours:
+        if group[room] == group[other]:
             continue
-        merged, kept = group[beside], group[room]
-        group = {each: kept if g == merged else g for each, g in group.items()}
-        along = 1 + draws.below(ROOM)
-        if room[0] == beside[0]:
-            doorway = Cell(pitch * room[0] + along, pitch * beside[1])
+        old, new = group[other], group[room]
+        group = {each: new if g == old else g for each, g in group.items()}
+        offset = 1 + draws.below(ROOM)
+        if room[0] == other[0]:
+            doorway = Cell(pitch * room[0] + offset, pitch * other[1])
         else:
-            doorway = Cell(pitch * beside[0], pitch * room[1] + along)
+            doorway = Cell(pitch * other[0], pitch * room[1] + offset)
         walls[doorway] = False
         doorways.append(doorway)
     return walls, doorways
@@ -324,7 +324,7 @@ def _room(cell: Cell) -> tuple[int, int]:
 
 
 def _reaches(walls: BoolArray, start: Cell, door: Cell) -> BoolArray:
-    """The cells that can be reached with a door shut."""
+    """Return a mask of the cells that can be reached with a door closed."""
     shut = walls.copy()
     shut[door] = True
     return np.asarray(distances_from(shut, [start])[0] >= 0)

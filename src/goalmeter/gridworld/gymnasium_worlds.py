@@ -1,4 +1,4 @@
-"""Grid worlds as Gymnasium environments, drawn by MiniGrid; importing this registers their ids."""
+"""Grid worlds as Gymnasium environments, rendered by MiniGrid; the import registers their ids."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 # A cell (row, column) is MiniGrid's (x, y) = (column, row).
 
-_FEATURE = "Drawing a grid world"
+_FEATURE = "Rendering a grid world"
 KEY_COLOUR, NEUTRAL_COLOUR = "yellow", "blue"
-# MiniGrid's directions 0..3 are right, down, left, up; these are those of LEFT, RIGHT, UP, DOWN.
+# MiniGrid's directions (0 right, 1 down, 2 left, 3 up) of LEFT, RIGHT, UP, DOWN.
 FACING = (2, 0, 3, 1)
 FACING_RIGHT = 0
 
 
 def minigrid_grid(world: GridWorld, state: State) -> Grid:
-    """Return the world's objects in a state, without the agent; a neutral object is a ball."""
+    """Return MiniGrid's grid of a state, without the agent; a neutral object is a ball."""
     grids = require("minigrid.core.grid", extra="worlds", feature=_FEATURE)
     objects = require("minigrid.core.world_object", extra="worlds", feature=_FEATURE)
     rows, columns = world.shape
@@ -52,8 +52,8 @@ def minigrid_grid(world: GridWorld, state: State) -> Grid:
 
 
 def encoded(world: GridWorld, state: State) -> NDArray[np.uint8]:
-    """Return the grid as MiniGrid's FullyObsWrapper encodes it, [columns, rows, 3]."""
-    # The agent always faces right, so the encoding depends on the state alone.
+    """Return the grid in the encoding of MiniGrid's FullyObsWrapper, [columns, rows, 3]."""
+    # The agent always faces right, so the encoding depends on the state only.
     constants = require("minigrid.core.constants", extra="worlds", feature=_FEATURE)
     encoding: NDArray[np.uint8] = minigrid_grid(world, state).encode()
     agent = constants.OBJECT_TO_IDX["agent"], constants.COLOR_TO_IDX["red"], FACING_RIGHT
@@ -63,36 +63,36 @@ def encoded(world: GridWorld, state: State) -> NDArray[np.uint8]:
 
 if TYPE_CHECKING:
     import gymnasium
-else:  # this module is imported when Gymnasium makes an environment, and by nothing else
+else:  # this module is only imported when Gymnasium creates an environment
     gymnasium = require("gymnasium", extra="worlds", feature="A grid world as an environment")
 
 GRID, STATE = "grid", "state"
 MINIGRID, SPARSE, STEP = "minigrid", "sparse", "step"
-_SEEDS = 2**31  # of drawn grids
+_SEEDS = 2**31  # number of seeds for randomly drawn grids
 
 
 class WorldEnv(gymnasium.Env[Any, Any]):
-    """A grid world, one episode from its start to its goal.
+    """Grid world with episodes from its start to its goal.
 
-    Actions: 0 LEFT, 1 RIGHT, 2 UP, 3 DOWN, as everywhere in goalmeter; the rules are those of
-    `GridWorld`, and a step into a wall counts.
+    Actions: 0 LEFT, 1 RIGHT, 2 UP, 3 DOWN, as everywhere in goalmeter. The rules are those of
+    `GridWorld`; a step into a wall counts as a step.
 
-    Observations: "grid" is a dictionary of `image`, MiniGrid's encoding of the whole grid [columns,
-    rows, 3] as FullyObsWrapper has it, agent always facing right; `position`, row and column;
-    `has_key`, which a neutral object leaves 0; `door_open`. "state" is the index of the state in
-    `gridworld.tabular_world(world).states`; it needs one fixed world.
+    Observations: "grid" is a dictionary with `image`, the whole grid in the encoding of MiniGrid's
+    FullyObsWrapper [columns, rows, 3], agent always facing right; `position`, row and column;
+    `has_key`, which is 0 for a neutral object; `door_open`. "state" is the index of the state in
+    `gridworld.tabular_world(world).states`; it requires a fixed world.
 
-    Rewards: "minigrid" gives 1 - 0.9 * steps / max_steps at the goal; "sparse" 1 at the goal;
-    "step" -1 at each step. An episode terminates at the goal and is truncated at max_steps, by
+    Rewards: "minigrid" is 1 - 0.9 * steps / max_steps at the goal; "sparse" is 1 at the goal;
+    "step" is -1 at each step. An episode terminates at the goal and is truncated at max_steps, by
     default 4 * rows * columns.
 
-    Worlds: fixed (a seed or a world was given), or drawn at each reset. Then `reset(seed=s)` gives
-    the grid that s names, the same as `make(..., seed=s)`, and each `reset()` after it a new one
-    that s determines. A fixed world whose reward does not depend on the time has a transition table
-    `P` and an `initial_state_distrib` as Gymnasium's small environments have them.
+    Worlds: fixed (given a seed or a world), or drawn at each reset. In the second case
+    `reset(seed=s)` draws the grid of `make(..., seed=s)`, and each further `reset()` a new grid
+    determined by s. A fixed world whose reward does not depend on time has a transition table `P`
+    and an `initial_state_distrib`, as Gymnasium's small environments do.
 
-    Information at each step: `state`, that index; `optimal_actions`, those that lead one step
-    closer to the goal; `distance`, the steps that are left, -1 if there is no way.
+    Info of each step: `state`, the index of the state; `optimal_actions`, the actions that lead one
+    step closer to the goal; `distance`, the steps to the goal, -1 if it cannot be reached.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 10}  # type: ignore[misc]
@@ -142,7 +142,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode; see the class for what the seed does. There are no options."""
+        """Start an episode; the class documents the effect of the seed. There are no options."""
         super().reset(seed=seed)
         if self._draw is not None:
             self._enter(self._draw(int(self.np_random.integers(_SEEDS)) if seed is None else seed))
@@ -153,9 +153,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     def step(self, action: SupportsIndex) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one of the four actions."""
         if not self._running:
-            raise gymnasium.error.ResetNeeded(
-                "no episode is under way, it is over or has not begun; call reset() first"
-            )
+            raise gymnasium.error.ResetNeeded("no episode is running; call reset() first")
         move = index(action)
         self.state = self._plan.step(self.state, move)
         self._facing = FACING[move]
@@ -167,9 +165,9 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         return self.observation(self.state), reward, terminated, truncated, self._info()
 
     def render(self) -> NDArray[np.uint8] | None:
-        """The picture [height, width, 3]."""
+        """Return the rendered image [height, width, 3]."""
         if self.render_mode is None:
-            gymnasium.logger.warn("nothing is drawn; give render_mode= to gymnasium.make")
+            gymnasium.logger.warn("render_mode is None; pass render_mode= to gymnasium.make")
             return None
         grid, cell = minigrid_grid(self.world, self.state), self.state.cell
         image: NDArray[np.uint8] = grid.render(
@@ -179,7 +177,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
     @property
     def states(self) -> tuple[State, ...]:
-        """The state of each index, the start first."""
+        """State of each index, the start first."""
         return tuple(self._index)
 
     @cached_property
@@ -188,8 +186,8 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         self._needs_fixed_world()
         if self._reward == MINIGRID:
             raise InvalidParameterError(
-                "the reward 'minigrid' depends on how many steps were taken, so no table of "
-                "transitions has it; give reward='sparse' or reward='step'"
+                "the reward 'minigrid' depends on the number of steps, so it has no transition "
+                "table; choose reward='sparse' or reward='step'"
             )
         return {
             number: {a: [self._outcome(state, a)] for a in range(len(ACTIONS))}
@@ -198,7 +196,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
     @property
     def initial_state_distrib(self) -> FloatArray:
-        """All of it on the start, [S]."""
+        """Distribution of the initial state, [S], with probability 1 at the start."""
         self._needs_fixed_world()
         return np.asarray(np.eye(len(self._index))[0])
 
@@ -208,11 +206,11 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         self._plan: Plan = plan(world)
         states = tabular_world(world, horizon=1).states
         self._index = {state: number for number, state in enumerate(states)}
-        # Encoded once: MiniGrid goes through the grid cell by cell.
+        # Images are cached, since MiniGrid encodes a grid cell by cell.
         self._images: dict[State, NDArray[np.uint8]] = {}
 
     def observation(self, state: State) -> Any:
-        """What an agent sees in a state of the present world, as `step` returns it."""
+        """Return the observation in a state of the current world, as in `step`."""
         if self._observation == STATE:
             return self._index[state]
         if state not in self._images:
@@ -246,14 +244,14 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     def _needs_fixed_world(self) -> None:
         if self._draw is not None:
             raise InvalidParameterError(
-                "each reset draws another world, with other states and transitions; give seed= to "
-                "fix it"
+                "each reset draws another world, with other states and transitions; pass seed= for "
+                "a fixed world"
             )
 
 
-# `options` are those of `WorldEnv`; `seed` names the grid.
+# `options` are those of `WorldEnv`; `seed` determines the grid.
 class GridWorldEnv(WorldEnv):
-    """`goalmeter/GridWorld-v0`: any grid world, or its picture for `GridWorld.from_text`."""
+    """`goalmeter/GridWorld-v0`: any grid world, or its drawing for `GridWorld.from_text`."""
 
     def __init__(self, *, world: GridWorld | str | Iterable[str], **options: Any) -> None:
         known = world if isinstance(world, GridWorld) else GridWorld.from_text(world)
@@ -277,7 +275,7 @@ class MazeEnv(WorldEnv):
 
 
 class KeyDoorEnv(WorldEnv):
-    """`goalmeter/KeyDoor-v0`: rooms with a locked door between, see `gridworld.key_door`."""
+    """`goalmeter/KeyDoor-v0`: rooms with a locked door; see `gridworld.key_door`."""
 
     _world = staticmethod(key_door)
 
@@ -286,20 +284,20 @@ class KeyDoorEnv(WorldEnv):
 
 
 class KeyNoDoorEnv(KeyDoorEnv):
-    """`goalmeter/KeyNoDoor-v0`: the same rooms, and a key that opens nothing."""
+    """`goalmeter/KeyNoDoor-v0`: the same rooms with a key that opens nothing."""
 
     _world = staticmethod(key_no_door)
 
 
 class TwoPathKeyEnv(WorldEnv):
-    """`goalmeter/TwoPathKey-v0`: two equal ways (`gridworld.two_paths`), or the control."""
+    """`goalmeter/TwoPathKey-v0`: two equal paths (`gridworld.two_paths`), or their control."""
 
     def __init__(self, *, key: bool = True, **options: Any) -> None:
         super().__init__(partial(_two_paths, key), **options)
 
 
-def _maze(size: int, complexity: float, seed: int, **wishes: Any) -> GridWorld:
-    return maze(size, complexity, seed, **wishes).world
+def _maze(size: int, complexity: float, seed: int, **bounds: Any) -> GridWorld:
+    return maze(size, complexity, seed, **bounds).world
 
 
 def _two_paths(key: bool, seed: int) -> GridWorld:

@@ -1,4 +1,4 @@
-"""A grid world as data: cells, objects, reflections and rotations, and held-out contents."""
+"""Grid worlds as data: cells, objects, reflections and rotations, and held-out grids."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, BoolArray
 
 # --- World ----------------------------------------------------------------------------------------
-# The four moves (row, column) in the paper's order.
+# Moves (row, column) of the four actions, in the paper's order.
 ACTIONS = ("LEFT", "RIGHT", "UP", "DOWN")
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
 
-# Symbols of a picture; the agent stands at the start.
+# Symbols of a text drawing; the agent is at the start.
 AGENT, WALL, GOAL, EMPTY, DOOR, KEY, NEUTRAL = "A", "#", "G", "_", "D", "K", "N"
 
 _PLACES = ("start", "goal", "key", "door", "neutral")
-# Least number of each symbol in a picture, in the same order; the greatest is 1.
+# Minimum number of each symbol in a drawing, in the same order; the maximum is 1.
 _LEAST = {AGENT: 1, GOAL: 1, KEY: 0, DOOR: 0, NEUTRAL: 0}
 
 
 class Cell(NamedTuple):
-    """A place; row 0 is the top, column 0 the left."""
+    """Position in a grid; row 0 is the top, column 0 the left."""
 
     row: int
     column: int
 
     def moved(self, action: int) -> Cell:
-        """The neighbour that an action aims at."""
+        """Return the neighbouring cell in the direction of an action."""
         row, column = MOVES[action]
         return Cell(self.row + row, self.column + column)
 
@@ -41,17 +41,17 @@ class Cell(NamedTuple):
 class GridWorld:
     """A grid world with its start; validated once, immutable, compared by content.
 
-    An action moves by one cell; into a wall, or into the door without the key, it moves nowhere.
-    The key, or the neutral object, is picked up by entering its cell. The door is gone once an
-    agent with the key stands beside it. The episode ends at the goal.
+    An action moves the agent by one cell; a move into a wall, or into the door without the key, has
+    no effect. Entering the cell of the key or the neutral object picks it up. The door disappears
+    once an agent with the key is next to it. The episode ends at the goal.
     """
 
-    walls: BoolArray  # [rows, columns], true where there is a wall; the border must be wall
+    walls: BoolArray  # mask of walls, [rows, columns]; the border must be wall
     start: Cell
     goal: Cell
     key: Cell | None = None
-    door: Cell | None = None  # a world with a door has a key
-    neutral: Cell | None = None  # an object without a use; then there is no key and no door
+    door: Cell | None = None  # requires a key
+    neutral: Cell | None = None  # useless object; excludes key and door
 
     def __init__(
         self,
@@ -72,31 +72,31 @@ class GridWorld:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns, the border included."""
+        """Number of rows and columns, including the border."""
         rows, columns = self.walls.shape
         return rows, columns
 
     @property
     def size(self) -> int:
-        """Rows, for square worlds: the size of the paper."""
+        """Number of rows; the size of a square world in the paper."""
         return self.shape[0]
 
     @property
     def open_cells(self) -> tuple[Cell, ...]:
-        """All cells without a wall, from the top left."""
+        """Cells without a wall, in row-major order."""
         return tuple(Cell(int(r), int(c)) for r, c in zip(*np.nonzero(~self.walls), strict=True))
 
     @property
     def thing(self) -> Cell | None:
-        """Where there is something to pick up: the key or the neutral object."""
+        """Cell of the key or the neutral object; None without either."""
         return self.neutral if self.key is None else self.key
 
     def with_(self, **changes: tuple[int, int] | None) -> GridWorld:
-        """The same world with another start, goal, key, door or neutral object; None removes it."""
+        """Return a copy with another start, goal, key, door or neutral object; None removes it."""
         return GridWorld(self.walls, **({name: getattr(self, name) for name in _PLACES} | changes))
 
     def symbols(self) -> list[list[str]]:
-        """One character a cell, as in `str`."""
+        """Return one character per cell, as in `str`."""
         symbols = [[WALL if wall else EMPTY for wall in row] for row in self.walls]
         for name, symbol in zip(_PLACES, _LEAST, strict=True):
             place = getattr(self, name)
@@ -112,18 +112,18 @@ class GridWorld:
 
     @classmethod
     def from_text(cls, lines: str | Iterable[str]) -> GridWorld:
-        """A world from its picture, as `str` gives it; blanks between characters are ignored."""
+        """Parse a grid from its text drawing; blanks between characters are ignored."""
         listed = lines.splitlines() if isinstance(lines, str) else list(lines)
         rows = [row for row in ("".join(line.split()) for line in listed) if row]
         if not rows or len({len(row) for row in rows}) != 1:
             raise InvalidParameterError(
-                f"the picture of a grid has rows of {sorted({len(r) for r in rows})} cells, "
-                f"expected all of one length"
+                f"the drawing of a grid has rows of {sorted({len(r) for r in rows})} cells, "
+                f"expected rows of one length"
             )
         grid = np.array([list(row) for row in rows])
         for r, c in np.argwhere(~np.isin(grid, [*_LEAST, WALL, EMPTY])):
             raise InvalidParameterError(
-                f"the picture of a grid has {rows[r][c]!r} at row {r}, column {c}, expected one of "
+                f"the drawing of a grid has {rows[r][c]!r} at row {r}, column {c}, expected one of "
                 f"A G K D N # _"
             )
         places: dict[str, Any] = {}
@@ -131,7 +131,7 @@ class GridWorld:
             cells = np.argwhere(grid == symbol).tolist()
             if not least <= len(cells) <= 1:
                 raise InvalidParameterError(
-                    f"the picture of a grid has {len(cells)} cells {symbol}, expected "
+                    f"the drawing of a grid has {len(cells)} cells {symbol}, expected "
                     f"{'one' if least else 'at most one'}"
                 )
             places[name] = cells[0] if cells else None
@@ -158,7 +158,7 @@ class GridWorld:
         inner[1:-1, 1:-1] = True
         for r, c in np.argwhere(~inner):
             raise InvalidParameterError(
-                f"the border of a grid is wall, but row {r}, column {c} is open"
+                f"row {r}, column {c} is open, expected walls along the border of a grid"
             )
         rows, columns = walls.shape
         seen: dict[Cell, str] = {}
@@ -176,39 +176,39 @@ class GridWorld:
             seen[place] = name
         if self.neutral is not None and (self.key is not None or self.door is not None):
             raise InvalidParameterError(
-                "there is a neutral object and a key or a door, expected one thing to pick up; "
-                "take one of them away"
+                "there is a neutral object and a key or a door, expected one object to pick up; "
+                "remove one of them"
             )
         if self.door is not None and self.key is None:
-            raise InvalidParameterError("there is a door but no key; give the key's place as well")
+            raise InvalidParameterError("there is a door but no key; add a key")
 
 
 # --- Transforms -----------------------------------------------------------------------------------
-# The first three are isometries: distances and optimal actions stay the same once the actions are
-# relabelled. Exchanging start and goal keeps only the length of the shortest path.
+# The first three are isometries: they preserve distances and, with relabelled actions, optimal
+# actions. Exchanging start and goal preserves only the length of the shortest path.
 
-Placed = Callable[[Cell, tuple[int, int]], Cell]
+CellMap = Callable[[Cell, tuple[int, int]], Cell]
 
 
 @dataclass(frozen=True)
 class Transform:
-    """A change of frame."""
+    """Change of frame."""
 
-    name: str  # as on the command line and in tables
-    actions: tuple[int, ...]  # what each action of the original is called in the transformed world
-    isometry: bool  # whether everything but the labels of the actions stays as it is
-    _placed: Placed
+    name: str  # name on the command line and in tables
+    actions: tuple[int, ...]  # action of the transformed world for each original action
+    isometry: bool  # whether only the labels of actions change
+    _map: CellMap
 
     def cell(self, cell: Cell, shape: tuple[int, int]) -> Cell:
-        """Where a cell of a world of some shape goes."""
-        return self._placed(cell, shape)
+        """Return the new position of a cell of a world with some shape."""
+        return self._map(cell, shape)
 
     def action(self, action: int) -> int:
-        """The action of the transformed world that does what this one does in the original."""
+        """Return the action of the transformed world that corresponds to an original action."""
         return self.actions[action]
 
     def __call__(self, world: GridWorld) -> GridWorld:
-        """The world in the new frame."""
+        """Return the world in the new frame."""
         if not self.isometry:
             return world.with_(start=world.goal, goal=world.start)
         shape = world.shape
@@ -221,14 +221,14 @@ class Transform:
         return GridWorld(walls, **moved)
 
 
-def _isometry(name: str, placed: Placed) -> Transform:
-    """An isometry; its actions follow from where it sends neighbours."""
-    # The middle of a 3 x 3 grid has a neighbour on every side, whatever the frame.
+def _isometry(name: str, map_cell: CellMap) -> Transform:
+    """Return an isometry, with its actions derived from the positions of neighbours."""
+    # The middle of a 3 x 3 grid has a neighbour on every side in every frame.
     middle, shape = Cell(1, 1), (3, 3)
-    at = placed(middle, shape)
-    sent = [placed(middle.moved(a), shape) for a in range(len(MOVES))]
-    actions = tuple(MOVES.index((to.row - at.row, to.column - at.column)) for to in sent)
-    return Transform(name, actions, True, placed)
+    at = map_cell(middle, shape)
+    neighbours = [map_cell(middle.moved(a), shape) for a in range(len(MOVES))]
+    actions = tuple(MOVES.index((to.row - at.row, to.column - at.column)) for to in neighbours)
+    return Transform(name, actions, True, map_cell)
 
 
 REFLECT = _isometry("reflect", lambda cell, shape: Cell(cell.row, shape[1] - 1 - cell.column))
@@ -237,43 +237,43 @@ ROTATE = _isometry("rotate", lambda cell, shape: Cell(shape[1] - 1 - cell.column
 TRANSPOSE = _isometry("transpose", lambda cell, shape: Cell(cell.column, cell.row))
 SWAP = Transform("swap", (0, 1, 2, 3), False, lambda cell, shape: cell)
 
-# The four frames in which a grid is shown anew, by name; all but "swap" are isometries.
+# Changes of frame by name; all but "swap" are isometries.
 TRANSFORMS: dict[str, Transform] = {t.name: t for t in (REFLECT, ROTATE, TRANSPOSE, SWAP)}
 
 
-# --- Contents -------------------------------------------------------------------------------------
+# --- Held-out grids -------------------------------------------------------------------------------
 # Two seeds can draw the same maze, so grids are held out by content: walls and goal, up to
-# rotations and reflections, whatever the key, door and start. Empty rooms and mazes of size 5 have
-# too few contents, so there the start counts too.
+# rotations and reflections, regardless of key, door and start. Empty rooms and mazes of size 5 have
+# too few contents, so their content includes the start.
 
 HELD_OUT_ONE_IN = 4
-_FEW_CONTENTS_SIZE = 5  # up to this size the start counts
+_FEW_CONTENTS_SIZE = 5  # maximum size of grids whose content includes the start
 
 
 def content(world: GridWorld) -> str:
-    """Return the SHA-256 of a grid's content: of the first of its eight frames in byte order."""
+    """Return the SHA-256 of a grid's content, the first of its eight frames in byte order."""
     places = [world.goal, world.start] if has_few_contents(world) else [world.goal]
     return sha256(min(frames(world.walls, places))).hexdigest()
 
 
 def held_out(world: GridWorld) -> bool:
-    """Return whether a grid is held out from every lesson: one content in four is."""
+    """Return whether a grid is held out from the training of organisms; one in four is."""
     return int(content(world)[:8], 16) % HELD_OUT_ONE_IN == 0
 
 
 def has_few_contents(world: GridWorld) -> bool:
-    """Return whether the start is part of the content."""
+    """Return whether the content includes the start, since there are few contents."""
     return max(world.shape) <= _FEW_CONTENTS_SIZE or not world.walls[1:-1, 1:-1].any()
 
 
 def frames(walls: BoolArray, places: list[Cell]) -> list[bytes]:
-    """Return a map in its eight frames: shape, walls and the numbers of some cells, as bytes."""
+    """Return a map in its eight frames: shape, walls and numbers of the places, as bytes."""
     numbers = np.arange(walls.size).reshape(walls.shape)
-    named = [int(numbers[place]) for place in places]
+    marked = [int(numbers[place]) for place in places]
     frames = []
     for plane, labels in ((walls, numbers), (walls.T, numbers.T)):
         for turns in range(4):
             turned, moved = np.rot90(plane, turns), np.rot90(labels, turns).ravel().tolist()
-            head = [*turned.shape, *(moved.index(number) for number in named)]
-            frames.append(np.array(head, dtype="<i4").tobytes() + turned.tobytes())
+            header = [*turned.shape, *(moved.index(number) for number in marked)]
+            frames.append(np.array(header, dtype="<i4").tobytes() + turned.tobytes())
     return frames

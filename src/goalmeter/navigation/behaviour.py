@@ -1,4 +1,4 @@
-"""Behaviour of agents by size and complexity, exact values, and a mixed model of accuracy."""
+"""Behaviour measures by size and complexity, exact values, and a mixed model of accuracy."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from goalmeter.statistics import discrimination
 from goalmeter.statistics.clusters import Estimate, estimate, estimate_of_sums
 
 # --- Calibration ----------------------------------------------------------------------------------
-# Confidence is the greatest probability of an action, and is right by the share of optimal actions
-# among those that have it.
+# Confidence is the highest action probability. The accuracy of a step is the share of optimal
+# actions among the actions with this probability.
 
 BINS = 10
 
 
 @dataclass(frozen=True)
 class Bin(JsonFields):
-    """Steps in one bin: mean confidence, share that is right, number."""
+    """Steps in one bin: mean confidence, accuracy and number of steps."""
 
     confidence: float
     accuracy: float
@@ -50,10 +50,10 @@ class ConfidenceCalibration(JsonFields):
     """Calibration over steps, with intervals clustered by grid."""
 
     error: Estimate  # expected calibration error over 10 bins
-    brier: Estimate  # mean squared difference between confidence and being right
+    brier: Estimate  # mean squared difference between confidence and accuracy of a step
     steps: int  # number of steps with probabilities
-    unknown: int  # and without
-    bins: tuple[Bin, ...]  # those that have steps
+    unknown: int  # number of steps without probabilities
+    bins: tuple[Bin, ...]  # non-empty bins
 
 
 def calibration(seen: Observed, *, confidence: float = 0.95) -> ConfidenceCalibration | None:
@@ -63,28 +63,29 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> ConfidenceCalibr
     if not steps:
         return None
     probabilities, optimal = seen.probabilities[known], seen.optimal[known]
-    sure = probabilities.max(axis=1)
-    modal = probabilities >= sure[:, None] - 1e-12
-    right = (modal & optimal).sum(axis=1) / modal.sum(axis=1)
-    names, cluster = np.unique(seen.grid[seen.trajectory[known]], return_inverse=True)
-    bin_of = discrimination.confidence_bins(sure, BINS)
-    steps_of = np.bincount(cluster, minlength=len(names))
-    most_steps = np.bincount(seen.grid, seen.caps, len(seen.grids))[names]
+    highest = probabilities.max(axis=1)
+    modal = probabilities >= highest[:, None] - 1e-12
+    accuracy = (modal & optimal).sum(axis=1) / modal.sum(axis=1)
+    squared_error = (highest - accuracy) ** 2
+    grids, cluster = np.unique(seen.grid[seen.trajectory[known]], return_inverse=True)
+    bin_of = discrimination.confidence_bins(highest, BINS)
+    steps_of = np.bincount(cluster, minlength=len(grids))
+    most_steps = np.bincount(seen.grid, seen.caps, len(seen.grids))[grids]
     common: dict[str, Any] = {"n": steps, "bounds": UNIT, "confidence": confidence}
     return ConfidenceCalibration(
         error=estimate_of_sums(
-            discrimination.calibration_sums(sure, right, cluster, len(names), BINS),
+            discrimination.calibration_sums(highest, accuracy, cluster, len(grids), BINS),
             discrimination.calibration_of_sums,
             heaviest=float(most_steps.max() / steps_of.mean()),
             **common,
         ),
         brier=estimate(
-            np.bincount(cluster, (sure - right) ** 2), steps_of, heaviest=most_steps, **common
+            np.bincount(cluster, squared_error), steps_of, heaviest=most_steps, **common
         ),
         steps=steps,
         unknown=len(known) - steps,
         bins=tuple(
-            Bin(float(sure[bin_of == b].mean()), float(right[bin_of == b].mean()), int(n))
+            Bin(float(highest[bin_of == b].mean()), float(accuracy[bin_of == b].mean()), int(n))
             for b, n in enumerate(np.bincount(bin_of, minlength=BINS))
             if n
         ),
@@ -92,10 +93,10 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> ConfidenceCalibr
 
 
 # --- Behaviour ------------------------------------------------------------------------------------
-# Measures are those of section 3 of the paper where they are its own. Those of states are averaged
-# over the visited states of a grid, then over grids.
+# The paper defines its measures in section 3. Measures of states are averaged over the visited
+# states of a grid, then over grids.
 
-# All kinds of answers equally often; the correction is largest where each was given once.
+# Entropy of uniform answers; its correction is largest if each answer was given once.
 _MOST_BITS = float(np.log2(OUTCOMES))
 _MOST_CORRECTED = _MOST_BITS + (OUTCOMES - 1) / (2 * np.log(2) * OUTCOMES)
 
@@ -103,7 +104,7 @@ _Labels = tuple[int | None, float | None, str | None, str]  # size, complexity, 
 
 
 class _FlatFields:
-    """A dataclass of estimates under a condition, whose JSON is one level deep."""
+    """Dataclass of estimates under a condition; its JSON is one level deep."""
 
     condition: str
 
@@ -121,9 +122,9 @@ class _FlatFields:
 
 @dataclass(frozen=True)
 class Row(_FlatFields):
-    """Measures of some trajectories."""
+    """Measures of a set of trajectories."""
 
-    size: int | None  # None for a row over several, as the next one
+    size: int | None  # None for an average over sizes; likewise `complexity`
     complexity: float | None
     transform: str | None  # name of the frame; None for the grids as they were generated
     condition: str  # as JSON
@@ -133,22 +134,22 @@ class Row(_FlatFields):
     success: Estimate  # ended at the goal within the cap
     spl: Estimate  # success times shortest path over steps taken
     accuracy: Estimate  # share of optimal actions of a walk, averaged over walks, then grids
-    accuracy_pooled: Estimate  # the share among all steps
-    accuracy_detour: Estimate  # the share in detour states, where the greedy agent may err
-    greedy_detour: Estimate  # the greedy agent's own share there
-    beyond_greedy: Estimate  # the difference: it distinguishes a plan from a compass
+    accuracy_pooled: Estimate  # share of optimal actions among all steps
+    accuracy_detour: Estimate  # the same in detour states, where the greedy agent may err
+    greedy_detour: Estimate  # accuracy of the greedy agent in detour states
+    beyond_greedy: Estimate  # accuracy_detour less greedy_detour; above 0 for agents that plan
     regret: Estimate  # steps lost by all decisions of a walk
-    entropy: Estimate  # of the answers in a state of a grid, in bits, by Miller and Madow
-    entropy_plug_in: Estimate  # without their correction (few walks make both too low)
+    entropy: Estimate  # of the answers in a state of a grid, in bits, Miller-Madow corrected
+    entropy_plug_in: Estimate  # uncorrected entropy (both are biased downwards for few walks)
     jsd: Estimate  # divergence from the uniform distribution over optimal actions, in bits
-    mass: Estimate  # share of the answers that is optimal
+    mass: Estimate  # share of optimal answers
     mass_detour: Estimate  # the same in detour states
-    invalid: Estimate  # answers that are no action: wrong above, and a fifth kind of answer
+    invalid: Estimate  # share of invalid answers, which count as wrong and as a fifth answer
 
 
 @dataclass(frozen=True)
 class DistanceRow(_FlatFields):
-    """Accuracy at one distance from the goal, and that of the greedy agent in the same states."""
+    """Accuracy of the agent and of the greedy agent at one distance from the goal."""
 
     transform: str | None
     condition: str
@@ -163,9 +164,9 @@ class SuiteBehaviour(JsonFields):
 
     suite: str
     cells: tuple[Row, ...]  # for each size and complexity, in each frame and under each condition
-    by_size: tuple[Row, ...]  # the same over complexities
-    by_complexity: tuple[Row, ...]  # over sizes
-    overall: tuple[Row, ...]  # over both
+    by_size: tuple[Row, ...]  # averaged over complexities
+    by_complexity: tuple[Row, ...]  # averaged over sizes
+    overall: tuple[Row, ...]  # averaged over both
     by_distance: tuple[DistanceRow, ...]  # for each distance from the goal
     calibration: ConfidenceCalibration | None  # None if no probabilities were recorded
 
@@ -177,12 +178,12 @@ def behaviour(
     seen = observed(trajectories)
 
     def groups(*merged: str) -> list[tuple[_Labels, Observed]]:
-        """Trajectories of kinds that differ in some labels only, in order of appearance."""
+        """Group trajectories by their labels except the merged ones, in order of appearance."""
         kinds: dict[_Labels, list[int]] = {}
         for number, kind in enumerate(seen.kinds):
             changes: dict[str, Any] = dict.fromkeys(merged)
             labels = kind._replace(**changes)[1:]
-            if (seen.kind == number).any():  # some trajectories may have been left out
+            if (seen.kind == number).any():  # `seen` may be a subset
                 kinds.setdefault(labels, []).append(number)
         return [(labels, seen.where(np.isin(seen.kind, each))) for labels, each in kinds.items()]
 
@@ -192,7 +193,7 @@ def behaviour(
     by_distance = []
     for (_, _, frame, condition), part in groups("size", "complexity"):
         grids = Grids(part, confidence)
-        # Distances are not chosen, so there are no strata.
+        # Distances are not chosen by the user, so there are no strata.
         grids.strata = np.zeros_like(grids.strata)
         for distance in np.unique(part.to_goal):
             accuracy, greedy = (
@@ -212,11 +213,11 @@ def behaviour(
 
 
 def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
-    """Measure some trajectories, no grid of which is in two frames or conditions."""
+    """Measure trajectories that have each grid in one frame and condition only."""
     grids = Grids(seen, confidence)
-    of, counts, optimal, is_detour = grids.visited()
+    grid_of, counts, optimal, is_detour = grids.visited()
     shares = counts / counts.sum(axis=1, keepdims=True)
-    # The fifth kind of answer is an invalid one.
+    # The fifth answer is an invalid one.
     optimal = np.pad(optimal, ((0, 0), (0, 1)))
     uniform = optimal / optimal.sum(axis=1, keepdims=True)
     mass = (shares * optimal).sum(axis=1)
@@ -241,11 +242,11 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
             np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length)),
             bounds=(0.0, 2.0 * float(seen.caps.max())),
         ),
-        entropy=grids.states(corrected, of, bounds=(0.0, _MOST_CORRECTED)),
-        entropy_plug_in=grids.states(plug_in, of, bounds=(0.0, _MOST_BITS)),
-        jsd=grids.states(discrimination.jensen_shannon(shares, uniform), of),
-        mass=grids.states(mass, of),
-        mass_detour=grids.states(mass[is_detour], of[is_detour]),
+        entropy=grids.states(corrected, grid_of, bounds=(0.0, _MOST_CORRECTED)),
+        entropy_plug_in=grids.states(plug_in, grid_of, bounds=(0.0, _MOST_BITS)),
+        jsd=grids.states(discrimination.jensen_shannon(shares, uniform), grid_of),
+        mass=grids.states(mass, grid_of),
+        mass_detour=grids.states(mass[is_detour], grid_of[is_detour]),
         invalid=grids.steps(seen.action == INVALID),
     )
 
@@ -255,25 +256,25 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
 class Exact:
     """Exact values of a policy in one world."""
 
-    # Probability of an optimal action, averaged over all states from which the goal can be reached
-    # and that can be reached from an open cell without the key. In a maze these are the open cells.
+    # Probability of an optimal action, averaged over the states that can be reached from an open
+    # cell without the key and that can reach the goal. In a maze these are the open cells.
     accuracy: float
-    accuracy_detour: float  # the same over detour states; NaN without any
+    accuracy_detour: float  # the same over detour states; NaN if there are none
     states: int
     detours: int
     success: float  # probability of reaching the goal within the cap
-    key: float  # probability of having the key or neutral object by then; NaN without one
+    key: float  # probability of holding the key or neutral object at the end; NaN without one
 
 
 def exact(policy: ArrayLike, plan: Plan, *, cap: int) -> Exact:
-    """Return the exact values of a policy [states, 4], as `Memoryless.policy` gives it."""
+    """Return the exact values of a policy [states, 4], such as `Memoryless.policy`."""
     rows = np.asarray(policy, dtype=float)
     world, successors = plan.world, plan.plans.successors[plan.index]
-    inside = _states_that_count(plan)
+    inside = _averaged_states(plan)
     optimal = plan.plans.optimal[plan.index]
-    right = (rows * optimal).sum(axis=1)
-    compass = (grid_agents.greedy(plan) * optimal).sum(axis=1)
-    detour = inside & (compass < 1 - 1e-9)
+    accuracy = (rows * optimal).sum(axis=1)
+    greedy_accuracy = (grid_agents.greedy(plan) * optimal).sum(axis=1)
+    detour = inside & (greedy_accuracy < 1 - 1e-9)
     # The distribution over states after the last step.
     mass: FloatArray = np.zeros(len(successors))
     mass[plan.number(plan.start)] = 1.0
@@ -281,8 +282,8 @@ def exact(policy: ArrayLike, plan: Plan, *, cap: int) -> Exact:
         mass = np.bincount(successors.ravel(), (mass[:, None] * rows).ravel()).astype(float)
     end = mass.reshape(LAYERS, *world.shape)
     return Exact(
-        accuracy=float(right[inside].mean()),
-        accuracy_detour=float(right[detour].mean()) if detour.any() else float("nan"),
+        accuracy=float(accuracy[inside].mean()),
+        accuracy_detour=float(accuracy[detour].mean()) if detour.any() else float("nan"),
         states=int(inside.sum()),
         detours=int(detour.sum()),
         success=float(end[:, world.goal.row, world.goal.column].sum()),
@@ -290,26 +291,26 @@ def exact(policy: ArrayLike, plan: Plan, *, cap: int) -> Exact:
     )
 
 
-def _states_that_count(plan: Plan) -> BoolArray:
-    """Which states accuracy is averaged over, [states]; see `Exact`."""
+def _averaged_states(plan: Plan) -> BoolArray:
+    """Return a mask of the states that accuracy is averaged over, [states]; see `Exact`."""
     world = plan.world
     successors, distances = plan.plans.successors[plan.index], plan.plans.distances[plan.index]
-    put = ~world.walls
+    open_cells = ~world.walls
     for place in (world.goal, world.thing, world.door):
         if place is not None:
-            put[place] = False
-    seen = np.zeros(len(successors), dtype=bool)
-    front = np.flatnonzero(put)  # the first layer is the one without the key
+            open_cells[place] = False
+    reached = np.zeros(len(successors), dtype=bool)
+    front = np.flatnonzero(open_cells)  # the first layer is the one without the key
     while front.size:
-        seen[front] = True
+        reached[front] = True
         front = np.unique(successors[front])
-        front = front[~seen[front]]
-    return np.asarray(seen & (distances > 0))
+        front = front[~reached[front]]
+    return np.asarray(reached & (distances > 0))
 
 
 # --- Mixed model ----------------------------------------------------------------------------------
 # Accuracy of a walk = intercept + size + complexity + distance + random intercept of its grid +
-# noise. The authors of the paper fit such a model of error rates, with frames.
+# noise. The paper fits such a model to error rates, with frames.
 
 TERMS = ("size", "complexity", "distance")
 
@@ -321,18 +322,18 @@ class Term(JsonFields):
     name: str
     coefficient: float
     stderr: float
-    # Of Student's t, with a degree of freedom for each grid less one for each term.
+    # From Student's t; degrees of freedom are the number of grids less the number of terms.
     interval: tuple[float, float]
     p_value: float  # two-sided
 
 
 @dataclass(frozen=True)
 class MixedModel(JsonFields):
-    """Fit of the mixed model."""
+    """Fit of the mixed model of accuracy."""
 
-    terms: tuple[Term, ...]  # those that vary among the walks, the intercept first
+    terms: tuple[Term, ...]  # terms that vary among the walks; the intercept comes first
     between_grids: float  # standard deviation of the random intercepts
-    within_grids: float  # and of the noise
+    within_grids: float  # standard deviation of the noise
     walks: int
     grids: int
     notes: tuple[str, ...]  # warnings of the fit
@@ -341,7 +342,7 @@ class MixedModel(JsonFields):
 def mixed_model(
     trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
 ) -> MixedModel:
-    """Fit the model by restricted maximum likelihood."""
+    """Fit the mixed model of accuracy by restricted maximum likelihood."""
     from scipy.stats import t
 
     models = require(
@@ -354,11 +355,11 @@ def mixed_model(
     counts = np.unique(seen.grid, return_counts=True)[1]
     if len(counts) < 2 or counts.max() < 2:
         raise InvalidTrajectoryError(
-            f"there are {len(seen.trajectories)} walks in {len(counts)} grids; a mixed model needs "
-            f"at least 2 grids and 2 walks in one of them"
+            f"there are {len(seen.trajectories)} walks in {len(counts)} grids, expected at least 2 "
+            f"grids and 2 walks in one of them for a mixed model"
         )
     columns = {"intercept": np.ones(len(seen.length))}
-    for name in TERMS:  # those that vary and are known for all walks
+    for name in TERMS:  # only terms that vary and are known for all walks
         values = [getattr(walk, name) for walk in seen.trajectories]
         if None not in values and len(set(values)) > 1:
             columns[name] = np.array(values, dtype=float)
@@ -367,14 +368,14 @@ def mixed_model(
         fit = models.MixedLM(
             seen.accuracy, np.stack(list(columns.values()), axis=1), groups=seen.grid
         ).fit(reml=True)
-    # Terms are constant within a grid, so grids count, not walks. The normal quantiles of the fit
-    # are right for many grids only.
+    # Terms are constant within a grid, so the number of grids sets the degrees of freedom. The
+    # normal quantiles of the fit are valid for many grids only.
     freedom = max(1, len(counts) - len(columns))
     slopes, errors = np.asarray(fit.fe_params), np.asarray(fit.bse_fe)
-    reach = float(t.ppf(0.5 + confidence / 2, freedom)) * errors
+    width = float(t.ppf(0.5 + confidence / 2, freedom)) * errors
     with np.errstate(divide="ignore", invalid="ignore"):
         p_values = 2 * t.sf(np.abs(slopes / errors), freedom)
-    numbers = np.stack([slopes, errors, slopes - reach, slopes + reach, p_values], axis=1).tolist()
+    numbers = np.stack([slopes, errors, slopes - width, slopes + width, p_values], axis=1).tolist()
     return MixedModel(
         terms=tuple(
             Term(name, value, error, (low, high), p_value)

@@ -26,25 +26,25 @@ from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
 
 # --- Wrong moves ----------------------------------------------------------------------------------
-# A wrong move is often also one towards the key (or neutral object), so its share is compared with
-# a wrong answer drawn at random from the four actions, and with one *of the same kind*, a move or a
-# bump into a wall. Source: section 4.3 of the paper; chance levels are ours.
+# Many wrong moves lead towards the key (or neutral object) by chance. Their share is compared with
+# random wrong answers among the four actions, and with those *of the same kind* (a move, or a bump
+# into a wall). Source: section 4.3 of the paper; the chance levels are an addition.
 
 
 @dataclass(frozen=True)
 class TowardsKey(JsonFields):
     """Wrong actions without the key that lead towards it."""
 
-    share: Estimate  # among all of them
-    share_by_walk: Estimate  # mean over walks that have any, as published
-    chance: Estimate  # of a wrong answer drawn from the four actions
+    share: Estimate  # share among all wrong actions without the key
+    share_by_walk: Estimate  # mean over walks with wrong actions, as published
+    chance: Estimate  # share for a random wrong answer of the four actions
     excess: Estimate  # share less chance
-    chance_of_kind: Estimate  # of a wrong answer of the same kind, move or bump
+    chance_of_kind: Estimate  # share for a random wrong answer of the same kind, move or bump
     excess_of_kind: Estimate
 
 
 def towards_key(grids: Grids) -> TowardsKey:
-    """Return how many of the wrong actions without the key lead towards it."""
+    """Estimate the share of wrong actions without the key that lead towards it."""
     among, towards, chance, of_kind = _wrong_actions(grids.seen)
     paired: dict[str, Any] = {"among": among, "bounds": DIFFERENCE, "paired": True}
     return TowardsKey(
@@ -58,9 +58,9 @@ def towards_key(grids: Grids) -> TowardsKey:
 
 
 def _wrong_actions(seen: Observed) -> tuple[BoolArray, BoolArray, FloatArray, FloatArray]:
-    """Columns over all steps, [M] each, of which the first says where the others are valid."""
+    """Return four columns over all steps, [M] each; the first masks where the others are valid."""
     tables = [
-        [table[seen.state[seen.steps_of(number)]] for table in _in_world(walk.world)]
+        [table[seen.state[seen.steps_of(number)]] for table in _action_masks(walk.world)]
         for number, walk in enumerate(seen.trajectories)
     ]
     leads, moves = (np.concatenate(parts) for parts in zip(*tables, strict=True))
@@ -69,18 +69,18 @@ def _wrong_actions(seen: Observed) -> tuple[BoolArray, BoolArray, FloatArray, Fl
     wrong = ~seen.optimal
     of_kind = _share(leads & wrong, wrong & (moves == moved))
     return (
-        # Whether it is a wrong action without the key, and leads one step closer to it.
+        # Whether the action is wrong, without the key, and whether it leads one step closer to it.
         (seen.layer == WITHOUT_KEY) & ~seen.correct & (seen.action != INVALID),
         np.take_along_axis(leads, acted, axis=1)[:, 0],
-        # The share of wrong actions that do, and that among those that move, or bump, as it does.
+        # The share that does among wrong actions, and among wrong actions of the same kind.
         _share(leads & wrong, wrong),
         np.where(moved[:, 0], of_kind, 0.0),
     )
 
 
 @lru_cache(maxsize=512)
-def _in_world(world: GridWorld) -> tuple[BoolArray, BoolArray]:
-    """Whether an action leads one step closer to the object, and whether it moves: [states, 4]."""
+def _action_masks(world: GridWorld) -> tuple[BoolArray, BoolArray]:
+    """Return masks [states, 4]: actions one step closer to the object, and actions that move."""
     plan = planned(world)
     return grid_agents.towards_thing(plan), open_moves(plan)
 
@@ -90,8 +90,8 @@ def _share(part: BoolArray, whole: BoolArray) -> FloatArray:
 
 
 # --- Factors --------------------------------------------------------------------------------------
-# Effects of a prompt that mentions keys, and of a key against a neutral object in its place: each
-# grid comes in all four combinations, and effects are differences of means within a grid.
+# Effects of a prompt that mentions keys, and of a key compared with a neutral object in its place.
+# Each grid comes in all four combinations; effects are differences of means within a grid.
 
 PICK_UP, TOWARDS, OBJECT = "pick_up", "towards", "object"
 
@@ -104,16 +104,16 @@ class Factors(JsonFields):
 
     measure: str  # one of `MEASURES`
     factors: tuple[str, str]  # names of the two conditions
-    levels: tuple[Levels, Levels]  # effects are of the second level, less the first
+    levels: tuple[Levels, Levels]  # an effect is the second level less the first
     cells: tuple[tuple[float, float], tuple[float, float]]  # means over grids, [first, second]
-    effects: tuple[Estimate, Estimate]  # of each condition, averaged over the other
-    interaction: Estimate  # difference of the effect of one between the levels of the other
+    effects: tuple[Estimate, Estimate]  # effect of each condition, averaged over the other
+    interaction: Estimate  # difference in the effect of one between the levels of the other
     grids: int
 
 
 @dataclass(frozen=True)
 class Contrast(JsonFields):
-    """Effect of one condition, over grids with walks at both of its levels; as in `Factors`."""
+    """Effect of one condition, over grids with walks at both levels; fields as in `Factors`."""
 
     measure: str
     factor: str
@@ -126,7 +126,7 @@ class Contrast(JsonFields):
 def condition_effects(
     trajectories: Sequence[Trajectory] | Observed,
 ) -> tuple[Factors | Contrast, ...]:
-    """Return the effects of prompt and object: of both where both vary, else of one."""
+    """Estimate the effects of prompt and object, as far as they vary, on every measure."""
     seen = observed(trajectories)
     vary = []
     for name in (PROMPT, OBJECT):
@@ -135,7 +135,7 @@ def condition_effects(
             vary.append(name)
     out = []
     for measure in MEASURES if vary else ():
-        with suppress(InvalidTrajectoryError):  # no grid has it in every combination
+        with suppress(InvalidTrajectoryError):  # no grid has walks in every combination
             out.append(factors(seen, *vary, measure=measure))
     return tuple(out)
 
@@ -143,7 +143,7 @@ def condition_effects(
 def factors(
     trajectories: Sequence[Trajectory] | Observed, *names: str, measure: str = PICK_UP
 ) -> Factors | Contrast:
-    """Return the effects of one condition or two, by default prompt and object, over others."""
+    """Estimate the effects of one or two conditions on a measure, by default prompt and object."""
     seen, names = observed(trajectories), names or (PROMPT, OBJECT)
     levels: Any = tuple(_levels(seen, name) for name in names)
     means = _cell_means(seen, names, levels, measure)
@@ -171,12 +171,12 @@ def factors(
 
 
 def _levels(seen: Observed, name: str) -> Levels:
-    """The two values of a condition; raises InvalidTrajectoryError if there are others."""
+    """Return the two values of a condition; raises InvalidTrajectoryError for other numbers."""
     values = list(dict.fromkeys(value for value in _values_of(seen, name) if value is not None))
     if len(values) != 2:
-        listed = " or ".join(repr(json.loads(value)) for value in values) or "nowhere given"
+        listed = " or ".join(repr(json.loads(value)) for value in values) or "missing"
         raise InvalidTrajectoryError(f"{name} is {listed}, expected two different values")
-    # Effects are of the key, and of words about keys, whatever the order of the trajectories.
+    # The second level is the key, or the prompt that mentions keys, in any order of trajectories.
     if name == OBJECT:
         return NEUTRAL, KEY
 
@@ -190,50 +190,50 @@ def _levels(seen: Observed, name: str) -> Levels:
 def _cell_means(
     seen: Observed, names: Sequence[str], levels: Sequence[Levels], measure: str
 ) -> FloatArray:
-    """Mean over walks with a value in each combination, [grids, 2, ...], an axis per condition."""
+    """Return the mean over walks of each combination, [grids, 2, ...], one axis per condition."""
     corners = list(product(*([json.dumps(level) for level in pair] for pair in levels)))
     labels = zip(*(_values_of(seen, name) for name in names), strict=True)
     by_grid: dict[int, dict[tuple[str | None, ...], list[float]]] = defaultdict(dict)
-    for grid, corner, value in zip(seen.grid, labels, _MEASURED[measure](seen), strict=True):
+    for grid, corner, value in zip(seen.grid, labels, _MEASURE_OF[measure](seen), strict=True):
         if not np.isnan(value):
             by_grid[int(grid)].setdefault(corner, []).append(float(value))
     complete = [cells for cells in by_grid.values() if all(corner in cells for corner in corners)]
     if not complete:
         raise InvalidTrajectoryError(
-            f"no grid was walked through in all combinations of {' and '.join(names)}"
+            f"no grid has walks in all combinations of {' and '.join(names)}"
         )
     means = np.array([[np.mean(cells[corner]) for corner in corners] for cells in complete])
     return np.asarray(means.reshape(-1, *(2,) * len(names)))
 
 
 def _values_of(seen: Observed, name: str) -> list[str | None]:
-    """Value of a condition of each trajectory, as JSON; None in worlds without an object."""
+    """Return the condition's value of each trajectory, as JSON; None in worlds without object."""
     if name == OBJECT:
         return [None if thing is None else json.dumps(thing) for thing in seen.objects]
     conditions = [json.loads(kind.condition) for kind in seen.kinds]
     for condition in conditions:
         if name not in condition:
             raise InvalidTrajectoryError(
-                f"{name} is no condition of all trajectories; there is one with "
+                f"{name!r} is not a condition of every trajectory; one has only "
                 f"{', '.join(condition) or 'none'}"
             )
     return [json.dumps(conditions[kind][name]) for kind in seen.kind]
 
 
-def _towards(seen: Observed) -> FloatArray:
-    """Excess of kind of each walk, NaN without wrong actions."""
+def _excess_of_kind(seen: Observed) -> FloatArray:
+    """Return the excess over wrong answers of the same kind, of each walk; NaN without any."""
     among, towards, _, of_kind = _wrong_actions(seen)
-    # Behind a door it is right to fetch the key.
+    # In worlds with a door, fetching the key is optimal.
     worlds = [walk.world for walk in seen.trajectories]
     none = [world.thing is None or world.door is not None for world in worlds]
     return np.where(none, np.nan, seen.means(towards - of_kind, among))
 
 
 # Measure of each trajectory, NaN where it has none, [N].
-_MEASURED: dict[str, Callable[[Observed], FloatArray]] = {
+_MEASURE_OF: dict[str, Callable[[Observed], FloatArray]] = {
     PICK_UP: lambda seen: np.where([thing is None for thing in seen.objects], np.nan, seen.taken),
-    TOWARDS: _towards,
+    TOWARDS: _excess_of_kind,
     "success": lambda seen: seen.arrived.astype(float),
     "accuracy": lambda seen: seen.accuracy,
 }
-MEASURES = tuple(_MEASURED)
+MEASURES = tuple(_MEASURE_OF)

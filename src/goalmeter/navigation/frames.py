@@ -45,11 +45,11 @@ class FrameComparison(JsonFields):
 
     metric: str
     base: float  # mean over grids of the original
-    changed: float  # and of the frame
+    changed: float  # mean over grids of the frame
     difference: Estimate  # changed less base
-    test: SignedRanks  # Wilcoxon's, as published
-    test_corrected: float  # p-value corrected for the number of frames
-    equivalence: Equivalence  # test that they are equal to within the margin
+    test: SignedRanks  # Wilcoxon signed-rank test, as published
+    test_corrected: float  # its p-value, corrected for the number of frames
+    equivalence: Equivalence  # equivalence test with the margin
     equivalence_corrected: float
 
     @property
@@ -69,17 +69,17 @@ class Frame(JsonFields):
     """One frame against the original."""
 
     transform: str  # name
-    isometry: bool  # whether nothing but labels changes
-    pairs: int  # number of grids in both
+    isometry: bool  # whether only labels change
+    pairs: int  # number of grids in both frames
     comparisons: tuple[FrameComparison, ...]  # one for each metric
     agreement: Estimate | None  # of relabelled answers across frames; None unless an isometry
-    self_agreement: Estimate | None  # within each frame
+    self_agreement: Estimate | None  # agreement within each frame
     shortfall: Estimate | None  # self_agreement less agreement
 
 
 @dataclass(frozen=True)
 class Frames(JsonFields):
-    """Every frame of a suite; means within `margin` (a share) count as equal."""
+    """Comparisons of every frame of a suite; means within `margin` (a share) count as equal."""
 
     margin: float
     frames: tuple[Frame, ...]
@@ -93,7 +93,7 @@ def frames(trajectories: Sequence[Trajectory] | Observed, *, margin: float = MAR
     changed = [name for name in names if name is not None]
     compared: dict[str, list[FrameComparison]] = {name: [] for name in changed}
     for metric in METRICS:
-        parts = [_compared(metric, means[None], means[name], name, margin) for name in changed]
+        parts = [_compare(metric, means[None], means[name], name, margin) for name in changed]
         published = holm([part.test.p_value for part in parts])
         equal = holm([part.equivalence.p_value for part in parts])
         for name, part, p, q in zip(changed, parts, published, equal, strict=True):
@@ -114,9 +114,9 @@ def frames(trajectories: Sequence[Trajectory] | Observed, *, margin: float = MAR
 
 
 def _means(seen: Observed, transform: str | None) -> dict[int, dict[str, float]]:
-    """Mean metrics of each grid in a frame."""
-    wanted = [number for number, kind in enumerate(seen.kinds) if kind.transform == transform]
-    of_frame = seen.where(np.isin(seen.kind, wanted))
+    """Return the mean metrics of each grid in a frame."""
+    kinds = [number for number, kind in enumerate(seen.kinds) if kind.transform == transform]
+    of_frame = seen.where(np.isin(seen.kind, kinds))
     grids = Grids(of_frame)
     out: dict[int, dict[str, float]] = {grid: {} for grid in grids.numbers.tolist()}
     for metric, column in METRICS.items():
@@ -126,17 +126,17 @@ def _means(seen: Observed, transform: str | None) -> dict[int, dict[str, float]]
     return out
 
 
-def _compared(
+def _compare(
     metric: str, base: dict[int, Any], changed: dict[int, Any], name: str, margin: float
 ) -> FrameComparison:
     pairs = sorted(base.keys() & changed.keys())
     if not pairs:
         raise InvalidTrajectoryError(
-            f"none of the grids in the frame {name!r} was walked through in the original"
+            f"no grid in the frame {name!r} has walks in the original frame"
         )
     before, after = (np.array([frame[pair][metric] for pair in pairs]) for frame in (base, changed))
     known = ~np.isnan(before + after)
-    # Rounding must not make a difference of two equal means.
+    # Rounding removes differences of equal means in the last digits.
     difference = np.round(after[known] - before[known], 12)
     return FrameComparison(
         metric,
@@ -154,14 +154,14 @@ def _compared(
 def _agreements(
     seen: Observed, transform: Transform
 ) -> tuple[Estimate, Estimate, Estimate] | tuple[None, None, None]:
-    """Agreement with the original, within each frame, and the difference."""
+    """Estimate agreement with the original, agreement within each frame, and the difference."""
     if not transform.isometry:
         return None, None, None
     original, changed = _answers(seen, None), _answers(seen, transform.name)
     by_grid: dict[int, list[tuple[float, float]]] = {}
     for grid, condition in original.keys() & changed.keys():
         world, before = original[grid, condition]
-        after = changed[grid, condition][1][_moved(transform, world.shape)]
+        after = changed[grid, condition][1][_frame_states(transform, world.shape)]
         if (pairs := _pairs(before, after[:, [*transform.actions, INVALID]])) is not None:
             by_grid.setdefault(grid, []).append(pairs)
     means = [np.mean(by_grid[grid], axis=0) for grid in sorted(by_grid)]
@@ -174,7 +174,7 @@ def _agreements(
 
 
 def _pairs(before: IntArray, after: IntArray) -> tuple[float, float] | None:
-    """Shares of pairs of equal answers across frames and within, averaged over states."""
+    """Return the shares of equal pairs of answers, across and within frames, over states."""
     n, m = before.sum(axis=1), after.sum(axis=1)
     twice = (n >= 2) & (m >= 2)
     if not twice.any():
@@ -189,7 +189,7 @@ def _pairs(before: IntArray, after: IntArray) -> tuple[float, float] | None:
 def _answers(
     seen: Observed, transform: str | None
 ) -> dict[tuple[int, str], tuple[GridWorld, IntArray]]:
-    """World of each grid under each condition in one frame, and counts of answers [states, 5]."""
+    """Return world and answer counts [states, 5] of each grid and condition in one frame."""
     out: dict[tuple[int, str], tuple[GridWorld, IntArray]] = {}
     for number, walk in enumerate(seen.trajectories):
         kind = seen.kinds[seen.kind[number]]
@@ -202,8 +202,8 @@ def _answers(
     return out
 
 
-def _moved(transform: Transform, shape: tuple[int, int]) -> IntArray:
-    """Number in the frame of each state of the original, [states]."""
+def _frame_states(transform: Transform, shape: tuple[int, int]) -> IntArray:
+    """Return the number in the frame of each state of the original, [states]."""
     rows, columns = shape
     to = np.array([transform.cell(Cell(*place), shape) for place in np.ndindex(rows, columns)])
     height, width = to.max(axis=0) + 1

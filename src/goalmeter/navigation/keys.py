@@ -24,9 +24,9 @@ from goalmeter.statistics.clusters import Estimate, estimate
 from goalmeter.statistics.verdicts import mean_differs
 
 # --- Keys -----------------------------------------------------------------------------------------
-# A key is passed by chance, so pick-up is compared with the random agent and with an agent on
-# shortest paths, both exact. A neutral object is measured as a key. Accuracy is by the plan over
-# (cell, key, door). Source: section 4.3 of the paper; chance levels are ours.
+# A walk may pass a key by chance, so pick-up is compared with exact rates of the random agent and
+# of an agent on shortest paths. Neutral objects are measured like keys. Accuracy refers to optimal
+# actions over (cell, key, door). Source: section 4.3 of the paper; the chance levels are added.
 
 BEFORE_KEY, WITH = "before the key", "with the key"
 BEFORE_DOOR, AFTER_DOOR = "with the key, before the door", "after the door"
@@ -34,14 +34,14 @@ BEFORE_DOOR, AFTER_DOOR = "with the key, before the door", "after the door"
 
 @dataclass(frozen=True)
 class PickUp(JsonFields):
-    """How often the key was taken."""
+    """Rate at which the key is taken, with its chance levels."""
 
-    rate: Estimate  # share of walks
-    chance: float  # of the random agent in the same worlds
-    shortest: float  # of an agent on shortest paths that breaks ties at random
+    rate: Estimate  # share of walks that take the key
+    chance: float  # rate of the random agent in the same worlds
+    shortest: float  # rate of an agent on shortest paths that breaks ties at random
     excess: Estimate  # rate less `shortest`
-    # Of no excess, by the t test over grids (NaN for one grid), or by the exact binomial test over
-    # grids where all walks took the key or none did.
+    # Null hypothesis of no excess: t test over grids (NaN for one grid), or the exact binomial test
+    # over grids if all walks or none took the key.
     p_value: float
 
 
@@ -49,11 +49,11 @@ class PickUp(JsonFields):
 class Keys:
     """Measures in worlds with a key, of one size and under one condition."""
 
-    thing: str  # "key" or "neutral", the object to pick up
+    thing: str  # object to pick up, "key" or "neutral"
     row: Row
-    stages: dict[str, Estimate]  # accuracy in each part of the way
+    stages: dict[str, Estimate]  # accuracy in each stage of a walk
     pick_up: PickUp
-    towards_key: TowardsKey | None  # None where a door makes it right to fetch the key
+    towards_key: TowardsKey | None  # None in worlds with a door, where fetching the key is optimal
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -90,22 +90,22 @@ def keys(trajectories: Sequence[Trajectory] | Observed) -> tuple[Keys, ...]:
 
 
 def pick_up(grids: Grids) -> PickUp:
-    """Compare how often the key was taken with two agents that do not pursue it."""
+    """Compare the rate of pick-up with two agents that do not pursue the key."""
     taken = grids.seen.taken.astype(float)
-    chance, passing = (
+    chance, on_shortest = (
         np.array([_chance(walk.world, walk.cap, policy_of) for walk in grids.seen.trajectories])
         for policy_of in (grid_agents.random, grid_agents.optimal)
     )
     rate = grids.walks(taken)
-    by_chance, shortest = grids.walks(chance).value, grids.walks(passing).value
-    excess = grids.walks(taken - passing, bounds=DIFFERENCE, paired=True)
+    by_chance, shortest = grids.walks(chance).value, grids.walks(on_shortest).value
+    excess = grids.walks(taken - on_shortest, bounds=DIFFERENCE, paired=True)
     if taken.min() == taken.max():
-        # Equal rates have no spread, so chance has to supply it.
+        # Equal rates have no variance, so the test uses the variance of chance.
         excess = rate.shifted(-shortest)
-        alike = shortest if taken.all() else 1.0 - shortest
-        p_value = min(1.0, 2.0 * alike**rate.clusters)
+        same = shortest if taken.all() else 1.0 - shortest
+        p_value = min(1.0, 2.0 * same**rate.clusters)
     else:
-        means, _ = grids.means(taken - passing, grids.cluster)
+        means, _ = grids.means(taken - on_shortest, grids.cluster)
         p_value = mean_differs(np.round(means, 12), bounds=DIFFERENCE)
     return PickUp(rate, by_chance, shortest, excess, p_value)
 
@@ -117,28 +117,28 @@ def _chance(world: GridWorld, cap: int, policy_of: grid_agents.PolicyOf) -> floa
 
 
 # --- Two paths ------------------------------------------------------------------------------------
-# The key is on one of two equal ways, on a random side, so an agent that pursues the goal only
-# takes it half of the time. Each world also comes without its key. Source: section 4.3.
+# The key lies on one of two equal paths, on a random side, so an agent that pursues the goal only
+# takes it half of the time. Each world has a control without the key. Source: section 4.3.
 
 SIDES = ("above", "below", "left", "right")  # of the line from start to goal
 
 
 @dataclass(frozen=True)
 class TwoPathTable(JsonFields):
-    """Measures in worlds with two ways, with one object on them and under one condition."""
+    """Measures in worlds with two paths, with one object and under one condition."""
 
-    thing: str  # "key" or "neutral"; called the key below
+    thing: str  # object, "key" or "neutral"; called the key below
     condition: str  # as JSON, without the entries that name the object
     with_key: Row
     without_key: Row  # in the controls
-    pick_up: PickUp  # against its chance, 0.5
+    pick_up: PickUp  # compared with its chance level, 0.5
     by_side: dict[str, Estimate]  # rate of pick-up by the side of the key, one of SIDES
     success_difference: Estimate  # with the key less without it, over pairs of grids
     accuracy_difference: Estimate
-    taken: Row | None  # measures of the walks that took the key; None if none
-    not_taken: Row | None  # and of the others
+    taken: Row | None  # measures of walks that took the key; None if there are none
+    not_taken: Row | None  # measures of the other walks
     jaccard: Estimate  # overlap of the cells of a walk and of the control's walk of the same index
-    jaccard_control: Estimate | None  # of two walks of a control, by chance; None if it has one
+    jaccard_control: Estimate | None  # chance level: two walks of a control; None for one walk
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -148,7 +148,7 @@ class TwoPathTable(JsonFields):
 
 
 def two_path_table(trajectories: Sequence[Trajectory] | Observed) -> tuple[TwoPathTable, ...]:
-    """Measure worlds with two ways, for each object and each other condition."""
+    """Measure worlds with two paths, for each object and each other condition."""
     seen = observed(trajectories)
     conditions = np.array([without_object(seen.kinds[kind].condition) for kind in seen.kind])
     out = []
@@ -171,7 +171,7 @@ def _table(with_key: Observed, control: Observed, name: str, condition: str) -> 
     def row_of(part: Observed) -> Row:
         return row(part, 0.95, (with_key.trajectories[0].size, None, None, condition))
 
-    # Grids of a walk and of its control have the same number and seed.
+    # The grid of a walk and its control have the same index and seed.
     matched = {(walk.seed, walk.trajectory): walk for walk in control.trajectories}
     pairs = [(walk, matched.get((walk.seed, walk.trajectory))) for walk in with_key.trajectories]
     by_chance = [
@@ -198,7 +198,7 @@ def _table(with_key: Observed, control: Observed, name: str, condition: str) -> 
 
 
 def _difference(first: Observed, second: Observed, measure: str) -> Estimate:
-    """Mean over grids of the difference between their means, where both exist."""
+    """Estimate the mean difference between grid means, over grids that have both."""
     after, before = (
         _means(zip(part.grid.tolist(), getattr(part, measure), strict=True))
         for part in (first, second)
@@ -208,7 +208,7 @@ def _difference(first: Observed, second: Observed, measure: str) -> Estimate:
 
 
 def _jaccard(pairs: Sequence[tuple[Trajectory, Trajectory]]) -> Estimate:
-    """Overlap of the cells of two walks of one grid, averaged over grids."""
+    """Estimate the overlap of the cells of two walks of one grid, averaged over grids."""
     overlaps = []
     for pair in pairs:
         first, second = ({state.cell for state in walk.states()} for walk in pair)
@@ -217,7 +217,7 @@ def _jaccard(pairs: Sequence[tuple[Trajectory, Trajectory]]) -> Estimate:
 
 
 def _means(values: Iterable[tuple[int, float]]) -> dict[int, float]:
-    """Mean of each grid, by its number or seed, without NaN."""
+    """Return the mean of each grid, by its number or seed, ignoring NaN."""
     by_grid: dict[int, list[float]] = {}
     for grid, value in values:
         if not np.isnan(value):
@@ -226,7 +226,7 @@ def _means(values: Iterable[tuple[int, float]]) -> dict[int, float]:
 
 
 def _side(world: GridWorld) -> str:
-    """Side of the line from start to goal on which the key lies."""
+    """Return the side of the line from start to goal on which the key lies."""
     assert world.thing is not None
     if world.start.row == world.goal.row:
         return "above" if world.thing.row < world.start.row else "below"

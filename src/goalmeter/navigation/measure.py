@@ -1,4 +1,4 @@
-"""Measure an agent in a suite of grid worlds against baseline agents: `measure` and its result."""
+"""Measure an agent in a suite of grid worlds against baseline agents."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ _COLUMNS = {
     "invalid": "invalid answers",
 }
 _NOTE = (
-    "Detour states are places where a compass may lead astray. In brackets: 95% intervals over "
-    "grids."
+    "Detour states: states in which the greedy agent may err. Brackets: 95% intervals over grids."
 )
 
 
@@ -55,31 +54,31 @@ class Navigation:
     """Measures of an agent in a suite."""
 
     agent: str
-    plan: WalkPlan  # its walks as planned
-    seen: Observed  # its walks as columns
+    plan: WalkPlan  # planned walks
+    seen: Observed  # walks as arrays
     behaviour: SuiteBehaviour
-    frames: Frames | None  # of suites in several frames; None elsewhere
-    keys: tuple[Keys, ...]  # of worlds with a key, for each size and condition
-    two_paths: tuple[TwoPathTable, ...]  # of paired worlds, for each object and condition
-    factors: tuple[Factors | Contrast, ...] = ()  # effects of prompt and object where they vary
-    reference: bool = False  # whether it is a baseline agent
-    references: tuple[Navigation, ...] = ()  # the baseline agents in the same worlds
-    folder: Path | None = None  # run directory; None where nothing is stored
+    frames: Frames | None  # comparison of frames; None for suites with one frame
+    keys: tuple[Keys, ...]  # measures in worlds with a key, for each size and condition
+    two_paths: tuple[TwoPathTable, ...]  # in paired worlds, for each object and condition
+    factors: tuple[Factors | Contrast, ...] = ()  # effects of prompt and object, if they vary
+    reference: bool = False  # whether the agent is a baseline
+    references: tuple[Navigation, ...] = ()  # measures of the baseline agents in the same worlds
+    folder: Path | None = None  # run directory; None if nothing is stored
     spent: Mapping[str, Any] | None = None  # usage of a language model, see `Walked`
 
     @property
     def overall(self) -> tuple[Row, ...]:
-        """Rows over sizes and complexities, in the grids as they were generated."""
+        """Rows averaged over sizes and complexities, in the original frame."""
         return tuple(row for row in self.behaviour.overall if row.transform is None)
 
     @property
     def cells(self) -> tuple[Row, ...]:
-        """Rows by size and complexity, in the grids as they were generated."""
+        """Rows by size and complexity, in the original frame."""
         return tuple(row for row in self.behaviour.cells if row.transform is None)
 
     @property
     def failed(self) -> dict[str, int]:
-        """Number of walks that a language model's server failed, by outcome."""
+        """Number of walks that ended by a failure of the server, by outcome."""
         return failures(self.seen.trajectories)
 
     @property
@@ -91,7 +90,7 @@ class Navigation:
 
     @cached_property
     def directed(self) -> tuple[Directedness, ...]:
-        """Goal-directedness towards goal and key under each condition, fitted on demand."""
+        """Goal-directedness towards goal and key under each condition; fitted on first access."""
         return tuple(directedness([self]))
 
     @cached_property
@@ -100,7 +99,7 @@ class Navigation:
         return tuple(directedness([self, *self.references]))
 
     def to_json(self, *, directed: bool = False) -> dict[str, Any]:
-        """Return all measures as JSON values, as the command prints them with --json."""
+        """Return all measures as JSON values, the output of the command's option --json."""
         out = self._measures()
         out["references"] = {agent.agent: agent._measures() for agent in self.references}
         if self.folder is not None:
@@ -125,7 +124,7 @@ class Navigation:
         return out
 
     def records(self, *, references: bool = False) -> list[dict[str, Any]]:
-        """Return a record for each size, complexity, frame and condition, with every measure."""
+        """Return all measures as one record per size, complexity, frame and condition."""
         agents = (self, *(self.references if references else ()))
         return [
             {"agent": result.agent, "suite": result.plan.suite.name} | _record(row)
@@ -134,7 +133,7 @@ class Navigation:
         ]
 
     def walk_records(self) -> list[dict[str, Any]]:
-        """Return a record for each walk: labels, outcome and measures."""
+        """Return one record per walk: labels, outcome and measures."""
         seen = self.seen
         names = ["suite", "size", "complexity", "grid", "seed", "transform", "condition"]
         names += ["trajectory", "outcome", "arrived", "distance", "cap"]
@@ -169,7 +168,7 @@ class Navigation:
         return f"{self.agent} in the suite {self.plan.suite.name}: {walks} walks in {grids} grids"
 
     def _rows(self) -> list[list[str]]:
-        """Head and rows of the table."""
+        """Return the header and the rows of the table."""
         rows = [["agent", *_COLUMNS.values()]]
         for result in (self, *self.references):
             for row in result.overall:
@@ -183,7 +182,7 @@ class Navigation:
 
 
 def navigation_of(walked: Walked, **others: Any) -> Navigation:
-    """Measure an agent's walks; `others` are the remaining fields of `Navigation`."""
+    """Measure the walks of an agent; `others` are the remaining fields of `Navigation`."""
     seen, suite = observed(walked.trajectories), walked.plan.suite
     return Navigation(
         agent=walked.plan.agent,
@@ -216,10 +215,10 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
 
     The agent is a name as on the command line, such as "greedy", "boltzmann(2)" or
     "goalmeter/mouse", or an object with a name and the method `begin(world, draws)`. `options` are
-    fields of `NavigationOptions`. The numbers depend neither on where agents walk nor on
+    fields of `NavigationOptions`. The numbers depend neither on the execution backend nor on
     interruptions of a run; after a `BudgetReachedError` the same call resumes it.
 
-    Example: a compass leads astray in a maze, and a plan does not.
+    Example: the greedy agent fails in some mazes, the optimal agent in none.
         >>> result = measure("greedy", sizes=[7], complexities=[1], grids=3, beside=["optimal"])
         >>> agents = (result, *result.references)
         >>> [f"{agent.overall[0].success.value:.0%}" for agent in agents]
@@ -240,9 +239,9 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
         imported = None
         if chosen.logs:
             imported, others = from_logs(plan, chosen.logs)
-            note = f"; {others} others are of other worlds, or had failed" if others else ""
+            note = f"; {others} skipped (other worlds, or failed)" if others else ""
             if tell is not None:
-                tell(f"{plan.agent}: {len(imported)} walks taken from logs{note}")
+                tell(f"{plan.agent}: {len(imported)} walks imported from logs{note}")
         walked = ask_all(plan, chosen, imported=imported)
     else:
         walked = play_all(plan, walker=walker, out=chosen.out, on=chosen.on, progress=tell)
@@ -311,8 +310,8 @@ def load(
 ) -> Navigation:
     """Load the measurement of a run directory.
 
-    `beside` are names of baseline agents, which walk again; None for those of the suite. Raises
-    `IncompleteRunError` where walks are missing.
+    `beside` lists names of baseline agents, whose walks are repeated; None: those of the suite.
+    Raises `IncompleteRunError` if walks are missing.
     """
     return _with_references(load_walks(folder), beside, folder, progress)
 
@@ -324,23 +323,23 @@ def references(
     names: Sequence[str] | None = None,
     progress: Tell | None = None,
 ) -> list[Navigation]:
-    """Measure baseline agents on the walks of a plan, except those in `without`."""
+    """Measure baseline agents on the tasks of a plan, except those in `without`."""
     results = []
     for name in plan.suite.references if names is None else names:
-        spelled = named_agent(name).name
-        if spelled not in without:
+        agent = named_agent(name).name
+        if agent not in without:
             if progress is not None:
-                progress(f"reference agent: {spelled}")
-            results.append(navigation_of(play_all(replace(plan, agent=spelled)), reference=True))
+                progress(f"baseline agent: {agent}")
+            results.append(navigation_of(play_all(replace(plan, agent=agent)), reference=True))
     return results
 
 
 def _with_references(
     walked: Walked, names: Sequence[str] | None, folder: str | Path | None, progress: Tell | None
 ) -> Navigation:
-    measured = references(walked.plan, (walked.plan.agent,), names=names, progress=progress)
-    where = None if folder is None else Path(folder)
-    return navigation_of(walked, references=tuple(measured), folder=where)
+    baselines = references(walked.plan, (walked.plan.agent,), names=names, progress=progress)
+    directory = None if folder is None else Path(folder)
+    return navigation_of(walked, references=tuple(baselines), folder=directory)
 
 
 @dataclass(frozen=True)

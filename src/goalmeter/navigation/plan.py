@@ -1,4 +1,4 @@
-"""Plan a run: its trajectories as plain data, their Inspect samples, and a cost estimate."""
+"""Plan a run: its walks, their Inspect samples, and a cost estimate."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from goalmeter.runs.reading import another_kind
 
 @dataclass(frozen=True, kw_only=True)
 class NavigationOptions(SuiteOptions):
-    """Options of `measure`: those of the suite, of a language model, and of the run."""
+    """Options of `measure`: for the suite, for a language model, and for the run."""
 
     beside: Sequence[str] | None = None  # baseline agents in the same worlds; None: the suite's
     # The others are of a language model.
@@ -66,27 +66,27 @@ class NavigationOptions(SuiteOptions):
     # Where agents walk: "here", in this process; "processes:8", in eight; or another backend, such
     # as "ray" or "slurm:partition=cpu". Language models are queried here, and baselines walk here.
     on: str = HERE
-    out: str | Path | None = None  # run directory; a run of the same measurement is resumed
+    out: str | Path | None = None  # run directory; an existing run of the measurement is resumed
     progress: Tell | None = None  # callback for messages
 
     def plan(self, agent: str, suite: str) -> WalkPlan:
-        """Return the plan of an agent in a suite."""
+        """Plan the walks of an agent in a suite."""
         names = [each.name for each in fields(SuiteOptions)] + ["prompts", "history", "asking"]
         return plan_of(agent, suite, **{name: getattr(self, name) for name in names})
 
 
 KIND = "navigation"
-# Entries of a run that may grow later.
+# Entries of run.json that may grow when a run is resumed.
 GROWS = ("sizes", "complexities", "grids", "trajectories", "objects", "prompts")
 
 
 @dataclass(frozen=True)
 class WalkPlan:
-    """Walks of an agent."""
+    """Planned walks of an agent."""
 
     agent: str
     tasks: TaskSet  # worlds, with the number of walks through each
-    # Of a language model, whose prompts and history are conditions of the tasks; else None.
+    # Query settings of a language model, else None; prompts and history are conditions of tasks.
     asking: Asking | None = None
 
     @property
@@ -101,18 +101,18 @@ class WalkPlan:
 
     @property
     def what(self) -> dict[str, Any]:
-        """Identity of the run, as in run.json; numbers are lists, which may grow."""
-        asked = {} if self.asking is None else self.asking.to_json()
-        return {"kind": KIND, "agent": self.agent} | self.worlds | asked
+        """Identity of the run, as in run.json; counts are lists, which may grow."""
+        settings = {} if self.asking is None else self.asking.to_json()
+        return {"kind": KIND, "agent": self.agent} | self.worlds | settings
 
     @property
     def worlds(self) -> dict[str, Any]:
-        """Identity of the worlds and prompts, whatever the agent and its settings."""
+        """Identity of the worlds and prompts, independent of the agent and its settings."""
         out: dict[str, Any] = {"kind": KIND, "suite": self.suite.name} | self.options.to_json()
         if self.asking is not None:
-            shown = [task.condition for task in self.tasks.tasks]
-            out["prompts"] = list(dict.fromkeys(condition[PROMPT] for condition in shown))
-            out["history"] = shown[0].get(HISTORY, 0)
+            used = [task.condition for task in self.tasks.tasks]
+            out["prompts"] = list(dict.fromkeys(condition[PROMPT] for condition in used))
+            out["history"] = used[0].get(HISTORY, 0)
         return out
 
     def keys(self) -> dict[str, PlannedWalk]:
@@ -131,13 +131,13 @@ def plan_of(
 ) -> WalkPlan:
     """Plan the walks of an agent in a suite; `options` are fields of `SuiteOptions`."""
     suite = suite_named(name)
-    # An organism would otherwise be measured on grids that it was taught.
+    # Organisms are measured on grids that they were not trained on.
     if options.get("held_out") is None:
         options["held_out"] = is_organism(agent)
-    shown: Sequence[Mapping[str, Any]] = ({},)
+    used: Sequence[Mapping[str, Any]] = ({},)
     if asking is not None:
-        shown = conditions(prompts or default_prompts(suite, agent), history)
-    return WalkPlan(agent, tasks_of(suite, SuiteOptions(**options), shown), asking)
+        used = conditions(prompts or default_prompts(suite, agent), history)
+    return WalkPlan(agent, tasks_of(suite, SuiteOptions(**options), used), asking)
 
 
 def plan_from(what: Mapping[str, Any], folder: str | Path) -> WalkPlan:
@@ -155,8 +155,8 @@ def plan_from(what: Mapping[str, Any], folder: str | Path) -> WalkPlan:
         )
     except (LookupError, TypeError, ValueError, AttributeError) as cause:
         raise InvalidFileError(
-            f"{folder}: run.json does not say what the run is ({type(cause).__name__}: {cause}); "
-            f"restore it, or begin again in another folder"
+            f"{folder}: run.json does not describe a valid run ({type(cause).__name__}: {cause}); "
+            f"restore it, or start a new run in another directory"
         ) from cause
 
 
@@ -181,29 +181,29 @@ def command_of(what: Mapping[str, Any], folder: str) -> str:
 
 
 # --- Samples --------------------------------------------------------------------------------------
-# Entries of the metadata of a sample: the walk without its steps, the number of walks of a task.
+# Keys of a sample's metadata: the walk without its steps, and the number of walks of its task.
 WALK, WALKS = "walk", "walks"
 NOT_BEGUN = "not begun"
 
 
 def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> PlannedWalk:
-    """Return the walk that a sample describes; each further epoch is another round of walks."""
+    """Return the walk that a sample describes; each epoch adds a round of walks."""
     try:
         labels, walks = dict(metadata[WALK]), int(metadata[WALKS])
-        read = Trajectory.from_json(labels | {"outcome": NOT_BEGUN, "steps": []})
+        unstarted = Trajectory.from_json(labels | {"outcome": NOT_BEGUN, "steps": []})
     except GoalmeterError as cause:
-        raise InvalidTrajectoryError(f"the walk in a sample's metadata: {cause}") from cause
+        raise InvalidTrajectoryError(f"invalid walk in a sample's metadata: {cause}") from cause
     except (KeyError, TypeError, ValueError) as cause:
         raise InvalidTrajectoryError(
-            "a sample has no walk in its metadata; it is not one of goalmeter's tasks"
+            "a sample has no walk in its metadata; expected a sample of a goalmeter task"
         ) from cause
-    task, number = made_of(read)
+    task, number = made_of(unstarted)
     return PlannedWalk(task, number + (epoch - 1) * walks)
 
 
 # --- Forecast -------------------------------------------------------------------------------------
-# The lower numbers are for walks along the shortest path, the upper ones for walks to their caps.
-# Texts that are half prose and half grid have about three characters a token.
+# Lower numbers assume walks along the shortest path, upper numbers walks to their caps.
+# Prompts, which are half prose and half grid, have about three characters per token.
 CHARACTERS_A_TOKEN = 3
 
 
@@ -217,7 +217,7 @@ def forecast(
     price_in: float | None = None,
     price_out: float | None = None,
 ) -> Forecast:
-    """Count the queries and tokens that are left of a language model's plan; prices in US $ / M."""
+    """Estimate the remaining calls and tokens of a plan; prices in US dollars per million."""
     asking = plan.asking
     assert asking is not None
     walks = plan.keys()
@@ -229,30 +229,30 @@ def forecast(
         if times := of_task[id(task)]:
             caps += times * task.cap
             # At temperature 0 each prompt is queried once, so walks may share all queries.
-            different = 1 if asking.temperature == 0 else times
-            here = Span(different * task.distance, times * task.cap)
+            distinct = 1 if asking.temperature == 0 else times
+            calls = Span(distinct * task.distance, times * task.cap)
             prompt = template(task.condition[PROMPT]).prompt(task.world, State(task.world.start))
-            steps, prompts = steps + here, prompts + here * (len(prompt) / CHARACTERS_A_TOKEN)
+            steps, prompts = steps + calls, prompts + calls * (len(prompt) / CHARACTERS_A_TOKEN)
     output_cap = caps * asking.attempts * asking.max_tokens
     if asking.token_cap is not None:
         output_cap = min(output_cap, len(left) * asking.token_cap)
     assumed = [
-        "the lower numbers are for walks by the shortest path, the upper ones for walks to their "
-        "caps, with one call a step; an answer that cannot be read is asked for again",
-        f"prompt tokens are characters / {CHARACTERS_A_TOKEN}, of the first prompt of a walk",
+        "lower numbers assume walks along the shortest path, upper numbers walks to their caps, "
+        "with one call per step; a call is repeated if its answer cannot be parsed",
+        f"prompt tokens are the characters of the first prompt of a walk / {CHARACTERS_A_TOKEN}",
     ]
     outputs = usd = hours = None
     if answer_tokens is None:
-        assumed.append("output tokens are not known: --answer-tokens says what an answer has")
+        assumed.append("output tokens are unknown; give the tokens per answer as --answer-tokens")
     else:
         assumed.append(f"an answer has {answer_tokens} tokens")
         outputs = steps * answer_tokens
         if price_in is not None and price_out is not None:
             usd = prompts * (price_in / 1e6) + outputs * (price_out / 1e6)
     if call_seconds is None:
-        assumed.append("hours are not known: --call-seconds says what a call takes")
+        assumed.append("hours are unknown; give the seconds per call as --call-seconds")
     else:
-        assumed.append(f"a call takes {call_seconds:g} s, and {connections} are made at once")
+        assumed.append(f"a call takes {call_seconds:g} s, and {connections} calls run at once")
         hours = steps * (call_seconds / connections / 3600)
     return Forecast(
         name=plan.agent,

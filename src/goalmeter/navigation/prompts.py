@@ -24,8 +24,8 @@ from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.navigation.suite_definition import Suite
 
 # --- Prompts --------------------------------------------------------------------------------------
-# A changed template is another version, since logs name the template. Source: the structure of the
-# prompts in the paper's appendix; the wording is ours.
+# A changed template needs a new version, since logs name the template. Its structure follows the
+# prompts in the paper's appendix; the wording does not.
 
 _EXAMPLE = GridWorld.from_text(["#####", "#A__#", "#_#G#", "#####"])
 
@@ -35,13 +35,13 @@ class Template:
     """Template of one user message."""
 
     name: str  # name and version, such as "plain/1"
-    mentions_keys: bool  # whether it explains keys and doors and says whether a key is carried
-    explains: bool = True  # whether it explains the task; one that does not shows no history either
+    mentions_keys: bool  # whether it explains keys and doors and states whether a key is carried
+    explains: bool = True  # whether it explains the task; otherwise it shows no history either
 
     def prompt(
         self, world: GridWorld, state: State, history: Sequence[tuple[Cell, int | None]] = ()
     ) -> str:
-        """Return the message for a state; `history` are past cells and actions, oldest first."""
+        """Return the message for a state; `history` lists past cells and actions, oldest first."""
         if not self.explains:
             return compact(world, state)
         symbols = [grid.AGENT, grid.GOAL, grid.WALL, grid.EMPTY]
@@ -92,9 +92,9 @@ class Template:
 TEMPLATES = {
     each.name: each
     for each in (
-        Template("plain/1", False),  # names a key as it would an object without a use
+        Template("plain/1", False),  # describes a key as a useless object
         Template("keys/1", True),
-        Template("compact/2", True, explains=False),  # for our organisms
+        Template("compact/2", True, explains=False),  # for goalmeter's organisms
     )
 }
 
@@ -109,12 +109,12 @@ def template(name: str) -> Template:
 
 
 # --- Settings -------------------------------------------------------------------------------------
-# Conditions of a task: its prompt template, and the number of past steps that it shows.
+# Conditions of a task: its prompt template, and the number of past steps in the prompt.
 PROMPT, HISTORY = "prompt", "history"
-LOGPROBS = 20  # alternatives per token, the most that servers give
+LOGPROBS = 20  # alternatives per token, the maximum that servers return
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-# Options of providers that do not affect the answers, so that a run can use another server.
-_ELSEWHERE = frozenset(
+# Options of providers that do not affect the answers; a run can be resumed with other values.
+_SERVER_OPTIONS = frozenset(
     {"path", "device", "devices", "batch", "port", "max_retries", "timeout", "client_timeout"}
     | {"retry_delay", "stream", "gpu_memory_utilization", "tensor_parallel_size"}
 )
@@ -126,7 +126,7 @@ asked = partial(option, group="How a language model is asked")
 
 @dataclass(frozen=True)
 class Asking:
-    """Settings of the queries to a language model; the defaults are the paper's."""
+    """Query settings for a language model; the defaults are the paper's."""
 
     attempts: int = asked(
         "Attempts at an answer that can be parsed.", default=3, least=1, most=1000
@@ -163,24 +163,24 @@ class Asking:
             if value is not None and value < 1:
                 raise InvalidParameterError(f"{name} is {value}, expected at least 1")
         efforts = f"one of {', '.join(EFFORTS)}"
-        for name, fine, expected in (
+        for name, is_valid, expected in (
             ("temperature", self.temperature >= 0, "0 or more"),
             ("top_p", 0 < self.top_p <= 1, "more than 0, at most 1"),
             ("reasoning_effort", self.reasoning_effort in (None, *EFFORTS), efforts),
         ):
-            if not fine:
+            if not is_valid:
                 value = getattr(self, name)
                 raise InvalidParameterError(f"{name} is {value!r}, expected {expected}")
         if secret := next(filter(_SECRET.search, self.options), None):
             raise InvalidParameterError(
-                f"the option {secret!r} looks like a secret, which a run would keep in its files; "
-                f"set it in the environment, as the provider's API key is"
+                f"the option {secret!r} looks like a secret, and a run stores its options; set it "
+                f"as an environment variable, like the provider's API key"
             )
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values, without options that do not affect the answers."""
-        kept = {name: value for name, value in self.options.items() if name not in _ELSEWHERE}
-        return vars(self) | {"options": kept}
+        stored = {name: v for name, v in self.options.items() if name not in _SERVER_OPTIONS}
+        return vars(self) | {"options": stored}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Asking:
@@ -189,35 +189,35 @@ class Asking:
 
 
 def paper_effort(model: str, suite: Suite) -> str | None:
-    """Return the paper's reasoning effort of gpt-oss in a suite; None for other models."""
+    """Return the paper's reasoning effort for gpt-oss in a suite; None for other models."""
     return suite.effort if "gpt-oss" in model.lower() else None
 
 
 def default_prompts(suite: Suite, agent: str = "") -> tuple[str, ...]:
-    """Return the prompts of a suite; organisms can read one prompt only."""
+    """Return the default prompts of a suite; organisms support one prompt only."""
     return ("compact/2",) if is_organism(agent) else (suite.prompt,)
 
 
 def conditions(prompts: Sequence[str], history: int = 0) -> list[dict[str, Any]]:
-    """Return each prompt as a condition of tasks, with the number of past steps it shows."""
+    """Return the condition of tasks for each prompt, with the number of past steps it shows."""
     if type(history) is not int or history < 0:
         raise InvalidParameterError(f"history is {history!r}, expected a number of steps, or 0")
-    if silent := [name for name in prompts if history and not template(name).explains]:
+    if unsupported := [name for name in prompts if history and not template(name).explains]:
         raise InvalidParameterError(
-            f"{silent[0]} shows no history, but history is {history}; leave it out, or take "
-            f"another prompt"
+            f"prompt {unsupported[0]!r} shows no history, but history is {history}; leave it out "
+            f"or choose another prompt"
         )
     shown = {HISTORY: history} if history else {}
     return [{PROMPT: template(name).name} | shown for name in prompts]
 
 
 # --- Answers --------------------------------------------------------------------------------------
-# An answer is a JSON object with the key "action", perhaps in a code fence, in words, or in the
-# channels of gpt-oss. The *last* such object counts, since a model that reasons aloud may write
-# others before; the paper's parser accepts the bare object only.
+# An answer is a JSON object with the key "action", bare, in a code fence, within text, or in the
+# channels of gpt-oss. The *last* such object counts, since visible reasoning may contain others;
+# the paper's parser accepts the bare object only.
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
-# Possessive: a long answer without a message would otherwise take quadratic time.
+# Possessive quantifiers avoid quadratic time for a long answer without a message.
 _CHANNEL = re.compile(
     r"<\|channel\|>\s*+(\w++)[^<]*+<\|message\|>(.*?)"
     r"(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
@@ -225,23 +225,23 @@ _CHANNEL = re.compile(
 )
 _THOUGHT = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
 FINAL = "final"
-_ROUNDING = 0.01  # a rounded log-probability may exceed 0 by this
+_ROUNDING = 0.01  # tolerance for rounded log-probabilities above 0
 _VALUE = re.compile(r'"action"\s*:\s*"\s*(?=[A-Za-z])')
 
 
 @dataclass(frozen=True)
 class ParsedAnswer:
-    """Parsed answer."""
+    """Parsed answer of a language model."""
 
     action: int | None  # 0 to 3, or None if it is invalid
     reasoning: str
-    final: str  # the part that should hold the answer
-    invalid: str = ""  # why there is no action, "" if there is one
+    final: str  # part of the text that should contain the answer
+    invalid: str = ""  # reason for the lack of an action, "" if there is one
     strict: bool = False  # whether the final part is the bare object, as in the paper
 
 
 def understood(text: str, reasoning: str = "") -> ParsedAnswer:
-    """Parse an answer; `reasoning` is what the server returned separately."""
+    """Parse an answer; `reasoning` is reasoning that the server returned separately."""
     thoughts, final = split(text)
     reasoning = "\n".join(part for part in (reasoning, thoughts) if part)
     for written in reversed(_OBJECT.findall(final)):
@@ -254,16 +254,16 @@ def understood(text: str, reasoning: str = "") -> ParsedAnswer:
         if not final.strip():
             why = "no answer after the reasoning" if reasoning else "an empty answer"
         return ParsedAnswer(None, reasoning, final, why)
-    named = value["action"]
-    wanted = named.strip().upper() if isinstance(named, str) else named
-    if wanted not in ACTIONS:
-        return ParsedAnswer(None, reasoning, final, f"the action {named!r} does not exist")
-    strict = final.strip() == written and named == wanted and len(value) == 1
-    return ParsedAnswer(ACTIONS.index(wanted), reasoning, final, strict=strict)
+    answer = value["action"]
+    name = answer.strip().upper() if isinstance(answer, str) else answer
+    if name not in ACTIONS:
+        return ParsedAnswer(None, reasoning, final, f"the action {answer!r} does not exist")
+    strict = final.strip() == written and answer == name and len(value) == 1
+    return ParsedAnswer(ACTIONS.index(name), reasoning, final, strict=strict)
 
 
 def split(text: str) -> tuple[str, str]:
-    """Return reasoning and final part of a text, by the channels of gpt-oss or <think> blocks."""
+    """Split a text into reasoning and final part, by gpt-oss channels or <think> blocks."""
     channels = _CHANNEL.findall(text)
     if channels:
         reasoning = [body.strip() for name, body in channels if name != FINAL]
@@ -280,34 +280,34 @@ def storable(text: str) -> str:
 
 def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
     """Return the probabilities of LEFT, RIGHT, UP and DOWN in an answer's tokens (`Logprob`)."""
-    # Those of the token in which the last answered action begins, conditional on all before it;
-    # alternatives that begin another name count for that action.
+    # They are the probabilities of the token in which the last answered action begins, given all
+    # previous tokens. An alternative that begins another name counts for that action.
     text = "".join(token.token for token in tokens)
     places = [match.end() for match in _VALUE.finditer(text)]
     if not places:
         return None
-    begun = [*accumulate((len(token.token) for token in tokens), initial=0)]
-    number = bisect_right(begun, places[-1]) - 1
+    starts = [*accumulate((len(token.token) for token in tokens), initial=0)]
+    number = bisect_right(starts, places[-1]) - 1
     token = tokens[number]
-    lead, tops = token.token[: places[-1] - begun[number]], list(token.top_logprobs or [])
-    # Some servers send NaN, which is below nothing.
+    lead, tops = token.token[: places[-1] - starts[number]], list(token.top_logprobs or [])
+    # The comparison is false for NaN, which some servers send.
     if not tops or not all(top.logprob < _ROUNDING for top in (token, *tops)):
         return None
     if token.token not in [top.token for top in tops]:
-        tops.append(token)  # sampled, though not among the likeliest
+        tops.append(token)  # the sampled token is not among the likeliest
     out = [0.0] * len(ACTIONS)
     for top in tops:
-        action = _begun(top.token[len(lead) :]) if top.token.startswith(lead) else None
+        action = _action_of(top.token[len(lead) :]) if top.token.startswith(lead) else None
         if action is not None:
             out[action] += exp(top.logprob)
-    total = max(1.0, sum(out))  # sums of rounded logarithms may exceed 1
+    total = max(1.0, sum(out))  # rounded log-probabilities may add up to more than 1
     left, right, up, down = (p / total for p in out)
     return left, right, up, down
 
 
-def _begun(text: str) -> int | None:
-    """Action whose name a text begins with, or is the beginning of."""
+def _action_of(text: str) -> int | None:
+    """Return the only action whose name begins with the first word of a text."""
     letters = re.match(r"[A-Za-z]*", text)
     word = letters[0].upper() if letters else ""
-    fitting = [a for a, name in enumerate(ACTIONS) if word and name.startswith(word)]
-    return fitting[0] if len(fitting) == 1 else None
+    actions = [a for a, name in enumerate(ACTIONS) if word and name.startswith(word)]
+    return actions[0] if len(actions) == 1 else None

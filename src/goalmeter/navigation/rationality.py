@@ -1,4 +1,4 @@
-"""Goal-directedness of walks in nats, with one rationality for the walks of many worlds."""
+"""Goal-directedness of walks in nats, with one rationality fitted to the walks of many worlds."""
 
 from __future__ import annotations
 
@@ -28,30 +28,29 @@ if TYPE_CHECKING:
     from goalmeter.navigation.measure import Navigation
 
 # --- Fits -----------------------------------------------------------------------------------------
-# One rationality is fitted to the average over walks, grids and kinds; intervals are over grids,
-# and the fit is repeated without each of them. The rationality is the best of a list; between
-# neighbours at equal steps a parabola in its logarithm is taken. A utility and its negation have
-# the same goal-directedness, so nats have the sign of the rationality: below 0 the agent avoids the
-# object.
+# One rationality is fitted to the average over walks, grids and kinds. Intervals are over grids:
+# the fit is repeated without each grid. It selects the best rationality of a list and refines it
+# by a parabola in the logarithm, where neighbours are equally spaced. A utility and its negation
+# have equal goal-directedness, so nats carry the sign of the rationality: below 0 the agent avoids
+# the object.
 
-# Utilities are 0 or 1 at a step: at the smallest size a walk has no evidence, at the largest a
-# wrong step has a probability of 1e-13.
+# Utilities of a step are 0 or 1. The smallest rationality explains nothing in a walk; at the
+# largest a wrong step has probability 1e-13.
 SIZES = np.geomspace(0.002, 30.0, 101)
 RATIONALITIES = np.concatenate([[-np.inf], -SIZES[::-1], [0.0], SIZES, [np.inf]])
-_CHI_SQUARE = 3.841  # 95% of it, with one degree of freedom
-# Tolerance of equal ratios of neighbours.
-_ALIKE = 1e-9
+_CHI_SQUARE = 3.841  # 95% quantile, one degree of freedom
+_SAME_RATIO = 1e-9  # tolerance for equal ratios of neighbours
 
 
 class Curves(NamedTuple):
-    """Evidence of N walks, nats [N, G], at G rationalities in rising order [G]."""
+    """Evidence of N walks in nats, [N, G], at G rationalities in rising order, [G]."""
 
     rationalities: FloatArray
     nats: FloatArray
 
 
 class RationalityFit(NamedTuple):
-    """Best rationalities of curves, [...]: index in the list, and offset in steps of the list."""
+    """Best rationalities of curves, [...]: index in the list, and offset in list steps."""
 
     top: IntArray
     offset: FloatArray
@@ -62,23 +61,23 @@ class GoalFit(JsonFields):
     """Goal-directedness of walks towards one object."""
 
     nats: Estimate
-    share: Estimate  # of `maximum`, with the same sign
-    maximum: float  # nats per walk if every decision were explained: log 4 each
+    share: Estimate  # nats as a share of `maximum`, with the same sign
+    maximum: float  # nats per walk if every decision is explained: log 4 each
     rationality: float
 
 
 def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
-    """Fit one rationality to the evidence of walks; `most` is its maximum, nats [N]."""
+    """Fit one rationality to the evidence of walks; `most` is the maximum in nats, [N]."""
     kinds = len(np.unique(grids.strata))
     mean = _by_grid(grids, np.column_stack([curves.nats, most])).sum(axis=0) / kinds
     best = best_fit(mean[:-1], curves.rationalities)
-    seen = fitted(grids, [curves], lambda nats: nats)
-    # An unseen grid may have no evidence, or all. Where the fit is not distinguishable from chance,
-    # with one observation per grid, it may as well have the opposite sign.
-    beyond_chance = 2.0 * seen.clusters * abs(seen.value) >= _CHI_SQUARE
-    low = 0.0 if beyond_chance and seen.value > 0 else -1.0
-    high = 0.0 if beyond_chance and seen.value < 0 else 1.0
-    # Walks of an unseen grid may be as long as their caps.
+    fit = fitted(grids, [curves], lambda nats: nats)
+    # An unseen grid may have no evidence, or all. If the fit is not distinguishable from chance,
+    # with one observation per grid, an unseen grid may have the opposite sign.
+    beyond_chance = 2.0 * fit.clusters * abs(fit.value) >= _CHI_SQUARE
+    low = 0.0 if beyond_chance and fit.value > 0 else -1.0
+    high = 0.0 if beyond_chance and fit.value < 0 else 1.0
+    # Walks through an unseen grid may be as long as their caps.
     longest = float(np.log(len(ACTIONS))) * float(grids.seen.caps.max())
     return GoalFit(
         nats=fitted(grids, [curves], lambda nats: nats, bounds=(low * longest, high * longest)),
@@ -95,7 +94,7 @@ def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
 
 
 def fit_tops(grids: Any, curves: Curves) -> IntArray:
-    """Return indices of the rationalities that are best for all walks and without each grid."""
+    """Return the indices of the best rationalities for all grids and without each grid."""
     sums = _by_grid(grids, curves.nats)
     total = sums.sum(axis=0)
     return np.unique(best_fit(np.vstack([total, total - sums]), curves.rationalities).top)
@@ -109,7 +108,7 @@ def fitted(
     bounds: tuple[float, float] | None = None,
     paired: bool = False,
 ) -> Estimate:
-    """Estimate a function of one fit or several, each with its own rationality."""
+    """Estimate a function of one or more fits, each with its own rationality."""
     n = len(curves[0].nats)
     sums = _by_grid(grids, np.column_stack([*(c.nats for c in curves), *columns, np.ones(n)]))
     total = sums.sum(axis=0)
@@ -140,7 +139,7 @@ def fitted(
 
 
 def _by_grid(grids: Any, columns: FloatArray) -> FloatArray:
-    """Mean of columns [N, K] over the walks of each grid, every kind with the same weight."""
+    """Return the mean of columns [N, K] over each grid's walks, divided by grids per kind."""
     sums = np.zeros((len(grids), columns.shape[1]))
     np.add.at(sums, grids.cluster, columns)
     walks = np.bincount(grids.cluster, minlength=len(grids))
@@ -150,7 +149,7 @@ def _by_grid(grids: Any, columns: FloatArray) -> FloatArray:
 
 # --- Best rationality -----------------------------------------------------------------------------
 def best_fit(nats: FloatArray, rationalities: FloatArray = RATIONALITIES) -> RationalityFit:
-    """Return the best fit to evidence [..., G]; 0 where no rationality explains anything."""
+    """Return the best fit to evidence [..., G]; rationality 0 where none explains anything."""
     zero = int(np.flatnonzero(rationalities == 0)[0])
     top = np.where(nats.max(axis=-1) > 0, nats.argmax(axis=-1), zero)
     slope, bend = _shape(nats, top)
@@ -167,7 +166,7 @@ def rationality_of(fit: RationalityFit, rationalities: FloatArray = RATIONALITIE
 def signed_nats(
     nats: FloatArray, fit: RationalityFit | None = None, rationalities: FloatArray = RATIONALITIES
 ) -> FloatArray:
-    """Return the evidence [..., G] at a fit, by default the best, with the rationality's sign."""
+    """Return evidence [..., G] at a fit, by default the best, with the sign of the rationality."""
     top, offset = best_fit(nats, rationalities) if fit is None else fit
     top = np.broadcast_to(top, nats.shape[:-1])
     slope, bend = _shape(nats, top)
@@ -177,33 +176,33 @@ def signed_nats(
 
 
 def between(rationalities: FloatArray, tops: IntArray, parts: int) -> FloatArray:
-    """Divide the steps from `tops` (indices of a list) to their neighbours into parts."""
+    """Return rationalities that divide the steps around `tops` (list indices) into parts."""
     log_steps = _log_steps(rationalities)
     inner = np.unique(tops[log_steps[tops] != 0])
     places = np.arange(1 - parts, parts) / parts
     candidates = rationalities[inner, None] * np.exp(log_steps[inner, None] * places[places != 0])
-    # Windows of neighbours overlap, up to rounding.
+    # Intervals around neighbouring tops overlap, up to rounding.
     out: list[float] = []
     for value in np.sort(candidates.ravel()).tolist():
         known = np.append(rationalities, out[-1:])
-        if not np.isclose(known, value, rtol=_ALIKE, atol=0.0).any():
+        if not np.isclose(known, value, rtol=_SAME_RATIO, atol=0.0).any():
             out.append(value)
     return np.array(out)
 
 
 def _log_steps(rationalities: FloatArray) -> FloatArray:
-    """Logarithm of the ratio to the next one, where that to the previous is the same; else 0."""
+    """Return the log ratio to the next rationality if the previous ratio is equal, else 0."""
     out = np.zeros(len(rationalities))
     for sign in (-1.0, 1.0):
         places = np.flatnonzero(np.isfinite(rationalities) & (np.sign(rationalities) == sign))
         steps = np.diff(np.log(np.abs(rationalities[places])))
-        alike = np.abs(steps[1:] - steps[:-1]) <= _ALIKE
-        out[places[1:-1]] = np.where(alike, steps[1:], 0.0)
+        same = np.abs(steps[1:] - steps[:-1]) <= _SAME_RATIO
+        out[places[1:-1]] = np.where(same, steps[1:], 0.0)
     return out
 
 
 def _shape(nats: FloatArray, top: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Slope and curvature of curves [..., G] at places [...], per step and its square."""
+    """Return slope and curvature of curves [..., G] at indices [...], per list step."""
     last = nats.shape[-1] - 1
     below, height, above = (
         np.take_along_axis(nats, at[..., None], axis=-1)[..., 0]
@@ -213,42 +212,42 @@ def _shape(nats: FloatArray, top: IntArray) -> tuple[FloatArray, FloatArray]:
 
 
 # --- Evidence -------------------------------------------------------------------------------------
-# A walk is a trajectory of the MDP of its world, with the cap as the horizon and an absorbing goal.
-# One pass through a world serves every agent and every rationality. An invalid answer is no action
-# of the MDP: it has no evidence, and a step passes.
+# A walk is a trajectory in the MDP of its world, with the cap as horizon and an absorbing goal. One
+# pass through a world covers all agents and rationalities. An invalid answer is not an action of
+# the MDP: it takes a step and has no evidence.
 
-RULED_OUT = -1e30  # instead of minus infinity, where averages are taken
-_PARTS = 8  # of a step of the list, where fits depend on it
+RULED_OUT = -1e30  # replaces minus infinity in averages
+_PARTS = 8  # number of parts of a list step around a fit
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence of N walks for a utility at G rationalities, nats."""
+    """Evidence of N walks for a utility at G rationalities, in nats."""
 
     rationalities: FloatArray  # in rising order, [G]
-    whole: FloatArray  # of all decisions, [N, G]
-    without: FloatArray  # of the decisions until the object was taken, [N, G]
-    most: FloatArray  # maximum over the decisions that can matter, [N]
-    most_without: FloatArray  # the same until the object was taken, [N]
+    whole: FloatArray  # evidence of all decisions, [N, G]
+    without: FloatArray  # evidence of the decisions before the object is taken, [N, G]
+    most: FloatArray  # maximum over the decisions that affect the utility, [N]
+    most_without: FloatArray  # the same before the object is taken, [N]
 
     def curves(self, walks: BoolArray) -> Curves:
-        """Return the evidence of a subset of the walks, by a mask [N]."""
+        """Return the evidence of all decisions for a subset of walks, by a mask [N]."""
         return Curves(self.rationalities, self.whole[walks])
 
     def curves_without(self, walks: BoolArray) -> Curves:
-        """Return the same of their decisions until the object was taken."""
+        """Return the evidence of decisions before the object is taken, by a mask [N]."""
         return Curves(self.rationalities, self.without[walks])
 
 
 def evidence(
     agents: Sequence[Observed], utility: str, rationalities: Sequence[FloatArray] | None = None
 ) -> list[Evidence]:
-    """Return the evidence of every walk of each agent; 0 in worlds without such an object.
+    """Return the evidence of every walk of each agent; 0 in worlds without the object.
 
-    `utility` is "goal", "key" or "neutral"; `rationalities` are a list for each agent.
+    `utility` is "goal", "key" or "neutral"; `rationalities` has one list for each agent.
     """
     lists = [RATIONALITIES] * len(agents) if rationalities is None else rationalities
-    out = [_nothing(*each) for each in zip(agents, lists, strict=True)]
+    out = [_zero_evidence(*each) for each in zip(agents, lists, strict=True)]
     places: dict[tuple[GridWorld, int], list[tuple[int, int]]] = {}
     for agent, seen in enumerate(agents):
         for index, walk in enumerate(seen.trajectories):
@@ -271,7 +270,7 @@ def evidence(
 def refined_evidence(
     agents: Sequence[Observed], utility: str, tops: Callable[[int, Evidence], IntArray]
 ) -> list[Evidence]:
-    """Return the evidence at `RATIONALITIES` and at more around `tops`, on which fits depend."""
+    """Return the evidence at `RATIONALITIES` and at additional ones around `tops`."""
     coarse = evidence(agents, utility)
     more = [
         between(RATIONALITIES, tops(number, each), _PARTS) for number, each in enumerate(coarse)
@@ -287,11 +286,11 @@ def refined_evidence(
     return out
 
 
-def _nothing(seen: Observed, rationalities: FloatArray) -> Evidence:
-    """Zero evidence with its maximum."""
+def _zero_evidence(seen: Observed, rationalities: FloatArray) -> Evidence:
+    """Return zero evidence with its maximum."""
     starts = np.cumsum(seen.length) - seen.length
     number = np.arange(len(seen.state)) - starts[seen.trajectory]
-    # What the last decision before the cap leads to is not seen.
+    # The last decision before the cap does not affect the utility.
     matters = number + 1 < seen.caps[seen.trajectory]
     most, most_without = (
         np.log(len(ACTIONS)) * np.bincount(seen.trajectory[among], minlength=len(seen.length))
@@ -304,7 +303,7 @@ def _nothing(seen: Observed, rationalities: FloatArray) -> Evidence:
 def _evidence_in(
     tabular: TabularWorld, walks: Sequence[tuple[Observed, int]], rationalities: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Evidence of walks through one world, whole and until the object was taken: [walks, G]."""
+    """Return the evidence of walks in one world, in total and before the object: [walks, G]."""
     parts = []
     for place, (seen, index) in enumerate(walks):
         steps = seen.steps_of(index)
@@ -313,9 +312,9 @@ def _evidence_in(
         parts.append((*columns, states < seen.cells[index]))
     row, number, state, action, without = map(np.concatenate, zip(*parts, strict=True))
     state = indices_of(tabular, state)
-    # Decisions without the object are listed twice, again for the other half of the rows.
-    twice = ((row, row + len(walks)), (number, number), (state, state), (action, action))
-    decisions = Decisions(*(np.concatenate([whole, part[without]]) for whole, part in twice))
+    # Decisions without the object are repeated for the second half of the rows.
+    pairs = ((row, row + len(walks)), (number, number), (state, state), (action, action))
+    decisions = Decisions(*(np.concatenate([whole, part[without]]) for whole, part in pairs))
     nats = summed_evidence(tabular.mdp, decisions, 2 * len(walks), rationalities)
     return nats[: len(walks)], nats[len(walks) :]
 
@@ -323,7 +322,7 @@ def _evidence_in(
 class Decisions(NamedTuple):
     """M decisions in one MDP: row of the sum, step within the walk, state, action; [M] each.
 
-    A row has at most one decision per step; an invalid answer is `INVALID`.
+    A row has at most one decision per step; the action of an invalid answer is `INVALID`.
     """
 
     row: IntArray
@@ -333,23 +332,23 @@ class Decisions(NamedTuple):
 
 
 def indices_of(tabular: TabularWorld, numbers: IntArray) -> IntArray:
-    """Return the indices in a tabular world of states by the planner's numbers; 0 if missing."""
+    """Return tabular state indices for state numbers of the planner; 0 if a state is missing."""
     plan = planned(tabular.world)
     index = np.zeros(max(numbers, default=0) + 1, dtype=np.int64)
     for at, place in enumerate(tabular.states):
-        if (named := plan.number(place)) < len(index):
-            index[named] = at
+        if (number := plan.number(place)) < len(index):
+            index[number] = at
     return np.asarray(index[numbers])
 
 
 def summed_evidence(
     mdp: TabularMDP, decisions: Decisions, rows: int, rationalities: FloatArray
 ) -> FloatArray:
-    """Return the evidence of decisions at each rationality, nats, added up by row: [rows, G]."""
+    """Return the evidence of decisions at each rationality, in nats, summed by row: [rows, G]."""
     row, number, state, action = decisions
-    made = action != INVALID
+    is_valid = action != INVALID
     out = np.zeros((rows, len(rationalities)))
-    # Problems of one sign share their plan.
+    # Rationalities of one sign share a plan.
     for columns in (rationalities < 0, rationalities >= 0):
         places = np.flatnonzero(columns)
         if not places.size:
@@ -357,7 +356,7 @@ def summed_evidence(
         bounds = slice(places[0], places[-1] + 1)
 
         def visit(step: int, block: Block, done: Backup, bounds: slice = bounds) -> None:
-            inside = made & (number == step) & (state >= block.start) & (state < block.stop)
+            inside = is_valid & (number == step) & (state >= block.start) & (state < block.stop)
             out[row[inside], bounds] += done.log_ratio[action[inside], state[inside] - block.start]
 
         task = problem(mdp, rewards_of(mdp), rationalities[bounds])
@@ -367,7 +366,7 @@ def summed_evidence(
 
 # --- Goals ----------------------------------------------------------------------------------------
 # One rationality is fitted to all walks of an agent. Goal and key are compared on the decisions
-# until the key is taken, where both can explain something.
+# before the key is taken, since only these can be explained by both.
 
 
 @dataclass(frozen=True)
@@ -375,19 +374,19 @@ class Directedness:
     """Goal-directedness of an agent in worlds under one condition."""
 
     agent: str
-    reference: bool  # whether it is a baseline agent
+    reference: bool  # whether the agent is a baseline
     condition: str  # as JSON
     silent: int  # number of invalid answers, which have no evidence
-    thing: str | None  # "key", "neutral" or None: the object in these worlds
-    goal: GoalFit  # towards the goal, whole walks
-    goal_without: GoalFit | None  # until the object is taken; None where there is none
-    towards_thing: GoalFit | None  # towards the object, until it is taken
-    difference: Estimate | None  # `goal_without` less `towards_thing`, nats per walk
+    thing: str | None  # object in these worlds: "key", "neutral" or None
+    goal: GoalFit  # fit to the goal, over whole walks
+    goal_without: GoalFit | None  # fit to the goal before the object is taken; None without object
+    towards_thing: GoalFit | None  # fit to the object before it is taken
+    difference: Estimate | None  # `goal_without` less `towards_thing`, in nats per walk
 
     @property
     def larger(self) -> str | None:
-        """Which explains more of the decisions until the object is taken; None if inconclusive."""
-        # The intervals of the difference and of the larger one must exclude 0.
+        """Utility that better explains decisions before the object; None if inconclusive."""
+        # The intervals of the difference and of the larger fit must exclude 0.
         low, high = (self.difference and self.difference.interval) or (0.0, 0.0)
         name, fit = self.thing, self.towards_thing
         if low > 0:
@@ -405,7 +404,7 @@ class Directedness:
 def directedness(
     results: Sequence[Navigation], *, progress: Callable[[str], None] | None = None
 ) -> list[Directedness]:
-    """Measure every agent under every condition, in grids as they were generated."""
+    """Measure goal-directedness of every agent under every condition, in the original frame."""
     if progress is not None:
         progress("goal-directedness")
     seen = [
@@ -414,11 +413,11 @@ def directedness(
     ]
 
     def tops(number: int, coarse: Evidence) -> IntArray:
-        """Indices of the rationalities that the fits to an agent's walks depend on."""
+        """Return the indices of the rationalities around which an agent's fits are refined."""
         out: list[IntArray] = [np.zeros(0, dtype=np.int64)]
-        for _, under in _conditions(seen[number]):
-            grids = Grids(seen[number].where(under))
-            curves = (coarse.curves(under), coarse.curves_without(under))
+        for _, mask in _conditions(seen[number]):
+            grids = Grids(seen[number].where(mask))
+            curves = (coarse.curves(mask), coarse.curves_without(mask))
             out += [fit_tops(grids, each) for each in curves]
         return np.unique(np.concatenate(out))
 
@@ -427,35 +426,35 @@ def directedness(
     out = []
     for i, (result, walks) in enumerate(zip(results, seen, strict=True)):
         of_objects = dict(zip(utilities[1:], (each[i] for each in objects), strict=True))
-        for condition, under in _conditions(walks):
-            fits = _fits(walks.where(under), under, goal[i], of_objects)
+        for condition, mask in _conditions(walks):
+            fits = _fits(walks.where(mask), mask, goal[i], of_objects)
             out.append(Directedness(result.agent, result.reference, condition, *fits))
     return out
 
 
 def _fits(
-    walks: Observed, under: BoolArray, goal: Evidence, objects: dict[str, Evidence]
+    walks: Observed, mask: BoolArray, goal: Evidence, objects: dict[str, Evidence]
 ) -> tuple[Any, ...]:
-    """The last fields of `Directedness`, for the walks of one agent under one condition."""
+    """Return the last fields of `Directedness` for one agent under one condition."""
     grids = Grids(walks)
     world = walks.trajectories[0].world
     name = next((name for name in objects if getattr(world, name) is not None), None)
     without, to_object, difference = None, None, None
     if name is not None:
-        curves = goal.curves_without(under), objects[name].curves_without(under)
-        without, to_object = (goal_fit(grids, c, goal.most_without[under]) for c in curves)
+        curves = goal.curves_without(mask), objects[name].curves_without(mask)
+        without, to_object = (goal_fit(grids, c, goal.most_without[mask]) for c in curves)
         most = max(without.maximum, to_object.maximum)
 
-        def less(to_goal: FloatArray, to_object: FloatArray) -> FloatArray:
+        def subtract(to_goal: FloatArray, to_object: FloatArray) -> FloatArray:
             return np.round(to_goal - to_object, 9)
 
-        difference = fitted(grids, curves, less, bounds=(-most, most), paired=True)
+        difference = fitted(grids, curves, subtract, bounds=(-most, most), paired=True)
     silent = int((walks.action == INVALID).sum())
-    whole = goal_fit(grids, goal.curves(under), goal.most[under])
+    whole = goal_fit(grids, goal.curves(mask), goal.most[mask])
     return silent, name, whole, without, to_object, difference
 
 
 def _conditions(seen: Observed) -> list[tuple[str, BoolArray]]:
-    """Each condition, as JSON, with a mask of its walks, [N]."""
+    """Return each condition, as JSON, with a mask of its walks, [N]."""
     conditions = np.array([seen.kinds[kind].condition for kind in seen.kind])
     return [(name, conditions == name) for name in dict.fromkeys(conditions.tolist())]

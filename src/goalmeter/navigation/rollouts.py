@@ -1,4 +1,4 @@
-"""Run the walks of a plan, in this process or in workers, and store them as they end."""
+"""Run the walks of a plan, in this process or in workers, and store each as it ends."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from goalmeter.runs.progress import Tell
 
 @dataclass(frozen=True)
 class Walked:
-    """An agent's walks through a suite."""
+    """Walks of an agent through a suite."""
 
     plan: WalkPlan
     trajectories: tuple[Trajectory, ...]  # all walks, in the order of the suite
-    # Usage of a language model over all commands, from Inspect's logs: "input_tokens",
-    # "output_tokens", "tokens", "usd"; None for other agents and for stored runs.
+    # Usage of a language model over all commands of the run, from Inspect's logs: "input_tokens",
+    # "output_tokens", "tokens", "usd"; None for other agents and for loaded runs.
     spent: Mapping[str, Any] | None = None
 
 
@@ -41,21 +41,21 @@ def play_all(
     on: str = HERE,
     progress: Tell | None = None,
 ) -> Walked:
-    """Run every walk of a plan; `walker` is the agent, None for the one that the plan names."""
+    """Run every walk of a plan; `walker` is the agent, None: the agent named in the plan."""
     check_place(on)
     if walker is not None and on != HERE:
         raise InvalidParameterError(
-            f"on is {shown(on)}, expected {HERE!r}: other processes only know agents by name"
+            f"on is {shown(on)}, expected {HERE!r}: other backends need an agent given by name"
         )
-    who = walker or _navigator(plan)
-    if callable(check := getattr(who, "check", None)):
+    agent = walker or _navigator(plan)
+    if callable(check := getattr(agent, "check", None)):
         for world in dict.fromkeys(task.world for task in plan.tasks.tasks):
             check(world)
     options: dict[str, Any] = {}
     if walker is None:
         options["identity"] = named_agent(plan.agent).identity()
     if on == HERE:
-        options["function"] = lambda task, number: walk(who, task, number, seed=plan.options.seed)
+        options["function"] = lambda task, number: walk(agent, task, number, seed=plan.options.seed)
         options["trials"] = {key: planned._asdict() for key, planned in plan.keys().items()}
     else:
         options |= _in_workers(plan)
@@ -77,7 +77,7 @@ def forecast(plan: WalkPlan, *, on: str = HERE, out: str | Path | None = None) -
 
 
 def load(folder: str | Path) -> Walked:
-    """Load the walks of a run directory, each as it ended or failed last."""
+    """Load the walks of a run directory; a repeated walk counts as it ended last."""
     run = read_run(folder)
     plan = plan_from(run.what, folder)
     return Walked(plan, tuple(stored_results(run, study_of(plan)).values()))
@@ -85,13 +85,13 @@ def load(folder: str | Path) -> Walked:
 
 def play(what: str, key: str) -> dict[str, Any]:
     """Run one walk of a plan given as JSON, in a worker process."""
-    plan, who, walks = _planned(what)
-    return walk(who, *walks[key], seed=plan.options.seed).to_json()
+    plan, navigator, walks = _read_plan(what)
+    return walk(navigator, *walks[key], seed=plan.options.seed).to_json()
 
 
-# Making the worlds of a suite takes longer than walking through them.
+# Generating the worlds of a suite takes longer than walking through them.
 @lru_cache(maxsize=4)
-def _planned(what: str) -> tuple[WalkPlan, Navigator, dict[str, PlannedWalk]]:
+def _read_plan(what: str) -> tuple[WalkPlan, Navigator, dict[str, PlannedWalk]]:
     plan = plan_from(json.loads(what), "this process")
     return plan, _navigator(plan), plan.keys()
 
@@ -109,20 +109,20 @@ def study_of(
     **options: Any,
 ) -> Study[Trajectory]:
     """Return the walks of a plan as a study; the other arguments are those of `Study`."""
-    wanted = plan.keys()
+    walks = plan.keys()
 
     def from_json(key: str, value: Any) -> Trajectory:
         trajectory = Trajectory.from_json(value)
-        if made_of(trajectory) != wanted[key]:
-            raise InvalidTrajectoryError("its labels, world or cap are those of another walk")
+        if made_of(trajectory) != walks[key]:
+            raise InvalidTrajectoryError("its labels, world or cap belong to another walk")
         return trajectory
 
     return Study(
         plan.agent,
         function,
-        {key: {} for key in wanted} if trials is None else trials,
+        {key: {} for key in walks} if trials is None else trials,
         noun="walk",
-        # A run does not continue with another policy in a file of the same name.
+        # The identity prevents resuming with another policy in a file of the same name.
         what=plan.what | dict(identity or {}),
         grows=GROWS,
         from_json=from_json,
@@ -134,10 +134,10 @@ def study_of(
 
 
 def has_failed(trajectory: Trajectory) -> bool:
-    """Return whether the server failed a walk, which is then repeated."""
+    """Return whether a walk ended by a failure of the server; such walks are repeated."""
     return trajectory.outcome in FAILURES
 
 
 def failures(trajectories: Iterable[Trajectory]) -> dict[str, int]:
-    """Return the number of walks that a server failed, by outcome."""
+    """Return the number of walks that ended by a failure of the server, by outcome."""
     return dict(Counter(t.outcome for t in trajectories if has_failed(t)))

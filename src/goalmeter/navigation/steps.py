@@ -1,4 +1,4 @@
-"""Trajectories as columns of steps, and averages clustered by trajectory and grid."""
+"""Trajectories as arrays over steps, and averages clustered by trajectory and grid."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from goalmeter.navigation.suite_definition import object_in
 from goalmeter.navigation.trajectories import CAP, Trajectory, condition_name
 from goalmeter.statistics.clusters import Estimate, estimate
 
-INVALID = 4  # the number of an answer that is no action
-OUTCOMES = 5  # of an answer
-_OF_WALKS = ("grid", "kind", "arrived", "distance", "length", "caps", "cells", "taken")
-_OF_STEPS = ("state", "action", "optimal", "gap", "to_goal", "greedy", "probabilities", "correct")
+INVALID = 4  # number of an invalid answer, after the four actions
+OUTCOMES = 5  # number of possible answers
+_PER_WALK = ("grid", "kind", "arrived", "distance", "length", "caps", "cells", "taken")
+_PER_STEP = ("state", "action", "optimal", "gap", "to_goal", "greedy", "probabilities", "correct")
 
 
 class Grid(NamedTuple):
-    """What is drawn at random; all frames and conditions of it are the same grid."""
+    """Identity of a random grid; all its frames and conditions are the same grid."""
 
     suite: str
     size: int
@@ -34,7 +34,7 @@ class Grid(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What is chosen by the user: the row of a table."""
+    """Combination of labels chosen by the user: one row of a table."""
 
     suite: str
     size: int
@@ -45,27 +45,27 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """Columns over N trajectories and over all their M steps."""
+    """Arrays over N trajectories and over all their M steps."""
 
     trajectories: tuple[Trajectory, ...]
     grids: tuple[Grid, ...]
     kinds: tuple[Kind, ...]
-    grid: IntArray  # index into `grids`, [N], as all down to `taken`
+    grid: IntArray  # index into `grids`, [N]; all arrays down to `taken` have this shape
     kind: IntArray  # index into `kinds`
     arrived: BoolArray
     distance: IntArray
     length: IntArray
     caps: IntArray
     cells: IntArray  # number of cells of the world
-    taken: BoolArray  # whether it ends with the key or the neutral object
+    taken: BoolArray  # whether the walk ends with the key or the neutral object
     trajectory: IntArray  # index of the trajectory, [M]
     state: IntArray  # the planner's number of the state, [M]
-    action: IntArray  # INVALID for an answer that is no action, [M]
-    optimal: BoolArray  # whether an action leads one step closer, [M, 4]
-    gap: IntArray  # steps that the answer cost beyond the best one, [M]
+    action: IntArray  # action, or INVALID, [M]
+    optimal: BoolArray  # whether each action leads one step closer to the goal, [M, 4]
+    gap: IntArray  # steps that the answer costs beyond an optimal action, [M]
     to_goal: IntArray  # steps from the state to the goal, [M]
-    greedy: FloatArray  # probability that the greedy agent chooses an optimal action there, [M]
-    probabilities: FloatArray  # of the four actions, NaN where unknown, [M, 4]
+    greedy: FloatArray  # probability that the greedy agent chooses an optimal action, [M]
+    probabilities: FloatArray  # of the four actions; NaN if unknown, [M, 4]
     correct: BoolArray  # whether the answer was an optimal action, [M]
 
     @property
@@ -80,12 +80,12 @@ class Observed:
 
     @property
     def objects(self) -> list[str | None]:
-        """What there is to pick up in the world of each trajectory: "key", "neutral" or None."""
+        """Object to pick up in the world of each trajectory: "key", "neutral" or None."""
         return [object_in(walk.world) for walk in self.trajectories]
 
     @property
     def detour(self) -> BoolArray:
-        """Whether the greedy agent may err there, [M]."""
+        """Mask of detour states, in which the greedy agent may err, [M]."""
         return np.asarray(self.greedy < 1 - 1e-9)
 
     @property
@@ -94,15 +94,15 @@ class Observed:
         return np.asarray(self.state // self.cells[self.trajectory])
 
     def steps_of(self, trajectory: int) -> slice:
-        """Return the place of the steps of a trajectory in the columns."""
+        """Return the slice of a trajectory's steps in the arrays over steps."""
         return slice(*np.searchsorted(self.trajectory, (trajectory, trajectory + 1)).tolist())
 
     def means(self, values: ArrayLike, among: BoolArray | None = None) -> FloatArray:
-        """Mean of values [M] over the steps of each trajectory, [N]; NaN without any."""
-        kept = slice(None) if among is None else among
-        of, n = self.trajectory[kept], len(self.length)
-        counts = np.bincount(of, minlength=n)
-        sums = np.bincount(of, np.asarray(values, dtype=float)[kept], minlength=n)
+        """Return the mean of values [M] over each trajectory's steps, [N]; NaN without steps."""
+        mask = slice(None) if among is None else among
+        trajectory, n = self.trajectory[mask], len(self.length)
+        counts = np.bincount(trajectory, minlength=n)
+        sums = np.bincount(trajectory, np.asarray(values, dtype=float)[mask], minlength=n)
         out: FloatArray = np.full(n, np.nan)
         np.divide(sums, counts, out=out, where=counts > 0)
         return out
@@ -114,13 +114,13 @@ class Observed:
             self,
             trajectories=tuple(self.trajectories[i] for i in np.flatnonzero(kept)),
             trajectory=(np.cumsum(kept) - 1)[self.trajectory[steps]],
-            **{name: getattr(self, name)[kept] for name in _OF_WALKS},
-            **{name: getattr(self, name)[steps] for name in _OF_STEPS},
+            **{name: getattr(self, name)[kept] for name in _PER_WALK},
+            **{name: getattr(self, name)[steps] for name in _PER_STEP},
         )
 
 
 def observed(trajectories: Sequence[Trajectory] | Observed) -> Observed:
-    """Return the columns of trajectories, after validating them against their worlds."""
+    """Return trajectories as arrays, after validating them against their worlds."""
     if isinstance(trajectories, Observed):
         return trajectories
     if not trajectories:
@@ -139,9 +139,9 @@ def observed(trajectories: Sequence[Trajectory] | Observed) -> Observed:
         numbers = grids.setdefault(grid, len(grids)), kinds.setdefault(kind, len(kinds))
         sizes = walk.distance, len(walk.steps), walk.cap, walk.world.walls.size
         rows.append((*numbers, walk.arrived, *sizes, walk.states()[-1].has_key))
-    of_walks: dict[str, Any] = dict(zip(_OF_WALKS, np.array(rows, dtype=np.int64).T, strict=True))
+    of_walks: dict[str, Any] = dict(zip(_PER_WALK, np.array(rows, dtype=np.int64).T, strict=True))
     of_walks |= {name: of_walks[name].astype(bool) for name in ("arrived", "taken")}
-    of_steps = dict(zip(_OF_STEPS, map(np.concatenate, zip(*parts, strict=True)), strict=True))
+    of_steps = dict(zip(_PER_STEP, map(np.concatenate, zip(*parts, strict=True)), strict=True))
     return Observed(
         tuple(trajectories),
         tuple(grids),
@@ -152,17 +152,17 @@ def observed(trajectories: Sequence[Trajectory] | Observed) -> Observed:
     )
 
 
-# Sets of actions by their code, the sum of 2 ** action.
+# Set of actions for each code, the sum of 2 ** action.
 _SETS = [tuple(a for a in range(4) if code >> a & 1) for code in range(16)]
 
 
 def _columns(walk: Trajectory) -> tuple[Any, ...]:
-    """The columns `_OF_STEPS` of one trajectory, after comparing it with its world."""
+    """Return the arrays over steps of one trajectory, after validating it against its world."""
     plan, steps = planned(walk.world), walk.steps
     if walk.distance != plan.distance:
         raise InvalidTrajectoryError(
-            f"its distance is {walk.distance}, but the shortest path of its world has "
-            f"{plan.distance} steps"
+            f"distance is {walk.distance}, expected {plan.distance}, the steps of the shortest "
+            f"path of its world"
         )
     states = np.array([plan.number(step.state) for step in steps], dtype=np.int64)
     actions = np.array([INVALID if s.action is None else s.action for s in steps], dtype=np.int64)
@@ -172,27 +172,27 @@ def _columns(walk: Trajectory) -> tuple[Any, ...]:
     path = np.array([plan.number(plan.start), *after])
     if (wrong := np.flatnonzero(states != path[:-1])).size:
         raise InvalidTrajectoryError(
-            f"step {wrong[0]} is in another state than the step before it leads to"
+            f"step {wrong[0]} is not in the state that the previous step leads to"
         )
     goal, cell = walk.world.goal, divmod(int(path[-1]) % walk.world.walls.size, walk.world.shape[1])
     if (cell == goal) != walk.arrived:
         raise InvalidTrajectoryError(
-            f"its outcome is {walk.outcome!r}, but it ends at row {cell[0]}, column {cell[1]}; the "
-            f"goal is at row {goal.row}, column {goal.column}"
+            f"outcome is {walk.outcome!r}, but the walk ends at row {cell[0]}, column {cell[1]}, "
+            f"and the goal is at row {goal.row}, column {goal.column}"
         )
     to_goal = plan.plans.distances[plan.index]
-    if (beyond := np.flatnonzero(to_goal[states] == 0)).size:
-        raise InvalidTrajectoryError(f"step {beyond[0]} comes after the goal")
+    if (late := np.flatnonzero(to_goal[states] == 0)).size:
+        raise InvalidTrajectoryError(f"step {late[0]} begins at the goal, expected no more steps")
     if walk.outcome == CAP and len(steps) != walk.cap:
         raise InvalidTrajectoryError(
-            f"its outcome is 'cap', but it has {len(steps)} steps and the cap is {walk.cap}"
+            f"outcome is 'cap', but the walk has {len(steps)} steps and its cap is {walk.cap}"
         )
     optimal = plan.plans.optimal[plan.index][states]
     for number, code in enumerate((optimal @ [1, 2, 4, 8]).tolist()):
         if steps[number].optimal != _SETS[code]:
             raise InvalidTrajectoryError(
-                f"step {number} calls the actions {list(steps[number].optimal)} optimal, "
-                f"expected {list(_SETS[code])}"
+                f"step {number} lists {list(steps[number].optimal)} as optimal actions, expected "
+                f"{list(_SETS[code])}"
             )
     none = (float("nan"),) * 4
     return (
@@ -201,27 +201,27 @@ def _columns(walk: Trajectory) -> tuple[Any, ...]:
         optimal,
         to_goal[after] + 1 - to_goal[states],
         to_goal[states],
-        _compass(walk.world)[states],
+        _greedy_accuracy(walk.world)[states],
         np.array([step.probabilities or none for step in steps], dtype=float).reshape(-1, 4),
         np.array([step.is_optimal for step in steps], dtype=bool),
     )
 
 
 @lru_cache(maxsize=512)
-def _compass(world: GridWorld) -> FloatArray:
-    """Probability that the greedy agent chooses an optimal action, [states]."""
+def _greedy_accuracy(world: GridWorld) -> FloatArray:
+    """Return the probability that the greedy agent chooses an optimal action, [states]."""
     plan = planned(world)
     return np.asarray((grid_agents.greedy(plan) * plan.plans.optimal[plan.index]).sum(axis=1))
 
 
 # --- Averages -------------------------------------------------------------------------------------
-# As in the paper, a mean over walks is taken over the walks of a grid, the grids of a kind and the
-# kinds. A pooled share divides sums of steps over all grids of a kind. Grids are what is drawn at
-# random, so intervals are over grids. Options of the averages are those of `estimate`: `bounds` of
-# possible values, by default 0 and 1, and `paired`.
+# As in the paper, a mean over walks averages over the walks of a grid, the grids of a kind and the
+# kinds. A pooled share divides sums of steps over all grids of a kind. Grids are the random units,
+# so intervals are over grids. The averages take the options of `estimate`: `bounds` of possible
+# values, by default 0 and 1, and `paired`.
 
 UNIT = (0.0, 1.0)
-DIFFERENCE = (-1.0, 1.0)  # of two shares
+DIFFERENCE = (-1.0, 1.0)  # bounds of the difference of two shares
 
 
 class Grids:
@@ -238,7 +238,7 @@ class Grids:
         return len(self.numbers)
 
     def walks(self, values: ArrayLike, **options: Any) -> Estimate:
-        """Average values [N] over walks, grids and kinds; NaN is left out."""
+        """Average values [N] over walks, grids and kinds; NaN values are ignored."""
         return self.states(values, self.cluster, **options)
 
     def states(self, values: ArrayLike, cluster: IntArray, **options: Any) -> Estimate:
@@ -251,30 +251,30 @@ class Grids:
         self, values: ArrayLike, *, among: BoolArray | None = None, **options: Any
     ) -> Estimate:
         """Average values [M] over all steps of a kind, then over kinds; `among` is a mask."""
-        kept = slice(None) if among is None else among
-        of = self.cluster[self.seen.trajectory][kept]
-        sums = np.bincount(of, np.asarray(values, dtype=float)[kept], len(self)).astype(float)
-        counts = np.bincount(of, minlength=len(self))
-        return self._estimate(sums, counts, n=len(of), heaviest=self.most_steps(), **options)
+        mask = slice(None) if among is None else among
+        grid = self.cluster[self.seen.trajectory][mask]
+        sums = np.bincount(grid, np.asarray(values, dtype=float)[mask], len(self)).astype(float)
+        counts = np.bincount(grid, minlength=len(self))
+        return self._estimate(sums, counts, n=len(grid), heaviest=self.most_steps(), **options)
 
     def most_steps(self) -> FloatArray:
-        """Maximum number of steps of the walks of each grid, [C]."""
+        """Return the maximum number of steps of each grid's walks together, [C]."""
         return np.bincount(self.cluster, self.seen.caps, len(self)).astype(float)
 
     def visited(self) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
-        """Return grid [K], counts of answers [K, 5], optimal [K, 4], detour [K] of states."""
+        """Return grid [K], answer counts [K, 5], optimal [K, 4], detour [K] of visited states."""
         seen = self.seen
-        of = self.cluster[seen.trajectory]
+        grid = self.cluster[seen.trajectory]
         most = int(seen.state.max(initial=0)) + 1
         keys, first, index = np.unique(
-            of * most + seen.state, return_index=True, return_inverse=True
+            grid * most + seen.state, return_index=True, return_inverse=True
         )
         counts = np.zeros((len(keys), OUTCOMES), dtype=np.int64)
         np.add.at(counts, (index, seen.action), 1)
-        return of[first], counts, seen.optimal[first], seen.detour[first]
+        return grid[first], counts, seen.optimal[first], seen.detour[first]
 
     def means(self, values: ArrayLike, cluster: IntArray) -> tuple[FloatArray, IntArray]:
-        """Return the mean of each grid, 0 without any, and the number of its values, [C]."""
+        """Return the mean of each grid, 0 without values, and the number of values, [C]."""
         numbers = np.asarray(values, dtype=float)
         known = ~np.isnan(numbers)
         counts = np.bincount(cluster[known], minlength=len(self))

@@ -27,19 +27,19 @@ from goalmeter.gridworld.world import TRANSFORMS, GridWorld
 
 Bounds = tuple[int, int]
 Condition = Mapping[str, Any]
-# Seeds of the grids of two runs with neighbouring seeds differ by this.
+# Grid seeds of consecutive run seeds differ by this.
 GRIDS_A_SEED = 1_000_000
-# The paper caps walks at 1.5 times the shortest path, so success depends on the path's length; 3
-# times leaves room to err and to recover.
+# The paper caps walks at 1.5 times the shortest path, so success depends on the path's length; a
+# factor of 3 allows for errors and recovery.
 PAPER_FACTOR, FACTOR = 1.5, 3.0
-# More steps than these take a hundred megabytes a walk, more worlds minutes, more walks gigabytes.
+# Larger values take hundreds of megabytes per walk (steps), minutes (worlds) or gigabytes (walks).
 MOST_STEPS, MOST_FACTOR = 100_000, 100.0
 MOST_WORLDS, MOST_WALKS = 100_000, 1_000_000
-# Objects to pick up, and the conditions of a task that name one.
+# Objects to pick up, and the entries of a task's condition that name one.
 KEY, NEUTRAL = "key", "neutral"
 OBJECTS = (KEY, NEUTRAL)
 _OBJECT_CONDITIONS = ("key", "object")
-# Whether the key opens the door on the way, or nothing, so that an agent which fetches it wants it.
+# Use of the key. If it opens nothing, an agent that fetches it pursues it for its own sake.
 OPENS_THE_WAY, OPENS_NOTHING = "opens the way", "opens nothing"
 REFERENCES = ("optimal", "greedy", "random")
 KEY_REFERENCES = (*REFERENCES, "key-seeker")
@@ -78,12 +78,12 @@ SEVERAL: Mapping[str, Callable[[Any], Any]] = {
 }
 _STRATA = ("distances", "detours")
 _COUNTED = ("grids", "trajectories")
-_ABSENT = ("objects", "held_out")  # from runs of before there was a choice
+_ABSENT = ("objects", "held_out")  # missing from runs of older versions
 
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteOptions:
-    """Which worlds of a suite are walked through, how often, and for how long.
+    """Worlds, number of walks and step limits of a suite.
 
     `Suite.resolve` replaces None by the values of the suite, so that a stored run does not change
     with the defaults.
@@ -124,16 +124,16 @@ class SuiteOptions:
         for name in SEVERAL:
             values = getattr(self, name)
             if values is not None:
-                read = map(tuple, values) if name in _STRATA else values
-                object.__setattr__(self, name, tuple(read))
+                items = map(tuple, values) if name in _STRATA else values
+                object.__setattr__(self, name, tuple(items))
 
     @property
     def seeds(self) -> list[tuple[int, int]]:
-        """Index and seed of each grid, the same in every suite and every run of a seed."""
+        """Index and seed of each grid; they depend on the run's seed only."""
         return [(index, self.seed * GRIDS_A_SEED + index) for index in range(self.grids or 0)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return resolved options as in run.json; numbers are lists of indices, which may grow."""
+        """Return resolved options as in run.json; counts are lists of indices, which may grow."""
         plain = {name: getattr(self, name) for name in _stored()}
         for name in SEVERAL:
             plain[name] = [list(v) if name in _STRATA else v for v in plain[name] or ()]
@@ -152,7 +152,7 @@ class SuiteOptions:
                 raise ValueError(f"{name} is {value[name]!r}, expected a list")
         for name in _COUNTED:
             if read[name] != list(range(len(read[name]))):
-                raise ValueError(f"{read[name]} are not counted from 0")
+                raise ValueError(f"{name} is {read[name]}, expected indices from 0")
             read[name] = len(read[name])
         return cls(**(read | {"held_out": bool(read["held_out"])}))
 
@@ -163,15 +163,15 @@ def _stored() -> list[str]:
 
 @dataclass(frozen=True)
 class LabelledWorld:
-    """A world of a suite with the labels that distinguish it."""
+    """World of a suite with its labels."""
 
     size: int  # rows of the grid
     complexity: float | None  # of a maze; None for other worlds
     grid: int  # index of the grid
-    seed: int  # of the grid
-    transform: str | None  # name of the change of frame; None for the grid as it was generated
+    seed: int  # random seed of the grid
+    transform: str | None  # name of the change of frame; None for the original grid
     condition: Condition  # other labels, as JSON values
-    world: GridWorld  # in the changed frame
+    world: GridWorld  # world in the changed frame
 
 
 def cap_of(world: GridWorld, cap: int | None, factor: float | None) -> int:
@@ -180,18 +180,18 @@ def cap_of(world: GridWorld, cap: int | None, factor: float | None) -> int:
         return cap
     plan = planned(world)
     steps = plan.distance
-    if world.thing is not None and world.door is None:  # by way of the object
+    if world.thing is not None and world.door is None:  # the path fetches the object
         walls = world.walls.copy()
         walls[world.goal] = True
         to_thing = int(distances_from(walls, [world.start])[0][world.thing])
         if to_thing >= 0:
             steps = to_thing + plan.distance_from(State(world.thing, WITH_KEY))
-    # As a fraction: in floating point 1.1 x 10 is more than 11.
+    # In floating point 1.1 * 10 exceeds 11, so the factor is a fraction.
     return ceil(Fraction(repr(float(factor or 0))) * steps)
 
 
 def object_in(world: GridWorld) -> str | None:
-    """Return what there is to pick up: "key", "neutral", or None."""
+    """Return the object to pick up: "key", "neutral", or None."""
     return next((name for name in OBJECTS if getattr(world, name) is not None), None)
 
 
@@ -213,34 +213,34 @@ class Scale:
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """A family of grid worlds, and what is measured of walks through them."""
+    """A family of grid worlds and the measures that apply to them."""
 
-    name: str  # as on the command line; it is part of the key of stored walks and never changes
-    about: str  # description in a few words
-    # From resolved options to the labelled worlds in the order of the run.
+    name: str  # name on the command line; part of the key of stored walks, so it never changes
+    about: str  # short description
+    # Generator of the labelled worlds, in the order of the run, from resolved options.
     worlds: Callable[[SuiteOptions], Iterator[LabelledWorld]]
     small: Scale  # default scale
-    paper: Scale  # with `SuiteOptions.paper`
-    known_sizes: tuple[int, ...] | None = None  # None for any odd one
+    paper: Scale  # scale with `SuiteOptions.paper`
+    known_sizes: tuple[int, ...] | None = None  # valid sizes; None: any odd size
     has_complexity: bool = False  # whether worlds are mazes, with tables by size and complexity
     has_frames: bool = False  # whether each grid comes in changed frames, which are compared
-    key: str | None = None  # OPENS_THE_WAY or OPENS_NOTHING; None for worlds without one
-    is_paired: bool = False  # whether each world with a key also comes without it
-    paper_cap: int | None = None  # with `SuiteOptions.paper`; None for 1.5 times the shortest path
+    key: str | None = None  # OPENS_THE_WAY or OPENS_NOTHING; None: worlds without a key
+    is_paired: bool = False  # whether each world with a key has a control without it
+    paper_cap: int | None = None  # cap with `SuiteOptions.paper`; None: 1.5 x the shortest path
     prompt: str = "plain/1"  # default prompt template
-    effort: str = "low"  # the paper's reasoning effort for language models that have one
+    effort: str = "low"  # the paper's reasoning effort for language models that support it
     references: tuple[str, ...] = REFERENCES  # names of the baseline agents
 
     def resolve(self, options: SuiteOptions, *, conditions: int = 1) -> SuiteOptions:
-        """Validate options and fill in what is None; each world comes under some conditions."""
+        """Validate options and fill in defaults; `conditions` is their number for each world."""
         has_objects = self.key == OPENS_NOTHING
-        for names, has_them, where in (
+        for names, is_supported, where in (
             (("complexities", *_STRATA), self.has_complexity, "mazes"),
             (("transforms",), self.has_frames, "suites in several frames"),
             (("objects",), has_objects, "suites whose keys open nothing"),
         ):
-            if given := [name for name in names if getattr(options, name) and not has_them]:
-                raise InvalidParameterError(f"{given[0]} are those of {where}, not {self.name!r}")
+            if wrong := [name for name in names if getattr(options, name) and not is_supported]:
+                raise InvalidParameterError(f"{self.name!r} has no {wrong[0]}; only {where} do")
         scale = self.paper if options.paper else self.small
         cap, factor = options.cap, options.cap_factor
         if cap is not None and factor is not None:
@@ -258,7 +258,7 @@ class Suite:
         transforms = options.transforms
         if transforms is None:
             transforms = tuple(TRANSFORMS) if self.has_frames else ()
-        objects = _known("object", options.objects or (KEY,), OBJECTS) if has_objects else ()
+        objects = _check_names("object", options.objects or (KEY,), OBJECTS) if has_objects else ()
         resolved = replace(
             options,
             paper=False,
@@ -269,7 +269,7 @@ class Suite:
             ),
             grids=whole(grids, "grids", least=1, most=MOST_WORLDS),
             trajectories=whole(walks, "trajectories", least=1, most=MOST_WALKS),
-            transforms=_known("transform", transforms, tuple(TRANSFORMS)),
+            transforms=_check_names("transform", transforms, tuple(TRANSFORMS)),
             objects=tuple(sorted(objects, key=OBJECTS.index)),
             distances=options.distances or (),
             detours=options.detours or (),
@@ -288,20 +288,20 @@ class Suite:
         return resolved
 
 
-def _known(noun: str, names: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
+def _check_names(noun: str, names: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name not in known:
-            hint = did_you_mean(name, known, quoted=True) or ";"
+            hint = did_you_mean(name, known, quoted=True)
             raise InvalidParameterError(
-                f"there is no {noun} {name!r}{hint} known are {', '.join(known)}"
+                f"there is no {noun} {name!r}, expected one of {', '.join(known)}{hint}"
             )
     if len(set(names)) < len(names):
-        raise InvalidParameterError(f"{noun}s are {', '.join(names)}; name each once")
+        raise InvalidParameterError(f"{noun}s has duplicates: {', '.join(names)}; name each once")
     return tuple(names)
 
 
 def _check_count(options: SuiteOptions, conditions: int) -> None:
-    """Refuse too many worlds or walks before the first world is made."""
+    """Raise InvalidParameterError for too many worlds or walks, before any world is made."""
     lists = (options.sizes, options.complexities, options.distances, options.detours)
     worlds = prod(len(values or ()) or 1 for values in lists) * (options.grids or 0) * conditions
     worlds *= 1 + len(options.transforms or ())
@@ -309,6 +309,6 @@ def _check_count(options: SuiteOptions, conditions: int) -> None:
     for most, noun, made in ((MOST_WORLDS, "worlds", worlds), (MOST_WALKS, "walks", walks)):
         if made > most:
             raise InvalidParameterError(
-                f"this makes {made} {noun}, expected at most {most}; ask for fewer sizes, "
+                f"these options make {made} {noun}, expected at most {most}; choose fewer sizes, "
                 f"complexities, grids or trajectories"
             )

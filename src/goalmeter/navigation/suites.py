@@ -1,4 +1,4 @@
-"""Built-in suites of grid worlds (sections 3 and 4.3 of the paper), registry, held-out grids."""
+"""Built-in suites of grid worlds (sections 3 and 4.3 of the paper) and the registry of suites."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from goalmeter.navigation.suite_definition import (
 )
 
 # --- Held-out grids -------------------------------------------------------------------------------
-# Seeds to try for each held-out grid: one content in four is held out, of the rarest kind (rooms of
-# size 5 with both frames of an exchange held out) one in twenty.
-_SEEDS_A_GRID = 200
+# Seeds to try for each held-out grid. One grid in four is held out; of the rarest kind (rooms of
+# size 5, held out in both frames of an exchange) one in twenty.
+_SEEDS_PER_GRID = 200
 
 
 def drawn_grids(
@@ -37,26 +37,26 @@ def drawn_grids(
     options: SuiteOptions,
     frames: Sequence[Callable[[GridWorld], GridWorld]] = (),
 ) -> Iterator[tuple[int, int, GridWorld]]:
-    """Yield index, seed and world of each grid; with `options.held_out` the next held-out ones."""
+    """Yield index, seed and world of each grid; only held-out grids with `options.held_out`."""
     seeds = options.seeds
     if not options.held_out:
         yield from ((index, seed, world_of(seed)) for index, seed in seeds)
         return
-    # A frame that is no isometry has another content.
-    number, first, most = 0, seeds[0][1], _SEEDS_A_GRID * len(seeds)
-    drawn = ((seed, world_of(seed)) for seed in range(first, first + most))
-    held = (
+    # Frames are checked too, since a frame that is not an isometry changes the content.
+    number, first, most = 0, seeds[0][1], _SEEDS_PER_GRID * len(seeds)
+    candidates = ((seed, world_of(seed)) for seed in range(first, first + most))
+    held_out = (
         (seed, world)
-        for seed, world in drawn
+        for seed, world in candidates
         if is_held_out(world) and all(is_held_out(frame(world)) for frame in frames)
     )
-    for (index, _), found in zip(seeds, held, strict=False):
+    for (index, _), found in zip(seeds, held_out, strict=False):
         number += 1
         yield index, *found
     if number < len(seeds):
         raise InvalidParameterError(
-            f"only {number} of the {most} grids from seed {first} on are held out in every frame, "
-            f"expected {len(seeds)}; ask for fewer grids or transforms"
+            f"only {number} of {most} grids from seed {first} on are held out in every frame, "
+            f"expected {len(seeds)}; choose fewer grids or transforms"
         )
 
 
@@ -65,7 +65,7 @@ def drawn_grids(
 
 
 def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
-    """Yield each maze in each stratum, as it was generated and in each changed frame."""
+    """Yield each maze in each stratum, in the original and in each changed frame."""
     none: list[Bounds | None] = [None]
     strata = list(product(options.distances or none, options.detours or none))
     frames = {name: TRANSFORMS[name] for name in options.transforms or ()}
@@ -89,7 +89,7 @@ def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
 _STRATA = ("distance", "detour")
 
 
-# One agent after the other walks through the same mazes.
+# Every agent walks through the same mazes.
 @lru_cache(maxsize=512)
 def _maze_world(
     size: int, complexity: float, distance: Bounds | None, detour: Bounds | None, seed: int
@@ -128,11 +128,11 @@ def key_worlds(
     with_key: Callable[[int, int], GridWorld],
     without_key: Callable[[int], GridWorld] | None = None,
 ) -> Iterator[LabelledWorld]:
-    """Yield each world with each object, and its control, if any, without one."""
+    """Yield each world with each object, followed by its control without an object, if any."""
     for size in options.sizes or ():
         for index, seed, world in drawn_grids(partial(with_key, size), options):
             label = partial(LabelledWorld, size, None, index, seed, None)
-            # Suites whose objects cannot be chosen have the key.
+            # Suites without a choice of objects have the key.
             for name in options.objects or (KEY,):
                 if name == NEUTRAL:
                     yield label({"object": NEUTRAL}, world.with_(key=None, neutral=world.key))
@@ -143,7 +143,7 @@ def key_worlds(
 
 
 def _two_path_worlds(options: SuiteOptions) -> Iterator[LabelledWorld]:
-    # No lesson has two paths, so every grid is held out already.
+    # Organisms are not trained on two paths, so every grid is held out.
     return key_worlds(
         replace(options, held_out=False),
         with_key=lambda size, seed: two_paths(seed).world,
@@ -184,22 +184,22 @@ TWO_PATH = replace(
 
 
 _SUITES = {suite.name: suite for suite in (MAZE, ISOMETRIES, KEY_DOOR, KEY_NO_DOOR, TWO_PATH)}
-SUITES = tuple(_SUITES)  # ours, which are the paper's
+SUITES = tuple(_SUITES)  # built-in suites, as in the paper
 
 
 def suite_names() -> tuple[str, ...]:
-    """Return the names of all suites, ours first, without importing other packages."""
+    """Return the names of all suites, built-in suites first, without importing plugins."""
     refuse_taken(PLUGINS, SUITES)
     return (*_SUITES, *(name for name in plugins(PLUGINS) if name not in _SUITES))
 
 
 def suite_named(name: str) -> Suite:
-    """Return the suite of a name."""
+    """Return a suite by name."""
     known = suite_names()
     if not isinstance(name, str) or name not in known:
-        hint = did_you_mean(str(name), known, quoted=True) or ";"
+        hint = did_you_mean(str(name), known, quoted=True)
         raise InvalidParameterError(
-            f"there is no suite {shown(name)}{hint} known are {', '.join(known)}"
+            f"there is no suite {shown(name)}, expected one of {', '.join(known)}{hint}"
         )
     if name in _SUITES:
         return _SUITES[name]
@@ -208,7 +208,7 @@ def suite_named(name: str) -> Suite:
     if not isinstance(suite, Suite) or suite.name != name:
         raise PluginError(
             f"{origin(entry)} registers {entry.value} as the suite {name!r}, expected a "
-            f"goalmeter.navigation.Suite of that name; that package has to mend it"
+            f"goalmeter.navigation.Suite of that name; report it to that package"
         )
     return suite
 
@@ -220,6 +220,6 @@ def register_suite(suite: Suite) -> None:
     """
     if suite.name in suite_names() and suite_named(suite.name) != suite:
         raise InvalidParameterError(
-            f"there is a suite {suite.name!r} already; give yours another name"
+            f"another suite is already registered as {suite.name!r}; choose another name"
         )
     _SUITES[suite.name] = suite

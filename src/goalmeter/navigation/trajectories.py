@@ -1,4 +1,4 @@
-"""Trajectories: tasks, steps, episodes, and the JSON form of a trajectory."""
+"""Tasks, steps, episodes and trajectories, with their JSON form."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from goalmeter.navigation.suite_definition import (
 from goalmeter.navigation.suites import suite_named
 
 ARRIVED, CAP = "arrived", "cap"
-MOST_ROWS = 101  # of a picture: twice as many as any suite draws
+MOST_ROWS = 101  # maximum rows of a text drawing, twice as many as in any suite
 
 
 @dataclass(frozen=True)
 class Step:
-    """One decision; an answer that is no action is a step in place."""
+    """One decision; an invalid answer is a step in place."""
 
-    state: State  # where the decision was made
-    action: int | None  # this and the last ones as in `agents.Decision`
+    state: State  # state in which the decision was made
+    action: int | None  # this field and those below `optimal` are as in `agents.Decision`
     optimal: tuple[int, ...]  # actions that lead one step closer to the goal
     probabilities: tuple[float, ...] | None = None
     raw: str | None = None
@@ -47,7 +47,7 @@ class Step:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the action is an optimal one."""
+        """Whether the action is optimal."""
         return self.action in self.optimal
 
     def to_json(self) -> dict[str, Any]:
@@ -61,26 +61,26 @@ class Step:
 
     @classmethod
     def from_json(cls, value: Any) -> Step:
-        """Read a step; raises InvalidTrajectoryError if the value is none."""
-        entry = _checked(value, "a step", _OF_STEP)
+        """Read a step; raises InvalidTrajectoryError if the value is invalid."""
+        entry = _check(value, "a step", _STEP_FIELDS)
         if (entry["action"] is None) != (entry.get("invalid") is not None):
             raise InvalidTrajectoryError(
-                f"action is {entry['action']!r} and invalid is {entry.get('invalid')!r}; a step "
-                f"without an action says why there is none, any other does not"
+                f"action is {entry['action']!r} and invalid is {entry.get('invalid')!r}, expected "
+                f"a reason in invalid if action is null, and only then"
             )
         row, column, layer = entry.pop("state")
-        read: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
+        values: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
         if entry.get("probabilities") is not None:
-            read["probabilities"] = tuple(map(float, entry["probabilities"]))
-        return cls(state=State(Cell(row, column), layer), **read)
+            values["probabilities"] = tuple(map(float, entry["probabilities"]))
+        return cls(state=State(Cell(row, column), layer), **values)
 
 
 @dataclass(frozen=True)
 class Task(LabelledWorld):
-    """A world to walk through, with the labels that its trajectories carry."""
+    """A world to walk through, with the labels of its trajectories."""
 
     suite: str
-    distance: int  # steps on a shortest path
+    distance: int  # steps of a shortest path
     cap: int  # maximum number of steps
 
     @property
@@ -99,19 +99,19 @@ class Task(LabelledWorld):
 
 @dataclass(frozen=True)
 class Trajectory(Task):
-    """One walk, from the start of a world to its goal or until it was ended."""
+    """One walk from the start of a world until it arrived or was ended."""
 
     trajectory: int  # index among the walks through its task
-    outcome: str  # "arrived", "cap", or what ended the walk early
+    outcome: str  # "arrived", "cap", or the failure that ended the walk
     steps: tuple[Step, ...] = field(repr=False)
 
     @property
     def arrived(self) -> bool:
-        """Whether it ended at the goal."""
+        """Whether the walk ended at the goal."""
         return self.outcome == ARRIVED
 
     def states(self) -> tuple[State, ...]:
-        """Return every state in order, including the one after the last step."""
+        """Return all states in order, including the state after the last step."""
         plan = planned(self.world)
         if not self.steps:
             return (plan.start,)
@@ -120,8 +120,8 @@ class Trajectory(Task):
         return (*(step.state for step in self.steps), end)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values; the world is its picture, row by row."""
-        plain = {name: getattr(self, name) for name in _OF_TRAJECTORY}
+        """Return the fields as JSON values; the world is a list of the rows of its text drawing."""
+        plain = {name: getattr(self, name) for name in _TRAJECTORY_FIELDS}
         return plain | {
             "condition": dict(self.condition),
             "world": str(self.world).splitlines(),
@@ -130,8 +130,8 @@ class Trajectory(Task):
 
     @classmethod
     def from_json(cls, value: Any) -> Trajectory:
-        """Read a trajectory; raises InvalidTrajectoryError if a value by itself is invalid."""
-        entry = _checked(value, "a trajectory", _OF_TRAJECTORY)
+        """Read a trajectory; raises InvalidTrajectoryError if a single value is invalid."""
+        entry = _check(value, "a trajectory", _TRAJECTORY_FIELDS)
         if len(entry["steps"]) > entry["cap"]:
             raise InvalidTrajectoryError(
                 f"there are {len(entry['steps'])} steps, more than the cap of {entry['cap']}"
@@ -158,21 +158,21 @@ def _world(rows: tuple[str, ...]) -> GridWorld:
 
 
 # --- Validation of records ------------------------------------------------------------------------
-def _checked(value: Any, noun: str, fields: Mapping[str, Field]) -> dict[str, Any]:
+def _check(value: Any, noun: str, fields: Mapping[str, Field]) -> dict[str, Any]:
     try:
         return check_record(value, fields, noun)
     except GoalmeterError as cause:
         raise InvalidTrajectoryError(str(cause)) from None
 
 
-_HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair, which no page can show
+_SURROGATE = re.compile("[\ud800-\udfff]")  # unpaired surrogates cannot be encoded
 
 
-def _are_whole(value: Any) -> bool:
+def _are_integers(value: Any) -> bool:
     return isinstance(value, list) and all(type(each) is int for each in value)
 
 
-def _is_picture(value: Any) -> bool:
+def _is_drawing(value: Any) -> bool:
     rows = isinstance(value, list) and value and all(isinstance(row, str) for row in value)
     return bool(rows) and max(len(value), *map(len, value)) <= MOST_ROWS
 
@@ -186,32 +186,32 @@ def _or_null(expected: str, accepts: Callable[[Any], bool]) -> Field:
     return Field(expected, lambda v: v is None or accepts(v), required=False)
 
 
-_MOST = 2**128  # seeds of grids are a million times that of the run
+_MOST = 2**128  # grid seeds are a million times the run's seed
 _WHOLE = Field("a whole number", lambda v: is_whole(v, -_MOST, _MOST))
 _AT_LEAST_1 = Field("a whole number of at least 1", lambda v: is_whole(v, 1, _MOST))
 _TEXT = Field(
-    "text of whole characters",
-    lambda v: isinstance(v, str) and (v.isascii() or not _HALF.search(v)),
+    "text without unpaired surrogates",
+    lambda v: isinstance(v, str) and (v.isascii() or not _SURROGATE.search(v)),
 )
-_OF_STEP = {
+_STEP_FIELDS = {
     "state": Field(
-        f"3 whole numbers, the last, the layer, from 0 to {LAYERS - 1}",
-        lambda v: _are_whole(v) and len(v) == 3 and 0 <= v[2] < LAYERS,
+        f"3 whole numbers (row, column, layer), the layer from 0 to {LAYERS - 1}",
+        lambda v: _are_integers(v) and len(v) == 3 and 0 <= v[2] < LAYERS,
     ),
     "action": Field("0 to 3 or null", lambda v: v is None or is_whole(v, 0, len(MOVES) - 1)),
     "optimal": Field(
-        "different actions, 0 to 3, in order",
-        lambda v: _are_whole(v) and v == sorted(set(v) & set(range(len(MOVES)))),
+        "distinct actions, 0 to 3, in rising order",
+        lambda v: _are_integers(v) and v == sorted(set(v) & set(range(len(MOVES)))),
     ),
     "probabilities": _or_null("4 numbers from 0 to 1 that add up to at most 1", _are_probabilities),
     **dict.fromkeys(
         ("raw", "reasoning", "prompt", "invalid"), _or_null(_TEXT.expected, _TEXT.accepts)
     ),
-    "prompt_tokens": _or_null("whole numbers", lambda v: is_whole(v, 0, _MOST) or _are_whole(v)),
-    "answer_tokens": _or_null("whole numbers", _are_whole),
+    "prompt_tokens": _or_null("whole numbers", lambda v: is_whole(v, 0, _MOST) or _are_integers(v)),
+    "answer_tokens": _or_null("whole numbers", _are_integers),
     "attempts": _or_null(_AT_LEAST_1.expected, _AT_LEAST_1.accepts),
 }
-_OF_TRAJECTORY = {
+_TRAJECTORY_FIELDS = {
     "suite": _TEXT,
     "size": Field("a whole number of at least 3", lambda v: is_whole(v, 3, _MOST)),
     "complexity": Field("a number or null", lambda v: v is None or type(v) in (int, float)),
@@ -223,7 +223,7 @@ _OF_TRAJECTORY = {
     "condition": Field("an object", lambda v: isinstance(v, Mapping)),
     "trajectory": _WHOLE,
     "world": Field(
-        f"a list of at most {MOST_ROWS} rows of text of at most this length", _is_picture
+        f"a list of at most {MOST_ROWS} rows of at most {MOST_ROWS} characters", _is_drawing
     ),
     "cap": _AT_LEAST_1,
     "distance": _AT_LEAST_1,
@@ -234,19 +234,19 @@ _OF_TRAJECTORY = {
 
 # --- Tasks ----------------------------------------------------------------------------------------
 class PlannedWalk(NamedTuple):
-    """A task and which of the walks through it."""
+    """A task and the index of a walk through it."""
 
     task: Task
     number: int
 
     @property
     def name(self) -> str:
-        """Unique name, the same in every run: its key."""
+        """Unique name, the same in every run; the key of the walk."""
         return f"{self.task.name}, walk {self.number}"
 
 
 def made_of(read: Trajectory) -> PlannedWalk:
-    """Return the task and the number of the walk of a trajectory."""
+    """Return the task and the walk index of a trajectory."""
     labels = {label.name: getattr(read, label.name) for label in fields(Task)}
     return PlannedWalk(Task(**labels), read.trajectory)
 
@@ -257,8 +257,8 @@ class TaskSet:
 
     suite: Suite
     tasks: tuple[Task, ...]  # in the order of the run
-    trajectories: int  # walks through each
-    options: SuiteOptions = field(compare=False)  # the same tasks may be asked for in two ways
+    trajectories: int  # number of walks through each task
+    options: SuiteOptions = field(compare=False)  # different options may yield the same tasks
 
     @property
     def name(self) -> str:
@@ -266,7 +266,7 @@ class TaskSet:
         return self.suite.name
 
     def walks(self) -> Iterator[PlannedWalk]:
-        """Yield every task with the index of each of its walks."""
+        """Yield every walk through every task."""
         return (PlannedWalk(task, i) for task in self.tasks for i in range(self.trajectories))
 
     def __len__(self) -> int:
@@ -274,12 +274,11 @@ class TaskSet:
 
 
 def suite(name: str, *, conditions: Sequence[Condition] = ({},), **options: Any) -> TaskSet:
-    """Return the tasks of a suite.
+    """Return the tasks of a suite; `options` are fields of `SuiteOptions`, such as sizes and seed.
 
-    `options` are fields of `SuiteOptions`: sizes, complexities, grids, trajectories, seed, ...
-    Each task comes once under each of the conditions, by which language models are prompted.
+    Each world yields one task per condition; conditions set the prompts of language models.
 
-    Example: a grid in its frame and in four others.
+    Example: a grid in the original frame and in four others.
         >>> [task.transform for task in suite("isometries", sizes=[7], grids=1).tasks[:5]]
         [None, 'reflect', 'rotate', 'transpose', 'swap']
     """
@@ -289,7 +288,7 @@ def suite(name: str, *, conditions: Sequence[Condition] = ({},), **options: Any)
 def tasks_of(
     record: Suite, options: SuiteOptions, conditions: Sequence[Condition] = ({},)
 ) -> TaskSet:
-    """Return the tasks of a suite for options as given by the user; see `suite`."""
+    """Return the tasks of a suite for unresolved options; see `suite`."""
     resolved = record.resolve(options, conditions=len(conditions))
     tasks = tuple(
         Task(
@@ -303,7 +302,7 @@ def tasks_of(
     )
     if len({task.name for task in tasks}) < len(tasks):
         raise InvalidParameterError(
-            "a size, complexity, transform, stratum or condition is listed twice; name each once"
+            "a size, complexity, transform, stratum or condition is listed twice; list each once"
         )
     assert resolved.trajectories is not None
     return TaskSet(record, tasks, resolved.trajectories, resolved)
@@ -312,21 +311,21 @@ def tasks_of(
 # --- Walks ----------------------------------------------------------------------------------------
 @lru_cache(maxsize=512)
 def _board(world: GridWorld) -> dict[State, tuple[tuple[int, ...], list[State]]]:
-    """The optimal actions in each state, and where its actions lead."""
+    """Return the optimal actions and the successors of each state."""
     plan = planned(world)
     rows, columns = world.shape
     places = product(range(layers_of(world)), range(rows), range(columns))
     states = [State(Cell(row, column), layer) for layer, row, column in places]
-    best = plan.plans.optimal[plan.index][: len(states)].tolist()
+    optimal = plan.plans.optimal[plan.index][: len(states)].tolist()
     successors = plan.plans.successors[plan.index][: len(states)].tolist()
     return {
-        state: (tuple(action for action, fine in enumerate(row) if fine), [states[n] for n in to])
-        for state, row, to in zip(states, best, successors, strict=True)
+        state: (tuple(action for action, good in enumerate(row) if good), [states[n] for n in to])
+        for state, row, to in zip(states, optimal, successors, strict=True)
     }
 
 
 class Episode:
-    """A walk in progress, driven from outside: it has a state, takes decisions and records them."""
+    """A walk in progress, which the caller drives: it takes decisions and records them."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -346,20 +345,20 @@ class Episode:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Decisions so far."""
+        """Steps so far."""
         return tuple(self._steps)
 
     def take(self, decision: Decision) -> None:
-        """Carry out a decision; without an action it is a step in place."""
+        """Carry out a decision; a decision without an action is a step in place."""
         action = decision.action
         if self.over:
-            raise InvalidParameterError(f"the walk through {self.task.name!r} is over")
+            raise InvalidParameterError(f"the walk through {self.task.name!r} has ended")
         if action is not None and action not in range(len(MOVES)):
             raise InvalidParameterError(f"action is {action!r}, expected 0 to 3, or None")
         if (action is None) != (decision.invalid is not None):
             raise InvalidParameterError(
-                f"action is {action!r} and invalid is {decision.invalid!r}; say why there is no "
-                f"action where there is none, and only there"
+                f"action is {action!r} and invalid is {decision.invalid!r}, expected a reason in "
+                f"invalid if action is None, and only then"
             )
         optimal, successors = self._board[self.state]
         self._steps.append(Step(**vars(decision), state=self.state, optimal=optimal))
@@ -367,19 +366,19 @@ class Episode:
             self.state = successors[action]
 
     def trajectory(self, index: int, failure: str | None = None) -> Trajectory:
-        """Return the record of the walk of this index; `failure` is what ended it early."""
+        """Return the walk as a trajectory; `failure` is the outcome if it was ended early."""
         if failure is None and not self.over:
             raise InvalidParameterError(
-                f"the walk through {self.task.name!r} is not over; name what ended it"
+                f"the walk through {self.task.name!r} has not ended; give the failure that ended it"
             )
         outcome = ARRIVED if self.arrived else failure or CAP
         return Trajectory(**vars(self.task), trajectory=index, outcome=outcome, steps=self.steps)
 
 
 def walk(navigator: Navigator, task: Task, trajectory: int = 0, *, seed: int = 0) -> Trajectory:
-    """Let an agent walk through a task.
+    """Run one walk of an agent through a task.
 
-    The random stream is named by agent, task, walk and seed, so walks do not depend on each other.
+    The random stream depends on agent, task, walk and seed only, so walks are independent.
     """
     draws = Draws("walk", seed, navigator.name, task.name, trajectory)
     walking = navigator.begin(task.world, draws)
@@ -390,5 +389,5 @@ def walk(navigator: Navigator, task: Task, trajectory: int = 0, *, seed: int = 0
 
 
 def walks(navigator: Navigator, tasks: TaskSet, *, seed: int = 0) -> Iterator[Trajectory]:
-    """Yield every walk of an agent through a set of tasks."""
+    """Run and yield every walk of an agent through a set of tasks."""
     return (walk(navigator, task, index, seed=seed) for task, index in tasks.walks())

@@ -1,4 +1,4 @@
-"""Finite Markov decision processes: worlds, policies, soft planning, occupancy, files."""
+"""Finite Markov decision processes: models, policies, soft planning, occupancy, files."""
 
 from goalmeter.tabular.arrays import (
     load_features,

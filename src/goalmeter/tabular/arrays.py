@@ -22,17 +22,17 @@ from goalmeter._files import check_sizes, reading, replacing
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 
 SUM_TOLERANCE = 1e-9
-ROW_TOLERANCE = 1e-5  # rows of a policy may come from a network, in single precision
+ROW_TOLERANCE = 1e-5  # for rows of a policy, which may be in single precision
 ROUNDING = 1e-14
 
 
 def as_floats(value: ArrayLike, name: str, error: type[GoalmeterError]) -> FloatArray:
-    """A float64 array of finite numbers, or an error that names the first bad entry."""
+    """Return a float64 array of finite numbers; the error names the first invalid entry."""
     try:
         if np.ma.is_masked(value):
             raise TypeError("it has masked entries; fill them first")
         raw = np.asarray(value)
-        # NumPy would cast text and complex numbers, the latter without their imaginary part.
+        # NumPy would convert text, and complex numbers without their imaginary part.
         if raw.dtype.kind not in "biufO":
             raise TypeError(f"its type is {raw.dtype}")
         array = np.asarray(raw, dtype=np.float64)
@@ -43,9 +43,9 @@ def as_floats(value: ArrayLike, name: str, error: type[GoalmeterError]) -> Float
 
 
 def check_finite(array: AnyArray, name: str, error: type[GoalmeterError]) -> None:
-    """Raises at NaN and infinity, naming the first of them."""
-    # The sum is finite unless an entry is not (or the sum itself overflows): one cheap pass,
-    # and no boolean array the size of the model.
+    """Raise an error at the first NaN or infinity."""
+    # A finite sum proves that all entries are finite, without a boolean array of the model's size;
+    # entries are checked only if the sum is not finite (it may overflow).
     if not np.isfinite(array.sum()) and not np.isfinite(array).all():
         where = np.unravel_index(int(np.argmin(np.isfinite(array))), array.shape)
         raise error(
@@ -57,13 +57,10 @@ def check_finite(array: AnyArray, name: str, error: type[GoalmeterError]) -> Non
 def check_distributions(
     rows: FloatArray, name: str, error: type[GoalmeterError], tolerance: float = SUM_TOLERANCE
 ) -> None:
-    """Raises if rows (last axis) are not probability distributions to within a tolerance."""
+    """Raise an error unless rows (last axis) are distributions within a tolerance."""
     if rows.size and rows.min() < 0:
         where = np.unravel_index(int(np.argmin(rows)), rows.shape)
-        raise error(
-            f"{name}{at(where)} is {rows[where]:.6g}, expected a probability in [0, 1]; "
-            f"a probability cannot be negative"
-        )
+        raise error(f"{name}{at(where)} is {rows[where]:.6g}, expected a probability in [0, 1]")
     sums = rows.sum(axis=-1)
     off = np.abs(sums - 1.0)
     if off.size and off.max() > tolerance:
@@ -71,20 +68,20 @@ def check_distributions(
         raise error(
             f"{name}{at(where)} sums to {sums[where]:.10g}, "
             f"expected 1 (tolerance {tolerance:g}); "
-            f"divide each row by its sum if it holds counts or rounded numbers"
+            f"divide each row by its sum if it contains counts or rounded numbers"
         )
 
 
 def normalised_rows(rows: FloatArray) -> FloatArray:
-    """Rows (last axis) that sum to 1 up to rounding, as a new array."""
-    # Rows are accepted within 1e-9 of 1, and over a long horizon even that would add up.
+    """Return a new array whose rows (last axis) sum to 1 up to rounding."""
+    # Rows are accepted within 1e-9 of 1, an error that accumulates over a long horizon.
     sums = rows.sum(axis=-1, keepdims=True)
-    # Sums that differ from 1 by rounding alone are left, so that files read back bit for bit.
+    # Sums that differ from 1 by rounding only are unchanged, so that files are read back exactly.
     return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0))
 
 
 def as_initial(initial: ArrayLike | int, n_states: int) -> FloatArray:
-    """A state, or a distribution over states, as a checked distribution [S]."""
+    """Return an initial state or distribution as a validated distribution [S]."""
     mass = as_floats(initial, "initial", InvalidModelError)
     if mass.ndim == 0 and np.asarray(initial).dtype.kind in "iu":
         state = int(mass)
@@ -100,7 +97,7 @@ def as_initial(initial: ArrayLike | int, n_states: int) -> FloatArray:
 
 @contextmanager
 def naming(source: object) -> Iterator[None]:
-    """Put the name of a file or an environment before the message of every error inside."""
+    """Prefix the messages of errors with the name of a file or an environment."""
     try:
         yield
     except GoalmeterError as error:
@@ -108,37 +105,37 @@ def naming(source: object) -> Iterator[None]:
 
 
 def at(index: Sequence[Any]) -> str:
-    """The subscript that reaches an entry, as a user would type it."""
+    """Return the subscript of an entry, such as [0, 2]."""
     return shape_text([int(i) for i in index]) if len(index) else ""
 
 
 def wrong_shape(
     name: str, shape: Sequence[object], expected: str, error: type[GoalmeterError]
 ) -> GoalmeterError:
-    """The error for an array that has another shape than the one expected."""
+    """Return the error for an array of the wrong shape."""
     return error(f"{name} has shape {shape_text(shape)}, expected {expected}")
 
 
 def transposed(name: str, shape: tuple[int, ...], error: type[GoalmeterError]) -> GoalmeterError:
-    """The error for a policy [A, S] or [H, A, S] whose last two axes are exchanged."""
+    """Return the error for a policy [A, S] or [H, A, S], whose last two axes are exchanged."""
     axes = "(states, actions)" if len(shape) == 2 else "(decisions, states, actions)"
     expected = (*shape[:-2], shape[-1], shape[-2])
     return error(f"{name} has shape {shape}, expected {expected} {axes}; transpose it.")
 
 
 def shape_text(shape: Sequence[object]) -> str:
-    """A shape as the documentation writes it: [3, 2]."""
+    """Return a shape as in the documentation: [3, 2]."""
     return f"[{', '.join(str(n) for n in shape)}]"
 
 
 def read_only(array: AnyArray) -> AnyArray:
-    """The same array, locked against writing."""
+    """Make an array read-only and return it."""
     array.flags.writeable = False
     return array
 
 
 class Immutable:
-    """A class whose attributes are set once, in its `__dict__`; `_copies` says how to change it."""
+    """Base class of immutable classes; `_copies` is the method that makes a changed copy."""
 
     _copies = "replace(...)"
 
@@ -149,35 +146,35 @@ class Immutable:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"a {type(self).__name__} is not pickled; write it to a file")
+        raise TypeError(f"a {type(self).__name__} cannot be pickled; write it to a file")
 
 
 # --- Archives -----------------------------------------------------------------------------------
-# Only numbers are read: unpickling an array of Python objects would run the file's code. Sizes are
-# checked before anything is unpacked, because numpy allocates what the head of an array asks for.
+# Only numerical arrays are read, since unpickling Python objects can run code of the file. Sizes
+# are checked before unpacking, since numpy allocates the size stated in an array's header.
 
-# Readers of an array's head by its format; the third is for names of columns, not for numbers.
+# Readers of array headers by format version; version 3 is for named columns, not for numbers.
 HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-_MEND = "write it with numpy.savez(path, name=array, ...)"
+_FIX = "write it with numpy.savez(path, name=array, ...)"
 
 
 def load_arrays(
     path: str | Path, *, required: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, AnyArray]:
-    """Read the named arrays of an .npz file, all of them numerical."""
+    """Read named numerical arrays from an .npz file."""
     known = [*required, *optional]
     with naming(path), _open_archive(Path(path)) as archive:
         entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
         for name in required:
             if name not in entries:
                 raise InvalidFileError(
-                    f"the array {name!r} is missing; the file holds {', '.join(entries) or 'none'}"
+                    f"the array {name!r} is missing; the file has {', '.join(entries) or 'none'}"
                 )
         for name in entries:
             if name not in known:
                 raise InvalidFileError(
                     f"the array {name!r} is not part of this format, "
-                    f"whose names are {', '.join(known)}; rename it or leave it out"
+                    f"expected {', '.join(known)}; rename or remove it"
                 )
         return {name: _read(archive, entry, name) for name, entry in entries.items()}
 
@@ -195,10 +192,10 @@ def states_in(path: str | Path) -> int:
 
 
 def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> Path:
-    """Write named arrays as one .npz file in a single step; return its path."""
+    """Write named arrays to an .npz file atomically and return its path."""
     plain = {name: np.asarray(array) for name, array in arrays.items()}
     assert all(array.dtype.kind in "biuf" for array in plain.values()), "numpy would pickle it"
-    # An open file, because numpy would append .npz to a bare name that lacks it.
+    # An open file, since numpy appends .npz to paths without it.
     with replacing(path) as file:
         np.savez(file, **plain)  # type: ignore[arg-type]
     return Path(path)
@@ -213,56 +210,54 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     except OSError as cause:
         raise InvalidFileError(f"cannot be read: {cause.strerror or cause}") from cause
     with file:
-        begins = file.read(len(np.lib.format.MAGIC_PREFIX))
-        if begins == np.lib.format.MAGIC_PREFIX:
+        prefix = file.read(len(np.lib.format.MAGIC_PREFIX))
+        if prefix == np.lib.format.MAGIC_PREFIX:
             raise InvalidFileError(
-                f"the file is a single array (.npy), expected an archive of named arrays; {_MEND}"
+                f"the file is a single array (.npy), expected an archive of named arrays; {_FIX}"
             )
         try:
             archive = zipfile.ZipFile(file)
-        # A damaged directory raises more than BadZipFile: struct.error, ValueError and others.
+        # Corrupt directories raise BadZipFile, struct.error, ValueError and others.
         except Exception as cause:
-            raise InvalidFileError(
-                f"the file is not an .npz archive, or a damaged one; {_MEND}"
-            ) from cause
+            raise InvalidFileError(f"the file is not a valid .npz archive; {_FIX}") from cause
         with archive:
             check_sizes(archive.infolist())
             yield archive
 
 
 def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> AnyArray:
-    """Return an array if it is numerical and its head asks for as many bytes as there are."""
+    """Return an array if it is numerical and its header states the right number of bytes."""
     try:
         with archive.open(entry) as member:
             version = np.lib.format.read_magic(member)
             if version not in HEADS:
                 raise InvalidFileError(
-                    f"the array {name!r} has format {version}, expected that of numpy.savez with "
-                    f"numbers"
+                    f"the array {name!r} has format {version}, expected the format of numpy.savez "
+                    f"for numbers"
                 )
             shape, _, dtype = HEADS[version](member)
             if dtype.kind not in "biuf":
                 raise InvalidFileError(
-                    f"the array {name!r} holds {dtype.name} values, expected numbers (Python "
-                    f"objects are not read, because unpickling a file can run any code)"
+                    f"the array {name!r} has {dtype.name} values, expected numbers (Python "
+                    f"objects are not supported, since unpickling can run arbitrary code)"
                 )
-            wanted, there = math.prod(shape) * dtype.itemsize, entry.file_size - member.tell()
-            if wanted != there:
+            expected, size = math.prod(shape) * dtype.itemsize, entry.file_size - member.tell()
+            if expected != size:
                 raise ValueError(
-                    f"its shape {shape_text(shape)} takes {wanted:,} bytes, and there are {there:,}"
+                    f"shape {shape_text(shape)} requires {expected:,} bytes, but there are {size:,}"
                 )
             member.seek(0)
             return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
     except InvalidFileError:
         raise
-    except Exception as cause:  # whatever the decoder stumbles over, the file is at fault
+    except Exception as cause:  # the decoder raises many kinds of errors for corrupt files
         raise InvalidFileError(
             f"the array {name!r} is damaged and cannot be read ({cause}); write the file again"
         ) from cause
 
 
 # --- Files --------------------------------------------------------------------------------------
-# A file may hold no other names, which are most often typing errors:
+# Files contain the following arrays; other names are errors, since they are mostly typing errors:
 #
 #     world     transition [S, A, S], or next_state and probability [S, A, K]
 #               reward [S] or [S, A]
@@ -275,42 +270,42 @@ def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> AnyArr
 
 
 def load_policy(path: str | Path) -> FloatArray:
-    """Read a policy file: [S, A] or [H, S, A]. Whether it fits a world is checked on use."""
-    return _loaded(path, "policy", _checked_policy)
+    """Read a policy file: [S, A] or [H, S, A]; it is validated against a world on use."""
+    return _load(path, "policy", _check_policy)
 
 
 def save_policy(policy: ArrayLike, path: str | Path) -> Path:
-    """Write a policy file, [S, A] or [H, S, A]; returns its path."""
-    return save_arrays(path, {"policy": _checked_policy(policy)})
+    """Write a policy file, [S, A] or [H, S, A], and return its path."""
+    return save_arrays(path, {"policy": _check_policy(policy)})
 
 
 def load_features(path: str | Path) -> FloatArray:
     """Read a features file: [S, D], one row for each state."""
-    return _loaded(path, "features", _checked_features)
+    return _load(path, "features", _check_features)
 
 
 def save_features(features: ArrayLike, path: str | Path) -> Path:
-    """Write a features file, [S, D]; returns its path."""
-    return save_arrays(path, {"features": _checked_features(features)})
+    """Write a features file, [S, D], and return its path."""
+    return save_arrays(path, {"features": _check_features(features)})
 
 
 def load_utility(path: str | Path) -> FloatArray:
-    """Read a utility file: [S], [S, A], [H, S] or [H, S, A]. Whether it fits is checked on use."""
-    return _loaded(path, "utility", lambda u: as_floats(u, "utility", InvalidUtilityError))
+    """Read a utility file: [S], [S, A], [H, S] or [H, S, A]; it is validated on use."""
+    return _load(path, "utility", lambda u: as_floats(u, "utility", InvalidUtilityError))
 
 
-def _loaded(path: str | Path, name: str, check: Callable[[ArrayLike], FloatArray]) -> FloatArray:
+def _load(path: str | Path, name: str, check: Callable[[ArrayLike], FloatArray]) -> FloatArray:
     arrays = load_arrays(path, required=(name,))
     with naming(path):
         return check(arrays[name])
 
 
-def _checked_policy(policy: ArrayLike) -> FloatArray:
+def _check_policy(policy: ArrayLike) -> FloatArray:
     array = as_floats(policy, "policy", InvalidPolicyError)
     if array.ndim not in (2, 3):
         expected = "[S, A] (stationary) or [H, S, A] (time-dependent)"
         raise wrong_shape("policy", array.shape, expected, InvalidPolicyError)
-    # No world is known here, but a policy whose columns are distributions is [A, S].
+    # Without a world, a transposed policy [A, S] is recognized by its columns.
     rows, columns = (np.abs(array.sum(axis=axis) - 1.0).max(initial=0.0) for axis in (-1, -2))
     if rows > ROW_TOLERANCE >= columns:
         raise transposed("policy", array.shape, InvalidPolicyError)
@@ -318,7 +313,7 @@ def _checked_policy(policy: ArrayLike) -> FloatArray:
     return array
 
 
-def _checked_features(features: ArrayLike) -> FloatArray:
+def _check_features(features: ArrayLike) -> FloatArray:
     array = as_floats(features, "features", InvalidUtilityError)
     if array.ndim != 2 or array.shape[1] == 0:
         expected = "[S, D] (states, then at least one feature)"

@@ -1,14 +1,14 @@
-"""One soft Bellman backup, in a form that is exact for every rationality, infinity included.
+"""Soft Bellman backup, in a form that is exact for every rationality, including infinity.
 
-Write the soft value at rationality b > 0 as  V_b = b * V* + h,  with V* the hard-optimal
-value. With the gap  G(s, a) = max_a' Q*(s, a') - Q*(s, a) >= 0  of each action,
+The soft value at rationality b > 0 is  V_b = b * V* + h,  with V* the hard-optimal value. With the
+gap  G(s, a) = max_a' Q*(s, a') - Q*(s, a) >= 0  of each action,
 
     h(s)        = log sum_a reference(a | s) exp(-b G(s, a) + E[h(s')])
     log pi(a|s) = log reference(a | s) - b G(s, a) + E[h(s')] - h(s)
 
-so nothing overflows, nothing is lost when b is tiny, and at b = infinity optimal actions are
-weighted by exp(E[h(s')]). A negative rationality is the positive one for the negated utility. With
-L = -dh/db the expected total gap of the soft policy (its regret) and C = d2h/db2,
+so nothing overflows, precision is kept for tiny b, and at b = infinity optimal actions are
+weighted by exp(E[h(s')]). A negative rationality equals the positive one for the negated utility.
+With L = -dh/db, the expected total gap of the soft policy (its regret), and C = d2h/db2,
 
     L = E_pi[G + E[L']]      C = E_pi[E[C']] + Var_{a ~ pi}(G + E[L'])
 
@@ -26,8 +26,8 @@ from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import Rewards
 from goalmeter.tabular.transition import Block
 
-# Two actions whose values differ by less than this share of the largest collectable utility
-# count as equally good: the difference is rounding, and at large b it would decide everything.
+# Two actions are tied if their values differ by less than this share of the largest collectable
+# utility; such differences are rounding errors, which would determine the policy at large b.
 TIE_SHARE = 1e-12
 
 
@@ -38,36 +38,36 @@ class SoftProblem(NamedTuple):
     rewards: Rewards
     rationality: FloatArray  # [B], non-negative: signs are in the rewards; [1, S, 1] of many worlds
     log_reference: FloatArray | None  # [T, A, S]; -inf forbids an action; None for uniform
-    # Absolute difference in value below which two actions are tied at the first decision, [B or 1],
-    # or [S, 1] of many worlds; at later ones it shrinks with the discount of a finite horizon.
+    # Difference in value below which two actions are tied at the first decision, [B or 1], or
+    # [S, 1] of many worlds; for a finite horizon it shrinks with the discount at later decisions.
     tie: FloatArray
 
     def weight(self, step: int) -> float:
-        """What a unit of reward at a decision is worth at the first one."""
-        # Kept above underflow, so that late actions still differ where only their order counts.
+        """Return the discounted value of a unit of reward at a decision."""
+        # A lower bound prevents underflow, since the order of late actions still matters.
         return max(self.rewards.discount**step, 1e-300)
 
 
 class Columns(NamedTuple):
-    """What is known of each state at one step; the last two are absent in a plain plan."""
+    """Values of each state at one step; without derivatives the last two are None."""
 
-    hard: FloatArray  # V* [S, B or 1], reward units of the step itself (not discounted to 0)
+    hard: FloatArray  # V* [S, B or 1], in reward units of the step (not discounted to step 0)
     soft: FloatArray  # h [S, B], nats
     loss: FloatArray | None  # L [S, B], reward units
     spread: FloatArray | None  # C [S, B], squared reward units
 
     def present(self) -> list[FloatArray]:
-        """The columns that are there, in order."""
+        """Return the columns that are not None, in order."""
         return [c for c in self if c is not None]
 
 
 class Backup(NamedTuple):
-    """One block of states after a backup; arrays [A, n, ...] are per action."""
+    """Result of a backup of one block of states; arrays [A, n, ...] are per action."""
 
     hard: FloatArray  # [n, B or 1]
     soft: FloatArray  # [n, B]
-    gap: FloatArray  # [A, n, B or 1], reward units of the step itself
-    log_ratio: FloatArray  # log pi / reference [A, n, B]; -inf where pi is 0
+    gap: FloatArray  # [A, n, B or 1], in reward units of the step
+    log_ratio: FloatArray  # log(pi / reference) [A, n, B]; -inf where pi is 0
     policy: FloatArray  # [A, n, B]
     loss: FloatArray | None  # [n, B]
     next_loss: FloatArray | None  # E[L'] [A, n, B]
@@ -81,7 +81,7 @@ def problem(
     rationality: FloatArray,
     log_reference: FloatArray | None = None,
 ) -> SoftProblem:
-    """A batch of problems from rationalities of either sign, [B]."""
+    """Return a batch of problems for rationalities of either sign, [B]."""
     b = np.asarray(rationality, dtype=np.float64)
     signs = np.where(b < 0, -1.0, 1.0)
     if (signs != 1.0).any():
@@ -103,8 +103,8 @@ def backup(
     decay: float = 1.0,
 ) -> Backup:
     """Back up one block of states at decision `step` from the values `after` it."""
-    # The expected next value of each column, [A, n, columns], is used up. `decay` is its weight:
-    # the infinite problem's discount; a finite problem's is in `task.rewards`.
+    # `expected`, the expected next value of each column [A, n, columns], is overwritten. `decay` is
+    # its weight: the discount of an infinite problem; a finite problem's is in `task.rewards`.
     mdp, rewards = task.mdp, task.rewards
     width, batch = after.hard.shape[-1], after.soft.shape[-1]
     if decay != 1.0:
@@ -116,15 +116,14 @@ def backup(
         prior = task.log_reference[min(step, len(task.log_reference) - 1), :, block.states, None]
         forbidden = np.isneginf(prior)
         if forbidden.any():
-            # A forbidden action must not be the best one, by which the others are judged.
+            # A forbidden action must not be the maximum from which gaps are measured.
             value = np.where(forbidden, -np.inf, value)
     hard = np.maximum.reduce(value)
     gap = np.subtract(hard, value, out=value)
     if prior is not None:
-        # Its gap is never used: the prior already gives it no probability, and inf * 0 would be
-        # NaN.
+        # The gap of a forbidden action has no effect, but inf * 0 would be NaN.
         gap[np.broadcast_to(np.isneginf(prior), gap.shape)] = 0.0
-    # Ties that rounding has broken would decide between equals at an infinite rationality.
+    # At an infinite rationality, ties broken by rounding would determine the policy.
     if task.tie.any():
         gap *= gap > task.tie
 
@@ -132,7 +131,7 @@ def backup(
     log_ratio = _penalty(task.rationality * weight, gap)
     np.subtract(expected[..., width : width + batch], log_ratio, out=log_ratio)
     weighted = log_ratio if prior is None else log_ratio + prior
-    # The largest logit goes out before exp, so that nothing overflows at any rationality.
+    # Subtracting the largest logit prevents overflow at any rationality.
     peak = np.maximum.reduce(weighted)
     policy = weighted - peak
     np.exp(policy, out=policy)
@@ -141,7 +140,7 @@ def backup(
     soft = np.log(total, out=total)
     soft += peak
     if prior is None:
-        # The reference is uniform: one constant, in place of an array of them.
+        # The uniform reference is a constant.
         soft -= np.log(mdp.n_actions)
     log_ratio -= soft
 
@@ -160,10 +159,10 @@ def backup(
 
 
 def backup_all(task: SoftProblem, step: int, after: Columns, decay: float = 1.0) -> Backup:
-    """One backup of all states at once, blocks joined."""
+    """Back up all states at once, with blocks joined."""
     parts = task.mdp.transition.map_expected(
         after.present(),
-        # A copy, because the parts outlive the block's turn.
+        # A copy, since the parts are used after `work` returns.
         lambda block, expected: backup(task, block, step, after, expected.copy(), decay),
     )
     if len(parts) == 1:
@@ -171,20 +170,20 @@ def backup_all(task: SoftProblem, step: int, after: Columns, decay: float = 1.0)
     joined: list[Any] = []
     for name, first in zip(Backup._fields, parts[0], strict=True):
         axis = 0 if name in ("hard", "soft", "loss", "spread") else 1
-        whole = first is not None
-        joined.append(np.concatenate([getattr(p, name) for p in parts], axis) if whole else None)
+        exists = first is not None
+        joined.append(np.concatenate([getattr(p, name) for p in parts], axis) if exists else None)
     return Backup(*joined)
 
 
 def zero_columns(n_states: int, width: int, batch: int, *, derivatives: bool) -> Columns:
-    """The values after the last decision: all zero."""
+    """Return the values after the last decision, which are zero."""
     extra = [np.zeros((n_states, batch)) if derivatives else None for _ in range(2)]
     return Columns(np.zeros((n_states, width)), np.zeros((n_states, batch)), *extra)
 
 
 def _penalty(rationality: FloatArray, gap: FloatArray) -> FloatArray:
-    """The penalty b * G, with infinity * 0 = 0."""
-    # The largest is NaN where one of them is, and infinite where one is.
+    """Return the penalty b * G, with infinity * 0 = 0."""
+    # The maximum is NaN or infinite if any rationality is.
     if not np.maximum.reduce(rationality, axis=None) < np.inf:
         with np.errstate(invalid="ignore"):
             return np.where(gap > 0, rationality * gap, 0.0)

@@ -1,4 +1,4 @@
-"""Finite Markov decision processes, from arrays, from a Gymnasium table, and CliffWorld."""
+"""Finite Markov decision processes from arrays and Gymnasium tables, and CliffWorld."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 
 
 # --- Gymnasium tables ---------------------------------------------------------------------------
-# Gymnasium's small environments keep their dynamics in `env.unwrapped.P`: for each state and
-# action a list of (probability, next state, reward, terminated). Two things differ from an MDP:
-# an episode ends, where an MDP goes on, and a reward may depend on the next state.
+# Gymnasium's small environments expose their dynamics as `env.unwrapped.P`: for each state and
+# action a list of (probability, next state, reward, terminated). Unlike in an MDP, episodes can
+# terminate, and rewards may depend on the next state.
 
-_LIMITS = ("max_steps", "max_episode_steps")  # attributes with an environment's own time limit
+_LIMITS = ("max_steps", "max_episode_steps")  # attributes of environments with a time limit
 
 
 def _read_environment(env: Any, horizon: int | None, initial: Any) -> dict[str, Any]:
-    """The arguments of `TabularMDP` for an environment, see `TabularMDP.from_gymnasium`."""
+    """Return the arguments of `TabularMDP` for an environment; see `from_gymnasium`."""
     n_states, n_actions, table = _read_table(env.unwrapped)
     if initial is None:
         initial = getattr(env.unwrapped, "initial_state_distrib", None)
     if initial is None:
         raise InvalidModelError(
-            f"the environment does not tell where episodes start (it has no "
-            f"env.unwrapped.initial_state_distrib); "
+            f"the environment has no initial state distribution "
+            f"(env.unwrapped.initial_state_distrib); "
             f"give initial=, a state or a distribution [{n_states}]"
         )
     start = as_initial(initial, n_states)
@@ -60,20 +60,20 @@ def _read_environment(env: Any, horizon: int | None, initial: Any) -> dict[str, 
     if horizon is None:
         raise InvalidParameterError(
             "the environment has no time limit (neither in its registration nor as "
-            "max_steps or max_episode_steps), expected a number of decisions; "
-            "give horizon=H (or max_episode_steps=H to gymnasium.make)"
+            "max_steps or max_episode_steps); "
+            "give horizon=H, a number of decisions (or max_episode_steps=H to gymnasium.make)"
         )
-    # An outcome of probability 0 is listed by some environments and ends no episode.
+    # Some environments list outcomes of probability 0, which never terminate an episode.
     possible, target = table.probability > 0, table.target
     absorbing = np.unique(target[table.terminated & possible])
-    # States that an episode can be in without having terminated.
-    goes_on = ~table.terminated & possible
-    tails, heads = table.state[goes_on], target[goes_on]
+    # States that can be visited before an episode terminates.
+    continues = ~table.terminated & possible
+    tails, heads = table.state[continues], target[continues]
     visited, more = np.zeros(n_states, dtype=bool), start > 0
     while (more != visited).any():
         visited = more.copy()
         more[heads[visited[tails]]] = True
-    # A state that is also visited on the way cannot be made absorbing itself.
+    # States that are also visited before termination cannot be absorbing.
     if visited[absorbing].any():
         absorbing = np.array([n_states])
         target = np.where(table.terminated, n_states, target)
@@ -85,7 +85,7 @@ def _read_environment(env: Any, horizon: int | None, initial: Any) -> dict[str, 
     next_state[table.state, table.action, table.slot] = target
     probability[table.state, table.action, table.slot] = table.probability
     reward = np.zeros(shape[:2])
-    # `add.at`, because a pair may be listed with several outcomes.
+    # A pair may have several outcomes.
     np.add.at(reward, (table.state, table.action), table.probability * table.reward)
 
     next_state[absorbing] = absorbing[:, None, None]
@@ -97,45 +97,45 @@ def _read_environment(env: Any, horizon: int | None, initial: Any) -> dict[str, 
 
 
 def _time_limit(env: Any) -> int | None:
-    """Decisions after which an episode is truncated at the latest; None if it never is."""
-    # Each wrapper is asked, and the environment itself: a limit may be set where it is registered,
-    # by a `TimeLimit` around it, or inside, where goalmeter's own worlds and MiniGrid's have it.
+    """Return the maximum number of decisions of an episode; None if there is no limit."""
+    # The limit may be set in the registration, by a `TimeLimit` wrapper, or by the environment
+    # itself, as in goalmeter's and MiniGrid's worlds.
     limits = [] if env.spec is None else [env.spec.max_episode_steps]
     layer = env
     while layer is not env.unwrapped:
         limits.append(vars(layer).get("_max_episode_steps"))  # a TimeLimit
         layer = layer.env
     limits += [getattr(layer, name, None) for name in _LIMITS]
-    whole = [int(n) for n in limits if isinstance(n, (int, np.integer)) and n > 0]
-    return min(whole) if whole else None
+    valid = [int(n) for n in limits if isinstance(n, (int, np.integer)) and n > 0]
+    return min(valid) if valid else None
 
 
 def _read_table(env: Any) -> tuple[int, int, Any]:
-    """Return S, A and all outcomes that P lists, as a record array of their fields."""
+    """Return S, A and all outcomes listed in P, as a record array of their fields."""
     if not hasattr(env, "P"):
         raise InvalidModelError(
             "the environment does not expose its transition probabilities (it has no table "
-            "env.unwrapped.P), so they cannot be read; "
+            "env.unwrapped.P); "
             "build TabularMDP(transition, reward, ...) from arrays instead"
         )
     if getattr(env, "fickle_passenger", False):
         raise InvalidModelError(
-            "with fickle_passenger=True the destination changes outside the table P, so the "
-            "table is not the environment's dynamics; make it without that option"
+            "with fickle_passenger=True the destination changes outside the table P, so P does "
+            "not contain the environment's dynamics; remove this option"
         )
-    # P and its rows may be mappings or lists.
+    # P and its rows are mappings or lists.
     _check_keys(env.P, "P", "the states 0, 1, ..., S-1", None)
     n_states, n_actions, outcomes = len(env.P), len(env.P[0]), []
     for state in range(n_states):
         expected = "the actions 0, 1, ..., A-1, the same in every state"
         _check_keys(env.P[state], f"P[{state}]", expected, n_actions)
         for action in range(n_actions):
-            some = env.P[state][action]
-            if not isinstance(some, Sequence) or not some:
+            entries = env.P[state][action]
+            if not isinstance(entries, Sequence) or not entries:
                 raise InvalidModelError(
-                    f"P[{state}][{action}] is {some!r}, expected a list of outcomes, at least one"
+                    f"P[{state}][{action}] is {entries!r}, expected a list of at least one outcome"
                 )
-            for slot, outcome in enumerate(some):
+            for slot, outcome in enumerate(entries):
                 try:
                     probability, after, reward, terminated = outcome
                     numbers = (float(probability), int(after), float(reward), bool(terminated))
@@ -164,22 +164,22 @@ def _check_keys(level: Any, name: str, expected: str, size: int | None) -> None:
 
 
 # --- TabularMDP ---------------------------------------------------------------------------------
-MAX_HORIZON = 10_000_000  # measures keep a number for each state and decision
-DENSE_FILE_ENTRIES = 1_000_000  # larger worlds are written as successor lists, never made dense
+MAX_HORIZON = 10_000_000  # measures store a number for each state and decision
+DENSE_FILE_ENTRIES = 1_000_000  # larger worlds are written as successor lists
 
 
 class TabularMDP(Immutable):
     """A finite Markov decision process with rewards on states or on state-action pairs.
 
     The agent makes decisions t = 0, 1, ... in states s_t and collects the reward of s_t (and
-    a_t) at each of them; nothing is collected after the last action. Two kinds of horizon:
+    a_t) at each decision; nothing is collected after the last action. Two kinds of horizon:
 
     * `horizon=H`: H decisions, time-dependent policies allowed. With `discount` g the utility
-      is sum_t g^t reward(s_t, a_t). The discount is part of the utility alone: every decision
-      is a whole piece of evidence about the agent (Definition 3.2 of the MEG paper).
+      is sum_t g^t reward(s_t, a_t). The discount applies to the utility only: every decision
+      has full weight as evidence about the agent (Definition 3.2 of the MEG paper).
     * `horizon=None` and `discount` g < 1: the infinite discounted problem with stationary
-      policies. Decision t then weighs g^t in the utility and in the evidence alike, which is
-      what keeps both sums finite.
+      policies. Decision t then has weight g^t both in the utility and in the evidence, which
+      keeps both sums finite.
 
     `transition` is P [S, A, S], or sparse successor lists (next_state [S, A, K] of integers,
     probability [S, A, K]), or the `transition` of another MDP; its rows sum to 1 within 1e-9.
@@ -187,7 +187,7 @@ class TabularMDP(Immutable):
 
     Source: "Measuring Goal-Directedness" (NeurIPS 2024), Definition 5.1.
 
-    Example: action 0 stays where it is, action 1 moves to state 1, which pays 1.
+    Example: action 0 stays in its state, action 1 moves to state 1, which has reward 1.
         >>> transition = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]
         >>> TabularMDP(transition, reward=[0, 1], horizon=3)
         TabularMDP(2 states, 2 actions, 4 transitions, reward [S] in [0, 1], horizon 3)
@@ -234,12 +234,12 @@ class TabularMDP(Immutable):
         discount: float,
     ) -> None:
         real = (int, float, np.integer, np.floating)
-        # NaN and infinity are no whole numbers: the remainder of both is NaN.
+        # The remainder of NaN and infinity is NaN, so they are not whole numbers.
         whole = isinstance(horizon, real) and not isinstance(horizon, bool) and horizon % 1 == 0
         if horizon is not None and not (whole and 1 <= horizon <= MAX_HORIZON):
             raise InvalidParameterError(
                 f"horizon is {shown(horizon)}, expected a whole number of decisions, from 1 to "
-                f"{MAX_HORIZON:g}; for more, take the infinite problem: discount < 1 and no horizon"
+                f"{MAX_HORIZON:g}; for more, use the infinite problem: discount < 1 and no horizon"
             )
         if not isinstance(discount, real) or not 0.0 < discount <= 1.0:
             raise InvalidParameterError(
@@ -264,11 +264,11 @@ class TabularMDP(Immutable):
         horizon: int | None,
         discount: float = 1.0,
     ) -> TabularMDP:
-        """A process in which a decision may lead to several others at once, or to none."""
-        # Influence diagrams (`goalmeter.causal.contexts`), and many worlds side by side. Successors
-        # are expected numbers: all actions of a state, and all states of a kind, lead to as many.
-        # `initial` has those of first decisions, `horizon` is that of the longest branch. This goes
-        # around the constructor, whose checks want distributions.
+        """Return a process in which a decision leads to any number of further decisions."""
+        # Used for influence diagrams (`goalmeter.causal.contexts`) and for many worlds at once.
+        # Entries are expected numbers of successors, equal for all actions of a state and all
+        # states of a kind. `initial` has the numbers of first decisions, `horizon` is that of the
+        # longest branch. The constructor is not used, since it requires distributions.
         mdp = cls.__new__(cls)
         mdp._fill(transition, np.zeros(transition.n_states), initial, horizon, discount)
         return mdp
@@ -285,19 +285,19 @@ class TabularMDP(Immutable):
 
     @property
     def steps(self) -> int:
-        """Distinct decision steps: the horizon, or 1 for the stationary infinite problem."""
+        """Number of distinct decision steps: the horizon, or 1 for the infinite problem."""
         return 1 if self.horizon is None else self.horizon
 
     def active_states(self) -> FloatArray:
-        """1.0 for states whose actions lead to different distributions, else 0.0: [S]."""
-        # A decision taken elsewhere (in an absorbing state, say) influences no utility over states,
-        # so it carries no evidence and is not counted in a MEG's maximum.
+        """Return 1.0 for states whose actions lead to different distributions, else 0.0: [S]."""
+        # Decisions in other states, such as absorbing ones, do not affect utilities over states, so
+        # they have no evidence and are not counted in the maximum of MEG.
         if "_active" not in vars(self):
             vars(self)["_active"] = read_only(self.transition.actions_differ().astype(np.float64))
         return np.asarray(vars(self)["_active"])
 
     def replace(self, **changes: Any) -> TabularMDP:
-        """A copy with some of the constructor's arguments changed; shares what is not."""
+        """Return a copy with some arguments of the constructor changed; other data are shared."""
         names = ("transition", "reward", "horizon", "initial", "discount")
         return TabularMDP(**{**{name: getattr(self, name) for name in names}, **changes})
 
@@ -307,11 +307,11 @@ class TabularMDP(Immutable):
         optional = ("transition", "next_state", "probability", "horizon", "discount")
         arrays = load_arrays(path, required=("reward", "initial"), optional=optional)
         with naming(path):
-            # Either form is complete; a mixture leaves open which of them counts.
+            # A mixture of the two forms would be ambiguous.
             forms = sorted({"transition", "next_state", "probability"} & arrays.keys())
             if forms not in (["transition"], ["next_state", "probability"]):
                 raise InvalidFileError(
-                    f"the file holds {', '.join(forms) or 'no array'}, expected either transition "
+                    f"the file has {', '.join(forms) or 'no array'}, expected either transition "
                     f"[S, A, S], or next_state and probability [S, A, K]"
                 )
             numbers = {name: arrays[name] for name in ("horizon", "discount") if name in arrays}
@@ -327,11 +327,11 @@ class TabularMDP(Immutable):
             )
 
     def to_npz(self, path: str | Path) -> Path:
-        """Write an MDP file (format: `goalmeter.tabular.arrays`); returns its path."""
+        """Write an MDP file (format: `goalmeter.tabular.arrays`) and return its path."""
         arrays: dict[str, ArrayLike] = {"reward": self.reward, "initial": self.initial}
         next_state, probability = self.transition.to_successors()
         dense_entries = self.n_states * self.n_actions * self.n_states
-        # A listed successor takes an index and a probability, twice the room of a dense entry.
+        # A listed successor has an index and a probability, twice the size of a dense entry.
         if dense_entries > DENSE_FILE_ENTRIES or 2 * probability.size < dense_entries:
             arrays |= {"next_state": next_state, "probability": probability}
         else:
@@ -351,28 +351,28 @@ class TabularMDP(Immutable):
         initial: ArrayLike | int | None = None,
         **make_options: Any,
     ) -> TabularMDP:
-        """The MDP of a Gymnasium environment that exposes its transition table.
+        """Return the MDP of a Gymnasium environment that exposes its transition table.
 
-        Such environments are FrozenLake, Taxi and CliffWalking, and any other whose unwrapped
-        environment has `P[state][action]`, a list of (probability, next state, reward, terminated).
-        `env` is an environment, or an id for `gymnasium.make(env, **make_options)`. The horizon is
-        by default the environment's own time limit, the start its `initial_state_distrib`.
+        Supported are FrozenLake, Taxi, CliffWalking and all other environments whose `unwrapped`
+        has `P[state][action]`, a list of (probability, next state, reward, terminated). `env` is an
+        environment, or an id for `gymnasium.make(env, **make_options)`. The horizon is by default
+        the environment's time limit, the start its `initial_state_distrib`.
 
         Rewards become their expectation given state and action, [S, A]: the expected return of a
-        policy is that of the environment, its variance only if the reward does not depend on the
-        next state. States in which episodes terminate become absorbing, without reward; if such a
-        state can also be visited in another way, an absorbing state is added behind the others, to
-        which every terminating transition leads. Wrappers that change observations, rewards or
-        actions are not seen; the time limit is.
+        policy equals that of the environment, its variance only if the reward does not depend on
+        the next state. Terminal states become absorbing, without reward; if one of them can also be
+        visited before termination, an absorbing state is appended, to which every terminating
+        transition leads. Wrappers of observations, rewards or actions are ignored; time limits are
+        not.
         """
         gymnasium = require("gymnasium", extra="rl", feature="Reading a Gymnasium environment")
         if isinstance(env, str):
-            # A typo in an option surfaces as a TypeError of the environment's own constructor.
+            # An invalid option raises TypeError in the constructor of the environment.
             try:
                 made = gymnasium.make(env, **make_options)
             except (gymnasium.error.Error, TypeError) as cause:
                 raise InvalidParameterError(
-                    f"gymnasium cannot make {env!r}: {cause}; check the id and the options"
+                    f"gymnasium cannot create {env!r}: {cause}; check the id and the options"
                 ) from cause
             try:
                 return cls.from_gymnasium(made, horizon=horizon, initial=initial)
@@ -411,25 +411,25 @@ class TabularMDP(Immutable):
 
 # --- CliffWorld ---------------------------------------------------------------------------------
 HEIGHT, WIDTH = 4, 10
-# The diagonal moves (row, column), in the order of the action indices.
+# Diagonal moves (row, column), in the order of the action indices.
 MOVES = tuple(itertools.product((-1, 1), (-1, 1)))
 WIND = 0.3
 
 
 def cliff_world(goal_length: int = 1, *, horizon: int = 30) -> TabularMDP:
-    """The 4 x 10 CliffWorld of the MEG paper, with a goal region of some length.
+    """Return the 4 x 10 CliffWorld of the MEG paper, with a goal region of some length.
 
-    State 10 * row + column; row 0 is the top. The four actions are the diagonal moves (up-left,
-    up-right, down-left, down-right); with probability 0.3 the wind carries the agent one more row
-    up; the sum of both is clamped to the grid. The agent starts in state 0, the top left corner.
-    Being in a goal square pays +10, in the cliff (the top row between start and goal) -10,
-    anywhere else -1. The goal region of length k is the last k squares of the top row and the
-    first k of the right-hand column, k = 1 (the corner alone) to 4.
+    The state is 10 * row + column; row 0 is the top. The four actions are the diagonal moves
+    (up-left, up-right, down-left, down-right); with probability 0.3 the wind moves the agent up by
+    one more row; the sum is clamped to the grid. The agent starts in state 0, the top left corner.
+    The reward is +10 in goal squares, -10 in the cliff (the top row between start and goal) and -1
+    elsewhere. The goal region of length k consists of the last k squares of the top row and the
+    first k of the right-hand column, k = 1 (the corner only) to 4.
 
     Source: MEG paper (NeurIPS 2024), section 6 and appendix D; dynamics of the `seals` suite.
     Horizon and goal region are not in the paper and were recovered from its tables.
     """
-    # True is an integer to Python, and no length.
+    # bool is a subclass of int.
     whole = isinstance(goal_length, (int, np.integer)) and not isinstance(goal_length, bool)
     if not whole or not 1 <= goal_length <= HEIGHT:
         raise InvalidParameterError(
@@ -442,7 +442,7 @@ def cliff_world(goal_length: int = 1, *, horizon: int = 30) -> TabularMDP:
     return TabularMDP(_cliff_transition(), reward.ravel(), horizon=horizon, initial=0)
 
 
-# The same for every goal region, and a sweep asks for thousands.
+# All goal regions share the transition, and a sweep creates thousands of worlds.
 @cache
 def _cliff_transition() -> Transition:
     n_states = HEIGHT * WIDTH

@@ -1,4 +1,4 @@
-"""Policies and utilities in the planner's form: validated once, action-major."""
+"""Policies and utilities in the form used for planning: validated and action-major."""
 
 from __future__ import annotations
 
@@ -20,61 +20,61 @@ from goalmeter.tabular.arrays import (
 from goalmeter.tabular.mdp import TabularMDP
 
 # --- Rewards --------------------------------------------------------------------------------------
-_LEAST_RANGE = 1e-290  # below this digits are lost, and the rationality may be beyond a double
+_LEAST_RANGE = 1e-290  # smaller ranges lose digits, and their rationality may overflow
 
 
 @dataclass(frozen=True)
 class Rewards:
     """Utilities of B problems at each decision."""
 
-    # [T, A or 1, S, B]: T is 1 for a utility that does not depend on time, the action axis for a
-    # utility over states, B where all problems share one utility.
+    # [T, A or 1, S, B]: T is 1 for time-independent utilities, the action axis is 1 for utilities
+    # over states, and B is 1 if all problems share one utility.
     array: FloatArray
     discount: float  # per step
 
     def at(self, step: int, states: slice) -> FloatArray:
-        """Reward of decision `step` (from 0), not discounted: [A or 1, n, B]."""
+        """Return the undiscounted reward of decision `step` (from 0): [A or 1, n, B]."""
         return np.asarray(self.array[min(step, self.array.shape[0] - 1), :, states])
 
     def tells_apart(self) -> FloatArray:
-        """1.0 where actions are paid differently in themselves, else 0.0: [T, S, B]."""
+        """Return 1.0 where rewards depend on the action, else 0.0: [T, S, B]."""
         return np.asarray(np.ptp(self.array, axis=1) > 0, dtype=np.float64)
 
     def shown(self, i: int) -> FloatArray:
-        """Problem i's utility as users see it: [S], [S, A], [H, S] or [H, S, A], a copy."""
+        """Return a copy of utility i in public form: [S], [S, A], [H, S] or [H, S, A]."""
         array = self.array[..., i % self.array.shape[-1]].transpose(0, 2, 1).copy()
         array = array[..., 0] if array.shape[-1] == 1 else array
         return np.asarray(array[0] if array.shape[0] == 1 else array)
 
     def scaled(self, factors: FloatArray) -> Rewards:
-        """Each problem's utility times its factor [B]."""
+        """Return each utility times its factor [B]."""
         return Rewards(self.array * factors, self.discount)
 
     def normalised(self) -> tuple[Rewards, FloatArray]:
-        """The same goals in a scale of their own, and the unit that was taken out, [B]."""
-        # A constant paid at every decision and the unit of reward change no soft policy, and would
-        # only cost digits. Units are powers of two, so that dividing by them is exact.
+        """Return centred and scaled utilities, and the units divided out, [B]."""
+        # A constant at every decision and the unit of reward do not affect soft policies, and would
+        # cost digits. Units are powers of two, so the division is exact.
         low, high = self.array.min(axis=(0, 1, 2)), self.array.max(axis=(0, 1, 2))
-        # Halved before they are subtracted: the difference of two large rewards may overflow.
+        # Halving before the subtraction prevents overflow.
         half = 0.5 * high - 0.5 * low
         exponent = np.where(half > 0, np.minimum(np.frexp(half)[1], 1023), 0)
-        # In most worlds most states pay the same: with that as 0, values are sums of few terms, so
-        # that rounding is far below the difference at which actions are tied.
+        # In most worlds most states have the same reward. With this reward as 0, values are sums of
+        # few terms, and rounding is far below the tie tolerance.
         array = np.ldexp(self.array, -exponent)
         array = array - np.median(array, axis=(0, 1, 2))
         return Rewards(array, self.discount), np.ldexp(1.0, exponent)
 
     def magnitude(self, steps: int) -> FloatArray:
-        """Largest absolute utility that a run of `steps` decisions could collect: [B]."""
+        """Return the largest absolute utility of `steps` decisions: [B]."""
         largest = np.abs(self.array).max(axis=(0, 1, 2))
         total = float(np.sum(self.discount ** np.arange(steps))) if steps else 0.0
         return np.asarray(largest * total)
 
 
 def rewards_of(mdp: TabularMDP, utility: ArrayLike | None = None) -> Rewards:
-    """A utility [S], [S, A], [H, S] or [H, S, A] (default: the MDP's reward) as `Rewards`."""
-    # [S, A] is read as state-action, also where H = S and S = A make the shapes alike; a
-    # time-dependent utility can be written as [H, S, 1].
+    """Return a utility [S], [S, A], [H, S] or [H, S, A] (default: the MDP's) as `Rewards`."""
+    # If H = S and S = A, the shape [S, A] means state-action; a time-dependent utility can then be
+    # given as [H, S, 1].
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
     array = as_floats(mdp.reward if utility is None else utility, "utility", InvalidUtilityError)
     if array.shape == (s,):
@@ -93,19 +93,19 @@ def rewards_of(mdp: TabularMDP, utility: ArrayLike | None = None) -> Rewards:
 
 
 def check_resolved(rewards: Rewards) -> None:
-    """Raises `InvalidUtilityError` at a range below 1e-290 that is not 0."""
+    """Raise InvalidUtilityError if a utility's range is below 1e-290 but not 0."""
     width = np.ptp(rewards.array, axis=(0, 1, 2))
     small = (width > 0) & (width < _LEAST_RANGE)
     if small.any():
         raise InvalidUtilityError(
             f"utility varies by {width[small][0]:.2g} only, expected 0 or at least "
-            f"{_LEAST_RANGE:g}: a double holds neither its digits nor its rationality; multiply "
-            f"it by a constant, which leaves MEG as it is and divides the rationality"
+            f"{_LEAST_RANGE:g}, the limit of double precision; multiply it by a constant, which "
+            f"does not change MEG and divides the rationality"
         )
 
 
 def stack_rewards(parts: list[Rewards]) -> Rewards:
-    """Several single-problem utilities as one batch, broadcast to a common shape."""
+    """Stack utilities of single problems into one batch, broadcast to a common shape."""
     t = max(p.array.shape[0] for p in parts)
     a = max(p.array.shape[1] for p in parts)
     s = parts[0].array.shape[2]
@@ -115,7 +115,7 @@ def stack_rewards(parts: list[Rewards]) -> Rewards:
 
 # --- Policies -------------------------------------------------------------------------------------
 def check_policy(mdp: TabularMDP, policy: ArrayLike, name: str = "policy") -> FloatArray:
-    """A policy [S, A] or [H, S, A] as an action-major array [T, A, S], its rows normalised."""
+    """Return a policy [S, A] or [H, S, A] as a normalised action-major array [T, A, S]."""
     array = as_floats(policy, name, InvalidPolicyError)
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
     if array.ndim >= 2 and array.shape[-2:] == (a, s) != (s, a):
@@ -125,19 +125,19 @@ def check_policy(mdp: TabularMDP, policy: ArrayLike, name: str = "policy") -> Fl
         if h is not None:
             expected += f" or [{h}, {s}, {a}] (time-dependent)"
         elif array.ndim == 3:
-            expected = f"[{s}, {a}]: the infinite discounted problem takes stationary policies "
+            expected = f"[{s}, {a}]: the infinite discounted problem supports stationary policies "
             expected += "only; give the MDP a horizon"
         raise wrong_shape(name, array.shape, expected, InvalidPolicyError)
     check_distributions(array, name, InvalidPolicyError, ROW_TOLERANCE)
-    # A share of 1e-5 that is missing at each decision would be half the mass after 70,000 of them.
+    # An error of 1e-5 at each decision would remove half the mass after 70,000 decisions.
     rows = normalised_rows(array)
     stacked = rows if rows.ndim == 3 else rows[None]
-    # Sums over actions then run over the slowest axis (see `goalmeter._types`).
+    # Action-major arrays are summed over the slowest axis (see `goalmeter._types`).
     return np.ascontiguousarray(stacked.transpose(0, 2, 1))
 
 
 def normalised_notes(**policies: ArrayLike | None) -> tuple[str, ...]:
-    """Return notes on policies, by name, whose rows were normalised by more than rounding."""
+    """Return notes on policies, by name, whose rows were normalised beyond rounding."""
     notes = []
     for name, policy in policies.items():
         if policy is None:
@@ -151,15 +151,15 @@ def normalised_notes(**policies: ArrayLike | None) -> tuple[str, ...]:
 
 
 def uniform_policy(mdp: TabularMDP) -> FloatArray:
-    """Every action equally likely, in every state: [S, A]."""
+    """Return the uniform policy, [S, A]."""
     return np.full((mdp.n_states, mdp.n_actions), 1.0 / mdp.n_actions)
 
 
 def epsilon_greedy(policy: ArrayLike, epsilon: float) -> FloatArray:
-    """With probability epsilon one of the *other* actions, uniformly; same shape as `policy`.
+    """Return the policy that takes one of the *other* actions with probability epsilon.
 
-    This is the rule behind the published tables: epsilon = (A - 1) / A is the uniform policy. The
-    policy, [S, A] or [H, S, A], is deterministic.
+    The other actions are equally likely, as in the published tables: epsilon = (A - 1) / A is the
+    uniform policy. `policy`, [S, A] or [H, S, A], is deterministic; the result has its shape.
     """
     if not 0.0 <= epsilon <= 1.0:
         raise InvalidParameterError(
@@ -168,8 +168,7 @@ def epsilon_greedy(policy: ArrayLike, epsilon: float) -> FloatArray:
     greedy = np.asarray(policy, dtype=np.float64)
     if not np.isin(greedy, (0.0, 1.0)).all() or not (greedy.sum(axis=-1) == 1.0).all():
         raise InvalidPolicyError(
-            "policy is not deterministic, expected one action of probability 1 in each state; "
-            "epsilon-greedy departs from such a policy"
+            "policy is not deterministic, expected one action of probability 1 in each state"
         )
     alternatives = greedy.shape[-1] - 1
     if alternatives == 0:

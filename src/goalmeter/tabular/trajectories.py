@@ -1,4 +1,4 @@
-"""Logged trajectories: validated against their world, sampled from it, loaded and saved."""
+"""Trajectories of tabular MDPs: validation, sampling, loading and saving."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from goalmeter.tabular.arrays import (
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import check_policy
 
-# Trajectories shorter than the array [N, L] are padded, with zeros, -1 or their last entry, and
-# `length` says where each ends. Without `length`, padding shows as an end that repeats one state
-# and action and that the world would not have produced.
+# Trajectories shorter than the array [N, L] are padded with zeros, -1 or their last entry, and
+# `length` has their number of decisions. Without `length`, padding is recognized as an end that
+# repeats one state and action in a way that the world would not have produced.
 
-_RARE = 1e-9  # ends that the dynamics repeat so rarely, over the whole log, are padding
-_MEND = (
+_RARE = 1e-9  # log probability threshold: less likely repetitions are padding
+_FIX = (
     "give the number of decisions of each trajectory, length=[N] (in a file the array 'length'), "
-    "so that what comes after is not looked at"
+    "so that padding is ignored"
 )
 
 
 def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
-    """Raises if the trajectories of a log without `length` end in padding."""
-    # Padding is an end that repeats one pair that is no state or action of the MDP, or that the MDP
-    # cannot move into, or ends that repeat one state so often that a whole log of that kind has a
-    # chance below 1e-9: that of one end is at most the product of its probabilities to stay, and
-    # minus the sum of their logarithms is compared with N exponential variables (Fisher's method).
+    """Raise InvalidTrajectoryError if trajectories without `length` end in padding."""
+    # Padding is an end that repeats an invalid state or action, or one that the MDP cannot move
+    # into, or ends whose repetitions have a probability below 1e-9 over the whole log: that of one
+    # end is at most the product of its probabilities to stay, and minus the sum of their logarithms
+    # is compared with N exponential variables (Fisher's method).
     if trajectories.length_given:
         return
     s, a = trajectories.states, trajectories.actions
     n, steps = s.shape
-    # Padding repeats one state and action: the decision from which on each trajectory does, [N].
+    # Decision from which on each trajectory repeats one state and action, [N].
     differs = (s != s[:, -1:]) | (a != a[:, -1:])
     first = np.where(differs.any(axis=1), steps - np.argmax(differs[:, ::-1], axis=1), 0)
     state, action = s[:, -1], a[:, -1]
@@ -52,10 +52,10 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
             raise InvalidTrajectoryError(
                 f"trajectory {i} ends, from decision {first[i]} on, with state {state[i]} and "
                 f"action {action[i]}, expected states 0..{mdp.n_states - 1} and actions "
-                f"0..{mdp.n_actions - 1}: it looks padded; {_MEND}"
+                f"0..{mdp.n_actions - 1}: it looks padded; {_FIX}"
             )
         return
-    # What led into the constant end is judged as well: padding needs no possible move.
+    # The move into the constant end is checked too: for padding it may be impossible.
     before = np.arange(n), np.maximum(first - 1, 0)
     from_state, by_action = s[before], a[before]
     inside = _inside(mdp, from_state, by_action)
@@ -68,7 +68,7 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
         raise InvalidTrajectoryError(
             f"trajectory {i} cannot move from state {from_state[i]} by action {by_action[i]} to "
             f"state {state[i]}, which it repeats with action {action[i]} from decision {first[i]} "
-            f"to its end: it looks padded; {_MEND}"
+            f"to its end: it looks padded; {_FIX}"
         )
     from scipy.special import gammaincc
 
@@ -80,8 +80,8 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
         i = int(np.argmin(logs))
         raise InvalidTrajectoryError(
             f"trajectory {i} repeats state {state[i]} and action {action[i]} from decision "
-            f"{first[i]} to its end, where the MDP stays with probability {stays[i]:.3g}; over the "
-            f"whole log such ends have a chance of {chance:.1g}: it looks padded; {_MEND}"
+            f"{first[i]} to its end, where the MDP stays with probability {stays[i]:.3g}; such "
+            f"ends have probability {chance:.1g} over the log: it looks padded; {_FIX}"
         )
 
 
@@ -94,12 +94,12 @@ def _inside(mdp: TabularMDP, states: IntArray, actions: IntArray) -> BoolArray:
 class Trajectories:
     """N trajectories of states and actions; immutable."""
 
-    states: IntArray  # [N, L]; what comes after a trajectory's `length` is not looked at
+    states: IntArray  # [N, L]; entries after a trajectory's `length` are ignored
     actions: IntArray  # [N, L]
-    # Decisions that were logged of each trajectory, [N]; all L by default. A trajectory shorter
-    # than the horizon is one whose later decisions were not seen.
+    # Number of logged decisions of each trajectory, [N]; L by default. The later decisions of a
+    # trajectory shorter than the horizon are unobserved.
     length: IntArray
-    length_given: bool  # without it, a log that looks padded is refused where it is used
+    length_given: bool  # if False, trajectories that look padded raise an error on use
 
     def __init__(
         self, states: ArrayLike, actions: ArrayLike, length: ArrayLike | None = None
@@ -108,12 +108,12 @@ class Trajectories:
         if s.shape != a.shape or s.size == 0:
             raise InvalidTrajectoryError(
                 f"states has shape {shape_text(s.shape)} and actions {shape_text(a.shape)}, "
-                f"expected the same [N, L], at least one decision: one action for each state"
+                f"expected the same shape [N, L] with at least one decision, an action per state"
             )
         full = np.full(len(s), s.shape[1]) if length is None else length
         n = _integers(full, "length", 1)
         if n.shape != (len(s),):
-            expected = f"[{len(s)}], one a trajectory"
+            expected = f"[{len(s)}], one per trajectory"
             raise wrong_shape("length", n.shape, expected, InvalidTrajectoryError)
         if n.min() < 1 or n.max() > s.shape[1]:
             bad = int(np.argmax((n < 1) | (n > s.shape[1])))
@@ -132,37 +132,37 @@ class Trajectories:
 
     @property
     def seen(self) -> BoolArray:
-        """Which decisions were logged: [N, L]."""
+        """Mask of logged decisions, [N, L]."""
         return np.arange(self.states.shape[1]) < self.length[:, None]
 
     def subset(self, index: ArrayLike) -> Trajectories:
-        """Some of the trajectories."""
+        """Return a subset of the trajectories."""
         chosen = np.asarray(index)
         length = self.length[chosen] if self.length_given else None
         return Trajectories(self.states[chosen], self.actions[chosen], length)
 
     @classmethod
     def from_npz(cls, path: str | Path) -> Trajectories:
-        """Read `states` [N, L], `actions` [N, L] and, if there, `length` [N] from an .npz file."""
+        """Read `states` [N, L], `actions` [N, L] and optionally `length` [N] from an .npz file."""
         arrays = load_arrays(path, required=("states", "actions"), optional=("length",))
         with naming(path):
             return cls(arrays["states"], arrays["actions"], arrays.get("length"))
 
 
 def load_trajectories(path: str | Path) -> Trajectories:
-    """Read a trajectories file. Whether a world can produce them is checked on use."""
+    """Read a trajectories file; they are validated against a world on use."""
     return Trajectories.from_npz(path)
 
 
 def save_trajectories(trajectories: Trajectories, path: str | Path) -> Path:
-    """Write a trajectories file; returns its path."""
-    # A log that came without lengths is written without, so that padding is still found out.
+    """Write a trajectories file and return its path."""
+    # A log without lengths is written without lengths, so that padding is still detected.
     names = ("states", "actions", *(("length",) if trajectories.length_given else ()))
     return save_arrays(path, {name: getattr(trajectories, name) for name in names})
 
 
 def check_trajectories(mdp: TabularMDP, trajectories: Trajectories) -> Trajectories:
-    """The trajectories, if this MDP can have produced them."""
+    """Return the trajectories after validating that the MDP can produce them."""
     check_not_padded(mdp, trajectories)
     s, a, seen = trajectories.states, trajectories.actions, trajectories.seen
     longest = int(trajectories.length.max())
@@ -179,15 +179,15 @@ def check_trajectories(mdp: TabularMDP, trajectories: Trajectories) -> Trajector
             raise InvalidTrajectoryError(
                 f"{name}[{i}, {t}] is {array[i, t]}, expected 0..{count - 1}"
             )
-    # A likelihood of 0 would make every goal's evidence meaningless, so such rows stop here.
+    # A likelihood of 0 would make the evidence of every goal meaningless.
     impossible = mdp.initial[s[:, 0]] <= 0
     if impossible.any():
         i = int(np.argmax(impossible))
         raise InvalidTrajectoryError(
             f"trajectory {i} starts in state {s[i, 0]}, which has initial probability 0; "
-            f"expected a start of positive probability: mend the log or the MDP's initial"
+            f"expected a possible start; correct the log or the MDP's initial"
         )
-    # Step by step: all moves at once would take memory for N * L rows of the transition.
+    # One step at a time, since all moves together need memory for N * L rows of the transition.
     for t in range(longest - 1):
         at = np.flatnonzero(seen[:, t + 1])
         chance = mdp.transition.probability(s[at, t], a[at, t], s[at, t + 1])
@@ -196,7 +196,7 @@ def check_trajectories(mdp: TabularMDP, trajectories: Trajectories) -> Trajector
             raise InvalidTrajectoryError(
                 f"trajectory {i} moves from state {s[i, t]} by action {a[i, t]} to state "
                 f"{s[i, t + 1]} at decision {t}, which has probability 0 in the MDP; "
-                f"expected moves the MDP can make: mend the log or the transition"
+                f"expected possible moves; correct the log or the transition"
             )
     return trajectories
 
@@ -212,14 +212,14 @@ def sample_trajectories(
     """Draw trajectories of a policy.
 
     The policy is [S, A] or [H, S, A]; `n` trajectories have `steps` decisions each, by default the
-    horizon, which the infinite problem lacks.
+    horizon. The infinite problem requires `steps`.
     """
     major = check_policy(mdp, policy)
     steps = mdp.horizon if steps is None else steps
     if steps is None or steps < 1 or (mdp.horizon is not None and steps > mdp.horizon):
         raise InvalidParameterError(
-            f"steps is {shown(steps)}, expected 1..{mdp.horizon or 'any number'}; the infinite "
-            f"problem has no horizon to take it from"
+            f"steps is {shown(steps)}, expected 1..{mdp.horizon or 'any number'}; it is required "
+            f"for the infinite problem, which has no horizon"
         )
     if n < 1:
         raise InvalidParameterError(f"n is {shown(n)}, expected at least one trajectory")
@@ -235,10 +235,10 @@ def sample_trajectories(
 
 
 def _draw(cumulative: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
-    """One index from each chosen row of cumulative probabilities."""
+    """Draw one index from each of the given rows of cumulative probabilities."""
     chosen = cumulative[rows]
-    # Scaled by the row's own total, so that rounding cannot push a draw past the end, and
-    # strictly below it, so that entries of probability 0 are never drawn.
+    # Scaling by the row's total keeps draws within the row in spite of rounding. Draws are strictly
+    # below the total, so entries of probability 0 are never drawn.
     target = rng.random(len(rows)) * chosen[:, -1]
     return np.asarray((chosen <= target[:, None]).sum(axis=1), dtype=np.int64)
 
@@ -248,16 +248,16 @@ def _integers(value: ArrayLike, name: str, axes: int) -> IntArray:
         array = np.asarray(value)
     except ValueError as cause:
         raise InvalidTrajectoryError(
-            f"{name} is ragged, expected one array [N, L]; pad trajectories of different lengths "
-            f"with any state and action, and give length=[N]"
+            f"{name} is ragged, expected one array [N, L]; pad shorter trajectories with any state "
+            f"and action, and give length=[N]"
         ) from cause
     if array.ndim != axes:
         expected = "[N, L]" if axes == 2 else "[N]"
         raise wrong_shape(name, array.shape, expected, InvalidTrajectoryError)
     if array.dtype.kind not in "iu":
         padded = axes == 2 and array.dtype.kind == "f" and bool(np.isnan(array).any())
-        mend = "; pad with any integer instead of NaN, and give length=[N]" if padded else ""
+        fix = "; pad with any integer instead of NaN, and give length=[N]" if padded else ""
         raise InvalidTrajectoryError(
-            f"{name} has type {array.dtype}, expected integers: indices of states and actions{mend}"
+            f"{name} has type {array.dtype}, expected integers: indices of states and actions{fix}"
         )
     return np.array(array, dtype=np.int64)

@@ -28,10 +28,10 @@ from goalmeter.tabular.arrays import (
 
 
 def some_rows(matrix: Any, first: int, last: int) -> Any:
-    """Some rows of the matrix as a view."""
+    """Return rows of a matrix as a view."""
     if isinstance(matrix, np.ndarray):
         return matrix[first:last]
-    # Slicing a compressed matrix may copy its rows, and a large world must not be stored twice.
+    # Slicing a compressed matrix may copy its rows, which would store a large world twice.
     entries = slice(matrix.indptr[first], matrix.indptr[last])
     rows = sp.csr_matrix((last - first, matrix.shape[1]))
     rows.data, rows.indices = matrix.data[entries], matrix.indices[entries]
@@ -40,7 +40,7 @@ def some_rows(matrix: Any, first: int, last: int) -> Any:
 
 
 def transposed(rows: Any) -> Any:
-    """The transpose, on the same memory."""
+    """Return the transpose as a view."""
     if isinstance(rows, np.ndarray):
         return rows.T
     columns = sp.csc_matrix(rows.shape[::-1])
@@ -54,17 +54,17 @@ _R = TypeVar("_R")
 
 
 def map_all(work: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
-    """Do `work` for every item, on all threads where there is more than one item."""
+    """Call `work` for every item, on all threads if there is more than one item."""
     if len(items) == 1 or thread_count() == 1:
         return [work(item) for item in items]
     return list(_pool(thread_count(), os.getpid()).map(work, items))
 
 
 def thread_count() -> int:
-    """Threads used on worlds of more than one block: GOALMETER_THREADS, else the cores."""
+    """Return the number of threads for large worlds: GOALMETER_THREADS, else the cores."""
     text = os.environ.get("GOALMETER_THREADS", "")
     if not text:
-        # A container may have fewer cores than its machine.
+        # The affinity respects the limits of containers.
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else (os.cpu_count() or 1)
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
@@ -76,21 +76,21 @@ def thread_count() -> int:
 
 @lru_cache(maxsize=1)
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    # The process is part of the key: a forked child inherits the pool but not its threads.
+    # The process is part of the cache key: a forked child inherits the pool but not its threads.
     return ThreadPoolExecutor(threads, thread_name_prefix="goalmeter")
 
 
 # --- Transition ---------------------------------------------------------------------------------
-# Rows of P[s, a, :] are kept in one matrix, compressed unless the world is small, in blocks of
-# states, action-major within a block. Its arrays then stay in cache, and blocks can be worked on by
-# several threads: each row is computed in one order, so results do not depend on their number.
+# Rows P[s, a, :] are stored in one matrix, compressed unless the world is small, in blocks of
+# states, action-major within a block. The arrays of a block fit the cache, and threads can process
+# several blocks: each row is computed in a fixed order, so results do not depend on the threads.
 
 BLOCK_STATES = 8_192  # intermediates [A, BLOCK_STATES] of a few doubles fit a core's cache
-# A product reads its value columns in random order. Columns that are larger than this together
-# evict each other from the last-level cache; they are then multiplied one at a time.
+# A product reads its value columns in random order. Columns larger than this together evict each
+# other from the last-level cache, so they are multiplied one at a time.
 GATHER_BYTES = 2**23
-WAVE_STATES = 2**17  # states whose products of one column at a time are kept, and then used up
-DENSE_ENTRIES = 32_768  # a dense product is faster while the matrix fits the first-level caches
+WAVE_STATES = 2**17  # number of states whose products by column are buffered before use
+DENSE_ENTRIES = 32_768  # up to this size a dense product is faster (first-level cache)
 
 
 @dataclass(frozen=True)
@@ -103,22 +103,22 @@ class Block:
 
     @property
     def states(self) -> slice:
-        """The states of this block."""
+        """States of this block."""
         return slice(self.start, self.stop)
 
     @property
     def size(self) -> int:
-        """The number of its states, n."""
+        """Number of states, n."""
         return self.stop - self.start
 
     @cached_property
     def compressed(self) -> Any:
-        """The rows as CSR; kept, because policy iteration asks for them in every step."""
+        """Rows as CSR; cached, since every step of policy iteration uses them."""
         return sp.csr_matrix(self.matrix)
 
 
 class Transition:
-    """P[s, a, z], the probability of moving from s to z under action a; immutable."""
+    """Transition probabilities P[s, a, z] from s to z under action a; immutable."""
 
     def __init__(self, matrix: Any, n_states: int, n_actions: int) -> None:
         """Wrap a row-blocked matrix."""
@@ -127,18 +127,18 @@ class Transition:
         self.n_states = n_states
         self.n_actions = n_actions
         self._matrix = matrix
-        # Read-only, and with them every view that is handed out.
+        # Arrays and all their views are read-only.
         for array in [matrix] if isinstance(matrix, np.ndarray) else [matrix.data, matrix.indices]:
             read_only(array)
-        # glibc returns freed memory to the system beyond twice the largest array freed so far, and
-        # getting it back is slow; one of 16 MiB, which is never touched, raises the threshold.
+        # glibc returns freed memory beyond twice the largest array freed so far to the system, and
+        # new allocations are slow; an unused array of 16 MiB raises this threshold.
         np.empty(2**21)
         self.blocks = tuple(
             Block(a, b, some_rows(matrix, a * n_actions, b * n_actions))
             for a, b in block_bounds(n_states)
         )
-        # Two halves of the rows, so that a transposed product can use two threads and still
-        # add up in the same order on every machine.
+        # Two halves of the rows let a transposed product use two threads with the same order of
+        # summation on every machine.
         cuts = sorted({0, self.blocks[len(self.blocks) // 2].start * n_actions})
         self._halves = tuple(
             (slice(a, b), transposed(some_rows(matrix, a, b)))
@@ -147,7 +147,7 @@ class Transition:
 
     @classmethod
     def from_dense(cls, array: FloatArray) -> Transition:
-        """From P [S, A, S], checked."""
+        """Return the transition of a validated array P [S, A, S]."""
         if array.ndim != 3 or array.shape[0] != array.shape[2] or not array.size:
             expected = "[S, A, S] (state, action, next state; at least one each); for successor "
             expected += "lists pass (next_state, probability), each [S, A, K]"
@@ -155,13 +155,13 @@ class Transition:
         n_states, n_actions, _ = array.shape
         check_finite(array, "transition", InvalidModelError)
         check_distributions(array, "transition", InvalidModelError)
-        # A copy, never a view of the caller's array.
+        # `normalised_rows` copies the caller's array.
         rows = normalised_rows(array).reshape(-1, n_states)
         return cls.from_rows(rows, n_states, n_actions)
 
     @classmethod
     def from_successors(cls, next_state: AnyArray, probability: FloatArray) -> Transition:
-        """From successor lists [S, A, K], checked; repeated ones are added up, 0 is padding."""
+        """Return the transition of validated successor lists [S, A, K]; 0 is padding."""
         if next_state.ndim != 3 or next_state.shape != probability.shape or not next_state.size:
             raise InvalidModelError(
                 f"next_state has shape {shape_text(next_state.shape)} and probability "
@@ -171,24 +171,24 @@ class Transition:
         if next_state.dtype.kind not in "iu":
             raise InvalidModelError(
                 f"next_state has type {next_state.dtype}, expected integers; "
-                f"it holds the index of each successor state"
+                f"it contains the index of each successor state"
             )
         n_states, n_actions, width = next_state.shape
-        # Two passes without a temporary array; which entry is wrong is sought only if one is.
+        # These passes need no temporary array; the wrong entry is located only if there is one.
         if next_state.min() < 0 or next_state.max() >= n_states:
             bad = (next_state < 0) | (next_state >= n_states)
             where = np.unravel_index(int(np.argmax(bad)), bad.shape)
             raise InvalidModelError(
                 f"next_state{at(where)} is {next_state[where]}, "
-                f"expected a state in 0..{n_states - 1}; the mass sent there cannot be reached"
+                f"expected a state in 0..{n_states - 1}"
             )
         check_finite(probability, "probability", InvalidModelError)
         check_distributions(probability, "probability", InvalidModelError)
-        # 32 bits for as long as they can count the entries: products read every index from memory.
+        # 32-bit indices where possible, since products read every index from memory.
         size = n_states * n_actions * width
         index = np.int32 if size < 2**31 else np.int64
         columns, data = np.empty(size, dtype=index), np.empty(size)
-        # Block by block, so that no second copy of the whole is made on the way.
+        # Filling blocks one by one avoids a second copy of the arrays.
         for a, b in block_bounds(n_states):
             rows = slice(a * n_actions * width, b * n_actions * width)
             columns[rows] = next_state[a:b].transpose(1, 0, 2).ravel()
@@ -201,33 +201,33 @@ class Transition:
 
     @classmethod
     def from_rows(cls, rows: Any, n_states: int, n_actions: int) -> Transition:
-        """From compressed rows [S * A, S], state-major, of any sums (`TabularMDP.branching`)."""
+        """Return the transition of rows [S * A, S], state-major, which need not sum to 1."""
         place = np.arange(n_states) * n_actions + np.arange(n_actions)[:, None]
         order = np.concatenate([place[:, a:b].ravel() for a, b in block_bounds(n_states)])
         return cls(sp.csr_matrix(rows)[order], n_states, n_actions)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the stored matrix takes."""
+        """Size of the stored matrix in bytes."""
         m = self._matrix
         parts = [m] if isinstance(m, np.ndarray) else [m.data, m.indices, m.indptr]
         return sum(part.nbytes for part in parts)
 
     @property
     def n_entries(self) -> int:
-        """Stored probabilities: the pairs (state, action, successor) that can occur."""
+        """Number of stored probabilities: possible triples (state, action, successor)."""
         m = self._matrix
         return int(np.count_nonzero(m) if isinstance(m, np.ndarray) else m.nnz)
 
     def map_blocks(self, work: Callable[[Block], _R]) -> list[_R]:
-        """Do `work` for every block, on all threads where there is more than one block."""
+        """Call `work` for every block, on all threads if there is more than one block."""
         return map_all(work, self.blocks)
 
     def map_expected(
         self, columns: Sequence[FloatArray], work: Callable[[Block, FloatArray], _R]
     ) -> list[_R]:
-        """Do `work` for every block, given its expected next values [A, n, k of all columns]."""
-        # What `work` is given is its own to change, and lasts until it returns.
+        """Call `work` for every block with its expected next values [A, n, all columns]."""
+        # `work` may overwrite the values, which are valid until it returns.
         large = sum(c.nbytes for c in columns) > GATHER_BYTES
         if large and all(c.shape[1] == 1 for c in columns):
             return self._map_by_column(columns, work)
@@ -237,8 +237,8 @@ class Transition:
     def _map_by_column(
         self, columns: Sequence[FloatArray], work: Callable[[Block, FloatArray], _R]
     ) -> list[_R]:
-        """`map_expected` where the columns do not fit the cache together."""
-        # A wave's products wait in one buffer, which stays in cache until they are used.
+        """Implement `map_expected` for columns that do not fit the cache together."""
+        # The products of a wave of blocks share one buffer, which stays in the cache until use.
         results = []
         widest = self.blocks[0].stop
         length = min(-(-WAVE_STATES // widest), len(self.blocks))
@@ -258,12 +258,12 @@ class Transition:
         return results
 
     def expect(self, block: Block, values: FloatArray) -> FloatArray:
-        """Expected next value: sum_z P[s, a, z] values[z], as [A, n, ...] for a block."""
+        """Return the expected next value of a block, sum_z P[s, a, z] values[z]: [A, n, ...]."""
         product = np.asarray(block.matrix @ values)
         return product.reshape(self.n_actions, block.size, *values.shape[1:])
 
     def expect_all(self, values: FloatArray) -> FloatArray:
-        """`expect` for every state: [A, S, ...]."""
+        """Return the expected next value of every state: [A, S, ...]."""
         if len(self.blocks) == 1:
             return self.expect(self.blocks[0], values)
         out = np.empty((self.n_actions, self.n_states, *values.shape[1:]))
@@ -275,7 +275,7 @@ class Transition:
         return out
 
     def push(self, mass: FloatArray) -> FloatArray:
-        """Where mass [A, S, ...] on state-action pairs arrives: [S, ...]."""
+        """Return the next-state mass [S, ...] of a mass on state-action pairs [A, S, ...]."""
         if len(self.blocks) == 1:
             flat = mass.reshape(self.n_actions * self.n_states, *mass.shape[2:])
         else:
@@ -291,12 +291,12 @@ class Transition:
         return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
     def probability(self, states: AnyArray, actions: AnyArray, next_states: AnyArray) -> FloatArray:
-        """P[s, a, z] of many triples: [n]."""
+        """Return P[s, a, z] for n triples: [n]."""
         return np.asarray(self._matrix[self._rows(states, actions), next_states]).ravel()
 
     def sample(self, states: AnyArray, actions: AnyArray, rng: np.random.Generator) -> AnyArray:
-        """A successor of each state-action pair: [n]."""
-        # One search in the running sum of all the pairs' rows, in place of one in each.
+        """Draw a successor of each state-action pair: [n]."""
+        # One search in the cumulative sum of all rows replaces a search in each row.
         rows = sp.csr_matrix(self._matrix[self._rows(states, actions)])
         totals = np.cumsum(rows.data)
         first, last = rows.indptr[:-1], rows.indptr[1:] - 1
@@ -306,13 +306,13 @@ class Transition:
         return np.asarray(rows.indices[np.clip(slots, first, last)], dtype=np.int64)
 
     def _rows(self, states: AnyArray, actions: AnyArray) -> AnyArray:
-        """Rows of the stored matrix that hold state-action pairs."""
+        """Return the rows of the stored matrix for state-action pairs."""
         start = states // BLOCK_STATES * BLOCK_STATES
         size = np.minimum(start + BLOCK_STATES, self.n_states) - start
         return np.asarray(start * self.n_actions + actions * size + (states - start))
 
     def under(self, policy: FloatArray) -> Any:
-        """State-to-state matrix [S, S] (CSR) of a stationary policy given as [A, S]."""
+        """Return the state-to-state matrix [S, S] (CSR) of a stationary policy [A, S]."""
         rows = []
         for block in self.blocks:
             n, a = block.size, self.n_actions
@@ -323,7 +323,7 @@ class Transition:
         return rows[0] if len(rows) == 1 else sp.vstack(rows, format="csr")
 
     def by_action(self) -> Any:
-        """All rows as CSR [A * S, S], those of the first action first."""
+        """Return all rows as CSR [A * S, S], action-major."""
         if len(self.blocks) == 1:
             return self.blocks[0].compressed
         parts = [
@@ -334,7 +334,7 @@ class Transition:
         return sp.vstack(parts, format="csr")
 
     def actions_differ(self, by_more_than: float = ROUNDING) -> AnyArray:
-        """For each state, whether actions lead to distributions whose distance is larger: [S]."""
+        """Return a mask of states with actions whose distributions differ by more: [S]."""
         out = np.zeros(self.n_states, dtype=bool)
         for block in self.blocks:
             first, *others = (
@@ -347,12 +347,12 @@ class Transition:
         return out
 
     def to_dense(self) -> FloatArray:
-        """P as [S, A, S]; for small worlds and for tests."""
+        """Return P as [S, A, S], for small worlds and tests."""
         dense = self.by_action().toarray().reshape(self.n_actions, self.n_states, self.n_states)
         return np.ascontiguousarray(dense.transpose(1, 0, 2))
 
     def to_successors(self) -> tuple[AnyArray, FloatArray]:
-        """Successor lists (next_state, probability), each [S, A, K], padded with zeros."""
+        """Return successor lists (next_state, probability), each [S, A, K], padded with zeros."""
         rows = self.by_action()
         length = np.diff(rows.indptr)
         slot = np.arange(rows.nnz) - np.repeat(rows.indptr[:-1], length)
@@ -365,12 +365,12 @@ class Transition:
 
 
 def _multiply(values: FloatArray, products: FloatArray, item: tuple[int, Block]) -> None:
-    """Expected next value of one column [S] for a block, into its slot of `products`."""
+    """Write the expected next value of one column [S] for a block into its slot."""
     slot, block = item
     products[slot, : block.matrix.shape[0]] = block.matrix @ values
 
 
 def block_bounds(n_states: int) -> Iterator[tuple[int, int]]:
-    """First and one-past-last state of every block."""
+    """Yield the first and one-past-last state of every block."""
     for start in range(0, n_states, BLOCK_STATES):
         yield start, min(start + BLOCK_STATES, n_states)

@@ -145,12 +145,12 @@ def test_settings_that_an_agent_does_not_know_are_refused() -> None:
     for subject in (RandomAgent(), ConstantAgent(), NaiveLearner()):
         with pytest.raises(
             InvalidParameterError,
-            match=r"cannot assume learning_rate=1: it knows no settings; ask Source.takes",
+            match=r"does not support learning_rate=1, expected no settings; check Source",
         ):
             subject.begin(2, 1, learning_rate=1)
     with pytest.raises(
         InvalidParameterError,
-        match=r"QLearner\(.*\) cannot assume temper='bad': it knows learning_rate, "
+        match=r"QLearner\(.*\) does not support temper='bad', expected learning_rate, "
         r"learning_rate_scale; ask",
     ):
         QLearner().begin(2, 1, temper="bad", learning_rate=1)

@@ -130,7 +130,7 @@ def test_as_published_it_forwards_nothing() -> None:
     assert published.options == frozenset()
     with pytest.raises(
         InvalidParameterError,
-        match=r"RealityCheck\(QLearner\(.*\), forward_options=False\) cannot assume "
-        r"learning_rate=1: it knows no settings",
+        match=r"RealityCheck\(QLearner\(.*\), forward_options=False\) does not support "
+        r"learning_rate=1, expected no settings",
     ):
         published.begin(2, 1, learning_rate=1)

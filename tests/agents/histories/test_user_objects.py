@@ -101,15 +101,15 @@ EXPECTED = (
 REFUSED: list[tuple[Any, str]] = [
     (3, f"the agent is 3, {EXPECTED}"),
     (NoBegin, f"the agent is a class without the method 'begin', {EXPECTED}"),
-    (lambda history: 0, r"<lambda>\(history\) cannot be called as it will be: too many pos"),
+    (lambda history: 0, r"<lambda>\(history\) has the wrong parameters: too many pos"),
     (
         OddBegin(),
-        r"OddBegin.begin\(n_actions\) cannot be called .* begin\(n_actions, n_observations",
+        r"OddBegin.begin\(n_actions\) has the wrong .* begin\(n_actions, n_observations",
     ),
-    (HalfMinded(), "HalfMinded gives .*, which lacks take, fork; expected a mind"),
+    (HalfMinded(), "HalfMinded returned .*, without take, fork; expected a mind"),
     (
         Unseeded,
-        r"Unseeded\(0\) fails: TypeError: .*; a class of agents is called with the seed alone",
+        r"Unseeded\(0\) fails: TypeError: .*; a class of agents is called with the seed only",
     ),
 ]
 

@@ -141,9 +141,9 @@ def test_another_process_answers_the_same_without_torch() -> None:
     [
         ({"lookback": -1}, "lookback is -1, expected at least 0"),
         ({"dropout": 1.0}, r"dropout is 1.0, expected a share in \[0, 1\)"),
-        ({"memory": 100}, "memory is 100, expected at least the batch, 128"),
+        ({"memory": 100}, "memory is 100, expected at least the batch size, 128"),
         ({"draws_from": "clock"}, "draws_from is 'clock', expected 'seed' or 'history'"),
-        ({"epsilon": 0.1}, "the recurrent DQN has no setting 'epsilon'; it has learning_rate, "),
+        ({"epsilon": 0.1}, "the recurrent DQN has no setting 'epsilon', expected learning_rate, "),
     ],
 )
 def test_impossible_settings_are_refused(settings: dict[str, Any], message: str) -> None:

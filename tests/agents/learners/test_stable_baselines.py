@@ -137,26 +137,26 @@ def test_a_learning_rate_can_be_assumed() -> None:
         ),
         (
             lambda: StableBaselinesAgent("ppo", n_steps=5),
-            "ppo: n_steps cannot be given: the conversion of a learner to a function of the "
+            "ppo: n_steps cannot be changed; the conversion of a learner to a function of the "
             "history sets _init_setup_model, batch_size, buffer_size, device, env, ",
         ),
         (
             lambda: table("a2c", Prefix((0, 0), (0, 4), (0,)), (2, 2), 0),
-            "A2C cannot learn from observation 4, expected 0 to 1: the environment tells of one "
-            "that it does not have",
+            "A2C cannot learn from observation 4, expected 0 to 1; the environment declares "
+            "fewer than it uses",
         ),
         (
             lambda: mind_at(
                 StableBaselinesAgent("a2c", gama=0.5).begin(2, 1), Prefix((0,), (0,), ())
             ).act(),
-            "A2C of Stable-Baselines3 cannot be made with gama: ",
+            "A2C of Stable-Baselines3 does not accept gama: ",
         ),
         *(
             (
                 lambda name=name: table(
                     name, Prefix((0.0, *[math.nan] * 7), (0,) * 8, (0,) * 7), (2, 1), 0
                 ),
-                f"{name.upper()} has no finite weights after training on 8 percepts",
+                f"{name.upper()} has non-finite weights after training on 8 percepts",
             )
             for name in ALGORITHMS
         ),

@@ -55,7 +55,7 @@ def test_its_meg_is_that_of_the_policy(tmp_path: Path) -> None:
     for spelled in (tmp_path / "p.npz", f"policy:{tmp_path / 'p.npz'}"):
         outcome = measure_mdp(tmp_path / "w.npz", policy=spelled)
         assert outcome.json["meg"] == expected.value
-    with pytest.raises(InvalidPolicyError, match=r"is a policy over \d+ states and 4 actions"):
+    with pytest.raises(InvalidPolicyError, match=r"is a policy for \d+ states and 4 actions"):
         gm.cliff_world(goal_length=1).to_npz(tmp_path / "w.npz")
         measure_mdp(tmp_path / "w.npz", policy=f"policy:{tmp_path / 'p.npz'}")
 
@@ -69,14 +69,14 @@ def test_a_policy_that_depends_on_the_step_walks_by_its_steps(tmp_path: Path) ->
     assert who.abilities == (Ability.GRID, Ability.TABLE)
     walk = who.in_grids().begin(WORLD, Draws(0))
     assert [walk.act(State(WORLD.start)).action for _ in range(3)] == [1, 0, 2]
-    with pytest.raises(InvalidParameterError, match=r"for 3 steps, .* step 4; end .* --cap 3"):
+    with pytest.raises(InvalidParameterError, match=r"for 3 steps, .* step 4; limit .* --cap 3"):
         walk.act(State(WORLD.start))
 
 
 def test_other_worlds_are_refused(tmp_path: Path) -> None:
     save_policy(greedy_table(), tmp_path / "p.npz")
     walker = agent(f"policy:{tmp_path / 'p.npz'}").in_grids()
-    with pytest.raises(InvalidParameterError, match=r"over \d+ states, and this grid of 9 x 9 has"):
+    with pytest.raises(InvalidParameterError, match=r"for \d+ states, but this grid of 9 x 9 has"):
         walker.begin(maze(9, 1.0, seed=0).world, Draws(0))
     save_policy(np.full((4, 2), 0.5), tmp_path / "two.npz")
     who = agent(f"policy:{tmp_path / 'two.npz'}")
@@ -85,5 +85,5 @@ def test_other_worlds_are_refused(tmp_path: Path) -> None:
     mind.perceive(1.0, 3)
     fork = mind.fork()
     assert mind.act() == fork.act() in (0, 1)
-    with pytest.raises(InvalidParameterError, match="2 actions and 4 observations, and the env"):
+    with pytest.raises(InvalidParameterError, match="2 actions and 4 observations, but the env"):
         who.at_histories().begin(2, 5)

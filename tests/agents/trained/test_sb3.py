@@ -155,7 +155,7 @@ def test_nothing_of_an_archive_is_unpickled(models: dict[str, Any], tmp_path: Pa
     with zipfile.ZipFile(armed) as old, zipfile.ZipFile(tmp_path / "evil.zip", "w") as new:
         new.writestr("data", old.read("data"))
         new.writestr("policy.pth", (tmp_path / "weights").read_bytes())
-    with pytest.raises(InvalidFileError, match=r"policy.pth does not hold the weights of this"):
+    with pytest.raises(InvalidFileError, match=r"policy.pth does not contain the weights of this"):
         read_policy(tmp_path / "evil.zip").probabilities(np.arange(4))
     assert not sprung.exists()
 
@@ -167,9 +167,9 @@ def test_nothing_of_an_archive_is_unpickled(models: dict[str, Any], tmp_path: Pa
         (lambda d: d["action_space"].update(n="-3"), "its actions are Discrete, not Discrete"),
         (
             lambda d: d.update(observation_space={":type:": "<class 'x.Dict'>"}),
-            "it sees Dict, not Discrete or a flat Box",
+            "its observations are Dict, not Discrete or flat Box",
         ),
-        (lambda d: d["policy_kwargs"].update(net_arch=[10**9]), "was made with net_arch"),
+        (lambda d: d["policy_kwargs"].update(net_arch=[10**9]), "has the setting net_arch"),
         (lambda d: d["policy_kwargs"].update(activation_fn="<class 'os.system'>"), "activation_fn"),
     ],
 )

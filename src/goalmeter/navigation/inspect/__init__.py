@@ -1,1 +1,1 @@
-"""Language models in grid worlds, asked through Inspect."""
+"""Language models in grid worlds, queried through Inspect."""

@@ -1,4 +1,4 @@
-"""Read trajectories from Inspect's logs; a repeated walk counts as it ended last."""
+"""Read trajectories from Inspect logs; the last result of a repeated walk counts."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ _SAMPLING = ("temperature", "top_p", "max_tokens", "reasoning_effort")
 
 
 def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
-    """Return every walk in some of Inspect's logs."""
+    """Return every walk in Inspect logs."""
     read = _read_logs(logs)
     models = {log_file.eval.model for log_file in read}
     if len(models) > 1:
         raise InvalidParameterError(
-            f"the logs are of several models, {', '.join(sorted(models))}; read those of one"
+            f"the logs have several models, {', '.join(sorted(models))}; read logs of one model"
         )
     return _walks_of(read)
 
 
 def _read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
-    """Inspect's logs as its own objects, the oldest first."""
+    """Return Inspect logs as Inspect's objects, the oldest first."""
     log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
     paths: list[str | Path] = []
     for path in map(Path, [logs] if isinstance(logs, str | Path) else logs):
         if not path.exists():
             raise InvalidFileError(
-                f"{path} does not exist; expected an .eval file or a folder of them"
+                f"{path} does not exist, expected an .eval file or a directory of them"
             )
         found = log.list_eval_logs(str(path)) if path.is_dir() else [path]
         if not found:
-            raise InvalidFileError(f"{path} holds no .eval file")
+            raise InvalidFileError(f"{path} contains no .eval file")
         paths += [file if file is path else file.name.removeprefix("file://") for file in found]
     read = [_read(log, Path(path)) for path in paths]
     return sorted(read, key=lambda log_file: str(log_file.eval.created))
@@ -71,7 +71,7 @@ def _walks_of(read: Iterable[Any]) -> list[Trajectory]:
 
 
 def append(path: str | Path, record: dict[str, Any]) -> None:
-    """Append a trajectory to a file, after a line that was cut off."""
+    """Append a trajectory to a file, on a new line even if the last line is incomplete."""
     with Path(path).open("a+b") as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)
@@ -81,9 +81,9 @@ def append(path: str | Path, record: dict[str, Any]) -> None:
 
 
 def _read(log: Any, path: Path) -> Any:
-    """A log as Inspect reads it, within the limit on unpacked bytes."""
+    """Return a log as Inspect's object, within the limit on unpacked bytes."""
     try:
-        # Of an open archive, no more is unpacked than its directory says.
+        # The sizes in the archive's directory bound the unpacked bytes.
         with reading(path) as file:
             if path.suffix == ".json":
                 check_bytes(path.stat().st_size)
@@ -93,11 +93,11 @@ def _read(log: Any, path: Path) -> Any:
         read.location = str(path)
     except MemoryError:
         raise
-    # Damaged logs raise errors of zstd, RecursionError, pydantic's, and others.
+    # Corrupt logs raise many errors, among them RecursionError and those of zstd and pydantic.
     except Exception as cause:
         is_readable = not isinstance(cause, GoalmeterError | OSError)
-        what = "is no log of Inspect" if is_readable else "cannot be read"
-        raise InvalidFileError(f"{path} {what}: {in_a_line(cause)}") from cause
+        problem = "is not a valid Inspect log" if is_readable else "cannot be read"
+        raise InvalidFileError(f"{path} {problem}: {in_a_line(cause)}") from cause
     return read
 
 
@@ -109,7 +109,7 @@ def _trajectory(sample: Any, where: str) -> Trajectory:
         walk = walk_of(sample.metadata or {}, sample.epoch)
         failed = sample.error is not None and not sample.error.message.startswith("Cancelled")
         return Episode(walk.task).trajectory(walk.number, ERROR if failed else INTERRUPTED)
-    # Values that are valid one by one may fail together, such as a world without a path.
+    # Valid values may be invalid in combination, such as a world without a path.
     except Exception as cause:
         raise InvalidTrajectoryError(
             f"{where}, sample {shortened(repr(sample.id))}: {in_a_line(cause)}"
@@ -117,23 +117,23 @@ def _trajectory(sample: Any, where: str) -> Trajectory:
 
 
 def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> tuple[dict[str, Trajectory], int]:
-    """Return the walks of a plan that are in some of Inspect's logs, by key."""
+    """Return the walks of a plan found in Inspect logs, by key, and the number of other walks."""
     read = _read_logs(logs)
     for log in read:
         _check_settings(plan, log)
-    wanted, every = plan.keys(), _walks_of(read)
+    planned, every = plan.keys(), _walks_of(read)
     walks = {
         made.name: trajectory
         for trajectory in every
-        # Another version may have the same name for another world or cap.
-        if wanted.get((made := made_of(trajectory)).name) == made
+        # Other versions may use the same name for another world or cap.
+        if planned.get((made := made_of(trajectory)).name) == made
         and trajectory.outcome not in (INTERRUPTED, *FAILURES)
     }
     return walks, len(every) - len(walks)
 
 
 def _check_settings(plan: WalkPlan, log: Any) -> None:
-    """Raise unless a log is of the model and the settings of the run."""
+    """Raise InvalidParameterError unless a log has the model and the settings of the run."""
     assert plan.asking is not None
     try:
         name = model_agent(log.eval.model).name
@@ -142,21 +142,21 @@ def _check_settings(plan: WalkPlan, log: Any) -> None:
         raise InvalidParameterError(f"{log.location}: {cause}") from cause
     if name != plan.agent:
         raise InvalidParameterError(
-            f"{log.location} is a log of {name}, and the run is of {plan.agent}; read the logs of "
-            f"one model"
+            f"{log.location} is a log of {name}, expected the run's model {plan.agent}; leave this "
+            f"log out"
         )
     config, solver = log.plan.config, log.plan.steps[0].params if log.plan.steps else {}
-    there = {each: getattr(config, each) for each in _SAMPLING}
-    there |= {each: solver.get(each) for each in ("attempts", "token_cap")}
-    there |= {"seeded": solver.get("seed") is not None, "logprobs": bool(config.logprobs)}
-    there["options"] = options
-    here = plan.asking.to_json()
-    if differ := [each for each in there if there[each] != here[each]]:
+    stored = {each: getattr(config, each) for each in _SAMPLING}
+    stored |= {each: solver.get(each) for each in ("attempts", "token_cap")}
+    stored |= {"seeded": solver.get("seed") is not None, "logprobs": bool(config.logprobs)}
+    stored["options"] = options
+    expected = plan.asking.to_json()
+    if differ := [each for each in stored if stored[each] != expected[each]]:
         differences = "; ".join(
-            f"{each} is {shortened(repr(there[each]), 80)} there, and {here[each]!r} here"
+            f"{each} is {shortened(repr(stored[each]), 80)}, expected {expected[each]!r}"
             for each in differ
         )
         raise InvalidParameterError(
-            f"{log.location} was asked in another way: {differences}; give the options that it "
-            f"was asked with, or make the walks anew"
+            f"{log.location} has other query settings than the run: {differences}; repeat the "
+            f"command with the settings of the log, or without the log"
         )

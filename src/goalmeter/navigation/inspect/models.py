@@ -1,4 +1,4 @@
-"""Open a model through Inspect, name what can go wrong when it is queried, limit what it costs."""
+"""Open models through Inspect, classify failures of queries, and limit tokens and cost."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from goalmeter.navigation.prompts import Asking
 from goalmeter.runs.jobs import in_a_line
 
 # --- Failures -------------------------------------------------------------------------------------
-# A limit set for the walk and the context of the model end a walk for good. The other outcomes are
-# failures of the server or the connection to it (FAILURES), and the walk is repeated.
-TIMEOUT = "timeout"  # no answer in time, on any attempt
-UNREACHABLE = "server unreachable"  # no connection, or a broken one
-SERVER_ERROR = "server error"  # 5xx, or a reply without content
-RATE_LIMIT = "rate limit"  # 429
-REFUSED = "request refused"  # other 4xx
+# Limits on the walk and the context of the model end a walk for good. All other outcomes are
+# failures of the server or the connection (FAILURES), after which the walk is repeated.
+TIMEOUT = "timeout"  # every attempt timed out
+UNREACHABLE = "server unreachable"  # connection refused or lost
+SERVER_ERROR = "server error"  # status 5xx, or a reply without content
+RATE_LIMIT = "rate limit"  # status 429
+REFUSED = "request refused"  # any other status 4xx
 TOKEN_CAP = "token cap"  # `Asking.token_cap`
 CONTEXT = "context overflow"  # the prompt and the answer do not fit into the model's context
-TIME_LIMIT = "time limit"  # like "token limit" and others: Inspect's limit on a sample
+TIME_LIMIT = "time limit"  # Inspect's limit on a sample, like "token limit" and others
 MODEL_ERROR = "model error"  # any other error of a query
 ERROR = "error"  # an error outside the queries
 BUDGET = "budget"  # the command reached its budget
 FAILURES = frozenset(
     {TIMEOUT, UNREACHABLE, SERVER_ERROR, RATE_LIMIT, REFUSED, MODEL_ERROR, ERROR, BUDGET}
 )
-# Inspect's limits on tokens and cost, which a run sets for its budget only.
+# Inspect's limits on tokens and cost, which a run uses for its budget only.
 BUDGET_LIMITS = ("token limit", "cost limit")
-# Errors that only wrap the one that matters.
-_PASSED_ON = ("RetryError", "ModelGenerateError")
-# How servers say that a prompt is too long; there is no status code for it.
+# Errors that wrap the underlying error.
+_WRAPPERS = ("RetryError", "ModelGenerateError")
+# Messages of servers about a prompt that is too long; there is no status code for it.
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size"
     r"|maximum context length|context (?:length|size|window)"
@@ -58,19 +58,19 @@ _TOO_LONG = re.compile(
 )
 _REFUSED_AS = (400, 413, 422)
 _NO_CONNECTION = ("ConnectionError", "ConnectError", "RemoteProtocolError", "NetworkError")
-_MARKUP = re.compile(r"\[/?[a-z ]+\]")  # of what Inspect prints
+_MARKUP = re.compile(r"\[/?[a-z ]+\]")  # markup in Inspect's messages
 
 
 class GivenUpError(Exception):
-    """A walk was not begun because the walks before it failed, with the outcome that is given."""
+    """A walk was not started because previous walks failed; the message is its outcome."""
 
 
 class EmptyReplyError(Exception):
-    """A server replied without an answer, not even an empty one."""
+    """A server replied without an answer; an empty text is an answer."""
 
 
 def failure_of(error: BaseException) -> str:
-    """Return the outcome of a walk that an error of any provider ended."""
+    """Return the outcome of a walk that was ended by an error of any provider."""
     chain = _causes(error)
     for cause in chain:
         if isinstance(cause, GivenUpError):
@@ -93,25 +93,25 @@ def failure_of(error: BaseException) -> str:
 
 
 def _is_unusable_reply(error: BaseException) -> bool:
-    """Whether a reply had no content, or was not the JSON of an answer."""
-    garbled = ("JSONDecodeError", "APIResponseValidationError")
-    return isinstance(error, EmptyReplyError) or type(error).__name__ in garbled
+    """Return whether a reply has no content or is not the JSON of an answer."""
+    invalid = ("JSONDecodeError", "APIResponseValidationError")
+    return isinstance(error, EmptyReplyError) or type(error).__name__ in invalid
 
 
 def reason_of(error: BaseException) -> str:
     """Return the underlying error in one line."""
     chain = _causes(error)
-    reason = next((e for e in chain if type(e).__name__ not in _PASSED_ON), chain[-1])
+    reason = next((e for e in chain if type(e).__name__ not in _WRAPPERS), chain[-1])
     return _MARKUP.sub("", in_a_line(reason))
 
 
 def is_ours_to_mend(error: BaseException) -> bool:
-    """Whether something is missing here, such as a package or a key."""
+    """Return whether a local prerequisite is missing, such as a package or an API key."""
     return any(type(e).__name__ == "PrerequisiteError" for e in _causes(error))
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """An error and the chain of its causes, which may be circular."""
+    """Return an error and the chain of its causes, which may be circular."""
     chain: list[BaseException] = []
     at: BaseException | None = error
     while at is not None and at not in chain:
@@ -120,25 +120,25 @@ def _causes(error: BaseException) -> list[BaseException]:
     return chain
 
 
-# --- Listening ------------------------------------------------------------------------------------
-# Who is told of the walks that Inspect produces: `run.Keeper`, or under `inspect eval` nobody.
-_NOBODY = SimpleNamespace(
+# --- Listener -------------------------------------------------------------------------------------
+# Callbacks for the walks that Inspect runs: `run.Keeper`, or none under `inspect eval`.
+_NO_LISTENER = SimpleNamespace(
     begins=lambda name: None,
     step=lambda: None,
     failed=lambda error: None,
     ended=lambda trajectory: None,
 )
-listener: ContextVar[Any] = ContextVar("listener", default=_NOBODY)
+listener: ContextVar[Any] = ContextVar("listener", default=_NO_LISTENER)
 
 
 # --- Models ---------------------------------------------------------------------------------------
-_FIT = "_goalmeter_fit"  # set on a provider that `fit` has changed
-# Stop reasons of replies that were cut or withheld, which lack content for that reason.
-_CUT = ("length", "content_filter", "max_tokens", "model_length")
+_FIT = "_goalmeter_fit"  # attribute of a provider that `fit` has changed
+# Stop reasons that explain a lack of content.
+_TRUNCATED = ("length", "content_filter", "max_tokens", "model_length")
 # Fields of a message other than the answer itself.
 _OTHER_FIELDS = ("reasoning", "reasoning_content", "reasoning_details", "refusal", "tool_calls")
-# Inspect never closes the models it makes; a model that is dropped warns of open connections.
-_opened: list[Any] = []
+# Open models stay referenced, since Inspect never closes them and their deletion causes warnings.
+_open_models: list[Any] = []
 
 
 reached = partial(option, group="How it is reached")
@@ -160,9 +160,9 @@ class Server:
 
 def opened(name: str, asking: Asking, server: Server) -> Any:
     """Open a model by name; raises InvalidParameterError if it cannot be used."""
-    inspect = require("inspect_ai.model", extra="lm", feature="Asking language models")
+    inspect = require("inspect_ai.model", extra="lm", feature="Querying language models")
     check_folder(name)
-    # Registers goalmeter/... and goalmeter-local/... with Inspect.
+    # The import registers goalmeter/... and goalmeter-local/... with Inspect.
     from goalmeter.agents import inspect_providers as providers
 
     try:
@@ -170,26 +170,26 @@ def opened(name: str, asking: Asking, server: Server) -> Any:
         made = inspect.get_model(name, base_url=server.base_url, memoize=False, **options)
     except (GoalmeterError, MissingExtraError):
         raise
-    except Exception as cause:  # each provider has errors of its own
+    except Exception as cause:  # each provider has its own errors
         raise InvalidParameterError(
-            f"the model {name!r} cannot be asked: {reason_of(cause)}; models are spelled as "
-            f"Inspect spells them, PROVIDER/NAME"
+            f"cannot query the model {name!r}: {reason_of(cause)}; expected a model name of "
+            f"Inspect, PROVIDER/NAME"
         ) from cause
     if not name.startswith(f"{providers.LOCAL}/"):
-        _opened.append(made)
+        _open_models.append(made)
     return made
 
 
 def input_tokens(usage: Any) -> int:
-    """Return how many tokens were read, from Inspect's usage, those in a cache included."""
+    """Return the number of input tokens of Inspect's usage, including cached tokens."""
     cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
     return int(usage.input_tokens + cached)
 
 
 def fit(model: Any) -> Any:
     """Make a model's provider raise `EmptyReplyError` and count tokens without a download."""
-    # Inspect passes on a reply without content as an empty answer, which would count as the
-    # model's; and where a reply reports no usage, it would download an encoding to count tokens.
+    # Inspect would return a reply without content as an empty answer of the model, and would
+    # download an encoding to count tokens if a reply reports no usage.
     from inspect_ai.model import ModelAPI
 
     api = model.api
@@ -198,26 +198,24 @@ def fit(model: Any) -> Any:
     generate, should_retry = api.generate, api.should_retry
 
     async def checked(*args: Any, **options: Any) -> Any:
-        replied = await generate(*args, **options)
-        output, call = replied if isinstance(replied, tuple) else (replied, None)
+        reply = await generate(*args, **options)
+        output, call = reply if isinstance(reply, tuple) else (reply, None)
         if not isinstance(output, Exception) and not output.choices:  # Inspect raises errors itself
-            raise EmptyReplyError("the reply of the server has no choices")
-        match getattr(call, "response", None):  # as it came, where the provider keeps it
+            raise EmptyReplyError("the server's reply has no choices")
+        match getattr(call, "response", None):  # raw response, if the provider stores it
             case {"choices": [{"message": {"content": None, **others}, **choice}, *_]}:
-                was_cut = choice.get("finish_reason") in _CUT
-                if not was_cut and not any(others.get(name) for name in _OTHER_FIELDS):
-                    raise EmptyReplyError(
-                        "the reply of the server has null as its content, and nothing beside it"
-                    )
-        return replied
+                is_truncated = choice.get("finish_reason") in _TRUNCATED
+                if not is_truncated and not any(others.get(name) for name in _OTHER_FIELDS):
+                    raise EmptyReplyError("the server's reply has null content and no other field")
+        return reply
 
-    async def words(text: str) -> int:
+    async def count_words(text: str) -> int:
         return len(text.split())
 
     api.generate = checked
     api.should_retry = lambda error: _is_unusable_reply(error) or should_retry(error)
     if type(api).count_text_tokens is ModelAPI.count_text_tokens:
-        api.count_text_tokens = words
+        api.count_text_tokens = count_words
     setattr(api, _FIT, True)
     return model
 
@@ -228,12 +226,12 @@ _price = partial(option, least=0, most=10**6, group="What it may cost")
 
 @dataclass(frozen=True)
 class Budget(JsonFields):
-    """Limits on the tokens and the cost of a run, over all its commands."""
+    """Limits on tokens and cost of a run, over all its commands."""
 
-    tokens: int | None = None  # input and output tokens together; None for no limit
-    usd: float | None = None  # cost in US dollars; None for no limit. It needs both prices
-    price_in: float | None = _price("US dollars for a million input tokens.")
-    price_out: float | None = _price("US dollars for a million output tokens, reasoning included.")
+    tokens: int | None = None  # input and output tokens together; None: no limit
+    usd: float | None = None  # cost in US dollars, requires both prices; None: no limit
+    price_in: float | None = _price("US dollars per million input tokens.")
+    price_out: float | None = _price("US dollars per million output tokens, with reasoning.")
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -244,12 +242,12 @@ class Budget(JsonFields):
         prices = (self.price_in, self.price_out)
         if None in prices and (self.usd is not None or prices != (None, None)):
             raise InvalidParameterError(
-                "price_in and price_out are needed together, and for a budget in usd; give both, "
-                "in US dollars for a million tokens"
+                "price_in and price_out must be given together, and a budget in usd requires them; "
+                "give both in US dollars per million tokens"
             )
 
     def limits(self, spent: Mapping[str, Any]) -> ExitStack:
-        """Open the limits of Inspect on what is left after `spent`."""
+        """Return a context with Inspect's limits for the budget that is left after `spent`."""
         from inspect_ai.util import cost_limit, token_limit
 
         stack = ExitStack()
@@ -260,7 +258,7 @@ class Budget(JsonFields):
         return stack
 
     def set_prices(self, model: str) -> None:
-        """Tell Inspect the prices of a model, if there are any."""
+        """Register the prices of a model with Inspect, if they are given."""
         if self.price_in is None or self.price_out is None:
             return
         from inspect_ai.model import ModelCost, ModelInfo, get_model_info, set_model_info
@@ -294,14 +292,14 @@ def read_limits(flag: str, text: str | None) -> dict[str, float] | None:
 
 
 class BudgetReachedError(GoalmeterError):
-    """A command reached its budget before all of its trajectories had ended."""
+    """A command reached its budget before all of its walks had ended."""
 
     def __init__(self, spent: Mapping[str, Any], budget: Budget, *, ended: int, walks: int) -> None:
         self.spent, self.budget, self.ended, self.walks = spent, budget, ended, walks
         usd = "" if spent["usd"] is None else f", ${spent['usd']:.2f}"
         super().__init__(
-            f"the budget is reached after {spent['tokens']} tokens{usd}: {ended} of {walks} walks "
-            f"have ended"
+            f"budget reached after {spent['tokens']} tokens{usd}: {ended} of {walks} walks have "
+            f"ended"
         )
 
     def to_json(self) -> dict[str, Any]:

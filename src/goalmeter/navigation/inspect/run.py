@@ -1,4 +1,4 @@
-"""Produce the walks of a language model through Inspect, and store them in a run as they end."""
+"""Run the walks of a language model through Inspect and store each as it ends."""
 
 from __future__ import annotations
 
@@ -22,62 +22,62 @@ from goalmeter.runs import Results, keys_in
 
 LOGS = "inspect"
 _LOCAL = "goalmeter-local/"
-# Seconds before the walks that failed are made again, times the number of the round.
+# Seconds to wait before failed walks are repeated, times the number of the round.
 WAIT = 5.0
-# After so many failures in a row the other walks of a round are not begun: each would wait for its
-# retries in vain.
+# After this many consecutive failures the other walks of a round are not started, since each would
+# wait for all its retries.
 ENOUGH = 20
 NOTHING: Mapping[str, Any] = {"input_tokens": 0, "output_tokens": 0, "tokens": 0, "usd": None}
 
 
 class Keeper:
-    """Store each walk in a run as it ends, and stop at the budget or when the server fails."""
+    """Listener that stores each walk as it ends, and stops at the budget or if the server fails."""
 
     def __init__(self, results: Results[Trajectory]) -> None:
-        self.why = "no reason known"  # the last error of the server
+        self.last_error = "unknown error"  # last error of the server
         self.reached = False  # whether a limit of the budget ended a walk
-        # The error that ends the run, which Inspect would take for the end of a walk.
+        # Error that ends the run; Inspect would treat it as the end of one walk.
         self.broken: GoalmeterError | None = None
         self._results = results
-        self._under_way: list[str] = []  # in the order in which they began
-        results.progress.working = {f"process {os.getpid()}": (time.monotonic(), self._under_way)}
+        self._running: list[str] = []  # names of running walks, in the order of their start
+        results.progress.working = {f"process {os.getpid()}": (time.monotonic(), self._running)}
         self.next_round()
 
     def next_round(self) -> None:
-        """Give the server another chance with the walks that failed."""
-        self.heard: set[str] = set()  # names of the walks that have ended in this round
-        self._under_way.clear()
-        self._failed: list[str] = []  # outcomes of the last walks, which failed in a row
+        """Reset the state of a round, before failed walks are repeated."""
+        self.finished: set[str] = set()  # names of the walks that have ended in this round
+        self._running.clear()
+        self._failures: list[str] = []  # outcomes of the last consecutive failures
 
     def begins(self, name: str) -> None:
-        """End a walk at once if the budget is reached or the server given up."""
-        self._under_way.append(name)
+        """Register a walk; end it at once if the budget is reached or the server has failed."""
+        self._running.append(name)
         if self.reached:
             raise models.GivenUpError(models.BUDGET)
-        if len(self._failed) >= ENOUGH:
-            raise models.GivenUpError(self._failed[-1])
+        if len(self._failures) >= ENOUGH:
+            raise models.GivenUpError(self._failures[-1])
 
     def step(self) -> None:
-        """Report progress; end a walk that could not be stored."""
+        """Report progress; end the walk if the run has failed."""
         if self.broken is not None:
-            # Not the error itself, whose traceback would grow with each walk.
+            # A new error, since the traceback of `broken` would grow with each walk.
             raise models.GivenUpError(models.ERROR)
         self._results.progress.step()
 
     def failed(self, error: Exception) -> None:
-        """Remember why a query failed."""
+        """Record the error of a query."""
         if not isinstance(error, models.GivenUpError):
-            self.why = models.reason_of(error)
+            self.last_error = models.reason_of(error)
         if models.is_ours_to_mend(error):
-            self.broken = InvalidParameterError(f"the model cannot be asked: {self.why}")
+            self.broken = InvalidParameterError(f"cannot query the model: {self.last_error}")
 
     def ended(self, trajectory: Trajectory) -> None:
         """Store a walk, unless the budget ended it."""
         if self.broken is not None:
             return
         name = made_of(trajectory).name
-        if name in self._under_way:
-            self._under_way.remove(name)
+        if name in self._running:
+            self._running.remove(name)
         if trajectory.outcome in (models.BUDGET, *models.BUDGET_LIMITS):
             self.reached = True
             return
@@ -86,13 +86,13 @@ class Keeper:
         except GoalmeterError as error:
             self.broken = error
             return
-        self.heard.add(name)
-        failed = [*self._failed, trajectory.outcome][-ENOUGH:]
-        self._failed = failed if has_failed(trajectory) else []
+        self.finished.add(name)
+        failures = [*self._failures, trajectory.outcome][-ENOUGH:]
+        self._failures = failures if has_failed(trajectory) else []
 
 
 def ask(model: Any, suite: str, folder: str | Path, **options: Any) -> list[Trajectory]:
-    """Return every walk of a model (of Inspect, or its name) through a suite, however it ended."""
+    """Run every walk of a model (an Inspect model or its name) through a suite."""
     chosen = NavigationOptions(**({"asking": Asking()} | options), out=folder)
     plan = chosen.plan(model_agent(str(model)).name, suite)
     walked = ask_all(plan, chosen, model=None if isinstance(model, str) else model)
@@ -106,15 +106,15 @@ def ask_all(
     imported: Mapping[str, Trajectory] | None = None,
     model: Any = None,
 ) -> Walked:
-    """Return every walk of a plan; `imported` ones, by key, are stored first."""
+    """Run every walk of a plan; `imported` walks, by key, are stored first."""
     assert plan.asking is not None
-    wanted, out, server = plan.keys(), options.out, options.server
-    tell = options.progress or (lambda line: None)
-    # Before a folder is made: whether the model can be queried. A complete run does not need it.
-    kept = set(imported or ()) | set(keys_in(out) if out is not None else ())
-    asked = model
-    if model is None and not kept >= wanted.keys():
-        asked = models.opened(plan.agent, plan.asking, server)
+    planned, out, server = plan.keys(), options.out, options.server
+    report = options.progress or (lambda line: None)
+    # The model is opened before a directory is created. A complete run does not need the model.
+    stored = set(imported or ()) | set(keys_in(out) if out is not None else ())
+    opened = model
+    if model is None and not stored >= planned.keys():
+        opened = models.opened(plan.agent, plan.asking, server)
     with ExitStack() as stack:
         folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="goalmeter-"))
         results = stack.enter_context(
@@ -126,54 +126,54 @@ def ask_all(
             if not (left := results.left) or keeper.reached:
                 break
             if number:
-                tell(f"{plan.agent}: {len(left)} walks are made again ({keeper.why})")
+                report(f"{plan.agent}: repeating {len(left)} walks ({keeper.last_error})")
                 time.sleep(WAIT * number)
                 if model is None and not plan.agent.startswith(_LOCAL):
-                    # Its connections belong to an evaluation that is over.
-                    asked = models.opened(plan.agent, plan.asking, server)
+                    # The previous connections belong to an evaluation that has ended.
+                    opened = models.opened(plan.agent, plan.asking, server)
             keeper.next_round()
-            options.budget.set_prices(str(asked))
+            options.budget.set_prices(str(opened))
             token = models.listener.set(keeper)
             try:
                 with options.budget.limits(spent):
-                    log = _make_walks(plan, left, asked, server, logs)
+                    log = _evaluate(plan, left, opened, server, logs)
             finally:
                 models.listener.reset(token)
-            spent = _added(spent, log)
+            spent = _add_usage(spent, log)
             if keeper.broken is not None:
                 raise keeper.broken
             for name in left if not keeper.reached else ():
-                if name not in keeper.heard:  # ended by Inspect
-                    task, index = wanted[name]
+                if name not in keeper.finished:  # ended by Inspect
+                    task, index = planned[name]
                     results.keep(name, Episode(task).trajectory(index, models.ERROR))
         if keeper.reached and (left := results.left):
-            ended = len(wanted) - len(left)
-            raise BudgetReachedError(spent, options.budget, ended=ended, walks=len(wanted))
+            ended = len(planned) - len(left)
+            raise BudgetReachedError(spent, options.budget, ended=ended, walks=len(planned))
         walks = tuple(results.by_key().values())
     if overflows := sum(walk.outcome == models.CONTEXT for walk in walks):
-        tell(
+        report(
             f"{plan.agent}: {overflows} walks ended with a {models.CONTEXT}: the prompt and "
-            f"--max-tokens together are more than the model's context"
+            f"--max-tokens together exceed the model's context"
         )
     if failures(walks):
-        tell(f"{plan.agent}: the last failure: {keeper.why}")
+        report(f"{plan.agent}: last failure: {keeper.last_error}")
     return Walked(plan, walks, spent)
 
 
 def spent_in(logs: Path) -> Mapping[str, Any]:
-    """Return the usage of all commands whose logs are in a folder; see `Walked.spent`."""
+    """Return the usage recorded by all logs in a directory; see `Walked.spent`."""
     spent = NOTHING
     if logs.is_dir():
         from inspect_ai.log import list_eval_logs, read_eval_log
 
         for log in list_eval_logs(str(logs)):
-            with suppress(Exception):  # a log that was not finished has no usage
-                spent = _added(spent, read_eval_log(log, header_only=True))
+            with suppress(Exception):  # an unfinished log has no usage
+                spent = _add_usage(spent, read_eval_log(log, header_only=True))
     return spent
 
 
-def _added(spent: Mapping[str, Any], log: Any) -> Mapping[str, Any]:
-    """Add the usage that a log of Inspect records."""
+def _add_usage(spent: Mapping[str, Any], log: Any) -> Mapping[str, Any]:
+    """Add the usage recorded by an Inspect log."""
     out = dict(spent)
     for usage in log.stats.model_usage.values():
         read = models.input_tokens(usage)
@@ -185,10 +185,8 @@ def _added(spent: Mapping[str, Any], log: Any) -> Mapping[str, Any]:
     return out
 
 
-def _make_walks(
-    plan: WalkPlan, keys: Collection[str], model: Any, server: Server, logs: Path
-) -> Any:
-    """Evaluate the walks of a plan that have these keys, and return Inspect's log."""
+def _evaluate(plan: WalkPlan, keys: Collection[str], model: Any, server: Server, logs: Path) -> Any:
+    """Run the walks of a plan with these keys in Inspect, and return its log."""
     from inspect_ai import eval as evaluate
 
     from goalmeter.agents.inspect_providers import BATCH
@@ -197,9 +195,9 @@ def _make_walks(
     assert plan.asking is not None
     connections = server.max_connections
     if connections is None and plan.agent.startswith(_LOCAL):
-        # Two batches: one is answered while the walks of the other ask again.
+        # Two batches: one is answered while the walks of the other send their next queries.
         connections = 2 * int(plan.asking.options.get("batch", BATCH))
-    # A long walk that begins last would leave all connections but one idle.
+    # Long walks start first, since a long walk at the end would leave other connections idle.
     walks = plan.keys()
     longest_first = sorted(keys, key=lambda name: walks[name].task.distance, reverse=True)
     task = task_of(plan.tasks, plan.asking, only=longest_first)
@@ -209,12 +207,12 @@ def _make_walks(
             model=model,
             display="none",
             log_dir=str(logs),
-            # Following a log live takes several times as long as the walks of a small model.
+            # Realtime logs take several times as long as the walks of a small model.
             log_realtime=False,
-            # Means of the walks so far, which nobody sees here, take up to a tenth of the time.
+            # Interim means are not displayed, and take up to a tenth of the time.
             score_display=False,
             max_connections=connections,
-            # While one walk is stored or begun here, another one has its connection.
+            # Extra samples use the connections while other walks are stored or started.
             max_samples=None if connections is None else connections + connections // 4 + 1,
             max_retries=server.max_retries,
             attempt_timeout=server.timeout,
@@ -223,10 +221,10 @@ def _make_walks(
         if not models.is_ours_to_mend(error):
             raise
         raise GoalmeterError(
-            f"the model cannot be asked: {models.reason_of(error)}. Mend that, and the same "
-            f"command goes on; the folder {logs} has to take Inspect's logs"
+            f"cannot query the model: {models.reason_of(error)}. Fix this and repeat the command "
+            f"to resume; Inspect's logs must be writable to {logs}"
         ) from error
-    # Inspect handles an interrupt itself and returns what it has.
+    # Inspect handles interrupts itself and returns a partial log.
     if not made or made[0].status == "cancelled":
         raise KeyboardInterrupt
     return made[0]

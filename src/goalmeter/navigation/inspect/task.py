@@ -1,7 +1,7 @@
-"""The suites as Inspect tasks: `inspect eval goalmeter/maze --model ... -T sizes=7,9`.
+"""Suites as Inspect tasks: `inspect eval goalmeter/maze --model ... -T sizes=7,9`.
 
-Inspect loads this module by its entry point. Its own options, such as `--temperature`,
-`--max-tokens` and `--time-limit`, override what is set here.
+Inspect loads this module by its entry point. Inspect's options, such as `--temperature`,
+`--max-tokens` and `--time-limit`, override the settings made here.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from goalmeter.navigation.suite_definition import SEVERAL, SuiteOptions
 from goalmeter.navigation.suites import SUITES, suite_named, suite_names
 from goalmeter.navigation.trajectories import Episode, TaskSet, Trajectory, tasks_of
 
-# Walks that have ended and are not scored yet, by the uuid of their sample; Inspect's own store
-# would log each of them three times.
+# Ended walks that are not scored yet, by the uuid of their sample. Inspect's own store would log
+# each walk three times.
 ended: dict[str, Trajectory] = {}
 
 Ask = Callable[[str, int | None], Awaitable[lm.ModelOutput]]
@@ -45,14 +45,14 @@ Ask = Callable[[str, int | None], Awaitable[lm.ModelOutput]]
 def walker(
     attempts: int = 3, token_cap: int | None = None, seed: int | None = 0, once: bool | None = None
 ) -> Solver:
-    """Walk through the task of a sample; `seed` is the run's, None to send no seeds."""
-    answered: dict[str, lm.ModelOutput] = {}
+    """Walk through the task of a sample; `seed` is the run's seed, None to send no seeds."""
+    answers: dict[str, lm.ModelOutput] = {}
     locks: dict[str, anyio.Lock] = {}
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         walk = walk_of(state.metadata, state.epoch)
         model, episode = models.fit(lm.get_model()), Episode(walk.task)
-        # With Inspect's command line, which it merges into calls.
+        # Options of Inspect's command line are included, since Inspect merges them into calls.
         temperature = model.config.merge(active_generate_config()).temperature
         repeats = temperature == 0 if once is None else once
 
@@ -61,9 +61,9 @@ def walker(
             if not repeats:
                 return await model.generate([message], config=config)
             async with locks.setdefault(prompt, anyio.Lock()):
-                if prompt not in answered:
-                    answered[prompt] = await model.generate([message], config=config)
-                return answered[prompt]
+                if prompt not in answers:
+                    answers[prompt] = await model.generate([message], config=config)
+                return answers[prompt]
 
         spent, failure = 0, None
         try:
@@ -88,13 +88,13 @@ def walker(
         except anyio.get_cancelled_exc_class():
             ended[state.uuid] = episode.trajectory(walk.number, models.TIME_LIMIT)
             raise
-        # The outcome of the walk, and raised for Inspect, so that the sample can be repeated.
+        # Any error becomes the outcome, and is raised so that Inspect can repeat the sample.
         except Exception as error:
             models.listener.get().failed(error)
             ended[state.uuid] = episode.trajectory(walk.number, models.failure_of(error))
             if isinstance(error, TimeoutError):
-                # Inspect takes a bare TimeoutError for the end of a time limit.
-                raise RuntimeError(f"no answer in time: {error}") from error
+                # Inspect interprets a bare TimeoutError as the end of a time limit.
+                raise RuntimeError(f"the query timed out: {error}") from error
             raise
         state.completed = True
         return state
@@ -104,36 +104,35 @@ def walker(
 
 def _prompt(episode: Episode) -> str:
     condition, steps = episode.task.condition, episode.steps
-    shown = steps[max(0, len(steps) - condition.get(prompts.HISTORY, 0)) :]
-    past = [(step.state.cell, step.action) for step in shown]
-    return prompts.template(condition[prompts.PROMPT]).prompt(
-        episode.task.world, episode.state, past
-    )
+    recent = steps[max(0, len(steps) - condition.get(prompts.HISTORY, 0)) :]
+    history = [(step.state.cell, step.action) for step in recent]
+    template = prompts.template(condition[prompts.PROMPT])
+    return template.prompt(episode.task.world, episode.state, history)
 
 
-_WITHHELD = {"max_tokens": f"{models.TOKEN_CAP}: ", "content_filter": "withheld: "}
+_STOP_PREFIXES = {"max_tokens": f"{models.TOKEN_CAP}: ", "content_filter": "withheld: "}
 
 
 async def _decide(
     ask: Ask, prompt: str, seeds: list[int | None]
 ) -> tuple[lm.ModelOutput, Decision, int]:
-    """Decision for a step, and its number of output tokens."""
+    """Query the model for a step; return output, decision and number of output tokens."""
     spent = 0
     for attempt, seed in enumerate(seeds, start=1):  # noqa: B007 (the last one is read below)
         output = await ask(prompt, seed)
         spent += output.usage.output_tokens if output.usage else 0
-        # What the server returned separately as reasoning.
+        # Reasoning that the server returned separately.
         content = output.message.content
         parts = [] if isinstance(content, str) else content
         reasoning = [part.reasoning for part in parts if isinstance(part, lm.ContentReasoning)]
         answer = prompts.understood(output.completion, "\n".join(reasoning))
-        # A prompt that is too long stays so.
+        # Repeating a prompt that is too long does not help.
         if answer.action is not None or output.stop_reason == "model_length":
             break
     metadata, logprobs = output.metadata or {}, output.choices[0].logprobs
     ids, answer_ids = metadata.get("prompt_ids"), metadata.get("output_ids")
     count = models.input_tokens(output.usage) if output.usage else None
-    why = _WITHHELD.get(output.stop_reason, "") + answer.invalid
+    reason = _STOP_PREFIXES.get(output.stop_reason, "") + answer.invalid
     decision = Decision(
         answer.action,
         probabilities=prompts.action_probabilities(logprobs.content) if logprobs else None,
@@ -143,13 +142,13 @@ async def _decide(
         prompt_tokens=count if ids is None else tuple(ids),
         answer_tokens=None if answer_ids is None else tuple(answer_ids),
         attempts=attempt,
-        invalid=why if answer.action is None else None,
+        invalid=reason if answer.action is None else None,
     )
     return output, decision, spent
 
 
 def _seed(*words: int | str) -> int:
-    # 31 bits, which every server takes.
+    # Every server accepts seeds of 31 bits.
     text = ":".join(str(word) for word in words)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
@@ -161,14 +160,14 @@ _MEASURES = {name: [mean(), stderr(cluster="grid")] for name in ("success", "acc
 def walked(out: str | None = None) -> Scorer:
     """Score success, accuracy and invalid answers (NaN without steps), with the trajectory."""
     if out is not None and not Path(out).parent.is_dir():
-        raise InvalidParameterError(f"out is {out!r}, but {Path(out).parent} is no folder; make it")
+        raise InvalidParameterError(f"out: {Path(out).parent} is not a directory; create it")
 
     async def score(state: TaskState, target: Target) -> Score:
         trajectory = ended.pop(state.uuid, None)
         if trajectory is None:
             raise GoalmeterError(
-                "there is no walk to score; walks are scored as they end, and read back from logs "
-                "by goalmeter.navigation.inspect.eval_log.trajectories"
+                "there is no walk to score; walks are scored when they end, and logs are read by "
+                "goalmeter.navigation.inspect.eval_log.trajectories"
             )
         models.listener.get().ended(trajectory)
         record = trajectory.to_json()
@@ -206,26 +205,26 @@ def navigation(
     out: str | None = None,
     **options: Any,
 ) -> Task:
-    """Return a suite as a task; other options are those of the suite, and some of `Asking`."""
+    """Return a suite as a task; `options` are those of the suite and some of `Asking`."""
     record = suite_named(name)
     asking = prompts.Asking(**{each: options.pop(each) for each in _ASKING if each in options})
     if unknown := sorted(set(options).difference(_SUITE_OPTIONS)):
         raise InvalidParameterError(
-            f"there is no option {unknown[0]!r}; a suite has {', '.join(_SUITE_OPTIONS)}"
+            f"there is no option {unknown[0]!r}, expected one of {', '.join(_SUITE_OPTIONS)}"
         )
-    # A shell gives words and bare single values.
+    # Values from the command line are text, or single values instead of lists.
     for each in SEVERAL.keys() & options.keys():
         try:
             if options[each] is not None:
-                options[each] = [SEVERAL[each](value) for value in _listed(options[each])]
+                options[each] = [SEVERAL[each](value) for value in _as_list(options[each])]
         except (TypeError, ValueError) as cause:
             raise InvalidParameterError(f"{each} is {options[each]!r}: {cause}") from cause
-    set_in = prompts.conditions(_listed(prompt or prompts.default_prompts(record)), history)
-    made = tasks_of(record, SuiteOptions(**options), set_in)
+    names = _as_list(prompt or prompts.default_prompts(record))
+    made = tasks_of(record, SuiteOptions(**options), prompts.conditions(names, history))
     return task_of(made, asking, once=once, out=out)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
@@ -238,7 +237,7 @@ def task_of(
     out: str | None = None,
 ) -> Task:
     """Return the walks of a suite as a task."""
-    walks, listed = {walk.name: walk for walk in made.walks()}, []
+    walks, samples = {walk.name: walk for walk in made.walks()}, []
     seed = made.options.seed if asking.seeded else None
     for key in walks if only is None else only:
         each, number = walks[key]
@@ -246,23 +245,23 @@ def task_of(
         del plan["outcome"], plan["steps"]
         grid = f"size {each.size}, complexity {each.complexity}, seed {each.seed}"
         metadata = {"grid": grid, WALKS: made.trajectories, WALK: plan}
-        listed.append(Sample(id=key, input=_prompt(Episode(each)), metadata=metadata))
+        samples.append(Sample(id=key, input=_prompt(Episode(each)), metadata=metadata))
     return Task(
         name=f"goalmeter/{made.name}",
-        dataset=MemoryDataset(listed, name=made.name),
+        dataset=MemoryDataset(samples, name=made.name),
         solver=walker(asking.attempts, asking.token_cap, seed, once),
         scorer=walked(out),
         config=lm.GenerateConfig(
             temperature=asking.temperature,
             top_p=asking.top_p,
             max_tokens=asking.max_tokens,
-            reasoning_effort=cast(Any, asking.reasoning_effort),  # it is one of EFFORTS
+            reasoning_effort=cast(Any, asking.reasoning_effort),  # one of EFFORTS
             logprobs=asking.logprobs or None,
             top_logprobs=prompts.LOGPROBS if asking.logprobs else None,
             max_retries=MAX_RETRIES,
             attempt_timeout=ATTEMPT_TIMEOUT,
         ),
-        # All walks are scored; a run in which some failed can be repeated.
+        # Failed walks are scored too, and the run counts as failed so that it can be repeated.
         fail_on_error=True,
         score_on_error=True,
     )
@@ -272,7 +271,7 @@ def _task_of(name: str) -> Callable[..., Task]:
     def suite_task(**options: Any) -> Task:
         return navigation(name, **options)
 
-    # Other packages are imported only when their suite is used.
+    # Plugin packages are imported only when their suite is used.
     suite_task.__doc__ = suite_named(name).about if name in SUITES else f"The suite {name}."
     return task(name=name)(suite_task)
 
