@@ -330,9 +330,9 @@ def picture_stage(run: ProbeRun, use: Mapping[str, Any] | None) -> Any:
     def picture(number: int) -> dict[str, Any]:
         scenes, maps, *_ = run.worlds
         sample = run.samples[int(run.captures.rows[number])]
-        world, decoded_world = scenes.worlds[number], maps.worlds[number]
+        world, own = scenes.worlds[number], maps.worlds[number]
         drawn = symbols_at(world, scenes.states[number])
-        decoded = () if decoded_world is None else symbols_at(decoded_world, State(decoded_world.start))
+        decoded = () if own is None else symbols_at(own, State(own.start))
         shape = world.shape
         rows, columns = map(range, shape)
         wall = maps.posterior[number, ..., WALL].tolist()
@@ -480,9 +480,7 @@ def used_rows(use: Use) -> list[UsedRow]:
             if null.place not in listed:
                 listed.add(null.place)
                 rows.append(used_row(trials.CONFIRM, null))
-    return rows + [
-        used_row(trials.CONFIRM, null) for null in use.nulls if null.place not in listed
-    ]
+    return rows + [used_row(trials.CONFIRM, null) for null in use.nulls if null.place not in listed]
 
 
 def believed_stage(run: ProbeRun, use: Mapping[str, Any]) -> Any:
