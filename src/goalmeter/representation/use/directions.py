@@ -391,13 +391,13 @@ def _closed(network: Network, decisions: Sequence[TrainingDecision], moves: int)
 
 
 def _end(decisions: Sequence[TrainingDecision]) -> Learner:
-    complete = [each.located for each in decisions if each.located.end_of_prompt]
+    found = [each.located for each in decisions if each.located.end_of_prompt]
     # The penalty is chosen on every fourth decision of each shape.
-    shapes = [each.sample.world.shape for each in complete]
+    shapes = [each.sample.world.shape for each in found]
     held_out = [shapes[:number].count(shape) % 4 == 3 for number, shape in enumerate(shapes)]
     usable = {shape for shape, out in zip(shapes, held_out, strict=True) if out}
     kept = [number for number, shape in enumerate(shapes) if shape in usable]
-    samples = [complete[number].sample for number in kept]
+    samples = [found[number].sample for number in kept]
     validation = np.array([held_out[number] for number in kept], dtype=bool)
 
     def learn(rows: FloatArray) -> Finder:
@@ -424,4 +424,4 @@ def _end(decisions: Sequence[TrainingDecision]) -> Learner:
 
         return find
 
-    return [(complete[number].sample.prompt, complete[number].end_of_prompt) for number in kept], learn
+    return [(found[number].sample.prompt, found[number].end_of_prompt) for number in kept], learn
