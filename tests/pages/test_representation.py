@@ -170,7 +170,7 @@ def unread() -> tuple[MapRow, ...]:
 
 
 UNTOLD = {"used": 0, "not used": 0, "unknown": 7}
-READ = "the map could not be read better than from places alone"
+READ = "activations do not predict the map better than position alone"
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ READ = "the map could not be read better than from places alone"
     [
         ({"maps": unread()}, READ),
         ({"maps": ()}, READ),
-        ({"places": UNTOLD}, "of no cell it could be told"),
-        ({"maps": unread(), "places": UNTOLD}, f"{READ}, and of no cell it could be told"),
+        ({"places": UNTOLD}, "the use of every cell is unknown"),
+        ({"maps": unread(), "places": UNTOLD}, f"{READ}, and the use of every cell is unknown"),
     ],
 )
 def test_a_world_that_was_not_read_or_whose_use_is_not_known_is_no_belief(

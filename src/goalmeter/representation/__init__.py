@@ -1,4 +1,4 @@
-"""Measure what an agent's activations encode of its world, and what of it the agent uses."""
+"""Probe an agent: what its activations encode of its world, and what of that it uses."""
 
 from goalmeter.representation.activations import (
     Activations,

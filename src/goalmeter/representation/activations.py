@@ -1,14 +1,13 @@
-"""Capture the residual stream of recorded decisions, and store it in folders.
+"""Capture the residual stream of recorded decisions and store it in folders.
 
-manifest.json               what was captured, of which model, by which kernels; the SHA-256 of each
-                            shard
-shard-00000.safetensors     for each layer L and position "L/NAME" an array [rows, tokens, D], and
-                            "tokens/NAME" [rows, tokens]: the ids of these tokens
+manifest.json               description of the capture, model and kernels; SHA-256 of each shard
+shard-00000.safetensors     arrays "L/NAME" for each layer L and position NAME, [rows, tokens, D],
+                            and "tokens/NAME", the ids of these tokens, [rows, tokens]
 
 The header of a shard lists its rows: walk, step, digest of the replayed tokens, and the positions
-that the decision lacks. So row i is provably decision i, whatever happened to other files, and a
-shard whose bytes have changed is refused when the folder is opened. A shard is written whole or not
-at all; an interrupted capture continues after the last one.
+that the decision lacks. This identifies row i with decision i independently of other files. A shard
+whose checksum has changed is refused when the folder is opened. Shards are written atomically; an
+interrupted capture resumes after the last one.
 """
 
 from __future__ import annotations
@@ -44,27 +43,27 @@ if TYPE_CHECKING:
 MANIFEST, FORMAT = "manifest.json", 2  # format 1 had no checksums
 ROWS_OF_A_SHARD = 256
 _FEATURE = "Storing activations"
-_MOST_BYTES = 2**24  # of a manifest; a shard of 256 rows takes some 100
+_MOST_BYTES = 2**24  # maximum size of a manifest, which has about 100 bytes per shard
 _MOST_SHARDS = 99_999  # names have five digits
 _KINDS = {"format": int, "shards": int, "rows": int, "layers": list} | dict.fromkeys(
     ("positions", "sha256"), dict
 )
-# Bytes of an array's entry in the header of a shard, at most, and of a token's id.
+# Bytes of an array's entry in the header of a shard (maximum), and of a token id.
 _ENTRY, _ID = 150, 4
 
 
 class DecisionRow(NamedTuple):
-    """The decision that a row of activations belongs to."""
+    """Decision to which a row of activations belongs."""
 
     walk: str
     step: int
-    digest: str  # of the replayed tokens
-    lacks: tuple[str, ...] = ()  # positions that it does not have; its rows there are NaN
+    digest: str  # digest of the replayed tokens
+    lacks: tuple[str, ...] = ()  # positions that the decision lacks; their activations are NaN
 
 
 @dataclass(frozen=True)
 class Activations:
-    """A folder of activations, read from disk on demand, with its manifest."""
+    """Folder of activations with its manifest; arrays are read from disk on demand."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -77,18 +76,18 @@ class Activations:
         for path in sorted(folder.glob("shard-*.safetensors")):
             if digest(path) != activations.manifest["sha256"].get(path.name):
                 raise InvalidFileError(
-                    f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}; delete this "
-                    f"file and capture again, which makes only this one anew"
+                    f"{path} is corrupt: its SHA-256 differs from that in {MANIFEST}; delete this "
+                    f"file and capture again, which recomputes only this shard"
                 )
         return activations
 
     @cached_property
     def rows(self) -> tuple[DecisionRow, ...]:
-        """The decision of each row, [N]."""
+        """Decision of each row, [N]."""
         return tuple(row for shard in self._shards for row in _read_rows(shard))
 
     def at(self, layer: int, position: str) -> FloatArray:
-        """Return the residual stream, float32 [N, tokens, D]; NaN where a decision lacks it."""
+        """Return the residual stream, float32 [N, tokens, D]; NaN if a decision lacks it."""
         for kind, value in (("layers", layer), ("positions", position)):
             if value not in self.manifest[kind]:
                 raise InvalidParameterError(
@@ -98,7 +97,7 @@ class Activations:
         return np.asarray(self._array(f"{layer}/{position}"), dtype=np.float32)
 
     def tokens(self, position: str) -> IntArray:
-        """Return the ids of the tokens at a position, [N, tokens]; -1 where a decision lacks it."""
+        """Return the ids of the tokens at a position, [N, tokens]; -1 if a decision lacks it."""
         return np.asarray(self._array(f"tokens/{position}"), dtype=int)
 
     def _array(self, name: str) -> Any:
@@ -118,29 +117,29 @@ class Activations:
         if lacks := [path.name for path in paths if not path.is_file()]:
             raise InvalidFileError(
                 f"{self.folder} lacks {len(lacks)} of {len(paths)} shards, such as {lacks[0]}; "
-                f"capture again, which makes only these"
+                f"capture again, which computes only these"
             )
         return paths
 
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """Some of the decisions, with the places of the tokens whose activations are stored."""
+    """Subset of the decisions with the indices of the tokens whose activations are stored."""
 
     number: int
     samples: Sequence[Sample]  # [N]
-    places: Sequence[Mapping[str, Tokens]]  # of each position among the replayed tokens, [N]
+    places: Sequence[Mapping[str, Tokens]]  # indices of replayed tokens by position, [N]
     widths: Mapping[str, int]  # number of tokens of each position, the same in all shards
 
     def size(self, layers: Sequence[int], network: Network) -> int:
-        """Return its size on disk in bytes, at most."""
+        """Return an upper bound of its size on disk in bytes."""
         token = len(layers) * network.width * int(network.local.model.dtype.itemsize) + _ID
         header = len(json_text(self.rows)) + _ENTRY * (len(layers) + 1) * len(self.widths)
         return len(self.samples) * sum(self.widths.values()) * token + header
 
     @property
     def rows(self) -> tuple[DecisionRow, ...]:
-        """What the header says of its rows."""
+        """Rows listed in the header."""
         lacks = (tuple(name for name, found in at.items() if not found) for at in self.places)
         return tuple(
             DecisionRow(each.walk, each.step, each.digest, names)
@@ -148,7 +147,7 @@ class Shard:
         )
 
     def write(self, folder: Path, arrays: Mapping[str, torch.Tensor]) -> None:
-        """Write activations and their tokens atomically, and the checksum into the manifest."""
+        """Write activations and tokens atomically, and the checksum to the manifest."""
         import torch
 
         named = dict(arrays)
@@ -160,13 +159,13 @@ class Shard:
         data = torch_files.save(named, metadata={"rows": json_text(self.rows)})
         path, manifest = _shard_path(folder, self.number), read_manifest(folder)
         manifest["sha256"] |= {path.name: hashlib.sha256(data).hexdigest()}
-        # Before the shard: if this is interrupted in between, no shard exists without its checksum.
+        # The manifest comes first, so that an interruption leaves no shard without a checksum.
         _write_manifest(folder, manifest)
         write_bytes(path, data)
 
 
 def shards_of(samples: Sequence[Sample], tokenizer: Any, positions: Sequence[str]) -> list[Shard]:
-    """Find the tokens of named positions in decisions, and divide these into shards."""
+    """Locate the tokens of positions in decisions, and divide the decisions into shards."""
     finders = {name: replay.position(name) for name in replay.checked_positions(positions)}
     located = (replay.Located(sample, tokenizer) for sample in samples)
     places = [{name: find(each) for name, find in finders.items()} for each in located]
@@ -175,12 +174,12 @@ def shards_of(samples: Sequence[Sample], tokenizer: Any, positions: Sequence[str
         lengths = {len(at[name]) for at in places} - {0}
         if not lengths:
             raise InvalidParameterError(
-                f"none of {len(places)} decisions has the position {name!r}; choose others, or "
+                f"none of {len(places)} decisions has the position {name!r}; choose another one or "
                 f"record answers with reasoning"
             )
         widths[name] = min(lengths)
-    # A cell may take two tokens in one row and three in another: the last ones are stored, since a
-    # later token has read those before it.
+    # A cell may have two tokens in one row and three in another. The last ones are stored because
+    # a later token attends to earlier ones.
     cut = [{name: at[name][-width:] for name, width in widths.items()} for at in places]
     parts = [slice(n, n + ROWS_OF_A_SHARD) for n in range(0, len(samples), ROWS_OF_A_SHARD)]
     return [Shard(n, samples[part], cut[part], widths) for n, part in enumerate(parts)]
@@ -196,22 +195,22 @@ def _shard_path(folder: Path, number: int) -> Path:
 
 
 def _check_same_capture(folder: Path, manifest: Mapping[str, Any], shards: Sequence[Shard]) -> None:
-    """Refuse a folder that contains another capture, or damaged shards of this one."""
+    """Refuse a folder that contains another capture or corrupt shards of this one."""
     if not (folder / MANIFEST).is_file():
         return
     stored = Activations.open(folder).manifest
     for name, value in manifest.items():
         if stored.get(name) != value:
             raise InvalidFileError(
-                f"{folder} holds a capture whose {name} is {stored.get(name)!r}, not {value!r}; "
-                f"choose another folder"
+                f"{folder} contains a capture whose {name} is {stored.get(name)!r}, expected "
+                f"{value!r}; choose another folder"
             )
     lacking = missing(shards, folder)
     for shard in (shard for shard in shards if shard not in lacking):
         path = _shard_path(folder, shard.number)
         if _read_rows(path) != shard.rows:
             raise InvalidFileError(
-                f"{path} holds other decisions than the run; choose another folder"
+                f"{path} contains decisions of another run; choose another folder"
             )
 
 
@@ -222,7 +221,7 @@ def _read_rows(path: Path) -> tuple[DecisionRow, ...]:
 
 
 def _opened(path: Path) -> Any:
-    """Map a shard into memory, so that only the requested arrays are read."""
+    """Open a shard as a memory map, which reads only the requested arrays."""
     return require("safetensors", extra="lm", feature=_FEATURE).safe_open(path, framework="pt")
 
 
@@ -233,14 +232,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         value = dict(json.loads(read_bytes(path, _MOST_BYTES)))
     except (OSError, ValueError, TypeError, RecursionError) as cause:
         raise InvalidFileError(
-            f"{folder} holds no activations: {MANIFEST} cannot be read ({type(cause).__name__})"
+            f"{folder} contains no activations: {MANIFEST} cannot be read ({type(cause).__name__})"
         ) from cause
     for name, kind in _KINDS.items():
         entry: Any = value.get(name)
         fits = type(entry) is kind and (name != "format" or entry == FORMAT)
         if not fits or (name == "shards" and not 0 <= entry <= _MOST_SHARDS):
             raise InvalidFileError(
-                f"{path} is no manifest of activations of this version: its {name} is "
+                f"{path} is not a manifest of activations of this version: its {name} is "
                 f"{shown(entry)}; delete the folder and capture again"
             )
     return value
@@ -252,8 +251,8 @@ def _write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 # --- Capture --------------------------------------------------------------------------------------
 BATCH_TOKENS = 8192  # padding included
-# Largest difference between a row in a batch and the same row alone, relative to the root mean
-# square of the row: it allows for rounding; a row at wrong positions differs by its whole size.
+# Maximum difference between a row in a batch and the same row alone, relative to its root mean
+# square. It allows for rounding; a row with wrong positions differs by about 1.
 _TOLERANCE = {"float32": 1e-3, "float64": 1e-6, "bfloat16": 0.1, "float16": 0.05}
 
 
@@ -267,20 +266,20 @@ def capture(
     later: Mapping[Path, Sequence[int]] | None = None,
     progress: Tell | None = None,
 ) -> Activations:
-    """Capture the residual stream of decisions at some layers and positions, into a folder.
+    """Capture the residual stream of decisions at layers and positions into a folder.
 
-    An interrupted capture found there is completed, another is refused. Layer 0 is the embedding, k
-    the output of block k; positions are named as in `replay.position`. `later` are the layers of
-    further captures of the same decisions by folder: if the disk is too small for all, none begins.
+    An interrupted capture in the folder is resumed, a different one is refused. Layer 0 is the
+    embedding, layer k the output of block k; for names of positions see `replay.position`. `later`
+    has the layers of later captures of these decisions by folder; the disk must have room for all.
     """
     tell = progress or (lambda line: None)
-    folder, wanted = Path(folder), network.check_layers(layers)
+    folder, chosen = Path(folder), network.check_layers(layers)
     shards = shards_of(samples, network.local.tokenizer, positions)
     manifest = {
         "format": FORMAT,
         "model": network.name,
         "revision": network.revision,
-        "layers": list(wanted),
+        "layers": list(chosen),
         "width": network.width,
         **network.pinned,
         "positions": dict(shards[0].widths),
@@ -288,28 +287,28 @@ def capture(
         "shards": len(shards),
     }
     _check_same_capture(folder, manifest, shards)
-    # A complete capture needs nothing, and those that follow it are checked before they begin.
+    # A complete capture needs no space; later captures check theirs when they begin.
     if missing(shards, folder):
         need = 0
-        for path, at in {folder: wanted, **(later or {})}.items():
+        for path, at in {folder: chosen, **(later or {})}.items():
             need += sum(shard.size(at, network) for shard in missing(shards, path))
         existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         free = shutil.disk_usage(existing).free
-        tell(f"activations: {storage(need)} on disk, {storage(free)} are free")
+        tell(f"activations: need {storage(need)} on disk, {storage(free)} free")
         if need > free:
             raise InvalidFileError(
-                f"the activations take {storage(need)}, and {existing} has {storage(free)} free, "
+                f"the activations need {storage(need)}, but {existing} has {storage(free)} free, "
                 f"{storage(need - free)} too little; choose fewer layers or positions, or another "
                 f"disk"
             )
     if not (folder / MANIFEST).is_file():
-        padding = padding_difference(network, samples, wanted)
+        padding = padding_difference(network, samples, chosen)
         _write_manifest(folder, manifest | {"padded_against_single": padding, "sha256": {}})
     for shard in missing(shards, folder):
-        shard.write(folder, _streams(network, shard, wanted))
+        shard.write(folder, _streams(network, shard, chosen))
         ready = sum(len(each.samples) for each in shards[: shard.number + 1])
         tell(f"activations: {ready} of {len(samples)} decisions")
-    # Existing shards were verified above, and the others were written just now.
+    # Existing shards were verified above; the others are new.
     return Activations(folder, read_manifest(folder))
 
 
@@ -317,7 +316,7 @@ def batches(samples: Sequence[Sample]) -> list[list[int]]:
     """Group rows of similar length, so that batches contain little padding."""
     out: list[list[int]] = []
     for row in sorted(range(len(samples)), key=lambda row: len(samples[row].ids)):
-        # Sorted, so the last row is the longest of its batch.
+        # Rows are sorted by length, so the last row of a batch is the longest.
         if out and (len(out[-1]) + 1) * len(samples[row].ids) <= BATCH_TOKENS:
             out[-1].append(row)
         else:
@@ -326,8 +325,8 @@ def batches(samples: Sequence[Sample]) -> list[list[int]]:
 
 
 def padding_difference(network: Network, samples: Sequence[Sample], layers: Sequence[int]) -> float:
-    """Return how far rows of a batch are from the same rows alone, relative to their size."""
-    # The shortest sample beside the longest has the most padding.
+    """Return the relative difference between rows of a batch and the same rows alone."""
+    # The shortest sample with the longest has the most padding.
     by_length = sorted(samples, key=lambda sample: len(sample.ids))
     pair = [by_length[0], by_length[-1]]
     for sample in pair:
@@ -337,21 +336,21 @@ def padding_difference(network: Network, samples: Sequence[Sample], layers: Sequ
     with network.changed({layers[-1]: lambda rows: streams.append(rows[0, :length].float())}):
         network.forward([sample.ids for sample in pair])
         network.forward([pair[0].ids])
-    together, alone = streams
-    size = alone.square().mean().sqrt()
-    difference = float((together - alone).abs().max() / size)
+    together, single = streams
+    size = single.square().mean().sqrt()
+    difference = float((together - single).abs().max() / size)
     most = _TOLERANCE.get(network.pinned["dtype"], 0.1)
     if not difference <= most:
         raise InvalidFileError(
-            f"{network.name} gives a row in a batch other activations than the same row alone (by "
-            f"{difference:.2g} of their size, expected at most {most:g}), so it reads padding; "
-            f"capture with another attention or number type"
+            f"activations of {network.name} for a row in a batch differ from those of the same row "
+            f"alone (by {difference:.2g} of their size, expected at most {most:g}), so it attends "
+            f"to padding; capture with another attention implementation or dtype"
         )
     return difference
 
 
 def _streams(network: Network, shard: Shard, layers: Sequence[int]) -> dict[str, torch.Tensor]:
-    """Return the residual stream at each layer and position; NaN in rows that lack the position."""
+    """Return the residual stream at each layer and position; NaN if a row lacks the position."""
     import torch
 
     arrays = {}
@@ -359,7 +358,7 @@ def _streams(network: Network, shard: Shard, layers: Sequence[int]) -> dict[str,
         shape = (len(shard.samples), width, network.width)
         arrays[f"{layer}/{name}"] = torch.full(shape, torch.nan, dtype=network.local.model.dtype)
     for batch in batches(shard.samples):
-        # Of each position the rows that have it, with their numbers in the batch and their tokens.
+        # By position: rows that have it, their numbers in the batch, and their tokens.
         found = {}
         for name in shard.widths:
             if has := [number for number, row in enumerate(batch) if shard.places[row][name]]:
@@ -369,7 +368,7 @@ def _streams(network: Network, shard: Shard, layers: Sequence[int]) -> dict[str,
 
         def store(layer: int, stream: torch.Tensor, found: Any = found) -> None:
             for name, (rows, numbers, tokens) in found.items():
-                # All rows at once: a copy from an accelerator waits for it.
+                # One copy for all rows: each copy synchronises with the accelerator.
                 arrays[f"{layer}/{name}"][rows] = stream[numbers, tokens].cpu()
 
         with network.changed({layer: partial(store, layer) for layer in layers}):
@@ -380,9 +379,9 @@ def _streams(network: Network, shard: Shard, layers: Sequence[int]) -> dict[str,
                 sample = shard.samples[rows[int(finite.int().argmin())]]
                 _check_finite(network, sample)
                 raise InvalidFileError(
-                    f"{network.name} gives numbers that are not finite for step {sample.step} of "
-                    f"{sample.walk!r} in a batch only; capture with another attention or number "
-                    f"type"
+                    f"activations of {network.name} are not finite for step {sample.step} of "
+                    f"{sample.walk!r}, but only in a batch; capture with another attention "
+                    f"implementation or dtype"
                 )
     return arrays
 
@@ -395,16 +394,16 @@ def _check_finite(network: Network, sample: Sample) -> None:
     for layer, stream in sorted(streams.items()):
         if not torch.isfinite(stream).all():
             raise InvalidFileError(
-                f"{network.name} gives numbers that are not finite, first at layer {layer}, for "
-                f"step {sample.step} of {sample.walk!r}: its weights are damaged, or they overflow "
-                f"in {network.pinned['dtype']}; load an intact copy, or save it in another type"
+                f"activations of {network.name} are not finite, first at layer {layer}, for step "
+                f"{sample.step} of {sample.walk!r}: its weights are corrupt, or they overflow in "
+                f"{network.pinned['dtype']}; load an intact copy, or save it in another dtype"
             )
 
 
 # --- Controls -------------------------------------------------------------------------------------
-# A probe on a network with random weights reads what the architecture carries along by itself; a
-# probe on the embeddings of the same tokens reads what these tokens say without context. What a
-# probe gains on a model's activations beyond both is what the model has made of its prompt.
+# A probe on a network with random weights measures information that the architecture propagates
+# without training; a probe on the embeddings of the same tokens measures information of the tokens
+# without context. A gain beyond both is due to the model's processing of the prompt.
 #
 # Source: random encoders as controls in Belinkov (2022, "Probing Classifiers", section 4.1) and
 # Zhang and Bowman (2018).
@@ -414,14 +413,14 @@ RANDOM_WEIGHTS, EMBEDDINGS = "random weights", "embeddings alone"
 def untrained(network: Network, *, seed: int) -> Network:
     """Return a network of the same configuration with freshly initialised weights.
 
-    Tokenizer, number type, device and kernels are those of the trained network, which is not
-    changed; the state of torch's random numbers is re
+    Tokenizer, dtype, device and kernels are those of the trained network, which is not changed;
+    the state of torch's random generator is restored.
     """
     torch = require("torch", extra="lm", feature="A network with random weights")
     transformers = require("transformers", extra="lm", feature="A network with random weights")
     trained = network.local.model
     config = copy.deepcopy(trained.config)
-    # Seeding torch itself would seed every device; weights are drawn on the processor.
+    # torch.manual_seed would seed every device; weights are drawn on the CPU.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         model = transformers.AutoModelForCausalLM.from_config(
@@ -442,21 +441,21 @@ def alternatives_of(
     random: Activations | None = None,
     rows: IntArray | None = None,
 ) -> dict[str, FloatArray]:
-    """Return other activations of the same decisions at the same tokens, as `compare` takes them.
+    """Return control activations of the same decisions and tokens: the `alternatives` of `compare`.
 
-    The activations are captured at layer 0 (the embedding) too; for models that add positions to
-    words (GPT-2) the embedding contains them. `random` are the same decisions, captured from a
-    network with random weights, and `rows` the numbers of the decisions, None for all. Returns
-    arrays [rows, tokens * D] by name.
+    `activations` must include layer 0 (the embedding); in models that add positions to token
+    embeddings (GPT-2), it contains positions. `random` are the activations of a network with random
+    weights, and `rows` the numbers of decisions (None for all). Returns arrays [rows, tokens * D]
+    by name.
     """
     sources = {EMBEDDINGS: activations.at(0, position)}
     if random is not None:
         ours, theirs = ([row.digest for row in each.rows] for each in (activations, random))
         if ours != theirs:
             raise InvalidParameterError(
-                f"{random.folder} holds {len(theirs)} decisions and {activations.folder} "
-                f"{len(ours)}, which are not the same tokens in the same order; capture the same "
-                f"decisions with the network of random weights"
+                f"{random.folder} contains {len(theirs)} decisions, {activations.folder} contains "
+                f"{len(ours)}, and their tokens or order differ; capture the same decisions with "
+                f"the network of random weights"
             )
         sources[RANDOM_WEIGHTS] = random.at(layer, position)
     chosen = np.arange(len(activations.rows)) if rows is None else rows
@@ -465,16 +464,16 @@ def alternatives_of(
 
 @dataclass(frozen=True)
 class Captured:
-    """Activations of the decisions of a run, of the model and of random weights."""
+    """Activations of the decisions of a run, for the model and for random weights."""
 
-    samples: tuple[Sample, ...]  # [N]
-    scenes: Scenes  # [N]
-    trained: Activations
-    random: Callable[[], Activations]  # of the same architecture with random weights
+    samples: tuple[Sample, ...]  # decisions, [N]
+    scenes: Scenes  # their scenes, [N]
+    trained: Activations  # activations of the model
+    random: Callable[[], Activations]  # those of the same architecture with random weights
     rows: IntArray  # numbers of the decisions that have every position
 
     def reading(self, layer: int, position: str) -> Reading:
-        """Return activations at a place, tokens concatenated, of decisions with every position."""
+        """Return activations at a place, tokens concatenated, for decisions with all positions."""
         rows = self.trained.at(layer, position)[self.rows]
         return Reading(rows.reshape(len(rows), -1), self.scenes.where(self.rows))
 
@@ -497,7 +496,7 @@ def captured(
     seed: int,
     tell: Tell,
 ) -> Captured:
-    """Replay all decisions through the model and, on first use, through random weights."""
+    """Capture all decisions with the model and, on first use, with random weights."""
     of_random = folder / RANDOM_FOLDER
     capture_all = partial(capture, samples, positions=positions, progress=tell)
     trained = capture_all(
@@ -506,14 +505,14 @@ def captured(
 
     @cache
     def replay_random() -> Activations:
-        # Such a network is made and hashed even if all its activations are stored: some seconds.
+        # The network is built and hashed (seconds) even if all its activations are stored.
         return capture_all(untrained(network, seed=seed), of_random, layers=layers)
 
     complete = np.array([not set(positions) & set(row.lacks) for row in trained.rows])
     if not complete.any():
         raise InvalidParameterError(
             f"none of {len(samples)} decisions has all of the positions {', '.join(positions)}; "
-            f"choose fewer"
+            f"choose fewer positions"
         )
     rows = np.flatnonzero(complete)
     return Captured(samples, scenes_of(samples), trained, replay_random, rows)

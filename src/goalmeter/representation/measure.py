@@ -1,4 +1,4 @@
-"""Measure what the model of a navigation run encodes of its worlds and what it uses."""
+"""Probe the model of a navigation run: what its activations encode and what it uses."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from goalmeter.runs import Stages, keys_in
 from goalmeter.runs.forecast import Forecast, Span
 from goalmeter.runs.progress import Tell
 
-# Options whose values may grow in a later call; every other change makes another probe.
+# Options that a later call may extend; changing any other option starts a new probe.
 GROWS = ("parts", "probes")
-# Fields of the result by part. Pictures and believed worlds are based on decoded maps.
+# Result fields by part. Pictures and believed worlds are computed from decoded maps.
 _FIELDS = {
     MAPS: ("maps", "places", "chosen", "explained", "states", "believed"),
     USE: ("use", "verdict", "doses", "spans", "moved", "subspaces"),
@@ -38,23 +38,23 @@ _FIELDS = {
 def measure(
     run: str | Path, *, model: str | None = None, progress: Tell | None = None, **options: Any
 ) -> Representation:
-    """Measure which maps and plans a model's activations encode, and what of them it uses.
+    """Measure which maps and plans a model's activations encode, and which of them it uses.
 
-    Every stage is stored in the folder "probe" of the run when it is finished: an interrupted call
-    is resumed, and a finished one returns at once. A call with fewer parts or probes returns those
-    that were finished before, too. The result is also stored as result.json in that folder.
+    Each finished stage is stored in the folder "probe" of the run directory: an interrupted call
+    is resumed, and a completed one returns at once. A call with fewer parts or probes also returns
+    those completed earlier. The result is stored as result.json in the same folder.
 
-    The run is of a language model that ran on this machine; `model` is None for the one that it
-    names. `options` are the fields of `ProbeOptions`, and `progress` is called with each step.
+    The run must be of a language model on this machine; by default, `model` is the model named in
+    the run. `options` are the fields of `ProbeOptions`; `progress` is called with each step.
     """
-    walked = load(run)
-    # Before the model is loaded, which takes longer.
-    samples = samples_of(walked.trajectories)
-    network = Network.open(model or walked.plan.agent)
-    folder, digest = Path(run) / FOLDER, run_digest(walked.trajectories)
+    navigation = load(run)
+    # Validate the run before the model is loaded, which takes longer.
+    samples = samples_of(navigation.trajectories)
+    network = Network.open(model or navigation.plan.agent)
+    folder, digest = Path(run) / FOLDER, run_digest(navigation.trajectories)
     if not folder.exists():
-        asking = walked.plan.asking
-        check_author(samples, network, 1.0 if asking is None else asking.temperature)
+        query = navigation.plan.asking
+        check_author(samples, network, 1.0 if query is None else query.temperature)
     wanted = ProbeOptions.for_network(network, options)
     blank = Representation(
         run=Path(run).resolve().name,
@@ -72,14 +72,14 @@ def measure(
         fixed = {name: value for name, value in wanted.to_json().items() if name not in GROWS}
         if earlier.revision != network.revision or not fixed.items() <= earlier.about.items():
             earlier = blank
-        # A finished part is taken over as it is, even where its activations were deleted since. A
-        # part that was never finished is not begun unless it is among the options.
+        # A finished part is reused even if its activations were deleted since. A part that was
+        # never finished is computed only if it is among the options.
         before = earlier.about.get("parts", ())
         finished = [part for part in before if part not in earlier.left_out]
-        # The believed world needs maps and use: where only maps exist, they are opened again.
+        # The believed world needs maps and use: existing maps are loaded again for it.
         opened = USE in wanted.parts and MAPS in finished and not earlier.believed
-        made = [part for part in PARTS if part in wanted.parts or (part == MAPS and opened)]
-        # Probes belong to the maps alone, so without these no further probe is begun.
+        computed = [part for part in PARTS if part in wanted.parts or (part == MAPS and opened)]
+        # Probes concern only the maps, so a call without maps fits no further probe.
         probes = earlier.about.get("probes", ()) if MAPS in finished else ()
         added = wanted.probes if MAPS in wanted.parts or not probes else ()
         together = replace(
@@ -94,14 +94,14 @@ def measure(
             samples,
             network,
             replace(together, positions=positions),
-            walked.trajectories,
-            {name: reason for name, reason in earlier.left_out.items() if name not in made}
+            navigation.trajectories,
+            {name: reason for name, reason in earlier.left_out.items() if name not in computed}
             | dict.fromkeys(lacking, "no decision has this position"),
         )
         fields, old = blank.to_json(), earlier.to_json()
         for part in finished:
-            fields |= {name: old[name] for name in _FIELDS[part] if part not in made}
-        fields |= _measured(work, made, USE in finished)
+            fields |= {name: old[name] for name in _FIELDS[part] if part not in computed}
+        fields |= _measured(work, computed, USE in finished)
         fields |= {"about": {"run": digest} | together.to_json(), "left_out": work.left_out}
         result = row_from(Representation, fields)
         result.save(run)
@@ -109,7 +109,7 @@ def measure(
 
 
 def _measured(run: staged.ProbeRun, parts: Sequence[str], use_finished: bool) -> dict[str, Any]:
-    """Compute the fields of the result; what cannot be computed is left out with the reason."""
+    """Compute the fields of the result; record why a part could not be computed."""
     fields: dict[str, Any] = {}
     stages = {MAPS: staged.map_stage, USE: staged.use_stage, PLAN: staged.plan_stage}
     for part in parts:
@@ -125,16 +125,16 @@ def _measured(run: staged.ProbeRun, parts: Sequence[str], use_finished: bool) ->
 
 
 # --- Author of the answers ------------------------------------------------------------------------
-# Activations are those of the recorded tokens, whoever wrote them. Tokens drawn from a model have a
-# mean surprise, -log p, equal to the entropy of its distributions; drawn at a temperature below 1,
-# or from likely tokens only, it is less. So answers whose surprise is far higher were written by
-# another model. Small changes of weights are not detected.
+# Activations can be computed for recorded tokens of any author. Tokens sampled from a model have a
+# mean surprise, -log p, equal to the entropy of its distributions; sampling at a temperature below
+# 1 or from the likeliest tokens lowers it. Answers of far higher surprise were therefore written by
+# another model. Small changes of the weights are not detected.
 _ANSWERS = 16
 _SPREADS, _LEAST = 10.0, 0.02  # nats per token; kernels and precisions change far less than this
 
 
 def check_author(samples: Sequence[Sample], network: Network, temperature: float = 1.0) -> None:
-    """Refuse a model that would hardly have written the answers, drawn at a temperature."""
+    """Refuse a model that is unlikely to have written the answers, sampled at a temperature."""
     import torch
 
     answered = [sample for sample in samples if sample.answer]
@@ -148,9 +148,9 @@ def check_author(samples: Sequence[Sample], network: Network, temperature: float
             logits = network.local.model(**inputs, use_cache=False).logits[0]
         if not torch.isfinite(logits).all():
             raise InvalidTrajectoryError(
-                f"{network.name} gives numbers that are not finite at step {sample.step} of "
-                f"{sample.walk!r}: its weights are broken, or its precision is too low; take the "
-                f"model that walked, in the precision in which it walked"
+                f"{network.name} has logits that are not finite at step {sample.step} of "
+                f"{sample.walk!r}: its weights are corrupt or its precision is too low; use the "
+                f"model of the run, in the precision of the run"
             )
         # The logits of a token predict the next one.
         heated = logits[len(sample.prompt) - 1 : -1].double() / max(temperature, 1.0)
@@ -163,8 +163,8 @@ def check_author(samples: Sequence[Sample], network: Network, temperature: float
     if surprise - entropy > max(_SPREADS * variance**0.5, _LEAST * tokens):
         raise InvalidTrajectoryError(
             f"{network.name} has not written these answers: {len(places)} of them have a surprise "
-            f"of {surprise / tokens:.3g} nats a token, expected about {entropy / tokens:.3g} of "
-            f"answers of its own; take the model that walked, with the weights of then"
+            f"of {surprise / tokens:.3g} nats per token, expected about {entropy / tokens:.3g} for "
+            f"its own answers; use the model of the run, with its weights at that time"
         )
 
 
@@ -172,10 +172,10 @@ def check_author(samples: Sequence[Sample], network: Network, temperature: float
 def forecast(
     run: str | Path, *, model: str | None = None, token_rate: float | None = None, **options: Any
 ) -> Forecast:
-    """Count what `measure` has left to do, at a rate of tokens a second; None measures it."""
-    walked = load(run)
-    samples = samples_of(walked.trajectories)
-    network = Network.open(model or walked.plan.agent)
+    """Forecast the remaining work of `measure`; a rate (tokens/s) of None is measured."""
+    navigation = load(run)
+    samples = samples_of(navigation.trajectories)
+    network = Network.open(model or navigation.plan.agent)
     wanted = ProbeOptions.for_network(network, options)
     layers, folder, tokenizer = wanted.chosen_layers, Path(run) / FOLDER, network.local.tokenizer
     positions = present_positions(samples, tokenizer, wanted.positions)
@@ -190,28 +190,28 @@ def forecast(
         captures += [(layers, stored.missing(shards, folder / staged.FIRST_DECISIONS))]
     read = [sample for _, shards in captures for shard in shards for sample in shard.samples]
     disk = sum(shard.size(at, network) for at, shards in captures for shard in shards)
-    left = len({(sample.walk, sample.step) for sample in read})
+    remaining = len({(sample.walk, sample.step) for sample in read})
     tokens = sum(len(sample.ids) for sample in read)
     rate = token_rate
     if rate is None:
         middle = sorted(samples, key=lambda sample: len(sample.ids))[len(samples) // 2].ids
         rows = [middle] * max(1, min(len(samples), stored.BATCH_TOKENS // len(middle)))
-        network.forward([middle])  # the first pass pays for loading
+        network.forward([middle])  # warm-up
         begun = time.perf_counter()
         network.forward(rows)
         rate = len(rows) * len(middle) / max(time.perf_counter() - begun, 1e-9)
     finished = keys_in(folder)
     maps = {f"maps/{p}/layer-{k}/{at}" for p in wanted.probes for k in layers for at in positions}
     plans = {"plan/linear": len(layers)} | {f"plan/decoder({d})": 1 for d in wanted.decoders}
-    # Fits have controls or baselines of their own, which are not counted.
+    # The controls and baselines of each fit are not counted.
     plan_fits = len(positions) * sum(n for key, n in plans.items() if key not in finished)
-    asked = 0 if USE not in wanted.parts or "use" in finished else wanted.use_decisions
+    reanswered = 0 if USE not in wanted.parts or "use" in finished else wanted.use_decisions
     return Forecast(
         name=f"probe of {network.name}",
         noun="decision",
         trials=len(samples),
-        kept=len(samples) - left,
-        left=left,
+        kept=len(samples) - remaining,
+        left=remaining,
         slots=1,
         hours=Span.of(tokens / rate / 3600),
         disk=Span.of(disk),
@@ -221,13 +221,13 @@ def forecast(
             "tokens read": tokens,
             "map fits": len(maps.difference(finished)) if MAPS in wanted.parts else 0,
             "plan fits": plan_fits if PLAN in wanted.parts else 0,
-            "decisions answered again, at most": min(asked, len(samples)),
+            "decisions answered again, at most": min(reanswered, len(samples)),
         },
         assumed=(
-            f"the model reads {rate:,.0f} tokens a second"
+            f"the model reads {rate:,.0f} tokens per second"
             + ("" if token_rate else ", measured in one batch on this machine"),
-            "the time is that of passes over recorded decisions; fits, and answers under "
-            "interventions, take time besides: their number depends on the answers",
-            "disk is that of activations; results and answers take little besides",
+            "the time covers forward passes over recorded decisions; fits and answers under "
+            "interventions take additional time, which depends on the answers",
+            "disk space covers activations; results and answers need little more",
         ),
     )

@@ -1,7 +1,7 @@
-"""A causal language model whose residual stream can be read and changed, block by block.
+"""Causal language model whose residual stream can be read and changed at every block.
 
-Layer 0 is the output of the embedding, layers 1 to L those of the blocks. Other parts differ from
-model to model: the experts of a mixture are fused into single arrays, heads share keys, and
+Layer 0 is the output of the embedding, layers 1 to L those of the blocks. Other parts differ
+between models: the experts of a mixture are fused into single arrays, heads share keys, and
 normalisations are in different places.
 """
 
@@ -27,7 +27,7 @@ Change = Callable[["torch.Tensor"], "torch.Tensor | None"]
 
 @dataclass(frozen=True)
 class Network:
-    """A local model with its blocks in order; the name is spelled as in Inspect."""
+    """Local model with its blocks in order; the name follows Inspect."""
 
     name: str
     local: LocalModel
@@ -40,7 +40,7 @@ class Network:
 
     @cached_property
     def blocks(self) -> tuple[Any, ...]:
-        """The blocks that the residual stream passes through, [L]."""
+        """Blocks of the residual stream, [L]."""
         from torch.nn import ModuleList
 
         count = self.local.model.config.get_text_config().num_hidden_layers
@@ -51,20 +51,20 @@ class Network:
         ]
         if not lists:
             raise InvalidParameterError(
-                f"{self.name} has no list of {count} blocks, so its residual stream cannot be "
-                f"told; expected a decoder of transformers, such as a Llama, GPT-2, Qwen or gpt-oss"
+                f"{self.name} has no list of {count} blocks, so it has no known residual stream; "
+                f"expected a decoder of transformers, such as Llama, GPT-2, Qwen or gpt-oss"
             )
-        # A mixture of as many experts as there are layers lies deeper than the blocks do.
+        # A mixture with as many experts as there are layers is nested deeper than the blocks.
         return min(lists, key=lambda entry: entry[0])[1]
 
     @property
     def width(self) -> int:
-        """Dimensions of the residual stream, D."""
+        """Dimension of the residual stream, D."""
         return int(self.local.model.config.get_text_config().hidden_size)
 
     @property
     def pinned(self) -> dict[str, str]:
-        """Number type, kernels and versions, which decide the last bits of an activation."""
+        """Dtype, kernels and versions, which determine the last bits of activations."""
         import torch
         import transformers
 
@@ -81,7 +81,7 @@ class Network:
 
     @cached_property
     def revision(self) -> str:
-        """SHA-256 of all weights, in hexadecimal digits."""
+        """SHA-256 of all weights in hexadecimal digits."""
         import torch
 
         digest = hashlib.sha256()
@@ -91,22 +91,22 @@ class Network:
         return digest.hexdigest()
 
     def check_layers(self, layers: Sequence[int]) -> tuple[int, ...]:
-        """Return layers in rising order without duplicates, after a check that they exist."""
+        """Validate layers and return them in ascending order without duplicates."""
         blocks = len(self.blocks)
-        wanted = sorted({index(layer) for layer in layers})
-        if not wanted or wanted[0] < 0 or wanted[-1] > blocks:
+        chosen = sorted({index(layer) for layer in layers})
+        if not chosen or chosen[0] < 0 or chosen[-1] > blocks:
             raise InvalidParameterError(
-                f"layers are {shown(layers)}, expected some of 0 to {blocks}: {self.name} has "
+                f"layers are {shown(layers)}, expected numbers from 0 to {blocks}: {self.name} has "
                 f"{blocks} blocks, and 0 is its embedding"
             )
-        return tuple(wanted)
+        return tuple(chosen)
 
     def prompt_ids(self, question: str) -> tuple[int, ...]:
-        """Return the tokens of a prompt whose only message is a question."""
+        """Return the token ids of a prompt whose only message is a question."""
         return self.local.ids([{"role": "user", "content": question}])
 
     def forward(self, rows: Sequence[Sequence[int]]) -> Any:
-        """Run one pass over sequences of tokens, without the head that gives logits."""
+        """Run one forward pass over token sequences, without the head that computes logits."""
         import torch
 
         inputs = padded(rows, self.local.model.device)
@@ -114,7 +114,7 @@ class Network:
             return self.local.model.base_model(**inputs, use_cache=False)
 
     def streams(self, ids: Sequence[int], layers: Sequence[int]) -> dict[int, torch.Tensor]:
-        """Return the residual stream of a sequence of tokens at some layers, each [T, D]."""
+        """Return the residual stream of a token sequence at some layers, each [T, D]."""
         read: dict[int, torch.Tensor] = {}
 
         def keep(layer: int, stream: torch.Tensor) -> None:
@@ -126,9 +126,9 @@ class Network:
 
     @contextmanager
     def changed(self, changes: Mapping[int, Change]) -> Iterator[None]:
-        """Read or change the residual stream at some layers, 0 to L, within this context.
+        """Read or change the residual stream at some layers, 0 to L, within a context.
 
-        A change receives the stream [B, T, D] and returns its replacement, or None to keep it.
+        A change receives the stream, [B, T, D], and returns its replacement, or None to keep it.
         """
         with ExitStack() as stack:
             for layer, change in changes.items():
@@ -149,7 +149,7 @@ def _before(change: Change, module: Any, args: tuple[Any, ...], kwargs: dict[str
 
 
 def _after(change: Change, module: Any, args: tuple[Any, ...], output: Any) -> Any:
-    # Some blocks return the stream alone, others a tuple with attention after it.
+    # Some blocks return only the stream, others a tuple of the stream and attention.
     if not isinstance(output, tuple):
         return change(output)
     new = change(output[0])
@@ -159,14 +159,14 @@ def _after(change: Change, module: Any, args: tuple[Any, ...], output: Any) -> A
 def padded(
     rows: Sequence[Sequence[int]], device: Any, *, left: bool = False
 ) -> dict[str, torch.Tensor]:
-    """Return sequences of different lengths as padded inputs of a model, [B, T] each."""
+    """Return sequences of different lengths as padded model inputs, [B, T] each."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
     side = "left" if left else "right"
     ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_side=side)
     lengths = torch.tensor([[len(row)] for row in rows])
-    # Explicit positions: by default padding would count as tokens.
+    # Positions are explicit: by default padding would count as tokens.
     places = torch.arange(ids.shape[1]) - (ids.shape[1] - lengths) * left
     mask = (places >= 0) & (places < lengths)
     inputs = {"input_ids": ids, "attention_mask": mask.long(), "position_ids": places.clamp(min=0)}

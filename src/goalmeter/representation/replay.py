@@ -1,4 +1,4 @@
-"""Replay recorded decisions of a language model as tokens, and locate positions in them."""
+"""Replay recorded decisions of a language model as tokens, and locate token positions."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.scenes import Scenes
 
 # --- Spelling of tokens ---------------------------------------------------------------------------
-# Tokenizers differ in blanks: one that cuts at blanks returns them as single ones, and one of bytes
-# preserves them. So characters are counted without blanks.
+# Characters are counted without whitespace because tokenizers differ in it: those that split at
+# whitespace return single blanks, byte-level ones preserve it.
 
-# Number of tokens that are decoded together to find what the last of them adds. A character of
-# several bytes may be cut into as many tokens, and is only shown with the last of them.
+# Number of tokens decoded together to find the text that the last of them adds. A character of
+# several bytes may span several tokens and appears only with the last of them.
 _WINDOW = 8
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """The text of some tokens without blanks, and where each token ends in it."""
+    """Text of a token sequence without whitespace, and the end of each token in it."""
 
     text: str
     ends: tuple[int, ...]
 
     @classmethod
     def of(cls, ids: Sequence[int], tokenizer: Any) -> Spelling:
-        """Spell token ids, special tokens included."""
+        """Decode token ids, special tokens included."""
 
         def packed(tokens: Sequence[int]) -> str:
             return _packed(tokenizer.decode(list(tokens)))
@@ -51,15 +51,15 @@ class Spelling:
         known = range(len(tokenizer))
         if unknown := [token for token in ids if token not in known]:
             raise InvalidFileError(
-                f"there is a token {unknown[0]} in the record, and the tokenizer knows 0 to "
-                f"{len(known) - 1}; it is not the tokenizer of the model that walked"
+                f"the record contains token id {unknown[0]}, but the tokenizer has 0 to "
+                f"{len(known) - 1}; use the tokenizer of the run's model"
             )
         pieces = {token: packed([token]) for token in set(ids)}
         text = "".join(pieces[token] for token in ids)
         if text == packed(ids):
             return cls(text, tuple(accumulate(len(pieces[token]) for token in ids)))
-        # A part of a character has its own replacement mark until the rest follows, and some
-        # tokenizers join what they cut: find what each token adds to those before it.
+        # An incomplete character is shown as a replacement character, and some tokenizers merge
+        # pieces when decoding: find the text that each token adds to those before it.
         text = ""
         ends: list[int] = []
         for place in range(len(ids)):
@@ -67,18 +67,18 @@ class Spelling:
             before, after = packed(ids[begin:place]), packed(ids[begin : place + 1])
             common = common_length(before, after)
             agreed = len(text) - len(before) + common
-            # A character that is complete only now belongs to this token.
+            # A character belongs to the token that completes it.
             ends[-_WINDOW:] = [min(end, agreed) for end in ends[-_WINDOW:]]
             text = text[:agreed] + after[common:]
             ends.append(len(text))
         return cls(text, tuple(ends))
 
     def token(self, character: int) -> int:
-        """Return the place of the token with a character of the text."""
+        """Return the index of the token that contains a character of the text."""
         return bisect_right(self.ends, character)
 
     def tokens(self, begin: int, end: int) -> tuple[int, ...]:
-        """Return the places of all tokens with characters begin to end - 1 of the text."""
+        """Return the indices of all tokens with characters begin to end - 1 of the text."""
         return tuple(range(self.token(begin), self.token(end - 1) + 1))
 
 
@@ -87,7 +87,7 @@ def _packed(text: str) -> str:
 
 
 def common_length(left: str, right: str) -> int:
-    """Return how many characters two texts have in common from their beginning."""
+    """Return the length of the common prefix of two texts."""
     length = min(len(left), len(right))
     return next((n for n in range(length) if left[n] != right[n]), length)
 
@@ -97,37 +97,37 @@ def common_length(left: str, right: str) -> int:
 class Sample:
     """One decision of a recorded walk, with the tokens that the model read and wrote.
 
-    The text of an answer does not determine its tokens, so these have to be recorded.
+    Tokens must be recorded because the text of an answer does not determine them.
     """
 
     walk: str  # key of the walk in its run
     step: int  # number of the decision in the walk, from 0
     world: GridWorld
     state: State
-    action: int | None  # 0 to 3; None for an answer that could not be read
+    action: int | None  # 0 to 3; None for an answer that could not be parsed
     optimal: tuple[int, ...]  # actions that lead one step closer to the goal
-    question: str  # text of the prompt, without the markers of a chat
-    prompt: tuple[int, ...]  # ids of the prompt's tokens, markers included
-    answer: tuple[int, ...]  # ids of the answer's tokens
+    question: str  # text of the prompt, without chat markers
+    prompt: tuple[int, ...]  # token ids of the prompt, chat markers included
+    answer: tuple[int, ...]  # token ids of the answer
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The replayed tokens: the prompt and then the answer."""
+        """Replayed token ids: the prompt followed by the answer."""
         return self.prompt + self.answer
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the ids, see `digest_of`; equal digests belong to the same forward pass."""
+        """SHA-256 of the ids (see `digest_of`); equal digests share one forward pass."""
         return digest_of(self.ids)
 
 
 def digest_of(ids: Iterable[int]) -> str:
-    """Return the SHA-256 of token ids as little-endian 64-bit numbers, in hexadecimal digits."""
+    """Return the hexadecimal SHA-256 of token ids as little-endian 64-bit numbers."""
     return hashlib.sha256(np.array(list(ids), dtype="<i8").tobytes()).hexdigest()
 
 
 def run_digest(trajectories: Iterable[Trajectory]) -> str:
-    """Return the digest of the tokens of all decisions, which identifies a run."""
+    """Return the digest of all decisions' tokens, which identifies a run."""
     rows = []
     for step in (step for trajectory in trajectories for step in trajectory.steps):
         prompt = step.prompt_tokens if isinstance(step.prompt_tokens, tuple) else ()
@@ -136,14 +136,15 @@ def run_digest(trajectories: Iterable[Trajectory]) -> str:
 
 
 def replay(run: str | Path, *, model: str | None = None) -> tuple[tuple[Sample, ...], Network]:
-    """Return the decisions of a navigation run, in their order, and the model that made them.
+    """Return the decisions of a navigation run in order, and the model that made them.
 
-    The run is of a language model on this machine; `model` is None for the one that it names.
+    The run must be of a language model on this machine; by default, the model named in the run is
+    loaded.
     """
-    walked = load(run)
-    # Before the model is loaded, which takes longer.
-    samples = samples_of(walked.trajectories)
-    return samples, Network.open(model or walked.plan.agent)
+    navigation = load(run)
+    # Validate the run before the model is loaded, which takes longer.
+    samples = samples_of(navigation.trajectories)
+    return samples, Network.open(model or navigation.plan.agent)
 
 
 def scenes_of(samples: Sequence[Sample]) -> Scenes:
@@ -154,7 +155,7 @@ def scenes_of(samples: Sequence[Sample]) -> Scenes:
 
 
 def samples_of(trajectories: Iterable[Trajectory]) -> tuple[Sample, ...]:
-    """Return the decisions of walks in their order."""
+    """Return the decisions of walks in order."""
     samples = []
     for trajectory in trajectories:
         walk = made_of(trajectory).name
@@ -162,47 +163,47 @@ def samples_of(trajectories: Iterable[Trajectory]) -> tuple[Sample, ...]:
             prompt, answer = step.prompt_tokens, step.answer_tokens
             if not isinstance(prompt, tuple) or answer is None:
                 raise InvalidTrajectoryError(
-                    f"step {number} of {walk!r} was recorded without the ids of its tokens, so its "
-                    f"activations cannot be made again; walk anew with a model of this machine "
-                    f"(goalmeter/..., goalmeter-local/FOLDER), whose runs keep them"
+                    f"step {number} of {walk!r} was recorded without token ids, so its activations "
+                    f"cannot be recomputed; repeat the run with a model on this machine "
+                    f"(goalmeter/..., goalmeter-local/FOLDER), which records them"
                 )
             made = (step.state, step.action, step.optimal, step.prompt or "", prompt, answer)
             samples.append(Sample(walk, number, trajectory.world, *made))
     if not samples:
         raise InvalidTrajectoryError(
-            "the run has no decision to replay: none of its walks has a step; walk with a model "
-            "that answers first"
+            "the run has no decision to replay because none of its walks has a step; use a run "
+            "whose model answered"
         )
     return tuple(samples)
 
 
 # --- Positions ------------------------------------------------------------------------------------
-# pre/end         the last three tokens of the prompt: the state was read, nothing is written
-# pre/goal        the tokens of the goal's cell in the prompt; pre/agent: those of the agent's
-# post/0.5        the token at half of the reasoning; any share from 0 to 1
-# post/end        the last token of the reasoning, the last of the marker that ends it, and the next
-#                 one: the paper's "post-reasoning"
-# post/step-2     the token of the second move of the plan that the model states before it answers
-# post/answer     the token after which the action is written
+# pre/end         last three tokens of the prompt: the state was read, nothing is written
+# pre/goal        tokens of the goal's cell in the prompt; pre/agent: those of the agent's cell
+# post/0.5        token at half of the reasoning; any share from 0 to 1
+# post/end        last token of the reasoning, last token of its end marker, and the next token: the
+#                 paper's "post-reasoning"
+# post/step-2     token of the second move of the plan that the model states before it answers
+# post/answer     token before the name of the action
 #
-# A position is a fixed number of tokens, so that rows of activations can be stacked; a sample that
-# lacks it (an answer without reasoning has no "post/end") has none there, which is counted.
+# A position has a fixed number of tokens, so that rows of activations can be stacked. Samples that
+# lack it (an answer without reasoning has no "post/end") are counted.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents" for three tokens before and after reasoning; its code counts sixteen tokens back from the
-# end for the latter, which is right for one format of answers only.
+# Agents" for three tokens before and after reasoning; its code finds the latter sixteen tokens
+# before the end, which is correct for one answer format only.
 BEFORE, AFTER = "pre", "post"
-# How reasoning ends: tags of thoughts, and the channel of gpt-oss in which the answer stands.
+# End markers of reasoning: the tag of most models, and the answer channel of gpt-oss.
 ENDS_OF_REASONING = ("</think>", "<|channel|>final<|message|>")
 _ANSWER = '"action":"'
 _MOVE = re.compile("|".join(ACTIONS))
-_WIDTH = 3  # tokens at the end of the prompt and of the reasoning, as in the paper
+_WIDTH = 3  # number of tokens at the end of the prompt and of the reasoning, as in the paper
 Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Located:
-    """A sample with the tokenizer of its model, to find tokens by their meaning."""
+    """Sample with the tokenizer of its model, to locate tokens by meaning."""
 
     sample: Sample
     tokenizer: Any
@@ -210,13 +211,13 @@ class Located:
     def __post_init__(self) -> None:
         if self._question < 0:
             raise InvalidFileError(
-                f"the tokens of step {self.sample.step} of {self.sample.walk!r} do not spell the "
-                f"question that was recorded with them; it is not the tokenizer of the model that "
-                f"walked: name that model"
+                f"the tokens of step {self.sample.step} of {self.sample.walk!r} do not decode to "
+                f"the recorded question, so the tokenizer is not that of the run's model; use that "
+                f"model"
             )
 
     def cell(self, cell: Cell) -> Tokens:
-        """Return the tokens of the prompt that describe a cell; none where it is not mentioned."""
+        """Return the tokens of the prompt that describe a cell; none if it is not mentioned."""
         return self._in_question(span_of_cell(self.sample, cell))
 
     def label(self, label: str) -> Tokens:
@@ -230,7 +231,7 @@ class Located:
 
     @property
     def end_of_prompt(self) -> Tokens:
-        """The last three tokens of the prompt."""
+        """Last three tokens of the prompt."""
         length = len(self.sample.prompt)
         return tuple(range(length - _WIDTH, length)) if length >= _WIDTH else ()
 
@@ -241,10 +242,10 @@ class Located:
         return self._in_answer(length - 1, last, last + 1) if found else ()
 
     def before_action(self) -> Tokens:
-        """Return the token after which the name of the last stated action is written."""
+        """Return the token before the name of the last stated action."""
         _, found, action = self._answer.text.rpartition(_ANSWER)
         place = self._answer.token(len(self._answer.text) - len(action))
-        # The answer's first token is written after the prompt's last.
+        # The first token of the answer is predicted at the last of the prompt.
         return self._in_answer(place - 1) if found and action else ()
 
     def along_reasoning(self, share: float) -> Tokens:
@@ -263,7 +264,7 @@ class Located:
 
     @cached_property
     def _plan_moves(self) -> tuple[re.Match[str], ...]:
-        """The moves after the last "plan" of the reasoning."""
+        """Moves after the last "plan" of the reasoning."""
         length, _ = self._reasoning
         end = self._answer.ends[length - 1] if length else 0
         begin = self._answer.text.rfind("plan", 0, end)
@@ -284,7 +285,7 @@ class Located:
 
     @cached_property
     def _reasoning(self) -> tuple[int, int]:
-        """Its number of tokens, 0 without any, and the last token of the marker that ends it."""
+        """Number of tokens of the reasoning (0 if none), and the last token of its end marker."""
         at, length = max((self._answer.text.rfind(end), len(end)) for end in ENDS_OF_REASONING)
         end = at + length - 1
         return (self._answer.token(at), self._answer.token(end)) if at >= 0 else (0, 0)
@@ -303,7 +304,7 @@ _NAMED: dict[str, Callable[[Located], Tokens]] = {
 
 
 def position(name: str) -> Callable[[Located], Tokens]:
-    """Return the function that finds the tokens of a named position; none if a sample lacks it."""
+    """Return a function that finds the tokens of a named position; none if a sample lacks it."""
     if name in _NAMED:
         return _NAMED[name]
     if (share := re.fullmatch(rf"{AFTER}/([01]|[01]?\.\d+)", name)) and float(share[1]) <= 1:
@@ -312,14 +313,14 @@ def position(name: str) -> Callable[[Located], Tokens]:
         return partial(Located.plan_step, number=int(step[1]))
     hint = did_you_mean(name, _NAMED)
     raise InvalidParameterError(
-        f"there is no position {name!r}{hint + ' Known are' if hint else ', expected one of'} "
+        f"unknown position {name!r}{hint + ' Expected' if hint else ', expected'} one of "
         f"{', '.join(_NAMED)}, a share of the "
         f"reasoning such as {AFTER}/0.5, or a move of the stated plan such as {AFTER}/step-1"
     )
 
 
 def checked_positions(names: Sequence[str]) -> tuple[str, ...]:
-    """Validate names of positions, and return each once."""
+    """Validate names of positions and return them without duplicates."""
     if not names:
         raise InvalidParameterError("positions is empty, expected at least one")
     for name in names:
@@ -330,15 +331,15 @@ def checked_positions(names: Sequence[str]) -> tuple[str, ...]:
 def present_positions(
     samples: Sequence[Sample], tokenizer: Any, names: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the positions that some decision has."""
+    """Return the positions that at least one decision has."""
     return tuple(
         name for name in names if any(position(name)(Located(each, tokenizer)) for each in samples)
     )
 
 
 def span_of_cell(sample: Sample, cell: Cell) -> tuple[int, int] | None:
-    """Return where the question describes a cell, as (begin, end) among its characters."""
-    # A list of open cells has the cell and its moves, and mentions no walls.
+    """Return the characters (begin, end) of the question that describe a cell."""
+    # A list of open cells contains each cell with its moves, but no walls.
     listed = rf"^Open:(?:.*?) ({cell.row},{cell.column} \S+)(?= |$)"
     if found := re.search(listed, sample.question, re.MULTILINE):
         return found.span(1)
@@ -347,7 +348,7 @@ def span_of_cell(sample: Sample, cell: Cell) -> tuple[int, int] | None:
     if begin < 0:
         return None
     rows = drawing.splitlines(keepends=True)
-    # The first line numbers the columns; every symbol is under the number of its column.
+    # The first line contains the column numbers; every symbol is below the number of its column.
     numbers = list(re.finditer(r"\d+", rows[0]))
     at = begin + sum(map(len, rows[: cell.row + 1])) + numbers[cell.column].start()
     return at, at + 1

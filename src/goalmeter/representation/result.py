@@ -1,4 +1,4 @@
-"""The result of a probe: all numbers that a report shows, in one JSON file."""
+"""Result of a probe: all numbers of a report, in one JSON file."""
 
 from __future__ import annotations
 
@@ -17,91 +17,90 @@ from goalmeter.representation.beliefs.believed import unbelieved
 from goalmeter.representation.probes.comparison import CONTROL_TASK
 from goalmeter.statistics.clusters import Estimate
 
-# In the folder of a navigation run.
+# Folder and file name in the directory of a navigation run.
 FOLDER, RESULT = "probe", "result.json"
 FORMAT = 1
 _MOST_BYTES = 2**28
 _NOTE = (
-    "AUROC on held-out grids; in brackets 95% intervals over grids. What is read of a model need "
-    "not be used by it: moves that flip are those of answers that it gave with a cell changed."
+    "AUROC on held-out grids; in brackets 95% intervals over grids. A model need not use what a "
+    "probe decodes: moves that flip were measured by changing cells in its activations."
 )
 
 
 @dataclass(frozen=True)
 class Representation(JsonFields):
-    """What the model of a navigation run encodes and uses."""
+    """Result of a probe: what the model of a navigation run encodes and uses."""
 
-    run: str  # name of the run's folder
-    model: str
+    run: str  # name of the run directory
+    model: str  # name of the model
     revision: str  # hash of its weights
     decisions: int  # number of replayed decisions
     grids: int  # number of different grids
-    # The options, as `ProbeOptions.to_json` has them; "run" is the digest of the decisions, see
-    # `replay.run_digest`.
+    # Options (`ProbeOptions.to_json`); "run" is the digest of the decisions (`replay.run_digest`).
     about: Mapping[str, Any]
-    # {"layer", "position", "probe"} whose maps are decoded, chosen on validation grids; empty
-    # without maps.
+    # "layer", "position" and "probe" of the decoded maps, chosen on validation grids; empty without
+    # maps.
     chosen: Mapping[str, Any] = field(default_factory=dict)
-    maps: tuple[kinds.MapRow, ...] = ()  # by layer, position, probe and control
-    places: tuple[kinds.PlaceRow, ...] = ()  # of agent and goal
-    # Shares of actions that the decoded maps explain, see `Explained`, with "detour" for the
-    # states where a compass may err; empty without maps.
+    maps: tuple[kinds.MapRow, ...] = ()  # map scores by layer, position, probe and control
+    places: tuple[kinds.PlaceRow, ...] = ()  # position errors of agent and goal
+    # Shares of actions that the decoded maps explain (see `Explained`), with "detour" for states in
+    # which the compass may err; empty without maps.
     explained: Mapping[str, Any] = field(default_factory=dict)
     # `meg_true`, `meg_decoded`, `meg_believed` and their differences; empty without maps and use.
     believed: Mapping[str, Any] = field(default_factory=dict)
     use: tuple[kinds.UsedRow, ...] = ()  # interventions of both halves
-    verdict: str = ""  # whether needed cells are used, see `Use.verdict`; "" without use
-    doses: tuple[kinds.DoseRow, ...] = ()  # of the best write
-    spans: tuple[kinds.SpanRow, ...] = ()  # of needed cells, hidden from one span at a time
-    moved: tuple[kinds.MovedRow, ...] = ()  # of streams of questions in which something moved
-    subspaces: tuple[kinds.SubspaceRow, ...] = ()  # the dimensions that carry goal and agent
-    plan: tuple[kinds.PlanRow, ...] = ()  # by place and number of actions
-    decided: tuple[kinds.DecidedRow, ...] = ()  # along the reasoning
-    settled: tuple[kinds.SettledRow, ...] = ()  # from where on the actions can be read
-    states: tuple[kinds.StatePicture, ...] = ()  # pictures of some states
-    left_out: Mapping[str, str] = field(default_factory=dict)  # why something is missing, by name
+    verdict: str = ""  # whether needed cells are used (`Use.verdict`); "" without use
+    doses: tuple[kinds.DoseRow, ...] = ()  # the best write by dose
+    spans: tuple[kinds.SpanRow, ...] = ()  # effects of hiding needed cells from single spans
+    moved: tuple[kinds.MovedRow, ...] = ()  # effects of streams of questions with a moved object
+    subspaces: tuple[kinds.SubspaceRow, ...] = ()  # subspaces learnt to carry goal and agent
+    plan: tuple[kinds.PlanRow, ...] = ()  # plan scores by place and number of actions
+    decided: tuple[kinds.DecidedRow, ...] = ()  # plan scores by share of the reasoning
+    settled: tuple[kinds.SettledRow, ...] = ()  # shares from which actions are predicted
+    states: tuple[kinds.StatePicture, ...] = ()  # pictures of selected states
+    left_out: Mapping[str, str] = field(default_factory=dict)  # reasons by name of what is missing
 
     def maps_of(self, label: str = "wall", cells: str = "uncertain") -> tuple[kinds.MapRow, ...]:
         """Return the rows of one class in one set of cells."""
         return tuple(row for row in self.maps if (row.label, row.cells) == (label, cells))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values, as the command prints them with --json."""
+        """Return the fields as JSON values, the output of the command with --json."""
         return {"format": FORMAT} | super().to_json()
 
     def save(self, run: str | Path) -> Path:
-        """Write the result into the folder of its run atomically."""
+        """Write the result to the directory of its run atomically."""
         return write_text(Path(run) / FOLDER / RESULT, json_text(self.to_json()) + "\n")
 
     @classmethod
     def load(cls, run: str | Path, digest: str | None = None) -> Representation:
-        """Read the result of a run, after a check of the digest of its decisions if it is given."""
+        """Read the result of a run; if given, the digest of its decisions is validated."""
         path = Path(run) / FOLDER / RESULT
         try:
             value = json.loads(read_bytes(path, _MOST_BYTES))
             if value["format"] != FORMAT:
                 raise ValueError(f"format {value['format']!r}")
             result = kinds.row_from(cls, value)
-            # What a later probe takes over.
+            # A later probe reuses these fields.
             lists = [result.about.get(name, []) for name in ("parts", "probes")]
             texts = [*result.left_out.values(), *(name for names in lists for name in names)]
             are_lists = all(isinstance(names, list) for names in lists)
             if not are_lists or not all(isinstance(text, str) for text in texts):
-                raise ValueError("'left_out' or 'about' has names or reasons that are no text")
+                raise ValueError("names or reasons in 'left_out' or 'about' are not strings")
         except FileNotFoundError as cause:
             raise InvalidFileError(
-                f"{run} holds nothing that was read of its model: {path.name} is not in {FOLDER}; "
-                f"probe the run first"
+                f"{run} contains no result of a probe: {path.name} is not in {FOLDER}; probe the "
+                f"run first"
             ) from cause
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as cause:
             raise InvalidFileError(
-                f"{path} is no result of this version ({type(cause).__name__}: {cause}); delete it "
-                f"and probe the run again"
+                f"{path} is not a result of this version ({type(cause).__name__}: {cause}); delete "
+                f"it and probe the run again"
             ) from cause
         if digest is not None and result.about.get("run") != digest:
             raise InvalidFileError(
-                f"{path} does not name the decisions of this run: it is of another run, or of an "
-                f"earlier version; delete it and probe the run again"
+                f"{path} belongs to the decisions of another run or to an earlier version; delete "
+                f"it and probe the run again"
             )
         return result
 
@@ -128,17 +127,17 @@ class Representation(JsonFields):
 
     @property
     def headline(self) -> str:
-        """The number of decisions and the verdict, in a clause."""
+        """Number of decisions and the verdict, in one clause."""
         replayed = f"{self.decisions} decisions in {self.grids} grids were replayed"
         if self.verdict in ("used", "not used"):
-            return f"{replayed}; what it reads of needed cells is {self.verdict}"
-        unknown = "; whether it uses what it reads of needed cells cannot be told"
+            return f"{replayed}; its representation of needed cells is {self.verdict}"
+        unknown = "; whether it uses its representation of needed cells cannot be told"
         return replayed + (unknown if self.verdict else "")
 
     def _rows(self) -> list[list[str]]:
         """Return the main numbers as text."""
-        rows = [["what", "where", "value", "beside"]]
-        # By probe, its own row and those of its controls on the same grids.
+        rows = [["measure", "place", "value", "comparison"]]
+        # Rows of each probe and of its controls on the same grids.
         probes: dict[tuple[Any, ...], dict[str | None, kinds.MapRow]] = {}
         for row in self.maps_of():
             if row.control != CONTROL_TASK:
@@ -148,25 +147,25 @@ class Representation(JsonFields):
             areas = {control: row.auroc for control, row in group.items() if row.auroc is not None}
             if (ours := areas.pop(None, None)) is not None:
                 best = max(areas, key=lambda control: areas[control].value, default=None)
-                beside = "" if best is None else f"{best} {areas[best].value:.2f}"
-                what = f"walls of uncertain cells, {probe}: AUROC"
-                rows.append([what, f"layer {layer}, {position}", number(ours, 2), beside])
+                baseline = "" if best is None else f"{best} {areas[best].value:.2f}"
+                measure = f"walls of uncertain cells, {probe}: AUROC"
+                rows.append([measure, f"layer {layer}, {position}", number(ours, 2), baseline])
         for used in self.use:
             if used.chosen and used.half == "confirm":
-                beside = "" if used.null_flips is None else f"null {percent(used.null_flips)}"
-                what = f"moves that flip, {used.intervention}"
+                baseline = "" if used.null_flips is None else f"null {percent(used.null_flips)}"
+                measure = f"moves that flip, {used.intervention}"
                 where = f"layer {used.layer}, {used.position}"
-                rows.append([what, where, percent(used.flips), beside])
+                rows.append([measure, where, percent(used.flips), baseline])
         if self.believed:
-            true, inner = (
+            true, believed = (
                 nats(self.believed[name]["nats"]["value"]) for name in ("meg_true", "meg_believed")
             )
-            beside = f"true world {true}"
+            baseline = f"true world {true}"
             own = probes.get(tuple(self.chosen.get(k) for k in ("layer", "position", "probe")), {})
             gain = own[None].gain_bits if None in own else None
             if reason := unbelieved(gain, self.believed.get("places")):
-                beside += f"; but nothing is said of a believed world: {reason}"
-            rows.append(["MEG in the believed world", "", inner, beside])
+                baseline += f"; not interpretable: {reason}"
+            rows.append(["MEG in the believed world", "", believed, baseline])
         return rows
 
 

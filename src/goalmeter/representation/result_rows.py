@@ -1,7 +1,7 @@
 """Rows of the result of a probe, and their JSON form.
 
 A row is a frozen dataclass whose fields are plain values, estimates, and mappings or tuples of
-these. Its JSON has the same names, but "class" for `label`, as a keyword cannot name a field.
+these. Its JSON has the same names, except "class" for `label`, since a keyword cannot name a field.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RowType = TypeVar("RowType")
 
 
 class JsonRow(JsonFields):
-    """A row whose JSON has its fields, the field `label` as "class"."""
+    """Row whose JSON form has its fields, the field `label` as "class"."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; NaN is null."""
@@ -32,7 +32,7 @@ def json_name(field: str) -> str:
 
 
 def row_from(kind: type[RowType], value: Mapping[str, Any]) -> RowType:
-    """Return the row of a class from its JSON object, by the annotations of its fields."""
+    """Return a row of a class from its JSON object, guided by the annotations of the fields."""
     hints = get_type_hints(kind)
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     return kind(**{name: _read(hints[name], value[json_name(name)]) for name in names})
@@ -42,7 +42,7 @@ def _read(hint: Any, value: Any) -> Any:
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         kinds = [kind for kind in inner if kind is not type(None)]
-        # Unions of several types have plain ones only, which JSON distinguishes by itself.
+        # Unions of several types contain only plain types, which JSON distinguishes.
         return None if value is None else _read(kinds[0], value) if len(kinds) == 1 else value
     if origin is tuple:
         return tuple(_read(inner[0], entry) for entry in value)
@@ -63,25 +63,25 @@ def _above_zero(difference: Estimate) -> bool:
 
 @dataclass(frozen=True)
 class MapRow(JsonRow):
-    """How well a probe reads the class of cells at one place of the network."""
+    """Score of a probe for the class of cells at one place of the network."""
 
     layer: int  # 0 for the embedding, k for the output of block k
-    position: str  # name of the tokens, "pre/..." before and "post/..." after the model reasons
-    probe: str
-    control: str | None  # None for the probe itself, else the name of its control
-    label: str  # the class, or "all"
+    position: str  # position of the tokens, "pre/..." before and "post/..." after reasoning
+    probe: str  # name of the probe
+    control: str | None  # name of the control; None for the probe itself
+    label: str  # class, or "all"
     cells: str  # scored cells: "all", "uncertain" or "links"
-    accuracy: Estimate  # share of cells
+    accuracy: Estimate  # share of cells classified correctly
     balanced_accuracy: Estimate  # mean over classes of the share of their cells
-    auroc: Estimate | None  # None where it is not defined
-    gain_bits: Estimate  # log-loss gain over position alone, bits per cell
+    auroc: Estimate | None  # None if undefined
+    gain_bits: Estimate  # log-loss gain over position alone, in bits per cell
     parameters: int  # number of parameters fitted to activations
-    scored: str  # scored grids
+    scored: str  # description of the scored grids
 
 
 @dataclass(frozen=True)
 class PlaceRow(JsonRow):
-    """How well a probe locates agent or goal; other fields as in `MapRow`."""
+    """Position error of a probe for agent or goal; other fields as in `MapRow`."""
 
     layer: int
     position: str
@@ -89,64 +89,64 @@ class PlaceRow(JsonRow):
     control: str | None
     label: str  # "agent" or "goal"
     exact: Estimate  # share of states whose most probable cell is the true one
-    distance: Estimate  # steps between them
+    distance: Estimate  # distance between these cells, in steps
 
 
 @dataclass(frozen=True)
 class UsedRow(JsonFields):
-    """Effect on first moves of changing a cell's representation."""
+    """Effect of changing a cell's representation on first moves."""
 
-    half: str  # of the grids: "screen" or "confirm"
-    intervention: str
-    layer: int | str  # "all" for every block
-    position: str  # the tokens that were changed
+    half: str  # half of the grids: "screen" or "confirm"
+    intervention: str  # name of the intervention
+    layer: int | str  # layer; "all" for every block
+    position: str  # position of the changed tokens
     is_null: bool  # whether no effect is expected
     chosen: bool  # whether it is the best intervention of the screen half
-    cells: int  # number of needed cells; of walls, if it is "open"
+    cells: int  # number of needed cells; of walls for "open"
     flips: Estimate  # share of moves that change, at needed cells
-    as_if_changed: Estimate  # share that is optimal if the cell were a wall (open, if it is "open")
-    unreadable: Estimate  # share of answers that cannot be read, at needed cells
-    unneeded_flips: Estimate  # share of moves that change, at cells on no shortest way
-    null_flips: Estimate | None  # of the null in this half whose interval reaches highest
-    effect_nats: Estimate | None  # divergence of the next action's distribution, where measured
-    dose: float | None = None  # of a write, in gaps between walls and open cells
+    as_if_changed: Estimate  # share of moves optimal if the cell were a wall (open for "open")
+    unreadable: Estimate  # share of answers that cannot be parsed, at needed cells
+    unneeded_flips: Estimate  # share of moves that change, at cells on no shortest path
+    null_flips: Estimate | None  # flips of the null with the highest upper bound in this half
+    effect_nats: Estimate | None  # divergence of the next action's distribution, if measured
+    dose: float | None = None  # dose of a write, in gaps between walls and open cells
 
 
 @dataclass(frozen=True)
 class SpanRow(JsonFields):
-    """Effect on first moves of hiding a needed cell from one span of the answer."""
+    """Effect of hiding a needed cell from one span of the answer on first moves."""
 
-    half: str  # of the grids: "confirm", as nothing is chosen among spans
-    span: str  # one of `look_ups.SPANS`, or "answering" for all but the prompt
+    half: str  # half of the grids: "confirm", since no span is selected
+    span: str  # one of `causal_use.SPANS`, or "answering" for all except the prompt
     cells: int  # number of needed cells whose unchanged answer has this span
     flips: Estimate  # share of moves that change
-    as_if_wall: Estimate  # share that becomes optimal for the cell being a wall
-    unreadable: Estimate  # share of answers that cannot be read
-    other_flips: Estimate  # flips where another cell is hidden from the same tokens: the null
+    as_if_wall: Estimate  # share of moves that become optimal as if the cell were a wall
+    unreadable: Estimate  # share of answers that cannot be parsed
+    other_flips: Estimate  # null: flips if another cell is hidden from the same tokens
 
 
 @dataclass(frozen=True)
 class MovedRow(JsonFields):
-    """Effect on moves of exchanging streams with a question in which something moved."""
+    """Effect of a stream from a question with a moved object on moves."""
 
-    half: str  # of the grids
+    half: str  # half of the grids
     moved: str  # "goal", "agent" or "isometry"
-    layer: int | str  # at which the stream is exchanged: one, a window such as "1-2", or "all"
-    position: str  # the tokens
+    layer: int | str  # layer of the exchange, a window such as "1-2", or "all"
+    position: str  # position of the exchanged tokens
     chosen: bool  # whether it is the best place of its kind on the screen half
-    is_ceiling: bool  # whether the other question itself was asked
-    pairs: int  # number of pairs with no right move in common and a right unchanged answer
-    flips: Estimate  # of these, the share whose move is right in the other question
+    is_ceiling: bool  # whether the other question itself replaced the prompt
+    pairs: int  # number of pairs without a common correct move whose unchanged answer is correct
+    flips: Estimate  # share of these pairs whose move is correct in the other question
     null_flips: Estimate  # the same with the stream of an unrelated question
-    same_flips: Estimate  # of pairs whose right moves are the same, the share with a wrong move
-    unreadable: Estimate  # share of answers that cannot be read
+    same_flips: Estimate  # share of pairs with equal correct moves whose move is wrong
+    unreadable: Estimate  # share of answers that cannot be parsed
 
 
 @dataclass(frozen=True)
 class SubspaceRow(JsonFields):
-    """A subspace of a stream that was learnt to carry what moved."""
+    """Subspace of a stream, learnt to carry the position of a moved object."""
 
-    half: str  # of the grids that it was scored on; it was learnt on the other
+    half: str  # half of the grids that was scored; the other one was used for training
     moved: str  # "goal" or "agent"
     layer: int
     position: str
@@ -154,96 +154,96 @@ class SubspaceRow(JsonFields):
     trained: int  # number of training pairs
     losses: tuple[float, ...]  # of the other question's answer before and after, nats per pair
     pairs: int  # number of scored pairs
-    flips: Estimate  # share of moves that are right in the other question
-    random_flips: Estimate  # the same with as many random dimensions
+    flips: Estimate  # share of moves that are correct in the other question
+    random_flips: Estimate  # the same with random dimensions of equal number
     whole_flips: Estimate  # the same with the whole stream
     verdict: str  # "carries it", "nothing here carries it" or "cannot be told"
-    # Smallest angle with the directions of a ridge probe of the cell at this place, if there is
-    # one, and the 2.5th, 50th and 97.5th percentile of it for as many random directions.
+    # Smallest angle with the directions of a ridge probe of the cell at this place, if any, and the
+    # 2.5th, 50th and 97.5th percentiles of it for random directions of equal number.
     degrees: float | None
     chance: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class DoseRow(JsonFields):
-    """A write at a dose and random directions of equal norm, at needed cells; see `UsedRow`."""
+    """Effect of a write at a dose, and of random directions of equal norm; see `UsedRow`."""
 
     intervention: str
     layer: int | str
     position: str
     dose: float
     flips: Estimate
-    null_flips: Estimate  # under random directions
+    null_flips: Estimate  # flips under random directions
     unreadable: Estimate
 
 
 @dataclass(frozen=True)
 class PlanRow(JsonFields):
-    """How well the first `n` actions of a walk are read at one place."""
+    """Accuracy of a plan reader for the first `n` actions of a walk at one place."""
 
     layer: int
     position: str
     decoder: str  # name of the plan reader
-    n: int
-    prefix: Estimate  # share of walks of at least n actions whose first n are all right
-    conditional: Estimate  # share whose action n is right, of those whose n - 1 before are
-    # By name, "prefix" and "conditional" of a baseline on the same walks, and "beyond", prefix
-    # accuracy of the reader less that of the baseline; None for one that the run does not have.
+    n: int  # number of actions
+    prefix: Estimate  # share of walks with at least n actions whose first n are all correct
+    conditional: Estimate  # share with a correct action n among those with n - 1 correct before
+    # "prefix" and "conditional" of each baseline on the same walks, and "beyond", prefix accuracy
+    # of the reader minus that of the baseline; None for a baseline that the run lacks.
     baselines: Mapping[str, Mapping[str, Estimate] | None]
 
     @property
     def exceeds(self) -> tuple[str, ...]:
-        """The baselines that the reader is above, with an interval of the difference above 0."""
-        beside = self.baselines.items()
-        return tuple(name for name, each in beside if each and _above_zero(each["beyond"]))
+        """Baselines that the reader exceeds, with an interval of the difference above 0."""
+        baselines = self.baselines.items()
+        return tuple(name for name, each in baselines if each and _above_zero(each["beyond"]))
 
 
 @dataclass(frozen=True)
 class DecidedRow(JsonFields):
-    """How well the action of one step is read at one place along the reasoning."""
+    """Accuracy for the action of one step at one place of the reasoning."""
 
     layer: int
     position: str
-    step: int  # number of the action in the walk, from 1 for that of the decision itself
-    accuracy: Estimate  # share of the walks with this step whose action is read
+    step: int  # number of the action in the walk; 1 is the action of the decision itself
+    accuracy: Estimate  # share of the walks with this step whose action is predicted
     baselines: Mapping[str, Estimate]  # accuracy of position only and of majority
-    beyond: Estimate  # accuracy less that of position only
-    joint: Estimate  # accuracy of a head that sees the position as well as the activations
-    added: Estimate  # joint less position only
+    beyond: Estimate  # accuracy minus that of position only
+    joint: Estimate  # accuracy of a head that also reads the position
+    added: Estimate  # joint minus position only
 
     @property
     def exceeds(self) -> bool:
-        """Whether it is above position only, with an interval of the difference above 0."""
+        """Whether accuracy exceeds position only, with an interval of the difference above 0."""
         return _above_zero(self.beyond)
 
     @property
     def adds(self) -> bool:
-        """Whether the activations add to position, with an interval above 0."""
+        """Whether activations add to position, with an interval of the difference above 0."""
         return _above_zero(self.added)
 
 
 @dataclass(frozen=True)
 class SettledRow(JsonFields):
-    """From where on an action of the walk can be read at a layer."""
+    """Share of the reasoning from which an action of the walk is predicted at a layer."""
 
     layer: int
     step: int  # number of the action, from 1
-    # The earliest share of the reasoning from which on it is read above position only at every
-    # later one too, by `DecidedRow.beyond` and by `DecidedRow.added`; None where there is none.
+    # Earliest share from which accuracy exceeds position only at all later shares too, by
+    # `DecidedRow.beyond` (share) and `DecidedRow.added` (added); None if there is none.
     share: float | None
     added: float | None
 
 
 @dataclass(frozen=True)
 class StatePicture(JsonFields):
-    """One state as it is and as it is read."""
+    """Picture of one state: true and decoded map."""
 
-    walk: str  # key of its walk
+    walk: str  # key of the walk
     step: int  # number of the decision
     truth: tuple[str, ...]  # rows of the grid as text, with A and G
-    decoded: tuple[str, ...]  # rows of the decoded map; empty where there is none
+    decoded: tuple[str, ...]  # rows of the decoded map; empty if there is none
     wall: tuple[tuple[float, ...], ...]  # probability of a wall in each cell, [rows][columns]
-    used: tuple[tuple[float | None, ...], ...]  # share of moves that flip by changed cell, if tried
-    action: int | None  # the agent's action, 0 to 3; None for an answer that could not be read
-    optimal: tuple[int, ...]  # the actions that lead one step closer to the goal
-    optimal_decoded: tuple[int, ...]  # those on the decoded map
+    used: tuple[tuple[float | None, ...], ...]  # share of flips by changed cell; None if untested
+    action: int | None  # action of the agent, 0 to 3; None for an answer that could not be parsed
+    optimal: tuple[int, ...]  # actions that lead one step closer to the goal
+    optimal_decoded: tuple[int, ...]  # the same on the decoded map

@@ -1,11 +1,11 @@
-"""Represent world states as grids of classes, and split them so that no grid is in two parts.
+"""Represent world states as grids of classes, and split them by grid.
 
-Worlds of several shapes share one frame, whose rows and columns are those of the largest; cells
-outside a world are labelled `OUTSIDE` and are never counted. A table of positions reads most cells
-of a maze as well as any probe; the informative ones are those whose class differs between grids.
+Worlds of several shapes share one frame with the rows and columns of the largest; cells outside a
+world are labelled `OUTSIDE` and are never counted. A table of positions predicts most cells of a
+maze as well as any probe; only cells whose class differs between grids are informative.
 
 Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-Agents", section 5, for the classes; its probes are scored on all cells alike.
+Agents", section 5, for the classes; it scores probes on all cells.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from goalmeter.gridworld.planner import State, layers_of, planned
 from goalmeter.gridworld.world import ACTIONS, GridWorld
 from goalmeter.statistics.clusters import Estimate, estimate
 
-# Classes of a cell, in the order of the last axis of every posterior.
+# Classes of cells in the order of the last axis of posteriors.
 CLASSES = ("wall", "empty", "agent", "goal", "key", "door", "neutral")
 WALL, EMPTY, AGENT, GOAL, KEY, DOOR, NEUTRAL = range(len(CLASSES))
 OUTSIDE = -1
@@ -40,12 +40,12 @@ Shape = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Scenes:
-    """N states, each in its world."""
+    """N states with their worlds and actions."""
 
-    worlds: tuple[GridWorld, ...]  # [N]
+    worlds: tuple[GridWorld, ...]  # worlds, [N]
     states: tuple[State, ...]  # cell of the agent and layer, [N]
-    actions: tuple[int | None, ...]  # 0 to 3; None for an answer that could not be read, [N]
-    grids: IntArray  # number of the grid's content, [N]; equal ones are never separated
+    actions: tuple[int | None, ...]  # 0 to 3; None for an answer that could not be parsed, [N]
+    grids: IntArray  # number of the grid by content, [N]; splits never separate equal ones
 
     def __post_init__(self) -> None:
         if not self.worlds:
@@ -57,16 +57,16 @@ class Scenes:
             if not exists or action not in (None, *range(len(ACTIONS))):
                 raise InvalidParameterError(
                     f"scene {number} has row {row}, column {column}, layer {layer} and action "
-                    f"{action!r}; expected an open cell and a layer of its world, and 0 to 3, or "
-                    f"None for an answer that could not be read"
+                    f"{action!r}; expected an open cell and a layer of its world, and an action 0 "
+                    f"to 3, or None for an answer that could not be parsed"
                 )
 
     @classmethod
     def of(
         cls, worlds: Sequence[GridWorld], states: Sequence[State], actions: Sequence[int | None]
     ) -> Scenes:
-        """Number grids by their content, in the order of appearance."""
-        # Seeds do not name a grid: two of them can draw the same one, or its mirror image.
+        """Return scenes whose grids are numbered by content, in the order of appearance."""
+        # Seeds do not identify a grid: two seeds can draw the same one or its mirror image.
         numbers: dict[str, int] = {}
         grids = [numbers.setdefault(_content(world), len(numbers)) for world in worlds]
         return cls(tuple(worlds), tuple(states), tuple(actions), np.array(grids, dtype=np.int64))
@@ -81,7 +81,7 @@ class Scenes:
 
     @cached_property
     def labels(self) -> IntArray:
-        """Class of every cell, [N, rows, columns] of the largest world."""
+        """Class of every cell in the frame of the largest world, [N, rows, columns]."""
         out = np.full((len(self), *self.shapes.max(axis=0)), OUTSIDE)
         for number, (world, state) in enumerate(zip(self.worlds, self.states, strict=True)):
             out[number, : world.shape[0], : world.shape[1]] = _labels(world, state)
@@ -89,23 +89,23 @@ class Scenes:
 
     @cached_property
     def optimal(self) -> BoolArray:
-        """Whether an action leads one step closer to the goal, [N, 4]."""
+        """Whether each action leads one step closer to the goal, [N, 4]."""
         plans = [(planned(w), state) for w, state in zip(self.worlds, self.states, strict=True)]
         return np.array([p.plans.optimal[p.index, p.number(s)] for p, s in plans], dtype=bool)
 
     @cached_property
     def compass(self) -> BoolArray:
-        """Whether the greedy agent may choose an action, [N, 4]."""
+        """Whether the greedy agent may choose each action, [N, 4]."""
         pairs = zip(self.worlds, self.states, strict=True)
         return np.array([_compass(w)[planned(w).number(s)] for w, s in pairs], dtype=bool)
 
     @property
     def detour(self) -> BoolArray:
-        """Whether some action of the compass is not optimal, [N]."""
+        """Whether the greedy agent may choose an action that is not optimal, [N]."""
         return np.asarray((self.compass & ~self.optimal).any(axis=1))
 
     def where(self, chosen: IntArray | BoolArray) -> Scenes:
-        """Return some scenes, by numbers or by a mask [N]; grids keep their numbers."""
+        """Return a subset by numbers or by a mask, [N]; grids keep their numbers."""
         places = np.arange(len(self))[chosen]
         columns: tuple[Any, ...] = (self.worlds, self.states, self.actions)
         worlds, states, actions = (tuple(column[i] for i in places) for column in columns)
@@ -113,17 +113,17 @@ class Scenes:
 
 
 def link_cells(shape: Shape) -> BoolArray:
-    """Return the inner cells of a maze that may join two rooms: exactly one coordinate is odd."""
+    """Return the inner cells of a maze that can join two rooms: exactly one coordinate is odd."""
     rows, columns = np.indices(shape)
     inner = (rows > 0) & (rows < shape[0] - 1) & (columns > 0) & (columns < shape[1] - 1)
     return np.asarray(inner & (rows % 2 != columns % 2))
 
 
 def uncertain_cells(scenes: Scenes, *, least: float = 0.05) -> dict[Shape, BoolArray]:
-    """Return the cells that are wall in some grids and open in others, by shape: [rows, columns].
+    """Return the cells that are walls in some grids and open in others, [rows, columns] by shape.
 
-    The share of grids where a cell is wall and the share where it is not are both at least `least`.
-    Each grid has one vote. The scenes are those that probes are trained on.
+    The share of grids with a wall and the share without one are both at least `least`; each grid
+    counts once. Pass the training scenes of a probe.
     """
     votes: dict[Shape, dict[int, list[BoolArray]]] = {}
     for world, grid in zip(scenes.worlds, scenes.grids.tolist(), strict=True):
@@ -136,7 +136,7 @@ def uncertain_cells(scenes: Scenes, *, least: float = 0.05) -> dict[Shape, BoolA
 
 
 def cells_in(scenes: Scenes, by_shape: Mapping[Shape, BoolArray]) -> BoolArray:
-    """Return cells given by shape in the frame of the scenes, [N, rows, columns]."""
+    """Return masks given by shape in the frame of the scenes, [N, rows, columns]."""
     out = np.zeros(scenes.labels.shape, dtype=bool)
     for number, world in enumerate(scenes.worlds):
         if world.shape in by_shape:
@@ -152,17 +152,17 @@ def mean_over_grids(
     bounds: tuple[float, float] | None = (0.0, 1.0),
     paired: bool = False,
 ) -> Estimate:
-    """Return the mean of N values, all or those `among`, with an interval clustered by grid."""
+    """Return the mean of N values (all or those in `among`) with an interval clustered by grid."""
     cluster = np.unique(np.asarray(grids), return_inverse=True)[1]
     counts = np.bincount(cluster)
     chosen = np.ones(len(cluster), dtype=bool) if among is None else among
     return estimate(
         np.bincount(cluster[chosen], np.asarray(values, dtype=float)[chosen], len(counts)),
         np.bincount(cluster[chosen], minlength=len(counts)),
-        # All values of a grid may be among those that are counted.
+        # Up to all values of a grid can be counted.
         heaviest=None if bounds is None else counts.max(initial=0),
         n=int(chosen.sum()),
-        bounds=(-1.0, 1.0) if paired else bounds,  # paired are differences of shares
+        bounds=(-1.0, 1.0) if paired else bounds,  # paired values are differences of shares
         paired=paired,
     )
 
@@ -179,10 +179,10 @@ def _compass(world: GridWorld) -> BoolArray:
 
 
 # --- Splits ---------------------------------------------------------------------------------------
-# Scenes of one grid share their walls, so a split by rows would let a probe memorise a grid and be
-# scored on it; the published split of some paths leaks in this way.
+# Scenes of one grid share their walls, so a split by rows would score a probe on memorised grids;
+# the published split by paths leaks in this way.
 class Split(NamedTuple):
-    """Numbers of training, validation and test scenes, in rising order."""
+    """Numbers of training, validation and test scenes, in ascending order."""
 
     train: IntArray
     validation: IntArray
@@ -190,7 +190,7 @@ class Split(NamedTuple):
 
 
 def split(scenes: Scenes, *, validation: float = 0.15, test: float = 0.25, seed: int = 0) -> Split:
-    """Split scenes by grid; every part has its share of the grids of each shape."""
+    """Split scenes by grid, stratified by shape."""
     parts = []
     for grids in _shuffled_grids(scenes, seed, least=3):
         scored = max(1, min(round(test * len(grids)), len(grids) - 2))
@@ -212,21 +212,21 @@ def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0
 
 
 def _share(grids: list[int], count: float) -> list[int]:
-    """Return so many grids, rounded: at least one, and not all."""
+    """Return the first `count` grids, rounded to at least one and not all."""
     return grids[: max(1, min(round(count), len(grids) - 1))]
 
 
 def _by_grid(scenes: Scenes, parts: Sequence[tuple[list[int], list[int]]]) -> Split:
-    """Return a split by the tested and the held-out grids of each shape."""
+    """Return a split from the test and validation grids of each shape."""
     is_test, is_validation = (
         np.isin(scenes.grids, list(chain(*grids))) for grids in zip(*parts, strict=True)
     )
-    which = (~is_test & ~is_validation, is_validation, is_test)
-    return Split(*map(np.flatnonzero, which))
+    masks = (~is_test & ~is_validation, is_validation, is_test)
+    return Split(*map(np.flatnonzero, masks))
 
 
 def _shuffled_grids(scenes: Scenes, seed: int, least: int) -> list[list[int]]:
-    """Return the grids of each shape in a random order; a shape includes the one on its side."""
+    """Return the grids of each shape in random order; a shape and its transpose count as one."""
     shapes = np.sort(scenes.shapes, axis=1)
     rng = np.random.default_rng(seed)
     out = []
@@ -234,8 +234,8 @@ def _shuffled_grids(scenes: Scenes, seed: int, least: int) -> list[list[int]]:
         grids = np.unique(scenes.grids[(shapes == shape).all(axis=1)])
         if len(grids) < least:
             raise InvalidParameterError(
-                f"a shape has {len(grids)} grids, expected at least {least}, to train on, to stop "
-                f"by and to score; take fewer parts, or walk through more grids"
+                f"a shape has {len(grids)} grids, expected at least {least} for training, "
+                f"validation and test; choose fewer parts or use more grids"
             )
         out.append(rng.permutation(grids).tolist())
     return out

@@ -1,6 +1,6 @@
-"""Options and stages of a probe; each stage is stored when it is finished.
+"""Options and stages of a probe; each finished stage is stored.
 
-The values of stages are JSON: those of several places together are the fields of the result.
+The values of stages are JSON; combined over places, they are the fields of the result.
 """
 
 from __future__ import annotations
@@ -48,22 +48,20 @@ from goalmeter.runs import Stages
 # --- Options --------------------------------------------------------------------------------------
 MAPS, USE, PLAN = "maps", "use", "plan"
 PARTS = (MAPS, USE, PLAN)
-# Of models with more blocks the paper's three layers: after a third, two thirds and all of them.
+# Models with more blocks get the paper's three layers: after 1/3, 2/3 and all of the blocks.
 _FEW_BLOCKS = 8
 _list = partial(option, commas=True)
 
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """What to measure of the model of a run."""
+    """Options of a probe of a run's model."""
 
     layers: Sequence[int] | None = _list(
-        "K,...  Blocks; default all of up to eight, else at 1/3, 2/3 and the end."
+        "K,...  Layers; default all of up to eight, else those at 1/3, 2/3 and the end."
     )
-    # See `replay.position`; positions that no decision has are left out, with the reason.
-    positions: Sequence[str] = _list(
-        "NAME,...  Tokens by their names.", default=("pre/end", "post/end")
-    )
+    # See `replay.position`; a position that no decision has is omitted, with the reason.
+    positions: Sequence[str] = _list("NAME,...  Token positions.", default=("pre/end", "post/end"))
     probes: Sequence[str] = _list(
         "NAME,...  ridge, logistic, bilinear, mlp or the paper's.", default=("ridge",)
     )
@@ -74,54 +72,54 @@ class ProbeOptions:
         "KIND,...  knock-out, patch, windows, write, ablate, open.", default=trials.TRIED
     )
     use_decisions: int = option(
-        "Decisions that are answered with changed cells, at most.",
+        "Maximum number of decisions repeated under interventions.",
         default=120,
         least=4,
         most=100_000,
     )
     draws: int = option(
-        "Answers for each of them, to measure the effect in nats.", default=0, least=0, most=1000
+        "Sampled answers per decision, to measure effects in nats.", default=0, least=0, most=1000
     )
     # The paper has 1, 2 and 4, and shows 2; each takes minutes.
     decoders: Sequence[int] = _list(
-        "K,...  Layers of the transformers that read plans.", default=(2,)
+        "K,...  Layers of each transformer that predicts plans.", default=(2,)
     )
     seed: int = option("Seed of everything random.", default=0, least=0, most=MOST_SEED)
 
     @classmethod
     def for_network(cls, network: Network, options: Mapping[str, Any]) -> ProbeOptions:
-        """Validate options by name, None for the default, and choose the layers of a network."""
-        given = cls(**{name: value for name, value in options.items() if value is not None})
+        """Validate options by name (None is the default) and choose the layers of a network."""
+        raw = cls(**{name: value for name, value in options.items() if value is not None})
         blocks = len(network.blocks)
         thirds = (round(blocks / 3), round(2 * blocks / 3), blocks)
         default = range(1, blocks + 1) if blocks <= _FEW_BLOCKS else thirds
-        layers = network.check_layers(default if given.layers is None else given.layers)
-        # The embedding is captured in any case, as a control.
+        layers = network.check_layers(default if raw.layers is None else raw.layers)
+        # The embedding is always captured, as a control.
         layers = tuple(layer for layer in layers if layer > 0)
         if not layers:
             raise InvalidParameterError(
-                f"layers are [0], the embedding, which is read as a control; expected some of 1 to "
-                f"{blocks}"
+                f"layers contains only 0, the embedding, which is always read as a control; "
+                f"expected layers from 1 to {blocks}"
             )
-        interventions = _chosen("interventions", given.interventions, trials.FAMILIES)
+        interventions = _chosen("interventions", raw.interventions, trials.FAMILIES)
         if interventions == (trials.OPEN,):
             others = ", ".join(each for each in trials.FAMILIES if each != trials.OPEN)
             raise InvalidParameterError(
-                f"interventions are {trials.OPEN} alone, which changes walls and does not show "
-                f"whether a cell is used; add some of {others}"
+                f"interventions contains only {trials.OPEN}, which changes walls and does not show "
+                f"whether a cell is used; add at least one of {others}"
             )
-        _chosen("probes", given.probes, PROBES)
-        decoders = [whole(each, "decoders", least=1, most=16) for each in given.decoders]
+        _chosen("probes", raw.probes, PROBES)
+        decoders = [whole(each, "decoders", least=1, most=16) for each in raw.decoders]
         numbers = {
-            name: whole(getattr(given, name), name, least=declared["least"], most=declared["most"])
+            name: whole(getattr(raw, name), name, least=declared["least"], most=declared["most"])
             for name, declared in ((each.name, each.metadata) for each in fields(cls))
             if "least" in declared
         }
         return cls(
             layers=layers,
-            positions=checked_positions(given.positions),
-            probes=tuple(dict.fromkeys(given.probes)),
-            parts=_chosen("parts", given.parts, PARTS),
+            positions=checked_positions(raw.positions),
+            probes=tuple(dict.fromkeys(raw.probes)),
+            parts=_chosen("parts", raw.parts, PARTS),
             interventions=interventions,
             decoders=tuple(dict.fromkeys(decoders)),
             **numbers,
@@ -129,37 +127,37 @@ class ProbeOptions:
 
     @property
     def chosen_layers(self) -> tuple[int, ...]:
-        """The layers of options for a network."""
+        """Layers as a tuple, once chosen for a network."""
         return tuple(self.layers or ())
 
     def to_json(self) -> dict[str, Any]:
-        """Return what decides the numbers, as JSON values."""
+        """Return the options as JSON values."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
 
 def _chosen(option: str, names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-    """Return the known names in their order, after a check that all names are known."""
+    """Validate names and return them in the order of the known ones."""
     if not names:
         raise InvalidParameterError(f"{option} is empty, expected at least one")
     for name in names:
         if name not in known:
             raise InvalidParameterError(
-                f"{option} has {name!r}{did_you_mean(name, known, quoted=True)}; expected some of "
-                f"{', '.join(known)}"
+                f"{option} contains {name!r}{did_you_mean(name, known, quoted=True)}; expected "
+                f"names from {', '.join(known)}"
             )
     return tuple(name for name in known if name in names)
 
 
 # --- Run ------------------------------------------------------------------------------------------
-FIRST_DECISIONS = "first-decisions"  # folder of their activations in the folder of a probe
+FIRST_DECISIONS = "first-decisions"  # subfolder of the probe with their activations
 _FOLDS = 5
 _PICTURES = 8
-# The published width of a plan decoder; one of a narrow stream needs no more than the second.
+# Width of a plan decoder: as published, and for models with a narrower stream.
 _WIDTH, _NARROW = 1024, 256
 
 
 class DecodedWorlds(NamedTuple):
-    """The maps of all decisions at one place, each by a fit to other grids, and control maps."""
+    """Cross-fitted maps of all decisions at one place, and control maps."""
 
     scenes: Scenes
     maps: decoded_maps.DecodedMaps
@@ -169,15 +167,15 @@ class DecodedWorlds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ProbeRun:
-    """What the stages of a probe work on; what several of them need is made on first use."""
+    """Inputs of the stages of a probe; values that several stages need are computed once."""
 
     stages: Stages
     samples: tuple[Sample, ...]
     network: Network
     options: ProbeOptions  # for the network, with positions that some decision has
     trajectories: Sequence[Trajectory] = ()
-    left_out: dict[str, str] = field(default_factory=dict)  # why something is missing, by its name
-    # The "layer", "position" and "probe" whose maps are decoded, once maps are read.
+    left_out: dict[str, str] = field(default_factory=dict)  # reasons by name of what is missing
+    # "layer", "position" and "probe" of the decoded maps, set by `map_stage`.
     chosen: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -194,8 +192,8 @@ class ProbeRun:
         )
 
     @cached_property
-    def asked_again(self) -> list[Sample]:
-        """Distinct decisions with a needed uncertain cell, one of each grid before a second."""
+    def use_samples(self) -> list[Sample]:
+        """Distinct decisions with a needed uncertain cell, alternating between grids."""
         uncertain = uncertain_cells(scenes_of(self.samples))
         by_grid: dict[str, dict[tuple[int, ...], Sample]] = {}
         for sample in self.samples:
@@ -204,8 +202,8 @@ class ProbeRun:
                 by_grid.setdefault(content(sample.world), {}).setdefault(sample.prompt, sample)
         if not by_grid:
             raise InvalidParameterError(
-                f"none of {len(self.samples)} decisions has an uncertain cell that every shortest "
-                f"way needs; take more grids, or mazes of complexity 0.4 and above"
+                f"none of {len(self.samples)} decisions has an uncertain cell on every shortest "
+                f"path; use more grids, or mazes of complexity 0.4 or more"
             )
         draws = Draws("decisions that are asked again", self.options.seed)
         grids = sorted(by_grid)
@@ -231,14 +229,14 @@ class ProbeRun:
         try:
             controls = decoded_maps.map_controls(maps, reading.scenes, seed=seed)
         except InvalidParameterError as cause:
-            # Only maps of another grid need one for each.
+            # Only maps of another grid require a partner for each grid.
             controls = {decoded_maps.EMPTY_ROOM: decoded_maps.empty_rooms(reading.scenes)}
             others = (decoded_maps.ANOTHER, decoded_maps.ANOTHER_WALLS)
             left_out = dict.fromkeys(others, str(cause))
         return DecodedWorlds(reading.scenes, maps, controls, left_out)
 
     def decoding(self, name: str, make: Callable[[], Any], position: str = "") -> Any:
-        """Return the value of a stage that decodes maps, by default at the chosen position."""
+        """Return the value of a stage based on decoded maps, by default at the chosen position."""
         place = f"{self.chosen['probe']}/layer-{self.chosen['layer']}"
         position = position or self.chosen["position"]
         return self.stages.value(name.format(f"{place}/{position}"), make)
@@ -246,7 +244,7 @@ class ProbeRun:
 
 # --- Maps -----------------------------------------------------------------------------------------
 def map_stage(run: ProbeRun) -> dict[str, Any]:
-    """Read maps at all places, choose the place whose maps are decoded, and explain by these."""
+    """Probe maps at all places, choose the place to decode, and explain moves by its maps."""
     captures, options = run.captures, run.options
     parts = split(captures.scenes.where(captures.rows), seed=options.seed)
 
@@ -256,16 +254,16 @@ def map_stage(run: ProbeRun) -> dict[str, Any]:
         result = probing.compare(
             probe(name), reading, parts, alternatives=others, seed=options.seed
         )
-        # Bits per cell over position alone, of walls in uncertain cells of validation grids: not of
-        # those that are scored, so that the best of many places is not taken for its luck.
+        # Gain over position alone, in bits per cell, for walls in uncertain cells of validation
+        # grids. Choosing among many places on the scored grids would bias their score.
         train, validation = reading.where(parts.train), reading.where(parts.validation)
-        ours, position_alone = (
+        predicted, position_alone = (
             fit.posterior(validation.activations, validation.scenes.shapes)
             for fit in (result.fitted, PositionOnly().fit(train, validation, seed=options.seed))
         )
         cells = probing.scored_cells(train.scenes, validation.scenes)
         uncertain = {probing.UNCERTAIN: cells[probing.UNCERTAIN]}
-        rows = probing.scores(ours, position_alone, validation.scenes, uncertain)
+        rows = probing.scores(predicted, position_alone, validation.scenes, uncertain)
         gains = [r.gain_bits.value for r in rows if r.cells in uncertain and r.label == "wall"]
         maps, places = [], []
         for row in result.rows:
@@ -279,7 +277,7 @@ def map_stage(run: ProbeRun) -> dict[str, Any]:
         return {
             "maps": maps,
             "places": places,
-            # Where no cell is uncertain there is nothing to choose by.
+            # Without uncertain cells there is no gain to choose by.
             "validation_gain": gains[0] if gains and np.isfinite(gains[0]) else -1.0 * len(CLASSES),
             "left_out": dict(result.left_out),
         }
@@ -291,9 +289,9 @@ def map_stage(run: ProbeRun) -> dict[str, Any]:
         value = run.stages.value(key, partial(compared, name, layer, position))
         out["maps"] += value["maps"]
         out["places"] += value["places"]
-        # Grids are split in the same way everywhere, so the reasons are the same too.
+        # All places share one split of the grids and therefore these reasons.
         run.left_out.update(value.get("left_out", {}))
-        # The first of equals, which is of the lowest layer.
+        # Ties are resolved in favour of the lowest layer.
         if value["validation_gain"] > best:
             best = value["validation_gain"]
             run.chosen.update(layer=layer, position=position, probe=name)
@@ -301,7 +299,7 @@ def map_stage(run: ProbeRun) -> dict[str, Any]:
 
 
 def _explained(run: ProbeRun) -> dict[str, Any]:
-    """Return what the maps of the chosen layer explain: at the chosen position, and at others."""
+    """Return how well maps of the chosen layer explain moves, at the chosen and other positions."""
     chosen = run.chosen["position"]
 
     def at(position: str) -> dict[str, Any]:
@@ -321,16 +319,16 @@ def _explained(run: ProbeRun) -> dict[str, Any]:
 
 
 def picture_stage(run: ProbeRun, use: Mapping[str, Any] | None) -> Any:
-    """Draw states of different grids, half of them where truth and decoded map disagree."""
+    """Return pictures of states, up to half of them where truth and decoded map disagree."""
     places = [] if use is None else use["all_places"]["places"]
     flips = {(*each["shape"], *each["cell"]): each["flips"] / each["decisions"] for each in places}
 
     def picture(number: int) -> dict[str, Any]:
         scenes, maps, *_ = run.worlds
         sample = run.samples[int(run.captures.rows[number])]
-        world, inner = scenes.worlds[number], maps.worlds[number]
+        world, own = scenes.worlds[number], maps.worlds[number]
         drawn = symbols_at(world, scenes.states[number])
-        decoded = () if inner is None else symbols_at(inner, State(inner.start))
+        decoded = () if own is None else symbols_at(own, State(own.start))
         shape = world.shape
         rows, columns = map(range, shape)
         wall = maps.posterior[number, ..., WALL].tolist()
@@ -351,7 +349,7 @@ def picture_stage(run: ProbeRun, use: Mapping[str, Any] | None) -> Any:
         order = list(range(len(scenes)))
         Draws("states to be shown", run.options.seed).shuffle(order)
         differ = (scenes.optimal != maps.optimal).any(axis=1)
-        # Where they agree there is little to see; where they disagree is no fair sample.
+        # Agreeing states show little; disagreeing states alone would not be representative.
         chosen: dict[int, int] = {}  # numbers of states by grid
         for kind, most in ((True, _PICTURES // 2), (False, _PICTURES)):
             for number in order:
@@ -364,7 +362,7 @@ def picture_stage(run: ProbeRun, use: Mapping[str, Any] | None) -> Any:
 
 # --- Plans ----------------------------------------------------------------------------------------
 def plan_stage(run: ProbeRun) -> dict[str, Any]:
-    """Read plans at all places by linear heads and at the last layer by decoders."""
+    """Predict plans by linear heads at all places and by decoders at the last layer."""
     options, network, stages = run.options, run.network, run.stages
     layers, positions, seed = options.chosen_layers, options.positions, options.seed
     plans = plans_of(run.samples)
@@ -392,7 +390,7 @@ def plan_stage(run: ProbeRun) -> dict[str, Any]:
         return json_value({"decided": result.decided, "settled": result.settled})
 
     width = _WIDTH if network.width >= _WIDTH else _NARROW
-    # A decoder is trained for minutes, so a quarter of the grids is scored, as published.
+    # Training a decoder takes minutes: only a quarter of the grids is scored, as published.
     readers: list[tuple[PlanReader, Sequence[int], int]] = [(LinearSteps(), layers, 5)]
     readers += [(PlanDecoder(each, width=width), layers[-1:], 1) for each in options.decoders]
     rows = []
@@ -409,11 +407,11 @@ SALT = "0"
 
 
 def use_stage(run: ProbeRun) -> dict[str, Any]:
-    """Change cells while the model answers; answers are cached in the folder "use"."""
+    """Measure the use of cells by interventions; answers are cached in the folder "use"."""
 
     def make() -> Any:
         use = causal_use(
-            run.asked_again,
+            run.use_samples,
             run.network,
             layers=run.options.chosen_layers,
             families=run.options.interventions,
@@ -439,15 +437,15 @@ def use_stage(run: ProbeRun) -> dict[str, Any]:
     opened = any(row["intervention"].startswith(trials.OPEN) for row in value["rows"])
     if trials.OPEN in run.options.interventions and not opened:
         run.left_out[trials.OPEN] = (
-            "no wall that is open in other grids would be a shorter way in decisions of both "
-            "halves; take more grids"
+            "neither half, or only one, has decisions with a wall that is open in other grids and "
+            "would open a shorter path; use more grids"
         )
     fields = {"use": value["rows"], "verdict": value["verdict"], "doses": value["doses"]}
     return fields | stream_stage(run)
 
 
 def used_rows(use: Use) -> list[UsedRow]:
-    """Return the interventions of both halves, each with the null that reaches highest."""
+    """Return the interventions of both halves, each with the null of the highest upper bound."""
 
     def used_row(
         half: str, row: trials.UseRow, nulls: Sequence[trials.UseRow] = (), chosen: bool = False
@@ -467,24 +465,22 @@ def used_rows(use: Use) -> list[UsedRow]:
 
     nulls = [row for row in use.screened if row.is_null]
     rows = [used_row(trials.SCREEN, row, nulls) for row in use.screened]
-    of_families = set()
+    listed = set()
     for family in use.families:
-        # Interventions on walls are no null of those on open cells, nor the other way round.
+        # Interventions on walls and on open cells are not nulls of each other.
         opens = family.row.intervention.startswith(trials.OPEN)
         nulls = [*family.nulls, *(() if opens else use.nulls)]
         is_chosen = family.row.place == use.confirmed.place
         rows.append(used_row(trials.CONFIRM, family.row, nulls, is_chosen))
         for null in family.nulls:
-            if null.place not in of_families:
-                of_families.add(null.place)
+            if null.place not in listed:
+                listed.add(null.place)
                 rows.append(used_row(trials.CONFIRM, null))
-    return rows + [
-        used_row(trials.CONFIRM, null) for null in use.nulls if null.place not in of_families
-    ]
+    return rows + [used_row(trials.CONFIRM, null) for null in use.nulls if null.place not in listed]
 
 
 def believed_stage(run: ProbeRun, use: Mapping[str, Any]) -> Any:
-    """Measure MEG of the walks in the true, the decoded and the believed world."""
+    """Measure the MEG of the walks in the true, the decoded and the believed world."""
 
     def make() -> dict[str, Any]:
         worlds, captures = run.worlds, run.captures
@@ -503,7 +499,7 @@ def believed_stage(run: ProbeRun, use: Mapping[str, Any]) -> Any:
         controls = {name: each.worlds for name, each in maps.items()}
         walk_steps = believed.WalkSteps(*np.array(steps).T)
         meg = believed.believed_meg(worlds.scenes, walk_steps, possible, controls)
-        # The share of decisions at which some believed map is not the true one.
+        # Decisions at which at least one believed map differs from the true one.
         changed = [
             any(each[row] != world for each in possible.maps)
             for row, world in enumerate(worlds.scenes.worlds)
@@ -511,7 +507,7 @@ def believed_stage(run: ProbeRun, use: Mapping[str, Any]) -> Any:
         result = meg.to_json() | {"changed": float(np.mean(changed))}
         fits = {"meg_decoded": result["controls"].pop("decoded")}
         fits |= {name: result[name] for name in ("meg_true", "meg_believed")}
-        # Each is a measured number, in nats a walk, with further fields.
+        # Each is an estimate in nats per walk, with further fields.
         fits = {name: fit["nats"] | fit for name, fit in fits.items()}
         beyond = {"beyond_decoded": result["beyond"].pop("decoded")}
         return result | fits | beyond | {"places": use["all_places"]["counts"]}
@@ -520,27 +516,27 @@ def believed_stage(run: ProbeRun, use: Mapping[str, Any]) -> Any:
 
 
 # --- Spans, exchanged streams and subspaces -------------------------------------------------------
-# Tokens at which streams are exchanged: where what moved is named, and the end of the prompt; if
-# the grid is turned, all tokens.
+# Tokens at which streams are exchanged: the name of the moved object and the end of the prompt; all
+# tokens if the grid is turned.
 _POSITIONS = {
     patching.GOAL: ("pre/goal", "pre/end"),
     patching.AGENT: ("pre/agent", "pre/end"),
     patching.ISOMETRY: ("pre/end", patching.EVERY_TOKEN),
 }
 _RANK, _STEPS = 4, 60
-_SHARE = 8  # directions of a probe are at most 1/8 of the stream: more lie near any subspace
-# Decisions of the screening half for moved goals and agents: a place is chosen by them, and a
-# subspace is learnt on them in one pass with its gradients.
+_SHARE = 8  # at most 1/8 of the stream's dimensions are probe directions: more fit any subspace
+# Decisions of the screening half for moved goals and agents, used to choose a place and to learn a
+# subspace in one pass with gradients.
 _SCREENED = 24
-_READ = 400  # decisions that a probe of the place is fitted to
+_READ = 400  # number of decisions to which a probe of the place is fitted
 
 
 def stream_stage(run: ProbeRun) -> dict[str, list[Any]]:
-    """Hide cells from spans, exchange streams with other questions, learn what carries them."""
+    """Hide cells from spans, exchange streams with other questions, and learn subspaces."""
     stages, network, seed = run.stages, run.network, run.options.seed
 
     def stage(key: str, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        # The reason why a stage cannot be made is stored like any outcome.
+        # The reason for a missing result is stored like a result.
         def make_or_reason() -> dict[str, Any]:
             try:
                 return make()
@@ -555,7 +551,7 @@ def stream_stage(run: ProbeRun) -> dict[str, list[Any]]:
     def spans() -> dict[str, Any]:
         folder = stages.folder / "spans"
         listed = look_ups(
-            run.asked_again, network, salt=SALT, seed=seed, keep=folder, progress=stages.tell
+            run.use_samples, network, salt=SALT, seed=seed, keep=folder, progress=stages.tell
         )
         return {"rows": json_value(listed)}
 
@@ -563,8 +559,8 @@ def stream_stage(run: ProbeRun) -> dict[str, list[Any]]:
         return [each for each in samples if trials.half_of(each.world, SALT) == half]
 
     def halves(kind: str) -> dict[str, patching.PairAnswers]:
-        screened = of_half(trials.SCREEN, run.asked_again)[:_SCREENED]
-        fewer = [*screened, *of_half(trials.CONFIRM, run.asked_again)]
+        screened = of_half(trials.SCREEN, run.use_samples)[:_SCREENED]
+        fewer = [*screened, *of_half(trials.CONFIRM, run.use_samples)]
         return patching.answers_by_half(network, fewer, kind, SALT, seed)
 
     def exchanged(kind: str) -> dict[str, Any]:
@@ -575,22 +571,22 @@ def stream_stage(run: ProbeRun) -> dict[str, list[Any]]:
         if patching.follows(confirmed) and single is not None:
             carrier = [single.layer, single.position]
         elif patching.follows(ceiling):
-            # Moves follow no stream after the embedding, but do follow the other question: what
-            # moved is read off the embedding of its own word.
+            # Moves follow the other question but no stream after the embedding: the model reads
+            # the moved object from the embedding of its own token.
             carrier = [0, _POSITIONS[kind][0]]
         return {"rows": json_value(rows), "carrier": carrier}
 
     def learnt(kind: str, carrier: list[Any] | None) -> dict[str, Any]:
         if carrier is None:
             raise InvalidParameterError(
-                f"no place was confirmed at which moves follow the {kind} of another question"
+                f"moves follow the {kind} of another question at no confirmed place"
             )
         layer, position = carrier
         place = patching.StreamPlace(position, (layer,), layer)
         row, basis = patching.subspace(
             network, halves(kind), place, rank=_RANK, steps=_STEPS, seed=seed
         )
-        # A probe of the place is fitted to decisions of other grids than those that judge.
+        # The probe of the place is fitted to grids outside the confirmation half.
         listed = of_half(trials.SCREEN, run.samples)
         Draws("decisions that a probe of places reads", seed).shuffle(listed)
         most = network.width // _SHARE

@@ -1,4 +1,4 @@
-"""MEG in worlds that can only be run: `from_simulator` and its records."""
+"""MEG in simulators: `from_simulator` and its records."""
 
 from goalmeter.meg.simulator.continuous_worlds import GaussianAnswer
 from goalmeter.meg.simulator.measure import from_simulator

@@ -1,4 +1,4 @@
-"""Agents that a simulator asks for actions: tables, functions, models and named agents."""
+"""Agents in simulators: tables, functions, models and named agents."""
 
 from __future__ import annotations
 
@@ -18,64 +18,63 @@ from goalmeter.gridworld.generators import Draws
 
 # --- Numbered spaces ------------------------------------------------------------------------------
 def count_of(space: Any) -> int | None:
-    """How many numbers a space has; None for a space of anything else."""
-    # The n of a `MultiBinary` counts bits, and what it shows is an array.
+    """Return the number of elements of a discrete space; None for other spaces."""
+    # The n of a `MultiBinary` counts bits, and its elements are arrays.
     is_numbered = hasattr(space, "n") and not getattr(space, "shape", ())
     return int(space.n) if is_numbered else None
 
 
 def first_of(space: Any) -> int:
-    """What the first number of a space is."""
+    """Return the first element of a discrete space."""
     return int(getattr(space, "start", 0))
 
 
 # --- Kinds of agents ------------------------------------------------------------------------------
-# An agent is a table over integer observations, a policy that Stable-Baselines3 trained, a function
-# of the observation, or any object whose `begin(generator)` gives such a function for one episode
-# (and which may therefore remember it).
+# An agent is a table over integer observations, a policy trained by Stable-Baselines3, a function
+# of the observation, or any object whose `begin(generator)` returns such a function for one episode
+# (which may therefore have a memory).
 
-_SUM_TOLERANCE = 1e-5  # rows that sum to 1 within this are divided by their sum, as everywhere
+_SUM_TOLERANCE = 1e-5  # rows that sum to 1 within this tolerance are normalised
 
 
 class SampledAnswer(NamedTuple):
-    """An action that the agent drew itself, and the distribution that it drew from, [A]."""
+    """Action drawn by the agent itself, and its distribution, [A]."""
 
     action: int
     probabilities: FloatArray
 
 
-# What an agent answers at a decision (its number, from 0) for an observation: an action, a
-# distribution, or both.
+# Answer to an observation at a decision (its number, from 0): an action, a distribution, or both.
 Answer = Callable[[Any, int], "int | FloatArray | SampledAnswer"]
 
 
 @dataclass(frozen=True, eq=False)
 class SimulatorAgent:
-    """An agent in a world with A actions."""
+    """Agent in a world with A actions."""
 
-    name: str  # in words
-    begin: Callable[[np.random.Generator], Answer]  # its answers during one episode
-    remembers: bool = False  # answers depend on more than the observation and the decision's number
-    is_function: bool = False  # it is known to answer an observation always alike
-    # over integer observations, [T, S, A], rows summing to 1; else None
+    name: str  # name in messages
+    begin: Callable[[np.random.Generator], Answer]  # returns the answer function of one episode
+    remembers: bool = False  # whether answers depend on more than observation and decision number
+    is_function: bool = False  # whether equal observations are known to get equal answers
+    # Table over integer observations, [T, S, A], with rows that sum to 1; None for other agents.
     table: FloatArray | None = None
 
     @property
     def timed(self) -> bool:
-        """Whether answers depend on the decision's number."""
+        """Whether answers depend on the number of the decision."""
         return self.table is not None and len(self.table) > 1
 
 
 def actor_of_function(
     function: Callable[[Any], Any], name: str, *, is_function: bool = False
 ) -> SimulatorAgent:
-    """Return the actor of a function from the observation to an action or a distribution."""
+    """Return the agent of a function from the observation to an action or a distribution."""
     answer: Answer = lambda observation, decision: function(observation)  # noqa: E731
     return SimulatorAgent(name, lambda generator: answer, is_function=is_function)
 
 
 def actor_of_rows(table: FloatArray, name: str = "policy", first: int = 0) -> SimulatorAgent:
-    """Return the actor of a table [T, S, A]; `first` is the number of the first observation."""
+    """Return the agent of a table [T, S, A]; `first` is the number of the first observation."""
 
     def answer(observation: Any, decision: int) -> FloatArray:
         return np.asarray(table[min(decision, len(table) - 1), int(observation) - first])
@@ -84,12 +83,12 @@ def actor_of_rows(table: FloatArray, name: str = "policy", first: int = 0) -> Si
 
 
 def is_stable_baselines(agent: Any) -> bool:
-    """Whether an agent is a model of Stable-Baselines3, by what it has."""
+    """Return whether an agent is a Stable-Baselines3 model, by its attributes."""
     return all(hasattr(agent, name) for name in ("predict", "policy", "action_space"))
 
 
 def function_actor(agent: Any) -> SimulatorAgent | None:
-    """A function of the observation, or an object whose `begin` gives one; None for others."""
+    """Return the agent of a function, or of an object with `begin`; None for others."""
     name = str(getattr(agent, "__name__", type(agent).__name__))
     if hasattr(agent, "begin"):
 
@@ -104,10 +103,10 @@ def function_actor(agent: Any) -> SimulatorAgent | None:
 def table_actor(
     policy: Any, n_states: int, n_actions: int, horizon: int, first: int = 0
 ) -> SimulatorAgent:
-    """A table [S, A] or [H, S, A] as an actor."""
+    """Return the agent of a table [S, A] or [H, S, A]."""
     try:
         table = np.asarray(policy, dtype=np.float64)
-    # Names, functions, rows of unequal length.
+    # Raised for names, functions and ragged rows.
     except (TypeError, ValueError):
         raise InvalidPolicyError(
             f"the agent is {shown(policy)}, expected a table [{n_states}, {n_actions}] of "
@@ -124,57 +123,57 @@ def table_actor(
     return actor_of_rows(checked_rows(stacked, "the agent's table"), first=first)
 
 
-def checked_rows(rows: FloatArray, what: str) -> FloatArray:
-    """Distributions over the last axis, divided by their sums."""
+def checked_rows(rows: FloatArray, name: str) -> FloatArray:
+    """Validate and normalise distributions over the last axis."""
     sums = rows.sum(axis=-1, keepdims=True)
     if not ((rows >= 0).all() and (np.abs(sums - 1.0) <= _SUM_TOLERANCE).all()):
         raise InvalidPolicyError(
-            f"{what} has rows that are no distributions over actions (they sum to "
-            f"{float(sums.min()):.6g} to {float(sums.max()):.6g}, and the least entry is "
-            f"{float(rows.min()):.6g}), expected probabilities from 0 on that sum to 1"
+            f"{name} has rows that are not distributions over actions (they sum to "
+            f"{float(sums.min()):.6g} to {float(sums.max()):.6g}, and the smallest entry is "
+            f"{float(rows.min()):.6g}), expected probabilities of at least 0 that sum to 1"
         )
     return np.asarray(rows / sums)
 
 
-def chosen(
+def choose_action(
     answer: Any, n_actions: int, generator: np.random.Generator, name: str, first: int = 0
 ) -> tuple[int, FloatArray | None]:
-    """The action that an answer stands for, from 0, drawn from it if it is a distribution."""
-    action, row = told(answer, n_actions, name, first)
+    """Return the action of an answer, from 0, and its distribution; draw it if necessary."""
+    action, row = parse_answer(answer, n_actions, name, first)
     if action is not None or row is None:
         assert action is not None, "an answer is an action or a distribution"
         return action, row
-    # As `Generator.choice` does it, without its checks.
+    # The method of `Generator.choice` without its checks.
     drawn = int(np.searchsorted(np.cumsum(row), generator.random(), side="right"))
     return min(drawn, n_actions - 1), row
 
 
-def told(
+def parse_answer(
     answer: Any, n_actions: int, name: str, first: int = 0
 ) -> tuple[int | None, FloatArray | None]:
-    """What an answer says: an action, from 0, its distribution [A], or both; see `chosen`."""
+    """Return the action of an answer, from 0, its distribution [A], or both."""
     if isinstance(answer, SampledAnswer):
         return answer
     try:
         array = np.asarray(answer)
-    # Lists of unequal length, and whatever else NumPy makes no array of.
+    # Raised for ragged lists and other objects that NumPy cannot convert.
     except (ValueError, TypeError, RuntimeError):
         array = np.asarray(None)
-    # An array of one whole number is an action too: so models answer for one copy of a world.
+    # An array of one integer is an action too: the answer of a model to one copy of a world.
     if array.size == 1 and np.issubdtype(array.dtype, np.integer):
         action = int(array.reshape(())) - first
         if 0 <= action < n_actions:
             return action, None
     elif array.shape == (n_actions,) and np.issubdtype(array.dtype, np.floating):
-        return None, checked_rows(array.astype(np.float64), f"what {name} answered")
+        return None, checked_rows(array.astype(np.float64), f"the answer of {name}")
     raise InvalidPolicyError(
         f"{name} answered {answer!r}, expected an action {first}..{first + n_actions - 1} or an "
-        f"array [{n_actions}] of their probabilities"
+        f"array [{n_actions}] of probabilities"
     )
 
 
 def information(row: FloatArray | None, n_actions: int) -> float:
-    """The difference of log A and the entropy of a choice, nats; NaN where it is not told."""
+    """Return log A minus the entropy of a choice in nats; NaN if its distribution is unknown."""
     if row is None:
         return float("nan")
     used = row[row > 0]
@@ -182,42 +181,42 @@ def information(row: FloatArray | None, n_actions: int) -> float:
 
 
 def stable_baselines_actor(model: Any) -> SimulatorAgent:
-    """A model of Stable-Baselines3 with discrete actions."""
+    """Return the agent of a Stable-Baselines3 model with discrete actions."""
     n_actions = count_of(model.action_space)
     if n_actions is None:
         raise InvalidParameterError(
-            f"the model acts in {model.action_space}, expected Discrete(n) or a Box of real "
-            f"numbers; give the environment numbered actions by a wrapper "
-            f"(gymnasium.wrappers.TransformAction), and a function that numbers the model's"
+            f"the model has action space {model.action_space}, expected Discrete(n) or a Box of "
+            f"real numbers; wrap the environment to have discrete actions "
+            f"(gymnasium.wrappers.TransformAction), and pass a function that returns them"
         )
     name = type(model).__name__
     policy = model.policy
     if not hasattr(policy, "get_distribution"):
-        # A Q-network takes the best action, and nothing is left to chance.
+        # A Q-network takes the best action deterministically.
         one_hot = np.eye(n_actions)
         return _cached_actor(
-            lambda seen: one_hot[int(model.predict(seen, deterministic=True)[0])], name
+            lambda array: one_hot[int(model.predict(array, deterministic=True)[0])], name
         )
 
-    def probabilities(seen: Any) -> FloatArray:
+    def probabilities(array: Any) -> FloatArray:
         import torch
 
-        # In training some layers draw, and the same observation would get several answers.
+        # In training mode some layers are random, and answers to equal observations would differ.
         policy.set_training_mode(False)
         with torch.no_grad():
-            tensor, _ = policy.obs_to_tensor(seen)
+            tensor, _ = policy.obs_to_tensor(array)
             return np.asarray(policy.get_distribution(tensor).distribution.probs[0].numpy())
 
-    return _cached_actor(lambda seen: probabilities(seen).astype(np.float64), name)
+    return _cached_actor(lambda array: probabilities(array).astype(np.float64), name)
 
 
 # --- Cached answers -------------------------------------------------------------------------------
-# Observations that are kept; of pictures of 64 by 64 in colours this is 250 MB.
+# Maximum number of cached observations; 250 MB for 64 x 64 colour images.
 _MOST = 20_000
 
 
 def _cached_actor(ask: Callable[[Any], FloatArray], name: str) -> SimulatorAgent:
-    """Return an actor that calls its function once per observation, except for dictionaries."""
+    """Return an agent that calls its function once per observation, except for dictionaries."""
     answers: dict[tuple[bytes, tuple[int, ...], str], FloatArray] = {}
 
     def function(observation: Any) -> FloatArray:
@@ -241,21 +240,21 @@ _SB3 = "sb3:"
 
 
 def _walker(navigator: Any, env: Any, name: str) -> SimulatorAgent:
-    """Return the actor of a navigator in one of our grid worlds, which sees the state itself."""
+    """Return the agent of a navigator in a grid world of goalmeter, which reads the state."""
 
     def begin(generator: np.random.Generator) -> Answer:
         walk = navigator.begin(env.world, Draws(int(generator.integers(2**31))))
 
         def answer(observation: Any, decision: int) -> int | SampledAnswer:
-            made = walk.act(env.state)
-            if made.action is None:
+            move = walk.act(env.state)
+            if move.action is None:
                 raise InvalidParameterError(
-                    f"{name} gave no action ({made.invalid}), and a decision without one has "
-                    f"no evidence; measure an agent that always acts"
+                    f"{name} returned no action ({move.invalid}), and a decision without an action "
+                    f"has no evidence; measure an agent that always acts"
                 )
-            if made.probabilities is None:
-                return int(made.action)
-            return SampledAnswer(made.action, np.asarray(made.probabilities, dtype=np.float64))
+            if move.probabilities is None:
+                return int(move.action)
+            return SampledAnswer(move.action, np.asarray(move.probabilities, dtype=np.float64))
 
         return answer
 
@@ -264,7 +263,7 @@ def _walker(navigator: Any, env: Any, name: str) -> SimulatorAgent:
 
 
 def actor_of(agent: Any, env: Any, horizon: int) -> SimulatorAgent:
-    """An agent of any kind in a Gymnasium environment."""
+    """Return an agent of any kind in a Gymnasium environment."""
     if isinstance(agent, str):
         agent = named(agent)
     if isinstance(agent, NamedAgent):
@@ -276,18 +275,18 @@ def actor_of(agent: Any, env: Any, horizon: int) -> SimulatorAgent:
         observations = count_of(env.observation_space)
         if observations is None:
             raise InvalidParameterError(
-                f"the agent is a table, but the environment shows {env.observation_space}, "
-                f"expected Discrete(n); give a function of the observation"
+                f"the agent is a table, but the environment has observation space "
+                f"{env.observation_space}, expected Discrete(n); pass a function of the observation"
             )
         actions = count_of(env.action_space)
-        # An environment with other actions is refused as a whole.
+        # Environments with other action spaces are refused elsewhere.
         first = first_of(env.observation_space)
         return table_actor(agent, observations, actions or 1, horizon, first)
     if (actor := function_actor(agent)) is not None:
         return actor
     raise InvalidParameterError(
-        f"agent is {agent!r}, expected a name, a model of Stable-Baselines3, a table, a function "
-        f"of the observation that gives an action or a distribution, or an object with "
+        f"agent is {agent!r}, expected a name, a Stable-Baselines3 model, a table, a function of "
+        f"the observation that returns an action or a distribution, or an object with "
         f"begin(generator)"
     )
 
@@ -298,8 +297,8 @@ def _of_name(agent: NamedAgent, env: Any) -> SimulatorAgent:
         return _cached_actor(_saved(agent.name, env), agent.name)
     if not type(bare).__module__.startswith("goalmeter.gridworld"):
         raise InvalidParameterError(
-            f"{agent.name!r} walks in grid worlds, and this environment is "
-            f"{type(bare).__name__}; give a trained policy (sb3:PATH.zip) or a function"
+            f"{agent.name!r} acts only in grid worlds, but this environment is "
+            f"{type(bare).__name__}; pass a trained policy (sb3:PATH.zip) or a function"
         )
     agent.require(Ability.GRID, asker=_ASKER)
     return _walker(agent.in_grids(asker=_ASKER), bare, agent.name)
@@ -313,24 +312,24 @@ def _saved(name: str, env: Any) -> Callable[[Any], FloatArray]:
     sizes = (getattr(shown, "n", None), None if hasattr(shown, "n") else shown.shape)
     expected = (seen.count, None if seen.length is None else (seen.length,))
     if sizes != expected or getattr(actions, "n", None) != policy.n_actions:
-        sees = "arrays of length" if seen.count is None else "observations, numbered, to"
+        sees = "arrays of length" if seen.count is None else "a number of observations of"
         raise InvalidParameterError(
-            f"{name} was trained to see {sees} {seen.length or seen.count} and to choose among "
-            f"{policy.n_actions} actions, but the environment shows {shown} and takes {actions}; "
-            f"make it as it was for training, with the same wrappers"
+            f"{name} was trained with {sees} {seen.length or seen.count} and {policy.n_actions} "
+            f"actions, but the environment has the spaces {shown} and {actions}; create it as for "
+            f"training, with the same wrappers"
         )
     return lambda observation: policy.probabilities(np.asarray(observation)[None])[0]
 
 
 def check_spaces(name: str, model: Any, env: Any) -> None:
-    """See that a model of Stable-Baselines3 can act in an environment."""
-    for what in ("observation_space", "action_space"):
-        of_model, of_env = getattr(model, what), getattr(env, what)
-        # Pictures have their colours first in one of them and last in the other.
+    """Require that a Stable-Baselines3 model has the spaces of an environment."""
+    for space in ("observation_space", "action_space"):
+        of_model, of_env = getattr(model, space), getattr(env, space)
+        # Images have the colour axis first in one of them and last in the other.
         if _size(of_model) != _size(of_env):
             raise InvalidParameterError(
-                f"the model {name} has the {what.replace('_', ' ')} {of_model}, but that of the "
-                f"environment is {of_env}; make it as it was for training, with the same wrappers"
+                f"the model {name} has the {space.replace('_', ' ')} {of_model}, but that of the "
+                f"environment is {of_env}; create it as for training, with the same wrappers"
             )
 
 

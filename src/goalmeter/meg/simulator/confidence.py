@@ -14,22 +14,21 @@ from goalmeter.meg.simulator.protocol import END, StepOutcome
 from goalmeter.meg.simulator.utilities import Range
 
 # --- Observed outcomes ---------------------------------------------------------------------------
-# A pair of state and action either draws nothing from the simulator's generator, and then one
-# outcome is all there is, or has a list of outcomes (next state or end, payments) that earlier
-# draws showed, and everything else counts as *unlisted*. The list is fixed before the draws that
-# are counted: the confidence set needs outcomes that are named in advance. With too many unlisted,
-# it starts anew.
+# A pair of state and action either does not draw from the simulator's generator and has a single
+# outcome, or has a list of outcomes (next state or end, payoffs) from earlier draws; all others
+# are *unlisted*. The list is fixed before the counted draws, because the confidence set needs
+# outcomes that are specified in advance. If too many draws are unlisted, the pair is restarted.
 
-# Draws that are spent on the list of outcomes; one outcome in so many stays unlisted for long.
+# Number of draws for the list of outcomes.
 LISTING = 24
-# A pair starts anew when so many counted draws, and this share of them, were unlisted.
+# A pair is restarted if at least this number, and more than this share, of draws were unlisted.
 _UNLISTED, _UNLISTED_SHARE = 4, 2e-3
-_LONGEST = 400  # longer lists are of outcomes that hardly come twice, and would bound nothing
+_LONGEST = 400  # longer lists contain outcomes that rarely recur, and give no useful bound
 
 
 @dataclass
 class ActionOutcomes:
-    """What is known of one action in one state."""
+    """Observed outcomes of one action in one state."""
 
     certain: bool = False
     listed: list[StepOutcome] = field(default_factory=list)
@@ -41,11 +40,11 @@ class ActionOutcomes:
 
     @property
     def n(self) -> int:
-        """Draws that count."""
+        """Number of counted draws."""
         return sum(self.counts) + self.unlisted
 
     def list_outcomes(self, seen: Mapping[StepOutcome, int], certain: bool, order: int) -> None:
-        """Name the outcomes that are told apart from now on."""
+        """Fix the list of outcomes."""
         self.drawn += sum(seen.values())
         self.certain = certain and len(seen) == 1
         ranked = sorted(seen, key=lambda outcome: (-seen[outcome], outcome))
@@ -54,7 +53,7 @@ class ActionOutcomes:
         self.order = order
 
     def count(self, seen: Mapping[StepOutcome, int]) -> None:
-        """Add draws that count."""
+        """Add counted draws."""
         position = {outcome: i for i, outcome in enumerate(self.listed)}
         for outcome, times in seen.items():
             self.drawn += times
@@ -64,8 +63,8 @@ class ActionOutcomes:
                 self.unlisted += times
                 self.unlisted_seen.add(outcome)
 
-    def starts_anew(self, order: int) -> bool:
-        """Begin a longer list if too much was unlisted; past draws then only name outcomes."""
+    def restart(self, order: int) -> bool:
+        """Extend the list and reset the counts if too many draws were unlisted."""
         often = self.unlisted >= _UNLISTED and self.unlisted > _UNLISTED_SHARE * self.n
         if not often or len(self.listed) + len(self.unlisted_seen) > _LONGEST:
             return False
@@ -76,19 +75,19 @@ class ActionOutcomes:
 
 
 class OutcomeArrays(NamedTuple):
-    """Outcomes of P = S * A pairs, pair s * A + a, of which up to K each are listed."""
+    """Outcomes of P = S * A pairs (pair s * A + a) with up to K listed outcomes each."""
 
-    after: IntArray  # next state, S for the end and for places that are not used, [P, K]
-    paid: FloatArray  # of each utility, [P, K, U]
-    counts: FloatArray  # draws that count, [P, K]; of a certain pair 1
-    unlisted: FloatArray  # [P]
-    certain: BoolArray  # [P]
-    listed: IntArray  # outcomes of each, [P]
-    order: IntArray  # of the list, [P]; -1 for pairs that were never drawn
+    after: IntArray  # next state; S for the end and for unused entries, [P, K]
+    paid: FloatArray  # payoff of each utility, [P, K, U]
+    counts: FloatArray  # counted draws, [P, K]; 1 for a deterministic pair
+    unlisted: FloatArray  # counted draws of unlisted outcomes, [P]
+    certain: BoolArray  # whether the pair is deterministic, [P]
+    listed: IntArray  # number of listed outcomes, [P]
+    order: IntArray  # number of the list, [P]; -1 for pairs without draws
 
 
 class StepOutcomeTable:
-    """All pairs that were drawn so far, of A actions and U utilities."""
+    """Outcomes of all pairs drawn so far, for A actions and U utilities."""
 
     def __init__(self, n_actions: int, n_utilities: int) -> None:
         self.n_actions, self.n_utilities = n_actions, n_utilities
@@ -97,29 +96,29 @@ class StepOutcomeTable:
 
     @property
     def n_states(self) -> int:
-        """States that were met."""
+        """Number of reached states."""
         return len(self.pairs) // self.n_actions
 
     def grow(self, n_states: int) -> None:
-        """Make room for states up to a number."""
+        """Extend the table to a number of states."""
         while len(self.pairs) < n_states * self.n_actions:
             self.pairs.append(ActionOutcomes())
 
     def pair(self, state: int, action: int) -> ActionOutcomes:
-        """What is known of an action in a state."""
+        """Return the outcomes of an action in a state."""
         return self.pairs[state * self.n_actions + action]
 
     def add(self, pair: ActionOutcomes, seen: Mapping[StepOutcome, int], certain: bool) -> None:
-        """Take in draws of a pair: as its list if it has none, else as counts."""
+        """Add draws of a pair: as its list if it has none, otherwise as counts."""
         if not pair.listed:
             pair.list_outcomes(seen, certain, self._lists)
             self._lists += not pair.certain
         elif not pair.certain:
             pair.count(seen)
-            self._lists += pair.starts_anew(self._lists)
+            self._lists += pair.restart(self._lists)
 
     def arrays(self) -> OutcomeArrays:
-        """The table as arrays."""
+        """Return the table as arrays."""
         width = max([1, *(len(pair.listed) for pair in self.pairs)])
         size = (len(self.pairs), width)
         after = np.full(size, self.n_states, dtype=np.int64)
@@ -142,55 +141,55 @@ class StepOutcomeTable:
 
 
 # --- Confidence set -----------------------------------------------------------------------------
-# With p the distribution of a pair over its outcomes, f the frequencies of n draws, and q(draws)
-# their probability under a predictor named in advance (the Dirichlet mixture with 1/2 for each
-# listed outcome), but for a probability of `error`, at every n at once (derived in
-# `docs/mathematics.md`)
+# Let p be the distribution of a pair over its outcomes, f the frequencies of n draws, and q(draws)
+# their probability under a predictor fixed in advance (the Dirichlet mixture with 1/2 for each
+# listed outcome). Except with probability `error`, for every n at once (derived in
+# `docs/mathematics.md`),
 #
 #     n KL(f || p) <= radius := log 1/error + sum_k n_k log f_k - log q(draws),
 #     E_p v <= c - exp(-radius / n) exp(sum_k f_k log(c - v_k))    for every c >= all v_k,
 #
-# so the numerical minimum over c is a bound too, for every utility, rationality and policy at once.
+# so any c found numerically gives a bound for every utility, rationality and policy at once.
 
 _LISTED, _CONFIDENCE_UNLISTED = 0.5, 0.02
-# sum over i >= 2 of 1 / (i log(i)^2), rounded up: what the errors of all lists add up to.
+# Sum over i >= 2 of 1 / (i log(i)^2), rounded up: the total of the errors of all lists.
 SERIES = 2.11
-# Ceilings that are tried: multiples of a first guess, and closer ones of the best of these.
+# Ceilings to try: multiples of an initial guess, then finer multiples of the best one.
 _WIDE, _CLOSE = 3.0 ** np.arange(-3, 4), 1.35 ** np.arange(-3.0, 4.0)
 
 
 @dataclass(frozen=True)
 class ConfidenceSet:
-    """Which distributions over outcomes each pair may have, all at once but for `error`."""
+    """Plausible distributions over outcomes of all pairs, valid together with error `error`."""
 
     arrays: OutcomeArrays
     error: float
 
     @cached_property
     def total(self) -> FloatArray:
-        """Draws that count, [P]."""
+        """Number of counted draws, [P]."""
         return np.asarray(self.arrays.counts.sum(axis=1) + self.arrays.unlisted)
 
     @cached_property
     def frequencies(self) -> FloatArray:
-        """Of the listed outcomes, [P, K]; they leave out what was unlisted. 0 without a draw."""
+        """Frequencies of the listed outcomes, [P, K]; 0 without draws."""
         return np.asarray(self.arrays.counts / np.maximum(self.total, 1.0)[:, None])
 
     @cached_property
     def unlisted(self) -> FloatArray:
-        """The frequency of what was not listed, [P]; 1 without a draw."""
+        """Frequency of unlisted outcomes, [P]; 1 without draws."""
         return np.where(self.total > 0, self.arrays.unlisted / np.maximum(self.total, 1.0), 1.0)
 
     @cached_property
     def radius(self) -> FloatArray:
-        """Bound on KL(f || p) for each pair, [P] nats; 0 for certain ones, inf without a draw."""
-        # Not at the top: `import goalmeter` would take a tenth of a second longer.
+        """Bound on KL(f || p), [P] nats; 0 for deterministic pairs, inf without draws."""
+        # A module-level import would make `import goalmeter` slower by 0.1 s.
         from scipy.special import gammaln
 
         counts, n = self.arrays.counts, self.total
         size = self.arrays.listed * _LISTED + _CONFIDENCE_UNLISTED
         predicted = gammaln(size) - gammaln(size + n)
-        # Places that no outcome uses have no counts, and add 0.
+        # Unused entries have no counts and add 0.
         predicted += (gammaln(_LISTED + counts) - gammaln(_LISTED)).sum(axis=1)
         predicted += gammaln(_CONFIDENCE_UNLISTED + self.arrays.unlisted) - gammaln(
             _CONFIDENCE_UNLISTED
@@ -199,24 +198,24 @@ class ConfidenceSet:
         fitted += _x_log_share(self.arrays.unlisted, n)
         rank = self.arrays.order + 2.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            # Lists are numbered as they begin, so each knows its share before its draws.
+            # Lists are numbered when they begin, so the share of each is fixed before its draws.
             price = np.log(SERIES * rank * np.log(rank) ** 2 / self.error)
             out = (price + fitted - predicted) / n
         out = np.where(n > 0, out, np.inf)
         return np.where(self.arrays.certain, 0.0, out)
 
     @cached_property
-    def _chance(self) -> IntArray:
+    def _random_pairs(self) -> IntArray:
         return np.asarray(np.flatnonzero(~self.arrays.certain & (self.total > 0)))
 
     def mean(self, values: FloatArray, unlisted: float) -> FloatArray:
-        """What the frequencies expect of values [P, K], and of a value for the unlisted: [P]."""
+        """Return the mean of values [P, K], and one of unlisted outcomes, by frequencies, [P]."""
         return np.asarray((self.frequencies * values).sum(axis=1) + self.unlisted * unlisted)
 
     def highest(self, values: FloatArray, unlisted: float) -> FloatArray:
-        """Upper bound of the expectation over the set, [P]; no value exceeds `unlisted`."""
+        """Return an upper bound of the expectation over the set, [P]; `unlisted` bounds values."""
         out = self.mean(values, unlisted)
-        pairs = self._chance
+        pairs = self._random_pairs
         if pairs.size:
             short = unlisted - values[pairs]
             out[pairs] = unlisted + _least_ceiling(
@@ -228,7 +227,7 @@ class ConfidenceSet:
         return np.minimum(out, unlisted)
 
     def lowest(self, values: FloatArray, unlisted: float) -> FloatArray:
-        """Lower bound of the expectation over the set: [P]; `unlisted` is below every outcome."""
+        """Return a lower bound of the expectation over the set, [P]; `unlisted` bounds values."""
         return -self.highest(-values, -unlisted)
 
 
@@ -240,8 +239,8 @@ def _x_log_share(x: FloatArray, total: FloatArray) -> FloatArray:
 def _least_ceiling(
     short: FloatArray, frequencies: FloatArray, unlisted: FloatArray, radius: FloatArray
 ) -> FloatArray:
-    """Minimum over z >= 0 of z - exp(-radius) prod_k (z + short_k)^f_k z^f_unlisted: [n]."""
-    # `short` [n, K] is how far each value lies below the largest conceivable one.
+    """Return min over z >= 0 of z - exp(-radius) prod_k (z + short_k)^f_k z^f_unlisted, [n]."""
+    # `short` [n, K] is the difference of each value to the largest conceivable one.
 
     def bound(z: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -250,7 +249,7 @@ def _least_ceiling(
             rest = np.where(unlisted[:, None] > 0, unlisted[:, None] * np.log(z), 0.0)
             return np.asarray(z - np.exp(listed + rest - radius[:, None]))
 
-    # To second order the best ceiling lies so many standard deviations above the mean.
+    # To second order, this is the distance of the best ceiling above the mean.
     mean = (frequencies * short).sum(axis=1)
     variance = (frequencies * short**2).sum(axis=1) - mean**2
     far = np.sqrt(np.maximum(variance, 0.0) / (2.0 * radius))
@@ -262,30 +261,30 @@ def _least_ceiling(
 
 
 # --- Possible worlds ----------------------------------------------------------------------------
-# With a uniform reference the soft value of a state is taken relative to free choice,
+# With a uniform reference, the soft value of a state is relative to free choice,
 #
 #     W_t(s) = log 1/A sum_a exp(E[b u + W_{t+1}(s')]),    0 after the last decision or an end,
 #
-# and MEG at rationality b is b E[sum u] - E W_0(start). W grows with each expectation, so the
+# and MEG at rationality b is b E[sum u] - E W_0(start). W increases with each expectation, so the
 # recursion with their upper (lower) bounds over the confidence set bounds W_0 of the true world.
 
-# Which of the possible worlds: the one as observed, or the most or least favourable.
+# Kinds of world: as observed, or the most or least favourable plausible one.
 AS_SEEN, MOST, LEAST = "as seen", "most", "least"
 
 
 @dataclass(frozen=True)
 class WorldPlan:
-    """A soft plan against a set of worlds."""
+    """Soft plan for a set of worlds."""
 
     value: FloatArray  # W or its bound, [H + 1, S]
-    policy: FloatArray  # the plan's choices, [H, S, A]
-    # how far each pair's expectation lies above that of the frequencies, [H, S * A]
+    policy: FloatArray  # policy of the plan, [H, S, A]
+    # Bound of each pair's expectation minus its mean by frequencies, [H, S * A].
     slack: FloatArray
 
 
 @dataclass(frozen=True)
 class PossibleWorlds:
-    """The worlds of a confidence set, with a horizon and the range of each utility, [U]."""
+    """Worlds of a confidence set, with a horizon and the range of each utility, [U]."""
 
     worlds: ConfidenceSet
     n_actions: int
@@ -294,26 +293,26 @@ class PossibleWorlds:
 
     @property
     def n_states(self) -> int:
-        """States that were met."""
+        """Number of reached states."""
         return len(self.worlds.arrays.certain) // self.n_actions
 
     def paid(self, weights: FloatArray) -> FloatArray:
-        """What a weighted sum of the utilities pays with each outcome, [P, K]; weights [U]."""
+        """Return the payoff of a weighted sum of utilities for each outcome, [P, K]."""
         return np.asarray(self.worlds.arrays.paid @ weights)
 
     def most(self, weights: FloatArray) -> tuple[FloatArray, float]:
-        """The most conceivable of a weighted sum from a decision on, [H + 1], and in one."""
+        """Return the maximum of a weighted sum from each decision on, [H + 1], and in one."""
         parts = [r.scaled(w) for r, w in zip(self.ranges, weights, strict=True) if w != 0]
         one = sum(part.high for part in parts)
-        left = np.arange(self.horizon, -1, -1)
-        total = np.zeros(left.shape)
+        remaining = np.arange(self.horizon, -1, -1)
+        total = np.zeros(remaining.shape)
         for part in parts:
-            # An episode may end at any time, and then pays nothing more.
-            total += np.maximum(np.minimum(part.high * left, part.most), 0.0)
+            # An episode may end at any time, without further payoffs.
+            total += np.maximum(np.minimum(part.high * remaining, part.most), 0.0)
         return total, float(one)
 
     def soft_plan(self, weights: FloatArray, which: str = AS_SEEN) -> WorldPlan:
-        """The soft-optimal plan for a sum weighted by `weights` [U], rationality included."""
+        """Return the soft-optimal plan for weights [U], which include the rationality."""
         paid = self.paid(weights)
         most, one = self.most(weights)
         least, least_one = self.most(-weights)
@@ -328,11 +327,11 @@ class PossibleWorlds:
             if which == LEAST:
                 q = self.worlds.lowest(worth, low)
             elif which == MOST:
-                # What is listed cannot be worth more than what is conceivable.
+                # Listed outcomes cannot exceed the conceivable maximum.
                 q = self.worlds.highest(np.minimum(worth, high), high)
                 slack[t] = q - self.worlds.mean(worth, high)
             else:
-                # Nothing is known of a pair without draws: it is as good as free choice.
+                # A pair without draws is treated like free choice.
                 q = self.worlds.mean(worth, 0.0)
             choice = q.reshape(self.n_states, self.n_actions)
             best = choice.max(axis=1)
@@ -346,7 +345,7 @@ class PossibleWorlds:
     def evaluate(
         self, policy: FloatArray, weights: FloatArray, which: str, cost: FloatArray | None = None
     ) -> FloatArray:
-        """Bound of what a policy [H or 1, S, A] collects of a weighted sum, `cost` added: [S]."""
+        """Return a bound of a policy's [H or 1, S, A] return plus `cost`, for weights [U], [S]."""
         paid = self.paid(weights)
         most, one = self.most(weights)
         least, least_one = self.most(-weights)
@@ -355,8 +354,8 @@ class PossibleWorlds:
         value = np.zeros(self.n_states)
         for t in reversed(range(self.horizon)):
             worth = paid + np.append(value, 0.0)[after]
-            left = ceiling * (self.horizon - t - 1)
-            high, low = one + most[t + 1] + left, -(least_one + least[t + 1])
+            rest = ceiling * (self.horizon - t - 1)
+            high, low = one + most[t + 1] + rest, -(least_one + least[t + 1])
             if which == MOST:
                 q = self.worlds.highest(np.minimum(worth, high), high)
             elif which == LEAST:
@@ -370,7 +369,7 @@ class PossibleWorlds:
         return value
 
     def visits(self, plan: WorldPlan, starts: FloatArray) -> FloatArray:
-        """How often a plan makes each decision in the world as seen, [H, S * A]; starts [S]."""
+        """Return expected visits of a plan in the observed world, [H, S * A]; starts [S]."""
         after, frequencies = self.worlds.arrays.after, self.worlds.frequencies
         out = np.zeros((self.horizon, after.shape[0]))
         here = starts
@@ -383,21 +382,22 @@ class PossibleWorlds:
 
 
 # --- Best combination of utilities --------------------------------------------------------------
-# MEG of the weights w is w . E_agent[sum u] less the soft value of w . u, concave in w, with slope
+# MEG of the weights w is w . E_agent[sum u] minus the soft value of w . u, concave in w, with slope
 # E_agent[sum u] - E_soft[sum u] (the dual of maximum causal entropy). The weights are fitted to
-# episodes that bound nothing; MEG towards the best combination is at least MEG towards this one.
+# episodes that are not used for bounds; MEG towards the best combination is at least that towards
+# the fitted one.
 
-# Weights this large tell apart what an episode can collect by a thousand nats: an optimum farther
-# out is at infinity for all that can be bounded.
+# At weights of this size, returns of episodes differ by a thousand nats; larger weights do not
+# change any bound.
 _FARTHEST = 1e3
 _ITERATIONS = 80
 
 
 def best_weights(worlds: PossibleWorlds, collected: FloatArray, starts: FloatArray) -> FloatArray:
-    """Weights of the utilities, [U], for the mean return of the agent `collected` [U]."""
+    """Return weights of the utilities, [U], fitted to the agent's mean return `collected` [U]."""
     from scipy.optimize import minimize
 
-    # In units of what an episode may collect, so that all weights are of one size.
+    # Units of the maximum return of an episode give all weights a similar size.
     scale = np.array([max(abs(r.low), abs(r.high), 1e-12) for r in worlds.ranges])
     unit = 1.0 / (scale * worlds.horizon)
     paid = (worlds.worlds.frequencies[:, :, None] * worlds.worlds.arrays.paid).sum(axis=1)

@@ -27,20 +27,20 @@ _SEEDS = 2**31
 
 @dataclass(frozen=True, eq=False)
 class GaussianAnswer:
-    """What an agent with continuous actions may answer: independent normals, one a dimension.
+    """Answer of an agent with continuous actions: independent normals, one per dimension.
 
     The action is drawn from them and clipped to the environment's box.
     """
 
-    mean: ArrayLike  # of the shape of an action, in the environment's units
-    std: ArrayLike  # standard deviations, positive; of the same shape, or one for all dimensions
-    # What no answer of this agent goes below, the same in all of its answers. The upper end rests
-    # on it: without it nothing bounds how predictable the agent may be in a state that was not
-    # seen, and there is no upper end
+    mean: ArrayLike  # in the shape of an action, in the environment's units
+    std: ArrayLike  # positive standard deviations, in the same shape or one for all dimensions
+    # Lower bound of all standard deviations of this agent, the same in all answers. The upper bound
+    # of MEG needs it: without it, nothing limits the predictability of the agent in unobserved
+    # states.
     least_std: ArrayLike | None = None
 
     def checked(self, shape: tuple[int, ...], name: str) -> tuple[FloatArray, ...]:
-        """Mean, std and least std (NaN for none) in the shape of an action."""
+        """Return mean, std and least std (NaN if not given) in the shape of an action."""
         parts = (self.mean, self.std, np.nan if self.least_std is None else self.least_std)
         try:
             mean, std, least = (
@@ -55,17 +55,17 @@ class GaussianAnswer:
             raise InvalidPolicyError(
                 f"{name} answered {self!r}, expected a finite mean and a positive, finite std"
             )
-        # A least std that is not known is NaN, which no comparison holds for.
+        # A missing least std is NaN, for which all comparisons are false.
         if (least <= 0).any() or (std < least).any():
             raise InvalidPolicyError(
                 f"{name} answered std {std.tolist()} with least_std {least.tolist()}, expected "
-                f"0 < least_std <= std: the upper end rests on it"
+                f"0 < least_std <= std; the upper bound depends on it"
             )
         return mean, std, least
 
 
 def _sampled_actor(model: Any, name: str) -> SimulatorAgent:
-    """Return the actor of a Stable-Baselines3 model that draws from torch's seeded generator."""
+    """Return the agent of a Stable-Baselines3 model that draws from torch's seeded generator."""
     policy = model.policy
 
     def begin(generator: np.random.Generator) -> Answer:
@@ -74,7 +74,7 @@ def _sampled_actor(model: Any, name: str) -> SimulatorAgent:
 
             with borrowed_generators():
                 torch.manual_seed(int(generator.integers(_SEEDS)))
-                # State-dependent exploration keeps its noise; each decision draws it anew here.
+                # State-dependent exploration reuses its noise; here each decision draws new noise.
                 if getattr(model, "use_sde", False):
                     holder = policy if hasattr(policy, "reset_noise") else policy.actor
                     holder.reset_noise()
@@ -86,15 +86,15 @@ def _sampled_actor(model: Any, name: str) -> SimulatorAgent:
 
 
 def continuous_actor(agent: Any) -> SimulatorAgent:
-    """An agent of any kind in an environment with continuous actions."""
+    """Return an agent of any kind in an environment with continuous actions."""
     if agents.is_stable_baselines(agent):
         return _stable_baselines(agent)
     if (actor := agents.function_actor(agent)) is not None:
         return actor
     raise InvalidParameterError(
-        f"agent is {agent!r}, expected for continuous actions a model of Stable-Baselines3 itself "
-        f"(as PPO.load or SAC.load gives it), a function of the observation that gives an action "
-        f"or a GaussianAnswer, or an object with begin(generator)"
+        f"agent is {agent!r}, expected for continuous actions a Stable-Baselines3 model (the "
+        f"result of PPO.load or SAC.load), a function of the observation that returns an action or "
+        f"a GaussianAnswer, or an object with begin(generator)"
     )
 
 
@@ -102,20 +102,20 @@ def _stable_baselines(model: Any) -> SimulatorAgent:
     name, policy = type(model).__name__, model.policy
     if hasattr(model.action_space, "n"):
         raise InvalidParameterError(
-            f"the model acts in {model.action_space}, but the environment takes continuous "
-            f"actions; give a model that was trained in it"
+            f"the model has action space {model.action_space}, but the environment has continuous "
+            f"actions; use a model trained in it"
         )
     normal = type(getattr(policy, "action_dist", None)).__name__ == "DiagGaussianDistribution"
     if not (normal and hasattr(policy, "get_distribution")):
         return _sampled_actor(model, name)
 
-    def answer(seen: Any) -> GaussianAnswer:
+    def answer(observation: Any) -> GaussianAnswer:
         import torch
 
         with torch.no_grad():
-            tensor, _ = policy.obs_to_tensor(seen)
+            tensor, _ = policy.obs_to_tensor(observation)
             normals = policy.get_distribution(tensor).distribution
-            # One parameter for all states, so no answer goes below it.
+            # One parameter for all states is the bound of all answers.
             least = policy.log_std.exp().numpy()
         shape = model.action_space.shape
         mean, std = (part[0].numpy().reshape(shape) for part in (normals.mean, normals.stddev))
@@ -126,10 +126,10 @@ def _stable_baselines(model: Any) -> SimulatorAgent:
 
 
 # --- Clipped normal distributions ---------------------------------------------------------------
-# What a clip leaves of a normal has a density inside and an atom at each end. Clipping both sides
-# of a relative entropy never makes it larger, and it makes it bounded: the reference's atoms
-# catch what goes far out, however far. With least standard deviation s the density ratio inside
-# is at most that of the tallest normal, at the place of the box where the reference is thinnest.
+# A clipped normal has a density inside the box and an atom at each end. Clipping both arguments of
+# a relative entropy never increases it and makes it bounded: the reference's atoms cover means at
+# any distance. With least standard deviation s, the density ratio inside is at most that of the
+# tallest normal at the point of the box where the reference density is lowest.
 
 _ROOT = math.sqrt(2 * math.pi)
 
@@ -142,7 +142,7 @@ def relative_entropy(
     low: FloatArray,
     high: FloatArray,
 ) -> float:
-    """KL(clipped N(mean, std) || clipped N(centre, scale)) of D dimensions in a box, nats."""
+    """Return KL(clipped N(mean, std) || clipped N(centre, scale)) over D dimensions in nats."""
     from scipy.special import log_ndtr, ndtr
 
     start, end = (low - mean) / std, (high - mean) / std
@@ -164,7 +164,7 @@ def relative_entropy(
 def largest_relative_entropy(
     least_std: FloatArray, centre: FloatArray, scale: FloatArray, low: FloatArray, high: FloatArray
 ) -> float:
-    """Most that `relative_entropy` can be at any mean; infinite where the box has no end."""
+    """Return the maximum of `relative_entropy` over means; infinite if the box is unbounded."""
     from scipy.special import log_ndtr
 
     far = np.maximum(np.abs(low - centre), np.abs(high - centre))
@@ -176,7 +176,7 @@ def largest_relative_entropy(
 
 
 def _mass(start: FloatArray, end: FloatArray) -> FloatArray:
-    """The standard normal's mass between two points, precise on both of its tails."""
+    """Return the standard normal's mass between two points, accurate in both tails."""
     from scipy.special import ndtr
 
     right = start > 0
@@ -188,15 +188,15 @@ def _height(x: FloatArray) -> FloatArray:
 
 
 def _atom(mass: FloatArray, log_mass: FloatArray, log_reference: FloatArray) -> FloatArray:
-    """What an atom adds: nothing where there is none."""
+    """Return the contribution of an atom to the relative entropy; 0 if it has no mass."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(mass > 0, mass * (log_mass - log_reference), 0.0))
 
 
 # --- Reference densities ------------------------------------------------------------------------
-# Of discrete actions each may be taken with the same probability, and that is free choice.
-# Continuous actions have no such thing by themselves: which density stands for an agent without a
-# goal has to be said, and goal-directedness is relative to it.
+# Free choice takes all discrete actions with the same probability. Continuous actions have no such
+# default: the density of an agent without a goal must be specified, and goal-directedness is
+# relative to it.
 
 UNIFORM = "uniform"
 _GAUSSIAN = re.compile(r"gaussian\(\s*([^,()\s]+)\s*(?:,\s*([^,()\s]+)\s*)?\)")
@@ -209,91 +209,91 @@ _WHICH = (
 
 @runtime_checkable
 class ReferenceDensity(Protocol):
-    """Draws of actions that no goal is behind, the same at every decision."""
+    """Distribution of actions without a goal, the same at every decision."""
 
     @property
     def name(self) -> str:
-        """In words."""
+        """Name in results."""
 
     def draw(self, generator: np.random.Generator) -> FloatArray:
-        """One action, of the shape of the action space; the box clips what lies outside."""
+        """Draw one action in the shape of the action space; it is clipped to the box."""
 
 
 @dataclass(frozen=True, eq=False)
 class UniformReference:
-    """Every action of a bounded box alike."""
+    """Uniform distribution over a bounded box."""
 
     low: FloatArray
     high: FloatArray
     name: str = UNIFORM
 
     def draw(self, generator: np.random.Generator) -> FloatArray:
-        """Uniform between the ends."""
+        """Draw uniformly between the bounds."""
         return np.asarray(generator.uniform(self.low, self.high))
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianReference:
-    """Independent normals, before the box clips them."""
+    """Independent normals, before clipping to the box."""
 
     centre: FloatArray
     scale: FloatArray
     name: str
 
     def draw(self, generator: np.random.Generator) -> FloatArray:
-        """Normal in each dimension."""
+        """Draw a normal in each dimension."""
         return np.asarray(generator.normal(self.centre, self.scale))
 
 
 def is_box(space: Any) -> bool:
-    """Whether actions are arrays of real numbers between bounds."""
+    """Return whether actions are arrays of real numbers between bounds."""
     ends = hasattr(space, "low") and hasattr(space, "high")
     return ends and np.issubdtype(space.dtype, np.floating)
 
 
-def reference_density(asked: Any, space: Any) -> ReferenceDensity:
-    """The reference that a caller asks for over a box of actions."""
+def reference_density(given: Any, space: Any) -> ReferenceDensity:
+    """Return the requested reference over a box of actions."""
     low, high = (np.asarray(end, dtype=np.float64) for end in (space.low, space.high))
-    if asked is None:
+    if given is None:
         raise InvalidParameterError(
-            f"the environment takes continuous actions from {space}, and no reference says what "
-            f"they are compared with; give reference= {_WHICH}"
+            f"the environment has continuous actions, {space}, which need a reference for "
+            f"comparison; give reference= {_WHICH}"
         )
-    if isinstance(asked, str) and asked == UNIFORM:
+    if isinstance(given, str) and given == UNIFORM:
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise InvalidParameterError(
-                f"reference is 'uniform', but {space} is not bounded, so it has no uniform "
-                f"density; give 'gaussian(SCALE)'"
+                f"reference is 'uniform', but {space} is unbounded and has no uniform density; use "
+                f"'gaussian(SCALE)'"
             )
         return UniformReference(low, high)
-    if isinstance(asked, str) and (match := _GAUSSIAN.fullmatch(asked.strip())):
-        scale = _number(match[1], asked, least=1 / _LARGEST)
-        centre = _number(match[2] or "0", asked, least=-_LARGEST)
-        return GaussianReference(np.full(low.shape, centre), np.full(low.shape, scale), asked)
-    if not isinstance(asked, str) and isinstance(asked, ReferenceDensity):
-        return asked
-    raise InvalidParameterError(f"reference is {asked!r}, expected {_WHICH}")
+    if isinstance(given, str) and (match := _GAUSSIAN.fullmatch(given.strip())):
+        scale = _number(match[1], given, least=1 / _LARGEST)
+        centre = _number(match[2] or "0", given, least=-_LARGEST)
+        return GaussianReference(np.full(low.shape, centre), np.full(low.shape, scale), given)
+    if not isinstance(given, str) and isinstance(given, ReferenceDensity):
+        return given
+    raise InvalidParameterError(f"reference is {given!r}, expected {_WHICH}")
 
 
-def _number(text: str, asked: str, *, least: float) -> float:
+def _number(text: str, reference: str, *, least: float) -> float:
     try:
         value = float(text)
     except ValueError:
         raise InvalidParameterError(
-            f"reference is {asked!r}, where {text!r} is no number; expected {_WHICH}"
+            f"reference is {reference!r}, but {text!r} is not a number; expected {_WHICH}"
         ) from None
-    return finite(value, f"a number of reference {asked!r}", least=least, most=_LARGEST)
+    return finite(value, f"a number of reference {reference!r}", least=least, most=_LARGEST)
 
 
 # --- Simulator ----------------------------------------------------------------------------------
-# Nothing is tried state by state there: a state has more actions than can be tried. Episodes of the
-# reference take the place of those of free choice, and the bound from the start is the same.
+# States have too many actions for a measurement by states. Episodes of the reference replace those
+# of free choice, and the bound from the start is the same.
 
-_ONLY_ACTIONS = "the agent gives continuous actions and not the density that they are drawn from"
+_ONLY_ACTIONS = "the agent returns continuous actions but not their density"
 
 
 class BoxSimulator(GymnasiumSimulator):
-    """One environment whose actions are arrays of real numbers."""
+    """Simulator of one environment whose actions are arrays of real numbers."""
 
     def __init__(
         self,
@@ -307,25 +307,25 @@ class BoxSimulator(GymnasiumSimulator):
         super().__init__(env, utilities, seed=seed, chance=chance)
         self._reference = reference
         self.reference = f"reference {reference.name}"
-        self.why_not = "actions are continuous, so no state has all of its actions tried"
+        self.why_not = "actions are continuous, so not all actions of a state can be sampled"
         self._low, self._high = (
             np.asarray(end, dtype=np.float64)
             for end in (env.action_space.low, env.action_space.high)
         )
         self._dtype = env.action_space.dtype
-        # The agent's answers say what bounds them, and whether anything does.
+        # The agent's answers determine these bounds.
         self._least_std: FloatArray | None = None
         self.why_unbounded = ""
 
     @property
     def most_information(self) -> float:
-        """Nats by which a decision may differ from the reference at most; inf for no bound."""
+        """Maximum relative entropy of a decision to the reference in nats; inf without a bound."""
         if self.why_unbounded or self._least_std is None:
             return math.inf
         return self._largest(self._least_std)
 
     def free_choice(self) -> SimulatorAgent:
-        """The reference as an agent."""
+        """Return the reference as an agent."""
 
         def begin(generator: np.random.Generator) -> Answer:
             def answer(observation: Any, decision: int) -> Any:
@@ -365,7 +365,7 @@ class BoxSimulator(GymnasiumSimulator):
     def _information(
         self, mean: FloatArray, std: FloatArray, least: FloatArray, name: str
     ) -> float:
-        """Nats by which what is executed of the normals differs from the reference."""
+        """Return the relative entropy of the clipped normals to the reference in nats."""
         if self.why_unbounded:
             return math.nan
         if self._least_std is None:
@@ -376,35 +376,35 @@ class BoxSimulator(GymnasiumSimulator):
         if not np.array_equal(least, self._least_std):
             raise InvalidPolicyError(
                 f"{name} answered least_std {least.tolist()} after {self._least_std.tolist()}, "
-                f"expected the same in every answer: it is what none of them goes below"
+                f"expected the same in every answer: the lower bound of all standard deviations"
             )
-        assert isinstance(self._reference, GaussianReference), "only of these is it bounded"
+        assert isinstance(self._reference, GaussianReference), "other references have no bound"
         reference = (self._reference.centre, self._reference.scale, self._low, self._high)
-        # Rounding may lift it a little above what it cannot exceed.
+        # Rounding may push it slightly above its maximum.
         return min(relative_entropy(mean, std, *reference), self._largest(least))
 
     def _why(self, least: FloatArray) -> str:
         if isinstance(self._reference, UniformReference):
             return (
-                "a normal that is clipped to the box has atoms at its ends, and the uniform "
-                "reference has none; reference='gaussian(SCALE)' has"
+                "a normal clipped to the box has atoms at the ends, which the uniform reference "
+                "lacks; use reference='gaussian(SCALE)'"
             )
         if not isinstance(self._reference, GaussianReference):
-            return "nothing is known of how far actions may differ from a reference of one's own"
+            return "the relative entropy to a custom reference has no known bound"
         if np.isnan(least).any():
-            return "the agent does not say what its std never goes below (least_std)"
+            return "the agent does not give a lower bound of its std (least_std)"
         if not math.isfinite(self._largest(least)):
-            return "the box of actions has no ends, so a mean may be as far out as it likes"
+            return "the box of actions is unbounded, so the distance of a mean is unlimited"
         return ""
 
     def _largest(self, least: FloatArray) -> float:
-        assert isinstance(self._reference, GaussianReference), "only of these is it bounded"
+        assert isinstance(self._reference, GaussianReference), "other references have no bound"
         reference = (self._reference.centre, self._reference.scale)
         return largest_relative_entropy(least, *reference, self._low, self._high)
 
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """An action that was drawn from the reference itself, and so tells nothing."""
+    """Action drawn from the reference itself, which has relative entropy 0."""
 
     action: Any

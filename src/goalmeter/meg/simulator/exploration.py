@@ -1,4 +1,4 @@
-"""Explore the states of a simulator and bound MEG from the steps taken there."""
+"""Explore the states of a simulator, and bound MEG from steps in them."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from goalmeter.meg.simulator.worlds import Simulator
 
 # --- Agreement of episodes with saved states -----------------------------------------------------
-# If a state's name holds all that decides, both are draws of one distribution p, and with a
-# predictor q named in advance q(walked) q(drawn) / max over p of p(walked) p(drawn) exceeds 1 /
-# error with a probability of `error` at most, at every time (Wasserman, Ramdas & Balakrishnan, PNAS
-# 2020).
+# If the key of a state is complete, steps in episodes ("walked") and from the saved state ("drawn")
+# have one distribution p. With a predictor q fixed in advance, q(walked) q(drawn) / max over p of
+# p(walked) p(drawn) then exceeds 1 / error with a probability of at most `error`, at any time
+# (Wasserman, Ramdas & Balakrishnan, PNAS 2020).
 
 _WEIGHT = 0.5  # weight of each outcome in the predictor, a Dirichlet mixture
-_ERROR = 1e-4  # probability with which a world that keeps its promise is refused nevertheless
+_ERROR = 1e-4  # probability of refusing a world that meets the assumption
 
 
 def disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
-    """Whether counts [K] from episodes and from a saved state contradict one distribution."""
+    """Return whether counts [K] from episodes and a saved state contradict one distribution."""
     place = rank + 2.0
     price = math.log(confidence.SERIES * place * math.log(place) ** 2 / _ERROR)
     together = [a + b for a, b in zip(walked, drawn, strict=True)]
@@ -46,55 +46,55 @@ def disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
 
 
 def _predicted(counts: Sequence[int]) -> float:
-    """Log probability of a sequence with these counts under the mixture."""
+    """Return the log probability of a sequence with these counts under the mixture."""
     size = _WEIGHT * len(counts)
     out = math.lgamma(size) - math.lgamma(size + sum(counts))
     return out + sum(math.lgamma(_WEIGHT + n) - math.lgamma(_WEIGHT) for n in counts)
 
 
 # --- Exploration --------------------------------------------------------------------------------
-# Once every action of every reachable state was tried, further draws go where they lower the upper
-# bound of the soft value most: to pairs that the bound's own plan visits often and whose
-# expectation is still wide. The width of a pair falls like c / sqrt(n), and a sum of those under a
-# given number of draws is smallest for n proportional to c^(2/3).
+# Once every action of every reachable state was sampled, further draws go to the (state, action)
+# pairs that lower the upper bound of the soft value most: those that the bound's own plan visits
+# often and whose expectation is still wide. The width of a pair decreases like c / sqrt(n); for a
+# given number of draws the sum of widths is minimal for n proportional to c^(2/3).
 
 _LEFT_OUT = (
-    "what is taken for the state leaves out something that the simulator's dynamics or utility "
-    "depend on, or chance comes from elsewhere than declared; give state= a function of "
-    "(observation, info) that tells such states apart, or chance='unknown', which assumes nothing"
+    "the state key omits something on which the simulator's dynamics or utility depend, or the "
+    "source of randomness is not the declared one; pass as state= a function of (observation, "
+    "info) that distinguishes such states, or chance='unknown', which assumes nothing"
 )
-TRIED = 2  # what settles whether a pair leaves anything to chance
-_FIRST = 24  # draws that count at first of a pair that leaves something to chance
-_AT_ONCE = 200_000  # no pair is drawn more often at once than this, so that memory stays bounded
+TRIED = 2  # number of draws that determine whether a pair is deterministic
+_FIRST = 24  # initial number of counted draws of a random pair
+_AT_ONCE = 200_000  # maximum number of draws of a pair at once, which bounds memory
 
 
 class Exploration:
-    """A table of outcomes that grows."""
+    """Growing table of outcomes by state and action."""
 
     def __init__(self, simulator: Simulator, horizon: int, seed: int) -> None:
         self._simulator, self._horizon, self._seed = simulator, horizon, seed
         self.table = StepOutcomeTable(simulator.n_actions, len(simulator.utilities.names))
         self.steps = 0
         self._calls: Counter[tuple[int, int]] = Counter()
-        # The fewest decisions after which each state was met, and what each tried one leads to.
+        # Minimum number of decisions to each state, and successors of each expanded state.
         self._depth: dict[int, int] = {}
         self._next: dict[int, set[int]] = {}
         self._waiting: deque[int] = deque()
-        # Pairs that were tried as the state was met another time, and what that led to.
+        # Pairs that were sampled from a second copy of the state, and their outcomes.
         self._verified: set[tuple[int, int]] = set()
         self._again: Counter[tuple[int, int, StepOutcome]] = Counter()
 
     def complete(self, starts: Iterable[int]) -> bool:
-        """Whether every action was tried in all states that can be decided in, from some starts."""
+        """Return whether every action was sampled in all states reachable from some starts."""
         return not self._waiting and all(start in self._next for start in starts)
 
     def expand(self, states: Iterable[int], budget: int) -> None:
-        """Try every action of some states and of all that they lead to, nearest first."""
+        """Sample every action in some states and all states reachable from them, nearest first."""
         for state in states:
             self._met(state, 0)
         limit = self.steps + budget
         while self._waiting and self.steps < limit:
-            # It waits until all of its actions were tried: an interruption may come in between.
+            # An interrupted state remains in the queue until all its actions were sampled.
             state = self._waiting[0]
             if state not in self._next:
                 self._next[state] = set()
@@ -106,14 +106,14 @@ class Exploration:
         self.table.grow(self._simulator.n_states)
 
     def verify(self, budget: int) -> None:
-        """Take steps from states as they were met another time; `compare` looks at them."""
+        """Sample steps from second copies of states, for `compare`."""
         if not self._simulator.met_again:
             return
         limit = self.steps + budget
         for state, action in product(self._next, range(self.table.n_actions)):
             if self.steps >= limit:
                 return
-            # A state that was met once may be met another time yet.
+            # A state without a second copy may still get one.
             if state not in self._simulator.met_again or (state, action) in self._verified:
                 continue
             count = 1 if self.table.pair(state, action).certain else _FIRST
@@ -125,8 +125,8 @@ class Exploration:
                 self._again[state, action, outcome] += times
 
     def compare(self, walked: Mapping[tuple[int, int, StepOutcome], int]) -> None:
-        """See that episodes, and other visits, went where steps from saved states lead."""
-        # An interruption may have come between meeting a state and making room for it.
+        """Require that episodes and second copies agree with steps from saved states."""
+        # An interruption may have left a new state without a row.
         self.table.grow(self._simulator.n_states)
         by_pair: dict[tuple[int, int], Counter[StepOutcome]] = {}
         for (state, action, outcome), times in [*walked.items(), *self._again.items()]:
@@ -138,33 +138,33 @@ class Exploration:
             other = next((each for each in outcomes if each not in listed), None)
             if pair.certain and other is not None:
                 raise InvalidParameterError(
-                    f"action {action} in state {state} led to {_in_words(other)} on one visit "
-                    f"and to {_in_words(pair.listed[0])} from the saved state, though nothing was "
-                    f"drawn: {_LEFT_OUT}"
+                    f"action {action} in state {state} led to {_in_words(other)} on one visit and "
+                    f"to {_in_words(pair.listed[0])} from the saved state without any random draw: "
+                    f"{_LEFT_OUT}"
                 )
             counts = [outcomes[each] for each in listed]
             counts.append(outcomes.total() - sum(counts))
             if disagree(counts, [*pair.counts, pair.unlisted], rank):
                 raise InvalidParameterError(
-                    f"action {action} in state {state} led elsewhere in {outcomes.total()} steps "
-                    f"of other visits than in {pair.n} steps from the saved state, more than "
-                    f"chance allows: {_LEFT_OUT}"
+                    f"the outcomes of action {action} in state {state} differ significantly "
+                    f"between {outcomes.total()} steps of other visits and {pair.n} steps from the "
+                    f"saved state: {_LEFT_OUT}"
                 )
 
     def _met(self, state: int, depth: int) -> None:
-        """Note that a state is decided in after so many decisions, if earlier than before."""
+        """Record that a state is reached after `depth` decisions, if earlier than before."""
         if depth < min(self._depth.get(state, self._horizon), self._horizon):
             self._depth[state] = depth
             self._waiting.append(state)
 
     def refine(self, gain: FloatArray, total: FloatArray, budget: int) -> None:
-        """Draw pairs again by the nats each adds to the bound, [P]; `total` [P] draws count."""
+        """Draw pairs again by the nats each adds to the bound, [P]; `total` [P] draws so far."""
         worth = np.where(gain > 0, gain * np.sqrt(np.maximum(total, 1.0)), 0.0) ** (2 / 3)
         if worth.sum() <= 0 or budget < 1:
             return
-        wanted = (total[worth > 0].sum() + budget) * worth / worth.sum()
-        more = np.maximum(wanted - total, 0.0) * (worth > 0)
-        # What some have too much of is not there for the others.
+        targets = (total[worth > 0].sum() + budget) * worth / worth.sum()
+        more = np.maximum(targets - total, 0.0) * (worth > 0)
+        # Draws in excess of a target are not available for other pairs.
         more *= budget / max(more.sum(), 1.0)
         for place in np.flatnonzero(more >= 1.0):
             state, action = divmod(int(place), self.table.n_actions)
@@ -172,7 +172,7 @@ class Exploration:
         self.table.grow(self._simulator.n_states)
 
     def _first(self, state: int, action: int) -> None:
-        """The first draws of a pair: what it can lead to, and some that count."""
+        """Draw a pair for the first time: list its outcomes, then count some draws."""
         seen, certain = self._sampled(state, action, TRIED)
         if not certain:
             seen = seen + self._sampled(state, action, confidence.LISTING - TRIED)[0]
@@ -182,8 +182,8 @@ class Exploration:
 
     def _draw(self, state: int, action: int, count: int) -> None:
         self._take(state, action, *self._sampled(state, action, count))
-        # A list that has just begun has no draws, and a pair without draws would never get any:
-        # nothing is gained by a width that is not known.
+        # A new list has no counted draws, and a pair without draws has no known width, so
+        # `refine` would never draw it.
         pair = self.table.pair(state, action)
         if pair.n == 0 and not pair.certain:
             self._draw(state, action, max(count, _FIRST))
@@ -211,22 +211,22 @@ def _in_words(outcome: StepOutcome) -> str:
 
 
 # --- Measurement by states ----------------------------------------------------------------------
-# The states that can be reached are tried action by action; what was seen leaves a set of possible
-# worlds (`confidence`), whose highest soft value bounds the true one, for every utility and
-# rationality at once. What the agent collects comes from its own fresh episodes, or is computed
-# without chance.
+# All actions in reachable states are sampled. The samples define a set of plausible worlds
+# (`confidence`), whose highest soft value bounds the true one for every utility and rationality at
+# once. The return of the agent comes from its own fresh episodes, or is computed if the world is
+# deterministic.
 
 METHOD = "table of states with a confidence set of worlds"
-# Of the budget: the first episodes, and what exploring may take before anything is bounded.
+# Shares of the budget for the first episodes, and for exploration before the first bound.
 _FIRST_EPISODES, FIRST_STATES = 0.04, 0.3
-_VERIFYING = 0.3  # of what exploring may take: for looking at states as they were met another time
-_GROWTH = 0.6  # each round spends so much of what was spent before
-_START_SHARE = 0.1  # what is left to the bound from the start, where that may prove more
+_VERIFYING = 0.3  # share of the exploration budget for second copies of states
+_GROWTH = 0.6  # steps of a round as a share of all steps before it
+_START_SHARE = 0.1  # share of the budget for the bound from the start, if it may be tighter
 
 
 @dataclass
 class StatesMeasure:
-    """A measurement that goes on round by round until its budget is spent."""
+    """Measurement by states, in rounds until the budget is spent."""
 
     simulator: Simulator
     actor: SimulatorAgent
@@ -247,12 +247,12 @@ class StatesMeasure:
 
     @property
     def begun(self) -> bool:
-        """Whether there are episodes that anything could be bounded with."""
+        """Whether there are episodes for bounds."""
         return self._chunks > 0
 
     @property
     def steps(self) -> dict[str, int]:
-        """Steps that were taken so far, by purpose."""
+        """Number of steps so far by purpose."""
         return {"agent": self.episodes.steps, "states": self.exploration.steps}
 
     @property
@@ -260,7 +260,7 @@ class StatesMeasure:
         return self.exploration.complete(np.unique(self.episodes.starts).tolist())
 
     def explore(self) -> bool:
-        """Begin; whether all states that can be reached could be tried."""
+        """Explore states; return whether all actions in reachable states were sampled."""
         self.episodes = self.simulator.play(self.actor, self.horizon, 0)
         self._chunks = 1
         self._play(int(_FIRST_EPISODES * self.budget))
@@ -270,51 +270,51 @@ class StatesMeasure:
         return self._explored
 
     def run(self, tell: Callable[[list[UtilityEstimate]], None]) -> str:
-        """Measure until the budget is spent or the ends are close; what ended it."""
+        """Measure until the budget is spent or the bounds are close; return the reason."""
         while True:
             worlds = self._worlds()
-            rough, widths, noises = self._rough(worlds)
-            tell(rough)
-            close = all(each.ends.low >= (1 - self.precision) * each.value for each in rough)
-            # Where chance is, what a goal pays may be too rare to have been seen by now.
-            close &= self._without_chance(worlds) or all(each.value > 0 for each in rough)
-            left = self.budget - sum(self.steps.values())
-            if self.wants_start([(each.ends.low, each.value) for each in rough]):
-                left -= int(_START_SHARE * self.budget)
-            if close or left < self.simulator.chunk:
+            current, widths, noises = self._current(worlds)
+            tell(current)
+            close = all(each.ends.low >= (1 - self.precision) * each.value for each in current)
+            # In a random world, payoffs may be too rare to have been observed so far.
+            close &= self._is_deterministic(worlds) or all(each.value > 0 for each in current)
+            remaining = self.budget - sum(self.steps.values())
+            if self.wants_start([(each.ends.low, each.value) for each in current]):
+                remaining -= int(_START_SHARE * self.budget)
+            if close or remaining < self.simulator.chunk:
                 return "precision" if close else "budget"
-            # The utility that is known worst decides where the steps go.
+            # The utility with the largest uncertainty determines the allocation of steps.
             worst = int(np.argmax([w.sum() + n for w, n in zip(widths, noises, strict=True)]))
             spent = sum(self.steps.values())
-            steps = min(left, int(_GROWTH * spent) + 1)
+            steps = min(remaining, int(_GROWTH * spent) + 1)
             self._spend(steps, widths[worst], noises[worst], worlds.worlds.total)
-            # A share may be too small for any draw; the agent's episodes can always go on.
+            # A share may be too small for any draw; then the agent plays episodes instead.
             if sum(self.steps.values()) == spent:
                 self._play(steps)
-            # Only where episodes are over before they begin is there nothing left to do.
+            # Only episodes that end before their first step take no steps.
             if sum(self.steps.values()) == spent:
                 return "budget"
 
     def wants_start(self, known: list[tuple[float, float]]) -> bool:
-        """Whether the bound from the start may prove more of a utility's lower end and estimate."""
-        # It never proves more than the logarithm of its episodes, and is asked for where less than
-        # half of an estimate is proven.
+        """Return whether the bound from the start may raise a lower bound."""
+        # It never exceeds the logarithm of its number of episodes, and is used if the lower bound
+        # is less than half of the estimate.
         episodes = _START_SHARE * self.budget / max(float(self.episodes.decisions.mean()), 1.0)
         return any(low < min(value / 2, log(max(episodes, 1.0))) for low, value in known)
 
     @property
     def played(self) -> tuple[Episodes, int]:
-        """The agent's episodes, and how many chunks they came in."""
+        """Episodes of the agent and the number of their chunks."""
         return self.episodes, self._chunks
 
     def ends(self) -> list[UtilityEstimate]:
-        """The interval of each utility, from the episodes that nothing was chosen with."""
+        """Return the interval of each utility from the episodes that chose nothing."""
         self.exploration.compare(self.simulator.walked)
         worlds = self._worlds()
         fitted, fresh = start_bounds.fitted_and_fresh(self.episodes)
         count = len(self.simulator.utilities.names)
         if not len(fresh.decisions):
-            # An interruption came before any episode that could bound.
+            # An interruption came before the first episode for bounds.
             return [
                 start_bounds.nothing_known(self.simulator.most_information, self.horizon)
             ] * count
@@ -324,15 +324,15 @@ class StatesMeasure:
             choice = ends.choose(fitted, self._best[which], self._lower_error)
             low = ends.lower(fresh, choice.beta, self._lower_error)
             high = ends.upper(fresh, choice, low, self._upper_error / 2 / count)
-            # One utility's upper end is none of the class that it was learnt from.
+            # The upper bound of a learnt utility does not hold for the other ones of its class.
             if self.simulator.utilities.names[which] in self.simulator.utilities.learnt:
                 high = np.inf
             bounds = interval(low, high, plain)
-            # The point estimate promises nothing, so it may use every episode.
+            # The point estimate has no guarantee, so it may use every episode.
             value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0
-            # Nothing was proven at any rationality if the lower end is 0.
+            # A lower bound of 0 proves nothing at any rationality.
             beta = choice.beta if bounds.low > 0 or choice.beta == 0 else choice.best
-            # An interruption may leave states that nothing was tried in; no world was seen then.
+            # After an interruption some states may be unexplored, which precludes an estimate.
             if self._explored:
                 out.append(start_bounds.estimate_in(bounds, value, beta))
             else:
@@ -343,9 +343,9 @@ class StatesMeasure:
         return [replace(known, exceeds=more) for known, more in zip(out, exceeds, strict=True)]
 
     def _exceed(self, bounded: list[Bounded], fresh: Episodes) -> list[dict[int, float]]:
-        """How much more MEG is at least towards each utility than towards others, by number."""
+        """Return lower bounds of the MEG towards each utility minus others, by number."""
         names, out = self.simulator.utilities.names, [dict[int, float]() for _ in bounded]
-        # A learnt utility stands for the best of its class, which no curve of it bounds.
+        # A learnt utility represents the best of its class, which its own curve does not bound.
         pairs = [
             (one, other)
             for one, other in permutations(range(len(bounded)), 2)
@@ -357,20 +357,20 @@ class StatesMeasure:
         return out
 
     def assumed(self) -> list[str]:
-        """What each interval rests on that nobody vouches for, as a sentence; "" for nothing."""
+        """Return the unverified assumption of each interval as a sentence; "" if there is none."""
         worlds = self._worlds()
-        chance = not self._without_chance(worlds)
+        random = not self._is_deterministic(worlds)
         return [
-            each.in_words() if each.assumed and (chance or not self.simulator.one_start) else ""
+            each.in_words() if each.assumed and (random or not self.simulator.one_start) else ""
             for each in worlds.ranges
         ]
 
-    def _rough(
+    def _current(
         self, worlds: PossibleWorlds
     ) -> tuple[list[UtilityEstimate], list[FloatArray], list[float]]:
-        """What the fitting half says, and what is lost to the world's chance and the agent's."""
+        """Return estimates from fitted episodes, and widths due to the world and the agent."""
         fitted, _ = start_bounds.fitted_and_fresh(self.episodes)
-        rough, widths, noises = [], [], []
+        estimates, widths, noises = [], [], []
         counts = np.bincount(fitted.starts, minlength=worlds.n_states)
         starts = counts / counts.sum()
         for which, ends in enumerate(self._each(worlds)):
@@ -381,14 +381,14 @@ class StatesMeasure:
             noises.append(max(ends.evidence(fitted, choice.beta) - choice.low, 0.0))
             bounds = Ends(max(choice.low, 0.0), np.inf, "the table of states", "")
             value = max(ends.estimate(fitted, choice.best), 0.0) if choice.beta else 0.0
-            # What the world as seen cannot do at all may make an estimate as large as one likes.
+            # The estimate is unbounded if the agent did something impossible in the observed world.
             value = min(value, float(fitted.decisions.mean()) * self.simulator.most_information)
-            rough.append(UtilityEstimate(value, choice.beta, bounds, estimated=True))
-        return rough, widths, noises
+            estimates.append(UtilityEstimate(value, choice.beta, bounds, estimated=True))
+        return estimates, widths, noises
 
     @property
     def _lower_error(self) -> float:
-        # One more than there are utilities, for the best combination of them.
+        # The best combination of the utilities counts as one more.
         return start_bounds.LOWER * self.error / (len(self.simulator.utilities.names) + 1)
 
     @property
@@ -397,7 +397,7 @@ class StatesMeasure:
         return (start_bounds.UPPER - start_bounds.PAIRED * several) * self.error
 
     def remarks(self) -> list[str]:
-        """What a reader has to know of the agent and the world, as sentences."""
+        """Return remarks on the agent and the world for a reader."""
         return self.simulator.remarks(self.actor)
 
     def _worlds(self) -> PossibleWorlds:
@@ -426,7 +426,7 @@ class StatesMeasure:
         return StateEnds(worlds, weights, known, self.simulator.one_start, 1.0 / spread)
 
     def combined(self) -> tuple[FloatArray, UtilityEstimate]:
-        """The combination of utilities that explains most, [U]; its upper end is of any utility."""
+        """Return the best combination of utilities, [U]; its upper bound holds for any utility."""
         worlds = self._worlds()
         fitted, fresh = start_bounds.fitted_and_fresh(self.episodes)
         counts = np.bincount(fitted.starts, minlength=worlds.n_states)
@@ -440,8 +440,8 @@ class StatesMeasure:
             collected = np.array(each)[:, fitted.starts].mean(axis=1)
         weights = confidence.best_weights(worlds, collected, counts / counts.sum())
         plain = self._plain(worlds, fresh)
-        # Where starts differ and chance remains, the weights may depend on where the episodes that
-        # would bound them began; then nothing is claimed.
+        # If starts differ and the world is random, the weights may depend on the starts of the
+        # episodes for bounds; no lower bound is valid then.
         if not weights.any() or not (self.simulator.one_start or policy is not None):
             return weights, UtilityEstimate(0.0, 0.0, interval(0.0, np.inf, plain))
         ends = self._of(worlds, weights)
@@ -451,18 +451,18 @@ class StatesMeasure:
         return weights, start_bounds.estimate_in(bounds, value, choice.best)
 
     def _computable(self, worlds: PossibleWorlds) -> FloatArray | None:
-        """The agent's policy, where what it collects can be computed from the table."""
-        if not self._without_chance(worlds):
+        """Return the agent's policy if its return can be computed from the table, else None."""
+        if not self._is_deterministic(worlds):
             return None
         return self.simulator.policy(self.actor, self.horizon)
 
-    def _without_chance(self, worlds: PossibleWorlds) -> bool:
-        """Whether everything that can be reached was tried, and nothing is left to chance."""
+    def _is_deterministic(self, worlds: PossibleWorlds) -> bool:
+        """Return whether all reachable pairs were sampled and are deterministic."""
         drawn = worlds.worlds.arrays.listed > 0
         return self._is_complete and bool(worlds.worlds.arrays.certain[drawn].all())
 
     def _plain(self, worlds: PossibleWorlds, fresh: Episodes) -> Ends:
-        """The upper end that holds for every utility."""
+        """Return the upper bound that holds for every utility."""
         policy = self._computable(worlds)
         if policy is None or not self.simulator.one_start:
             error = self._upper_error / 2
@@ -481,10 +481,10 @@ class StatesMeasure:
             while taken < budget:
                 parts.append(self.simulator.play(self.actor, self.horizon, self._chunks))
                 self._chunks += 1
-                # Episodes that are over before they begin take no step, and must end too.
+                # Count empty episodes as a chunk, so that the loop ends.
                 taken += max(parts[-1].steps, self.simulator.chunk)
         finally:
-            # An interruption leaves whole episodes, and these bound as they are.
+            # An interruption leaves complete episodes, which are valid for bounds.
             self.episodes = Episodes.of(parts)
 
     def _expand(self, budget: int) -> None:
@@ -492,8 +492,8 @@ class StatesMeasure:
         self.exploration.verify(int(_VERIFYING * budget))
 
     def _spend(self, steps: int, gain: FloatArray, noise: float, total: FloatArray) -> None:
-        """One more round, shared out between the agent's episodes and the world's states."""
-        # What either loses falls with the root of its steps.
+        """Spend a round's steps on the agent's episodes and the world's states."""
+        # The width due to either decreases with the square root of its steps.
         states = (gain.sum() * np.sqrt(max(total.sum(), 1.0))) ** (2 / 3)
         agent = (noise * np.sqrt(max(self.episodes.steps, 1))) ** (2 / 3)
         share = states / (states + agent) if states + agent > 0 else 0.5

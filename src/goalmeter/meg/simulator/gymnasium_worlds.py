@@ -21,8 +21,8 @@ from goalmeter.meg.simulator.states import (
     FROM_GENERATOR,
     NO_CHANCE,
     UNDECLARED,
-    Came,
     MetStates,
+    Origin,
     StateOf,
     check_layers,
     layers,
@@ -40,11 +40,11 @@ def opened(env: Any, **options: Any) -> Any:
         gymnasium = require("gymnasium", extra="rl", feature="An environment by its id")
         try:
             return gymnasium.make(env, **options)
-        # Its own errors, and whatever an environment makes of options.
+        # Environments raise various exceptions for options.
         except Exception as cause:
             raise InvalidParameterError(
                 f"gymnasium cannot make {env!r}: {in_a_line(cause).rstrip('.')}; check the options "
-                f"and the id, which is MODULE:ID for an environment of another package"
+                f"and the id (MODULE:ID for an environment of another package)"
             ) from cause
     if isinstance(env, type):
         return opened(_made(env), **options)
@@ -55,33 +55,33 @@ def opened(env: Any, **options: Any) -> Any:
             check_layers(env)
             return env
         raise InvalidParameterError(
-            f"env is {env!r}, which has no action_space, no way through its wrappers, or is not "
-            f"derived from gymnasium.Env; derive it from gymnasium.Env"
+            f"env is {env!r}, which has no action_space or no accessible inner environment, or is "
+            f"not derived from gymnasium.Env; derive it from gymnasium.Env"
         )
     if callable(env):
         return opened(_made(env), **options)
     raise InvalidParameterError(
-        f"env is {env!r}, expected a Gymnasium environment, its id, a function that makes one, or "
-        f"a TabularMDP"
+        f"env is {env!r}, expected a Gymnasium environment, its id, a function that creates one, "
+        f"or a TabularMDP"
     )
 
 
 def closed(env: Any) -> None:
-    """Close what was made here; a failure of that changes nothing that was measured."""
+    """Close an environment; ignore failures, which do not affect the measurement."""
     with suppress(Exception, SystemExit):
         env.close()
 
 
 def _made(factory: Any) -> Any:
-    """What a caller's function or class makes."""
+    """Call a caller's function or class that creates an environment."""
     try:
         return factory()
     except GoalmeterError:
         raise
     except Exception as cause:
         raise InvalidParameterError(
-            f"{getattr(factory, '__name__', 'the function')} made no environment: it raised "
-            f"{in_a_line(cause)}; mend it, or give an environment"
+            f"{getattr(factory, '__name__', 'the function')} created no environment: it raised "
+            f"{in_a_line(cause)}; fix it, or pass an environment"
         ) from cause
 
 
@@ -93,13 +93,13 @@ def _leads_to_bare(env: Any) -> bool:
 
 
 def world_name(env: Any) -> str:
-    """The id of an environment, or its class where it has none."""
+    """Return the id of an environment, or its class name if it has none."""
     spec = getattr(env, "spec", None)
     return str(getattr(spec, "id", None) or type(env.unwrapped).__name__)
 
 
 def time_limit(env: Any) -> int | None:
-    """After how many steps an environment cuts episodes off; None where nothing says so."""
+    """Return the number of steps after which episodes are truncated; None if unknown."""
     limits = [getattr(layer, "_max_episode_steps", None) for layer in layers(env)]
     limits += [getattr(env.unwrapped, name, None) for name in ("max_steps", "max_episode_steps")]
     known = [int(limit) for limit in limits if limit]
@@ -108,18 +108,18 @@ def time_limit(env: Any) -> int | None:
 
 # --- Starts -------------------------------------------------------------------------------------
 class Starts:
-    """The starts of one environment."""
+    """Start states of one environment."""
 
     def __init__(self, states: MetStates, chance: str) -> None:
         self._states, self._chance = states, chance
         self._drew = False
-        # The generator's state after each reset, while it is the same after all of them.
+        # State of the generator after the last reset.
         self._after: Any = None
         self._resets, self._alike = 0, True
         self._met: set[int] = set()
 
     def reset(self, env: Any, seed: int, episode: int) -> tuple[Any, Any]:
-        """Begin an episode with a seed; note whether anything was drawn for it."""
+        """Reset with a seed, and record whether the reset drew from the generator."""
         out = protocol.reset_of(env, seed, partial(protocol.at_reset, episode))
         if self._chance == FROM_GENERATOR:
             generator, fresh = bit_generator(env), np.random.PCG64(seed).state
@@ -129,24 +129,24 @@ class Starts:
             self._after = after
             self._resets += 1
             if self._drew and self._alike and self._resets > 1:
-                # A wrapper resets with one seed, and all episodes would meet the same chance.
+                # A wrapper resets with a fixed seed, so all episodes would have the same draws.
                 generator.state = fresh
         return out
 
     def note(self, state: int) -> None:
-        """Note the state in which an episode began."""
+        """Record the state in which an episode began."""
         self._met.add(state)
         if self._chance == NO_CHANCE and len(self._met) > 1:
             raise InvalidParameterError(
-                "episodes begin in different states, but chance='none' says that nothing is left "
-                "to chance; declare chance='generator' or chance='unknown'"
+                "episodes begin in different states, but chance='none' declares a deterministic "
+                "world; declare chance='generator' or chance='unknown'"
             )
 
     @property
     def are_one(self) -> bool:
-        """Whether every episode begins in the same state, as far as the declared chance says."""
-        # Where the kind of environment does not know it: without chance, if no reset drew from the
-        # generator, or if all resets left it in one state whatever their seed.
+        """Whether every episode begins in the same state, given the declared chance."""
+        # If the kind of environment does not determine it: with chance "none", if no reset drew
+        # from the generator, or if all resets left it in the same state for all seeds.
         known = self._states.one_start()
         if known is not None:
             return known
@@ -154,80 +154,80 @@ class Starts:
         return len(self._met) == 1 and (self._chance == NO_CHANCE or fixed)
 
     def remarks(self) -> list[str]:
-        """What a reader has to know of the starts."""
+        """Return remarks on the starts for a reader."""
         if self._states.why_not or len(self._met) != 1 or self.are_one:
             return []
         return [
-            "all episodes began in one state, but others may be drawn, so starts count as "
-            "drawn, which costs width"
+            "all episodes began in one state, but others are possible, so starts are treated as "
+            "random, which widens the interval"
         ]
 
 
 def bit_generator(env: Any) -> Any:
-    """What Gymnasium's generator of an environment draws from."""
+    """Return the bit generator of an environment's Gymnasium generator."""
     out = getattr(env.unwrapped.np_random, "bit_generator", None)
     if not isinstance(out, np.random.PCG64):
         raise InvalidParameterError(
             f"the environment's np_random is {shown(env.unwrapped.np_random)}, expected the "
-            f"numpy.random.Generator that Gymnasium's reset makes; declare chance='unknown'"
+            f"numpy.random.Generator that Gymnasium's reset creates; declare chance='unknown'"
         )
     return out
 
 
 # --- Answers by state ---------------------------------------------------------------------------
-# How often a caller's function is asked about each state, and by how much its answers may differ.
-_ASKED, _ALIKE = 3, 1e-6
+# Number of calls of a caller's function for each state, and tolerance of its answers.
+_CALLS, _ALIKE = 3, 1e-6
 
 
 class AnswersByState:
-    """What one agent answers in the states of one environment."""
+    """Answers of one agent in the states of one environment."""
 
     def __init__(self, states: MetStates, n_actions: int, first: int) -> None:
         self._states, self._n_actions, self._first = states, n_actions, first
         self._rows: dict[int, FloatArray] = {}
-        # At each decision in each state, [T, S, A], T = 1 unless the decision's number matters.
+        # Answers by decision and state, [T, S, A]; T = 1 unless the decision's number matters.
         self.table: FloatArray | None = None
         self.differ = False
 
     def compare(self, state: int, row: FloatArray) -> None:
-        """Note if a caller's function gave another distribution, [A], in the same state before."""
+        """Record whether a caller's function returned another distribution, [A], for the state."""
         first = self._rows.setdefault(state, row)
         self.differ |= bool((np.abs(first - row) > _ALIKE).any())
 
     def remarks(self, actor: SimulatorAgent) -> list[str]:
-        """What a reader has to know of the agent's answers."""
+        """Return remarks on the agent's answers for a reader."""
         if self.differ:
             return [
-                f"{actor.name} answered the same state with different distributions, so what it "
-                f"collects is bounded by its episodes and not computed"
+                f"{actor.name} answered the same state with different distributions, so its return "
+                f"is bounded by its episodes and not computed"
             ]
         if self._states.observations_differ:
             return [
-                "the same state showed different observations, so what the agent collects is "
-                "bounded by its episodes and not computed"
+                "the same state had different observations, so the return of the agent is bounded "
+                "by its episodes and not computed"
             ]
         if self.table is not None and not actor.is_function:
             return [
-                f"what {actor.name} collects was computed from its answers: this rests on its "
-                f"answering an observation always alike, as it did whenever it was asked"
+                f"the return of {actor.name} was computed from its answers, assuming that equal "
+                f"observations always get equal answers, as they did in all calls"
             ]
         return []
 
     def ask(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
-        """The table of what an agent without memory answers in every state; None if it has none."""
+        """Return the answers of an agent without memory in all states; None if there is no table."""
         times = range(horizon) if actor.timed else range(1)
         rows = np.zeros((len(times), len(self._states), self._n_actions))
         for state, observation in enumerate(self._states.observations):
-            # A walker of our worlds looks at the state, not at the observation.
+            # Navigators in goalmeter's worlds read the state, not the observation.
             self._states.put_back(state)
             where = partial(protocol.in_state, state)
             answer = protocol.begin_of(actor, np.random.default_rng(0), where)
             for t in times:
-                for _ in range(1 if actor.is_function else _ASKED):
-                    # An agent may change in place what it is shown.
+                for _ in range(1 if actor.is_function else _CALLS):
+                    # An agent may change the observation in place.
                     shown = copy.deepcopy(observation)
                     answered = protocol.answer_of(answer, shown, t, actor.name, where)
-                    row = agents.told(answered, self._n_actions, actor.name, self._first)[1]
+                    row = agents.parse_answer(answered, self._n_actions, actor.name, self._first)[1]
                     if row is None:
                         return None
                     if not actor.is_function:
@@ -239,14 +239,14 @@ class AnswersByState:
 
 
 # --- Gymnasium simulator ------------------------------------------------------------------------
-# Wrappers that only count and check, and are left out of single steps.
+# Wrappers that only count and check; single steps bypass them.
 _COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
-_SEEDS = 2**31  # seeds that Gymnasium takes
-_MOST_ACTIONS = 10**6  # each decision of free choice has a row of them
+_SEEDS = 2**31  # number of seeds that Gymnasium accepts
+_MOST_ACTIONS = 10**6  # each decision of free choice has a row of this length
 
 
 class GymnasiumSimulator:
-    """One environment, stepped one step at a time."""
+    """Simulator of one environment with discrete actions."""
 
     chunk = 1
     reference = protocol.FREE_CHOICE
@@ -263,7 +263,7 @@ class GymnasiumSimulator:
     ) -> None:
         self.n_actions = self._count_actions(env.action_space)
         self._env, self._seed, self.utilities = env, seed, utilities
-        # Actions are counted from 0 here, whatever the environment and its agents call the first.
+        # Actions are numbered from 0 here, whatever the environment's first action is.
         self._first = agents.first_of(env.action_space)
         self.name = world_name(env)
         self.chance = chance
@@ -279,46 +279,45 @@ class GymnasiumSimulator:
         count = agents.count_of(space)
         if count is None:
             raise InvalidParameterError(
-                f"the environment takes actions from {space}, expected Discrete(n) or a Box of "
-                f"real numbers; wrap it so that it takes one of them "
-                f"(gymnasium.wrappers.TransformAction)"
+                f"the environment has action space {space}, expected Discrete(n) or a Box of real "
+                f"numbers; wrap it to have one of them (gymnasium.wrappers.TransformAction)"
             )
         if count > _MOST_ACTIONS:
             raise InvalidParameterError(
-                f"the environment has {count:,} actions, expected {_MOST_ACTIONS:,} at most; "
-                f"leave some out by a wrapper (gymnasium.wrappers.TransformAction)"
+                f"the environment has {count:,} actions, expected at most {_MOST_ACTIONS:,}; "
+                f"exclude some with a wrapper (gymnasium.wrappers.TransformAction)"
             )
         return count
 
     def _decide(
         self, answer: Any, generator: np.random.Generator, name: str
     ) -> tuple[Any, float, FloatArray | None]:
-        """The action to take, the nats by which its choice differs from free choice, its row."""
-        action, row = agents.chosen(answer, self.n_actions, generator, name, self._first)
+        """Return the action, its relative entropy to free choice in nats, and its row."""
+        action, row = agents.choose_action(answer, self.n_actions, generator, name, self._first)
         return action, agents.information(row, self.n_actions), row
 
     @property
     def most_information(self) -> float:
-        """Nats by which a decision may differ from free choice at most."""
+        """Maximum relative entropy of a decision to free choice, in nats."""
         return math.log(self.n_actions)
 
     @property
     def n_states(self) -> int:
-        """States that were met so far."""
+        """Number of states reached so far."""
         return len(self._states)
 
     @property
     def met_again(self) -> Collection[int]:
-        """States of which there is a copy as they were met after another decision."""
+        """States with a second copy, saved when they were reached by another decision."""
         return self._states.met_again
 
     @property
     def returns_to_states(self) -> bool:
-        """Whether states can be gone back to, and told from each other."""
+        """Whether states can be restored and identified."""
         return not self.why_not
 
     def free_choice(self) -> SimulatorAgent:
-        """Every action with the same probability."""
+        """Return the agent that takes every action with the same probability."""
         row = np.full(self.n_actions, 1.0 / self.n_actions)
         return agents.actor_of_function(
             lambda observation: row, protocol.FREE_CHOICE, is_function=True
@@ -326,7 +325,7 @@ class GymnasiumSimulator:
 
     @protocol.caller_guard()
     def play(self, actor: SimulatorAgent, horizon: int, number: int) -> Episodes:
-        """One episode: `reset` with a seed of its own, and steps until the end or the horizon."""
+        """Play one episode with its own seed until its end or the horizon."""
         generator = np.random.default_rng(protocol.seeded(self._seed, protocol.CHOICES, number))
         seed = int(
             protocol.seeded(self._seed, protocol.EPISODES, number).generate_state(1)[0] % _SEEDS
@@ -350,17 +349,16 @@ class GymnasiumSimulator:
             gained += differs
             decisions += 1
             if self.returns_to_states:
-                came = None if truncated else (here, action)
-                after = protocol.END if terminated else self._number(observation, info, came)
+                origin = None if truncated else (here, action)
+                after = protocol.END if terminated else self._number(observation, info, origin)
                 self.walked[here, action, StepOutcome(after, paid)] += 1
                 here = after
             if terminated:
                 break
             if truncated and t + 1 < horizon:
                 raise InvalidParameterError(
-                    f"the environment cut episode {number} off after {t + 1} decisions without "
-                    f"terminating it, but the horizon is {horizon}: what would have followed is "
-                    f"not known; measure with horizon={t + 1}, or make the environment without "
+                    f"the environment truncated episode {number} after {t + 1} decisions, but the "
+                    f"horizon is {horizon}; use horizon={t + 1}, or create the environment without "
                     f"its time limit"
                 )
         self._payments.check_total(total, number)
@@ -371,15 +369,15 @@ class GymnasiumSimulator:
 
     @property
     def one_start(self) -> bool:
-        """Whether every episode begins in the same state, with certainty; see `Starts`."""
+        """Whether every episode is known to begin in the same state (see `Starts`)."""
         return self._starts.are_one
 
     @protocol.caller_guard()
     def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
-        """The agent's distribution in each state met, [1, S, A]; None if not one of each."""
+        """Return the agent's distribution in each state, [T, S, A]; None if it is not unique."""
         if actor.remembers or self._answers.differ or self._states.observations_differ:
             return None
-        # An observation that a caller's function makes may differ from visit to visit.
+        # An observation transformed by a caller's function may differ between visits.
         if any(type(layer).__name__ == "TransformObservation" for layer in layers(self._env)):
             return None
         table = self._answers.table
@@ -388,24 +386,24 @@ class GymnasiumSimulator:
         return self._answers.table
 
     def remarks(self, actor: SimulatorAgent) -> list[str]:
-        """What a reader of a measurement by states has to know of the agent and the starts."""
+        """Return remarks on the agent and the starts for a reader."""
         return [*self._answers.remarks(actor), *self._starts.remarks()]
 
     def seen(self, which: int) -> tuple[float, float]:
-        """The extremes of what was paid."""
+        """Return the observed range of a utility's payoffs."""
         return self._payments.extremes(which)
 
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[StepOutcome], bool]:
-        """Steps from a state, drawn by a generator of their own."""
-        # One that leaves that generator as it was, or where no chance is declared, is certain.
+        """Sample steps from a state; also return whether the outcome is deterministic."""
+        # A step is deterministic if it leaves the generator unchanged or chance is "none".
         return self._drawn(False, state, action, count, generator)
 
     def draw_again(
         self, state: int, action: int, count: int, generator: np.random.Generator
     ) -> Counter[StepOutcome]:
-        """Steps from a copy made after another decision, to show what a state's name omits."""
+        """Sample steps from a copy saved after another decision, to detect incomplete keys."""
         return self._drawn(True, state, action, count, generator)[0]
 
     @protocol.caller_guard()
@@ -422,14 +420,14 @@ class GymnasiumSimulator:
             bare = self._env.unwrapped
             own = bit_generator(bare) if self.chance == FROM_GENERATOR else None
             if own is not None:
-                # The environment may know its generator by several names, so it stays the same one.
+                # The environment may have several references to its generator: keep the object.
                 own.state = generator.bit_generator.state
             chance = self._states.chance(action)
             stepped = bare if self._is_plain else self._env
             observation, reward, terminated, cut, info = self._step(stepped, action, where)
             paid = self._payments.pay(reward, observation, info, where)
-            came = None if cut else (state, action)
-            after = protocol.END if terminated else self._number(observation, info, came)
+            origin = None if cut else (state, action)
+            after = protocol.END if terminated else self._number(observation, info, origin)
             if own is not None:
                 drew = own.state != generator.bit_generator.state if chance is None else chance
                 certain &= not drew and own is bit_generator(bare)
@@ -437,11 +435,11 @@ class GymnasiumSimulator:
             seen[StepOutcome(after, paid)] += 1
             if certain and len(seen) > 1:
                 raise InvalidParameterError(
-                    f"action {action} in state {state} drew nothing from np_random and had "
+                    f"action {action} in state {state} did not draw from np_random but had "
                     f"different outcomes, which chance={self.chance!r} excludes; declare "
-                    f"chance='unknown', or give utilities that draw nothing"
+                    f"chance='unknown', or use deterministic utilities"
                 )
         return seen, certain
 
-    def _number(self, observation: Any, info: Any, came: Came = None) -> int:
-        return self._states.number(self._env, observation, info, came)
+    def _number(self, observation: Any, info: Any, origin: Origin = None) -> int:
+        return self._states.number(self._env, observation, info, origin)

@@ -1,4 +1,4 @@
-"""Estimate MEG in a simulator: `from_simulator`, and a measurement as it is stored."""
+"""Estimate MEG in a simulator (`from_simulator`), and store measurements."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from goalmeter.statistics.verdicts import Verdict, verdict
 from goalmeter.tabular.mdp import TabularMDP
 
 # --- Public function -----------------------------------------------------------------------------
-# The name of the best combination of all utilities among the results.
+# Name of the best combination of all utilities in the results.
 COMBINATION = "best combination"
 _MOST_STEPS = 10**12
-_LEAST_STEPS = 100  # fewer steps than this show nothing of any world
-# Of the error, where the bound from the start may have to take the place of that by states.
+_LEAST_STEPS = 100  # fewer steps carry no information about any world
+# Share of the error for the bound by states; the rest is reserved for the bound from the start.
 _STATES_SHARE = 0.75
 
 Results = SimulatorResult | dict[str, SimulatorResult]
@@ -61,64 +61,64 @@ def from_simulator(
     chance: str | None = None,
     progress: Callable[[SimulatorProgress], None] | bool | None = None,
 ) -> Results:
-    """MEG of an agent in a world that can only be run: an estimate, and an interval that holds it.
+    """Estimate MEG of an agent in a simulator, with a confidence interval.
 
-    The world is a simulator: `reset` and `step`. MEG at rationality b is b times what the agent
-    collects less the soft value of the start. Where the simulator can be put back into states, and
-    few enough can be reached within the horizon, these are tried action by action, and the interval
-    becomes as narrow as the budget allows. Otherwise episodes of free choice from the start bound
-    it: the lower end is then at most about the logarithm of their number, and no method that knows
-    nothing else of the world can do better (docs/mathematics.md).
+    A simulator has `reset` and `step`. MEG at rationality b is b times the return of the agent
+    minus the soft value of the start. If the simulator can be restored to states, and few enough
+    are reachable within the horizon, every action is sampled in each state, and the interval is as
+    narrow as the budget allows. Otherwise it is based on episodes of free choice from the start:
+    the lower bound is then at most about the logarithm of their number, and no method without
+    further knowledge of the world can do better (docs/mathematics.md).
 
     Args:
         env: a Gymnasium environment with discrete or continuous actions, its id, a function that
-            makes one, a vector environment (one of its copies is used); or a `TabularMDP`.
-        agent: a model of Stable-Baselines3, the name of an agent, a table over integer observations
-            [S, A] or [H, S, A], a function of the observation that gives a distribution [A], an
-            action, or with continuous actions a `GaussianAnswer`, or an object whose
-            `begin(generator)` gives such a function for an episode. Of an agent that gives only
-            actions, what it did counts, and its own entropy bounds nothing.
-        utility: what each decision pays: "reward"; a function of (observation, info) as `step`
-            returned them after the action; a `LearntUtility`; or several by name, measured on the
-            same steps.
-        combined: whether MEG towards the best linear combination of the utilities is measured too,
-            by the name "best combination", with its `weights`; its upper end holds for every
-            utility. Only for worlds that are measured by states.
-        horizon: decisions that are measured; by default, and at most, the environment's time limit.
-        budget: steps of the simulator, in all; what is under way is finished beyond it.
-        level: probability with which the interval, of all utilities together, holds.
-        precision: the measurement ends before its budget is spent when the lower end seems to be
-            within this share of the estimate; 0 to spend all.
-        seed: of everything that is drawn.
-        state: which states are the same. None: what is known of this kind of environment (our grid
-            worlds, Gymnasium's toy text, classic control and MuJoCo, MiniGrid). "observation": what
-            is observed determines what can follow. Or a function of (observation, info) that names
-            the state. The interval assumes that this is true.
-        bounds: (low, high) of what one decision may pay, or (low, high, least, most) with what all
-            decisions from some state on may pay together; by name for several utilities. Default:
-            what was seen, which the interval then assumes.
-        reference: what continuous actions are compared with: "uniform" over a bounded box,
-            "gaussian(SCALE)" or "gaussian(SCALE,CENTRE)" for independent normals that the box
-            clips, or an object with `draw(generator)` and a `name`. There is no maximum then, the
-            bound is that from the start, and the upper end may be infinite.
-        chance: where the chance of the environment, its wrappers and the utilities comes from,
-            which the interval assumes: "generator" (all is drawn from the environment's
-            `np_random`, and `reset` uses its seed for nothing else), "none" (all episodes begin in
-            one state), or "unknown" (only that episodes are independent: no state is put back).
-            Default "generator" for Gymnasium's own environments and ours, else "unknown".
-        progress: a function that is told how the bound tightens; True for lines on standard error,
-            False for silence; default lines at a terminal.
+            creates one, a vector environment (one of its copies is used), or a `TabularMDP`.
+        agent: a Stable-Baselines3 model, the name of an agent, a table over integer observations
+            [S, A] or [H, S, A], a function of the observation that returns a distribution [A], an
+            action or (for continuous actions) a `GaussianAnswer`, or an object whose
+            `begin(generator)` returns such a function for an episode. If an agent returns only
+            actions, the actions taken are counted, and its own entropy is not used for bounds.
+        utility: the payoff of each decision: "reward"; a function of the (observation, info) that
+            `step` returned after the action; a `LearntUtility`; or several by name, measured on
+            the same steps.
+        combined: whether to measure MEG towards the best linear combination of the utilities as
+            well, with the name "best combination" and its `weights`; its upper bound holds for
+            every utility. Only for worlds measured by states.
+        horizon: number of decisions; by default, and at most, the environment's time limit.
+        budget: total number of simulator steps; an episode in progress is completed.
+        level: probability that the intervals of all utilities hold together.
+        precision: the measurement stops before its budget is spent once the lower bound seems to
+            be within this share of the estimate; 0 to spend the whole budget.
+        seed: random seed.
+        state: which states are identical. None: by the kind of environment (goalmeter's grid
+            worlds, Gymnasium's toy text, classic control and MuJoCo, MiniGrid). "observation": the
+            observation determines the distribution of all that follows. Or a function of
+            (observation, info) that returns a hashable key. The interval assumes that this is true.
+        bounds: (low, high) of the payoff of one decision, or (low, high, least, most) with the
+            bounds of the total payoff from any state on; by name for several utilities. Default:
+            the observed range, which the interval then assumes.
+        reference: distribution with which continuous actions are compared: "uniform" over a bounded
+            box, "gaussian(SCALE)" or "gaussian(SCALE,CENTRE)" for independent normals clipped to
+            the box, or an object with `draw(generator)` and a `name`. There is no maximum then, the
+            bound is that from the start, and the upper bound may be infinite.
+        chance: source of randomness of the environment, its wrappers and the utilities, which the
+            interval assumes: "generator" (all draws use the environment's `np_random`, and `reset`
+            uses its seed only for that), "none" (all episodes begin in one state), or "unknown"
+            (episodes are independent; no state is restored). Default: "generator" for environments
+            of Gymnasium and goalmeter, otherwise "unknown".
+        progress: a callback for the current bounds; True for lines on standard error, False for
+            none; by default lines if standard error is a terminal.
 
     Returns:
         A `SimulatorResult`; for several utilities a dictionary of them by name.
 
     Raises:
-        SimulatorInterrupted: interrupted at the keyboard; `results` has what was proven by then.
+        SimulatorInterrupted: interrupted at the keyboard; `results` has the bounds proven so far.
 
     Source: MEG paper (NeurIPS 2024), Definition 3.2; bounds in docs/mathematics.md, "Worlds without
     a table".
 
-    Example: the mouse that goes for the cheese with probability 0.8 (the paper's Example 1).
+    Example: a mouse that goes for the cheese with probability 0.8 (Example 1 of the paper).
         >>> to_cheese, to_nothing = [0, 1, 0], [0, 0, 1]
         >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
         >>> mouse = TabularMDP([[to_cheese, to_nothing], *stay], [0, 1, -1], horizon=2)
@@ -150,19 +150,19 @@ def from_simulator(
                 world = of_environment(env, agent, request, closing)
         if combined and COMBINATION in world.simulator.utilities.names:
             raise InvalidParameterError(
-                f"a utility has the name {COMBINATION!r}, which combined=True gives to the best "
-                f"combination of all; give it another name"
+                f"a utility is named {COMBINATION!r}, which combined=True uses for the best "
+                f"combination of all; choose another name"
             )
         left = budget if world.fits is None else max(budget - world.fits.steps, _LEAST_STEPS)
         states = StatesMeasure(*world[:3], _STATES_SHARE * (1 - level), seed, left, precision)
 
-        def told(steps: int, rough: list[UtilityEstimate]) -> None:
-            for name, known in zip(world.simulator.utilities.names, rough, strict=True):
+        def report(steps: int, estimates: list[UtilityEstimate]) -> None:
+            for name, known in zip(world.simulator.utilities.names, estimates, strict=True):
                 if tell is not None:
                     tell(SimulatorProgress(name, steps, known.value, known.ends.low))
 
         try:
-            results = _by_best_means(states, level, told, combined)
+            results = _measured(states, level, report, combined)
         except SimulatorInterrupted as so_far:
             if world.fits is None:
                 raise
@@ -173,29 +173,29 @@ def from_simulator(
     return results if several else next(iter(results.values()))
 
 
-def _by_best_means(
+def _measured(
     states: StatesMeasure,
     level: float,
     tell: Callable[[int, list[UtilityEstimate]], None],
     combined: bool,
 ) -> dict[str, SimulatorResult]:
-    """By states where that can be done, else from the start with the error and steps left."""
+    """Measure by states if possible, otherwise from the start with remaining error and steps."""
     simulator, budget, error, before = states.simulator, states.budget, 1 - level, 0
     tried = exploration.TRIED * simulator.n_actions
     if simulator.returns_to_states and tried > exploration.FIRST_STATES * budget:
         notes = [
             f"one state has {simulator.n_actions:,} actions, more than "
-            f"{exploration.FIRST_STATES * budget:,.0f} steps can try, so the bound is that from "
-            f"the start; give a larger budget"
+            f"{exploration.FIRST_STATES * budget:,.0f} steps can sample, so the bound is that from "
+            f"the start; increase the budget"
         ]
     elif simulator.returns_to_states:
         results = _results(states, level, tell, [], exploration.METHOD, combined)
         if results is not None:
             return _with_start(states, results, level)
         notes = [
-            f"more states can be reached than {exploration.FIRST_STATES * budget:,.0f} steps can "
-            f"try ({simulator.n_states:,} were met), so the bound is that from the start; give "
-            f"a larger budget, a shorter horizon, or state= a coarser name of the state"
+            f"more states are reachable than {exploration.FIRST_STATES * budget:,.0f} steps can "
+            f"sample ({simulator.n_states:,} were reached), so the bound is that from the start; "
+            f"use a larger budget, a shorter horizon, or a state= that merges more states"
         ]
         before = sum(states.steps.values())
         budget -= before
@@ -203,10 +203,10 @@ def _by_best_means(
     else:
         notes = [f"{simulator.why_not}; the bound is that from the start"]
     if combined:
-        notes.append("the best combination of utilities is measured by states only")
+        notes.append("the best combination of utilities is measured only by states")
     budget = max(budget, _LEAST_STEPS)
     start = StartMeasure(simulator, states.actor, states.horizon, error, budget, before)
-    # An interruption before its first episodes leaves what the states have shown by then.
+    # An interruption before the first episodes returns the bounds by states so far.
     method = f"episodes of {simulator.reference} from the start"
     results = _results(start, level, tell, notes, method, before=states if states.begun else None)
     assert results is not None, "the bound from the start always ends"
@@ -216,14 +216,14 @@ def _by_best_means(
 def _with_start(
     states: StatesMeasure, results: dict[str, SimulatorResult], level: float
 ) -> dict[str, SimulatorResult]:
-    """Results by states, with the bound from the start as well where it may prove more."""
-    left = states.budget - sum(states.steps.values())
+    """Improve results by states with the bound from the start if it may be tighter."""
+    remaining = states.budget - sum(states.steps.values())
     known = [(r.lower, r.value if r.estimated else math.inf) for r in results.values()]
-    if left < _LEAST_STEPS or not states.wants_start(known):
+    if remaining < _LEAST_STEPS or not states.wants_start(known):
         return results
     simulator, error = states.simulator, 1 - level - states.error
     before, played = states.exploration.steps, states.played
-    start = StartMeasure(simulator, states.actor, states.horizon, error, left, before, played)
+    start = StartMeasure(simulator, states.actor, states.horizon, error, remaining, before, played)
     method = f"{exploration.METHOD}, and episodes of {simulator.reference} from the start"
     try:
         others = _results(start, level, lambda *_: None, [], method, before=states)
@@ -236,10 +236,10 @@ def _with_start(
 def _tighter(
     results: Mapping[str, SimulatorResult], others: Mapping[str, SimulatorResult]
 ) -> dict[str, SimulatorResult]:
-    """Results by states, with the ends of another bound where these are better."""
+    """Return results by states with the ends of another bound if these are tighter."""
     out = {}
     for name, one in results.items():
-        # The best combination explains at least as much as any of the utilities.
+        # MEG towards the best combination is at least that towards any utility.
         best = max(others.values(), key=lambda each: each.lower)
         other = others.get(name, best)
         lower = max(one, other, key=lambda each: each.lower)
@@ -276,20 +276,20 @@ def _results(
     combined: bool = False,
     before: StatesMeasure | None = None,
 ) -> dict[str, SimulatorResult] | None:
-    """What a measurement comes to, at worst what `before` has shown; None for too many states."""
+    """Run a measurement, early interruptions return `before`; None if there are too many states."""
 
-    def told(rough: list[UtilityEstimate]) -> None:
-        tell(sum(measure.steps.values()), rough)
+    def report(estimates: list[UtilityEstimate]) -> None:
+        tell(sum(measure.steps.values()), estimates)
 
     try:
         if isinstance(measure, StatesMeasure) and not measure.explore():
             return None
-        stopped = measure.run(told)
+        stopped = measure.run(report)
         results = _collected(measure, level, notes, method, stopped)
         if combined and isinstance(measure, StatesMeasure):
             results[COMBINATION] = _combination(measure, list(results.values()))
         return results
-    # What was drawn by then bounds as it would have at the end: the limits hold at every look.
+    # The confidence bounds hold at every look, so samples drawn so far suffice.
     except KeyboardInterrupt as interrupt:
         if measure.begun:
             known = _collected(measure, level, notes, method, "interrupt")
@@ -301,7 +301,7 @@ def _results(
 
 
 def _combination(measure: StatesMeasure, parts: list[SimulatorResult]) -> SimulatorResult:
-    """The result of the best combination, beside those of the utilities that it is made of."""
+    """Return the result of the best combination of utilities, given those of the utilities."""
     weights, known = measure.combined()
     names = measure.simulator.utilities.names
     notes = [note for part in parts for note in part.notes if note != PESSIMISES]
@@ -325,13 +325,13 @@ def _collected(
 ) -> dict[str, SimulatorResult]:
     simulator, episodes = measure.simulator, measure.episodes
     actions, why = simulator.n_actions, simulator.why_unbounded
-    unbounded = [f"there is no upper end: {why}"] if why else []
+    unbounded = [f"there is no upper bound: {why}"] if why else []
     out = {}
     measurement = uuid4().hex
     each = zip(simulator.utilities.names, measure.ends(), measure.assumed(), strict=True)
     remarks = measure.remarks()
     for name, known, assumed in each:
-        # What is learnt could as well have had the other sign.
+        # A learnt utility has no natural sign.
         signed = known.value > 0 and name not in simulator.utilities.learnt
         pessimises = [PESSIMISES] if signed and known.rationality < 0 else []
         out[name] = SimulatorResult(
@@ -375,12 +375,12 @@ def _listener(
 
 
 # --- Measurement --------------------------------------------------------------------------------
-# The kind of runs that hold one, and the key of their only trial.
+# Kind of runs with a measurement, and key of their only trial.
 KIND, KEY = "simulator", "measurement"
 
 
 class Difference(NamedTuple):
-    """How much more MEG is towards one utility than towards another."""
+    """Difference of the MEG towards two utilities."""
 
     towards: str
     than: str
@@ -389,18 +389,18 @@ class Difference(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the one is above the other, as far as the interval tells."""
+        """Verdict on the difference, from its interval."""
         return verdict(self.interval, 0.0)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields and the verdict as JSON values."""
+        """Return the fields and the verdict as JSON values."""
         ends = [json_number(end) for end in self.interval]
         return self._asdict() | {"interval": ends, "verdict": str(self.verdict)}
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """All that one call of `from_simulator` gave."""
+    """Results of one call of `from_simulator`."""
 
     agent: str
     horizon: int
@@ -411,12 +411,12 @@ class Measurement:
 
     @property
     def first(self) -> SimulatorResult:
-        """The result towards the utility that was named first."""
+        """Result for the first utility."""
         return next(iter(self.results.values()))
 
     @property
     def differences(self) -> list[Difference]:
-        """Every two utilities, in order; the best combination, which is above all, left out."""
+        """Differences of all pairs of utilities in order, without the best combination."""
         plain = [result for name, result in self.results.items() if name != COMBINATION]
         return [
             Difference(one.utility, other.utility, *one.less(other))
@@ -424,7 +424,7 @@ class Measurement:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """The first result as JSON values, with all of them and their differences beside."""
+        """Return the first result as JSON values, with all results and their differences."""
         return self.first.to_json() | {
             "agent": self.agent,
             "horizon": self.horizon,
@@ -437,9 +437,9 @@ class Measurement:
 
     @classmethod
     def from_json(cls, values: Any, where: str) -> Measurement:
-        """What `to_json` made; `where` names the file in errors."""
+        """Read the output of `to_json`; `where` names the file in errors."""
         try:
-            # Results of one file are of one call, and of no other file's.
+            # The results of one file belong to one call and to no other file.
             measurement = uuid4().hex
             results = [_result(each, measurement) for each in values["utilities"]]
             out = cls(
@@ -453,12 +453,12 @@ class Measurement:
                     for each in values["tightening"]
                 ],
             )
-            # A file that somebody changed is refused here and not while a page is made of it.
+            # An edited file is refused here rather than while its page is rendered.
             out.to_json()
             return out
         except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as cause:
             raise InvalidFileError(
-                f"{where} holds no measurement in a simulator "
+                f"{where} contains no measurement in a simulator "
                 f"({type(cause).__name__}: {cause}); measure again into another folder"
             ) from cause
 
@@ -478,20 +478,20 @@ def load(run: str | Path) -> Measurement:
 def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:
     named = {**values, "value": values["meg"], "measurement": measurement}
     read = _fields(SimulatorResult, named, "utility_function")
-    # Both ends are known by where they come from.
+    # Keep only the bindings of the two ends.
     read["binding"] = {end: read["binding"][end] for end in ("lower", "upper")}
     return SimulatorResult(**read)
 
 
 def _fields(record: type, values: Mapping[str, Any], *left_out: str) -> dict[str, Any]:
-    """Return the fields of a record from JSON values, which anybody may have edited."""
+    """Return the fields of a record from JSON values that may have been edited."""
     kinds = get_type_hints(record)
     names = [each.name for each in fields(record) if each.name not in left_out]
     return {name: _read(kinds[name], values[name]) for name in names}
 
 
 def _read(kind: Any, value: Any) -> Any:
-    """Return a JSON value as a type; an infinity is spelled as text."""
+    """Convert a JSON value to a type; infinity is a string."""
     inner = get_args(kind)
     if type(None) in inner:
         return None if value is None else _read(inner[0], value)
@@ -502,5 +502,5 @@ def _read(kind: Any, value: Any) -> Any:
         return {str(name): _read(inner[1], each) for name, each in value.items()}
     expected = {float: int | float | str, str: str}.get(kind, object)
     if not isinstance(value, expected) or (kind is float and isinstance(value, bool)):
-        raise TypeError(f"{shown(value)} is no {'number' if kind is float else 'text'}")
+        raise TypeError(f"{shown(value)} is not a {'number' if kind is float else 'string'}")
     return kind(value)

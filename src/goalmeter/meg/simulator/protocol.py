@@ -1,4 +1,4 @@
-"""The simulator protocol: episodes of an agent, steps from known states, seeds, guarded calls."""
+"""Simulator protocol: episodes of an agent, steps from known states, seeds, guarded calls."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ from goalmeter._types import FloatArray, IntArray
 from goalmeter.meg.simulator.agents import Answer, SimulatorAgent
 
 # --- Seeds ----------------------------------------------------------------------------------------
-# Nothing is drawn from a generator that another draw shares, so the numbers do not depend on the
-# order or the process in which they are made.
+# No two draws share a generator, so numbers do not depend on the order or process of the draws.
 
-# What draws are for.
+# Purposes of draws.
 EPISODES, CHOICES, SUCCESSORS, FREE, FREE_CHOICES, GLOBAL_GENERATORS, AGAIN = range(7)
 
 
 def seeded(seed: int, purpose: int, *number: int) -> np.random.SeedSequence:
-    """The seed of the draws of one purpose with one number."""
+    """Return the seed of the draws for a purpose and a number."""
     return np.random.SeedSequence(entropy=seed, spawn_key=(purpose, *number))
 
 
 @contextmanager
 def seeded_globals(seed: int) -> Iterator[None]:
-    """Seed the global generators of Python, NumPy and torch meanwhile, and put them back."""
+    """Seed the global generators of Python, NumPy and torch within a context, then restore them."""
     torch = sys.modules.get("torch")
     before = random.getstate(), np.random.get_state(), torch and torch.get_rng_state()  # noqa: NPY002
     word = int(seeded(seed, GLOBAL_GENERATORS).generate_state(1)[0])
@@ -57,7 +56,7 @@ def seeded_globals(seed: int) -> Iterator[None]:
 # --- Guarded calls --------------------------------------------------------------------------------
 @contextmanager
 def caller_guard() -> Iterator[None]:
-    """Run a caller's code: whatever it raises, an exit of the process too, is one error."""
+    """Run a caller's code; convert all its exceptions, including SystemExit, to one error."""
     try:
         with np.errstate():
             yield
@@ -66,29 +65,29 @@ def caller_guard() -> Iterator[None]:
     except BaseException as cause:
         raise InvalidParameterError(
             f"the environment, the agent or a utility raised {in_a_line(cause)}; expected code "
-            f"that keeps to gymnasium.Env and does not end the process"
+            f"that follows gymnasium.Env and does not exit the process"
         ) from cause
 
 
 def begin_of(
     actor: SimulatorAgent, generator: np.random.Generator, where: Callable[[], str]
 ) -> Answer:
-    """An agent's answers during one episode."""
+    """Begin an episode of an agent and return its answer function."""
     try:
         return actor.begin(generator)
     except GoalmeterError:
         raise
     except Exception as cause:
         raise InvalidPolicyError(
-            f"{actor.name} raised {in_a_line(cause)} {where()}, expected begin(generator) to give "
-            f"a function of the observation"
+            f"{actor.name} raised {in_a_line(cause)} {where()}, expected begin(generator) to "
+            f"return a function of the observation"
         ) from cause
 
 
 def answer_of(
     answer: Answer, observation: Any, decision: int, name: str, where: Callable[[], str]
 ) -> Any:
-    """What an agent answers to an observation at a decision, numbered from 0."""
+    """Return an agent's answer to an observation at a decision, numbered from 0."""
     try:
         return answer(observation, decision)
     except GoalmeterError:
@@ -101,48 +100,48 @@ def answer_of(
 
 
 def reset_of(env: Any, seed: int, where: Callable[[], str]) -> tuple[Any, Any]:
-    """The observation and the info of a reset with a seed."""
+    """Reset with a seed and return the observation and the info."""
     out = _of_environment(partial(env.reset, seed=seed), where)
     if not isinstance(out, tuple) or len(out) != 2:
         raise InvalidParameterError(
-            f"the environment's reset gave {out!r}, expected a pair "
-            f"(observation, info), as Gymnasium has it since version 0.26"
+            f"the environment's reset returned {out!r}, expected a pair "
+            f"(observation, info), as in Gymnasium since version 0.26"
         )
     return out
 
 
 def step_of(env: Any, action: Any, where: Callable[[], str]) -> tuple[Any, Any, bool, bool, Any]:
-    """Observation, reward, whether terminated, whether truncated, and info of a step."""
+    """Take a step and return observation, reward, terminated, truncated and info."""
     out = _of_environment(partial(env.step, action), where)
     if not isinstance(out, tuple) or len(out) != 5:
         raise InvalidParameterError(
-            f"the environment's step gave {out!r} {where()}, expected "
-            f"(observation, reward, terminated, truncated, info), as Gymnasium has it since "
-            f"version 0.26"
+            f"the environment's step returned {out!r} {where()}, expected "
+            f"(observation, reward, terminated, truncated, info), as in Gymnasium since version "
+            f"0.26"
         )
     observation, reward, terminated, truncated, info = out
     ended, cut = _as_bool(terminated), _as_bool(truncated)
     if ended is None or cut is None:
         raise InvalidParameterError(
-            f"the environment's step gave terminated {terminated!r} and truncated {truncated!r} "
-            f"{where()}, expected True or False for each"
+            f"the environment's step returned terminated {terminated!r} and truncated "
+            f"{truncated!r} {where()}, expected True or False for each"
         )
     return observation, reward, ended, cut, info
 
 
-# Places for errors: a decision of an episode, the start of an episode, and a state.
+# Contexts of error messages: a decision of an episode, its start, and a state.
 at_decision = "at decision {} of episode {}".format
-at_reset = "when episode {} was begun".format
+at_reset = "at the start of episode {}".format
 in_state = "at a step from state {}".format
 
 
 def _as_bool(value: Any) -> bool | None:
-    """A single truth value, of any library or as 0 or 1; None for anything else."""
+    """Convert a single truth value of any library, or 0 or 1; None for anything else."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     try:
         array = np.asarray(value)
-    # Lists of unequal length, and what is on another device.
+    # Raised for ragged lists and for tensors on another device.
     except (TypeError, ValueError, RuntimeError):
         return None
     return bool(array) if array.size == 1 and array.ravel()[0] in (0, 1) else None
@@ -150,28 +149,28 @@ def _as_bool(value: Any) -> bool | None:
 
 def _of_environment(function: Callable[[], Any], where: Callable[[], str]) -> Any:
     try:
-        # What it sets by np.seterr is for its own code.
+        # Its calls of np.seterr must not affect other code.
         with np.errstate():
             return function()
     except GoalmeterError:
         raise
     except Exception as cause:
         raise InvalidParameterError(
-            f"the environment raised {in_a_line(cause)} {where()}; mend it, or choose actions "
-            f"and a horizon that it allows"
+            f"the environment raised {in_a_line(cause)} {where()}; fix it, or choose actions and "
+            f"a horizon that it supports"
         ) from cause
 
 
 # --- Protocol -------------------------------------------------------------------------------------
-# The number of the state in which an episode has ended.
+# Number of the state in which an episode has ended.
 END = -1
-UNKNOWN = -2  # the state of an episode's start where states have no names
-# What discrete actions are compared with: each with the same probability.
+UNKNOWN = -2  # start of an episode if states have no names
+# Reference of discrete actions: each with the same probability.
 FREE_CHOICE = "free choice"
 
 
 class StepOutcome(NamedTuple):
-    """What a decision led to: the number of the next state or `END`, and what was paid, [U]."""
+    """Outcome of a decision: number of the next state or `END`, and payoffs, [U]."""
 
     after: int
     paid: tuple[float, ...]
@@ -181,20 +180,20 @@ class StepOutcome(NamedTuple):
 class Episodes:
     """N episodes of one agent, with U utilities."""
 
-    returns: FloatArray  # what each utility added up to, [N, U]
-    decisions: IntArray  # how many were made before the end or the horizon, [N]
-    # summed relative entropy of the choices to the reference, [N] nats; NaN if not known
+    returns: FloatArray  # total payoff of each utility, [N, U]
+    decisions: IntArray  # number of decisions before the end or the horizon, [N]
+    # Summed relative entropy of the choices to the reference, [N] nats; NaN if unknown.
     information: FloatArray
-    starts: IntArray  # state in which each began, [N]; `UNKNOWN` where states have none
+    starts: IntArray  # state in which each began, [N]; `UNKNOWN` if states have no names
 
     @property
     def steps(self) -> int:
-        """Steps that were taken."""
+        """Total number of steps."""
         return int(self.decisions.sum())
 
     @classmethod
     def of(cls, parts: Sequence[Episodes]) -> Episodes:
-        """The episodes of all parts, in their order."""
+        """Concatenate the episodes of all parts in order."""
         return cls(
             np.concatenate([part.returns for part in parts]),
             np.concatenate([part.decisions for part in parts]),
@@ -203,7 +202,7 @@ class Episodes:
         )
 
     def subset(self, chosen: IntArray) -> Episodes:
-        """Some of the episodes."""
+        """Return a subset of the episodes."""
         return Episodes(
             self.returns[chosen],
             self.decisions[chosen],

@@ -1,4 +1,4 @@
-"""What is known of a goal-directedness that was measured by running a world."""
+"""Results of MEG measurements in simulators."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from goalmeter.meg.simulator.states import ASSUMED, UNDECLARED
 from goalmeter.report.numbers import general, nats, percent, rationality
 from goalmeter.report.tables import html_table, one_row
 
-NO_MAXIMUM = "no maximum: actions are continuous"  # what stands in the place of a maximum
-NOT_DETERMINED = "not determined"  # and in the place of an end that says nothing
+NO_MAXIMUM = "no maximum: actions are continuous"  # shown instead of a maximum
+NOT_DETERMINED = "not determined"  # shown instead of a vacuous end of an interval
 
 
-# Fields without a JSON value of their own; `value` is called "meg".
+# Fields without a JSON value of their own; `value` is stored as "meg".
 _NOT_IN_JSON = ("value", "utility_function", "measurement")
 
 
@@ -31,39 +31,38 @@ def _json(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatorResult:
-    """MEG of an agent in a world that can only be run: an interval, and what it assumes.
+    """MEG of an agent in a simulator: an interval and its assumptions.
 
     Attributes:
-        value: the point estimate, nats; nothing is promised of it. Where there is none
-            (`estimated` is False) it is the lower end.
-        interval: MEG lies between these, nats, but for a probability of 1 - `level`, if what
-            `assumes` says is true.
-        level: of the interval, over both of its ends, all utilities and rationalities tried.
-        maximum: nats that a fully predictable agent would score: log A for each decision that it
-            makes, on average (an estimate, so an upper end may lie above it). A table leaves out
-            decisions that can change nothing, which sampling cannot tell. None where actions are
-            continuous: there is no most.
-        rationality: beta at which the lower end was proven, in inverse units of the utility.
+        value: point estimate in nats, without a guarantee; the lower bound if there is no estimate
+            (`estimated` is False).
+        interval: bounds of MEG in nats; they hold with probability `level` if the statement in
+            `assumes` is true.
+        level: confidence level over both bounds, all utilities and all rationalities tried.
+        maximum: nats of a fully predictable agent: the mean of log A per decision (an estimate, so
+            an upper bound may exceed it). A table excludes decisions without effect, which sampling
+            cannot recognise. None for continuous actions, which have no maximum.
+        rationality: beta at which the lower bound was proven, in inverse units of the utility.
         utility: name of the utility.
         world: name of the simulator.
-        method: how the ends were obtained, in words.
-        steps: what the simulator's steps were spent on, by purpose.
-        binding: which bound gave each end: "lower" and "upper".
-        episodes: of the agent, which were fitted to or bounded with.
-        notes: plain statements a reader of the numbers needs.
-        weights: of the utilities, by name, where this is a combination of several.
-        stopped: "interrupt" if the measurement was ended early, "budget" or "precision".
-        reference: what the agent's actions are compared with, in words.
-        fitted_episodes: that a learnt utility was fitted to, the reference's among them; no bound
-            rests on them.
-        utility_function: a learnt utility, as a function of (observation, info).
-        rests_on_assumption: whether the interval assumes that the utility stays within what was
-            seen, since no bounds were given; a note says what that was.
-        estimated: whether `value` is an estimate and no end of the interval.
-        chance: where the world's chance comes from, as declared: "generator", "none" or "unknown".
-        exceeds: by another utility, how much more MEG is towards this one at least, nats, as the
-            differences in the same episodes say; see `less`.
-        measurement: names the call that gave this result; another call has another name.
+        method: description of how the bounds were obtained.
+        steps: number of simulator steps by purpose.
+        binding: name of the bound that gave each end: "lower" and "upper".
+        episodes: number of episodes of the agent used for fits or bounds.
+        notes: statements that a reader of the numbers needs.
+        weights: weights of the utilities by name, for a combination of several.
+        stopped: why the measurement stopped: "interrupt", "budget" or "precision".
+        reference: description of the policy with which the agent's actions are compared.
+        fitted_episodes: number of episodes, including those of the reference, to which a learnt
+            utility was fitted; no bound uses them.
+        utility_function: learnt utility as a function of (observation, info).
+        rests_on_assumption: whether the interval assumes that the utility stays within its observed
+            range, since no bounds were given; a note states the range.
+        estimated: whether `value` is an estimate rather than a bound of the interval.
+        chance: declared source of randomness: "generator", "none" or "unknown".
+        exceeds: lower bound of the MEG towards this utility minus that towards another one, by its
+            name, in nats, from differences in the same episodes; see `less`.
+        measurement: unique name of the call that returned this result.
     """
 
     value: float
@@ -91,12 +90,12 @@ class SimulatorResult:
 
     @property
     def lower(self) -> float:
-        """The lower end, nats."""
+        """Lower bound in nats."""
         return self.interval[0]
 
     @property
     def upper_bound(self) -> float:
-        """The upper end, nats; inf where there is none."""
+        """Upper bound in nats; inf if there is none."""
         return self.interval[1]
 
     @property
@@ -112,16 +111,16 @@ class SimulatorResult:
         return math.copysign(self.value, self.rationality) if self.rationality else 0.0
 
     def less(self, other: SimulatorResult) -> tuple[float, tuple[float, float]]:
-        """How much more MEG is towards this utility than towards another of the same measurement.
+        """Return the MEG towards this utility minus that towards another of the same measurement.
 
-        The difference of the estimates, nats, and its interval at `level`: what the two intervals
-        leave of it and, where states are known, the differences in the same episodes. All intervals
-        of one call, of utilities and of differences, hold together with that probability.
+        The result is the difference of the estimates in nats and its interval at `level`, from both
+        intervals and, if states are known, from differences in the same episodes. All intervals of
+        utilities and differences of one call hold together with that probability.
         """
         if not self.measurement or self.measurement != other.measurement:
             raise InvalidParameterError(
-                f"the results towards {self.utility!r} and {other.utility!r} are of different "
-                f"measurements; give both utilities to one call, by name"
+                f"the results towards {self.utility!r} and {other.utility!r} are from different "
+                f"measurements; pass both utilities to one call, by name"
             )
         low = max(self.interval[0] - other.interval[1], self.exceeds.get(other.utility, -math.inf))
         less = max(other.interval[0] - self.interval[1], other.exceeds.get(self.utility, -math.inf))
@@ -129,18 +128,18 @@ class SimulatorResult:
         return min(max(self.value - other.value, low), high), (low, high)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields and what follows from them as JSON values."""
+        """Return the fields and derived values as JSON values."""
         names = [each.name for each in fields(self) if each.name not in _NOT_IN_JSON]
         derived = ("upper_bound", "fraction", "signed", "assumes", "not_determined")
         values = {name: _json(getattr(self, name)) for name in (*names, *derived)}
         return {"meg": self.value} | values
 
     def to_pandas(self) -> Any:
-        """Return the single numbers and texts of `to_json` as a data frame of one row."""
+        """Return the scalar values of `to_json` as a data frame of one row."""
         return one_row(self.to_json() | {"rationality": self.rationality})
 
     def summary(self) -> list[tuple[str, str]]:
-        """Everything that defends the number, as names and texts."""
+        """Return the interval and all details of the measurement as pairs of name and text."""
         return [
             (f"MEG at {percent(self.level, 0)}, nats", self.ends_in_words(nats)),
             ("estimate, nats", nats(self.value) if self.estimated else "none"),
@@ -155,22 +154,22 @@ class SimulatorResult:
 
     @property
     def assumes(self) -> str:
-        """What the interval assumes of the world and the utility, in words."""
-        seen = " and the utility stays within what was seen" if self.rests_on_assumption else ""
+        """Assumption of the interval about the world and the utility."""
+        seen = " and the utility stays in its observed range" if self.rests_on_assumption else ""
         return ASSUMED[self.chance] + seen
 
     @property
     def not_determined(self) -> tuple[str, ...]:
-        """The ends that say nothing: "lower" at 0, "upper" at the maximum or at infinity."""
+        """Vacuous ends: "lower" at 0, "upper" at the maximum or infinity."""
         low, high = self.interval
         most = math.inf if self.maximum is None else self.maximum * (1 - 1e-9)
-        # Both ends of an interval that is a point are known.
+        # A degenerate interval determines both ends.
         point = high - low <= 1e-3 * low
         vacuous = {"lower": low <= 0 and high > 0, "upper": high >= most and not point}
         return tuple(end for end, holds in vacuous.items() if holds)
 
     def ends_in_words(self, number: Callable[[float], str]) -> str:
-        """The interval, with "not determined" for the ends that say nothing."""
+        """Return the interval as text, with "not determined" for vacuous ends."""
         if len(unknown := self.not_determined) == 2:
             return NOT_DETERMINED
         ends = zip(("lower", "upper"), self.interval, strict=True)
@@ -212,13 +211,12 @@ class SimulatorResult:
 
 @dataclass(frozen=True)
 class SimulatorProgress:
-    """Where a measurement is."""
+    """Progress of a measurement."""
 
     utility: str  # name of the utility
-    steps: int  # of the simulator so far
-    value: float  # the estimate so far, nats
-    # About where the lower end is, nats: from the part of the episodes that chooses what is
-    # bounded, so not yet proven
+    steps: int  # number of simulator steps so far
+    value: float  # current estimate in nats
+    # Approximate lower bound in nats, unproven: it uses the episodes that choose the bound.
     lower: float
 
     def __str__(self) -> str:
@@ -230,7 +228,7 @@ class SimulatorProgress:
 
 
 class SimulatorInterrupted(KeyboardInterrupt):
-    """A measurement was interrupted at the keyboard; `results` holds what was proven by then."""
+    """Interruption of a measurement at the keyboard; `results` has the bounds proven so far."""
 
     def __init__(self, results: Mapping[str, SimulatorResult]) -> None:
         ends = "; ".join(

@@ -1,4 +1,4 @@
-"""Bounds of MEG from episodes alone, and how the error probability is divided."""
+"""Bounds of MEG from episodes alone; allocation of the error probability."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from goalmeter.meg.simulator.worlds import Simulator
 
 # --- Intervals -----------------------------------------------------------------------------------
-# Shares of the error: of what bounds the soft value, on which both ends rest; of what the agent
-# collects in the lower ends; of the upper ends.
+# Shares of the error: bounds of the soft value, which both ends use; return of the agent in the
+# lower bounds; upper bounds.
 SOFT, LOWER, UPPER = 0.4, 0.3, 0.3
-PAIRED = 0.1  # of the upper ends' share, where several utilities are compared: of their differences
-_FITTED_EVERY = 4  # every so many episodes choose what is tried; the others bound it
-NOTHING = "nothing"  # what gives the upper end where there is none
-_SECTIONS = 12  # golden sections of two octaves: to within a hundredth of the rationality
+PAIRED = 0.1  # part of the upper share for differences, if several utilities are compared
+_FITTED_EVERY = 4  # every fourth episode chooses rationalities; the others are used for bounds
+NOTHING = "nothing"  # binding of a missing upper bound
+_SECTIONS = 12  # golden sections of two octaves, accurate to 1% of the rationality
 
 
 @dataclass(frozen=True)
 class Ends:
-    """An interval with where it comes from, nats."""
+    """Interval in nats, and the name of the bound at each end."""
 
     low: float
     high: float
@@ -40,7 +40,7 @@ class Ends:
 
 @dataclass(frozen=True)
 class UtilityEstimate:
-    """What is known so far of one utility."""
+    """Current estimate and interval of one utility."""
 
     value: float
     rationality: float
@@ -50,29 +50,29 @@ class UtilityEstimate:
 
 
 def estimate_in(ends: Ends, value: float, rationality: float) -> UtilityEstimate:
-    """An estimate with its interval: none if the upper end contradicts it by more than rounding."""
+    """Clip an estimate to its interval; drop it if it exceeds the upper bound beyond rounding."""
     if value > ends.high + 1e-6 * (1 + ends.high):
         return UtilityEstimate(ends.low, rationality, ends)
     return UtilityEstimate(min(max(value, ends.low), ends.high), rationality, ends, estimated=True)
 
 
 def fitted_and_fresh(episodes: Episodes) -> tuple[Episodes, Episodes]:
-    """Episodes to choose with, and episodes to bound with: told apart by their numbers alone."""
+    """Divide episodes, by number alone, into those for choices and those for bounds."""
     number = np.arange(len(episodes.decisions))
     fitted = number % _FITTED_EVERY == 0
     return episodes.subset(np.flatnonzero(fitted)), episodes.subset(np.flatnonzero(~fitted))
 
 
 def nothing_known(most: float, horizon: int) -> UtilityEstimate:
-    """0 to the most that any agent can have, of which a decision makes up `most` nats."""
+    """Return the interval from 0 to the maximum of any agent, `most` nats per decision."""
     by = NOTHING if math.isinf(most) else "the ceiling"
     return UtilityEstimate(0.0, 0.0, Ends(0.0, horizon * most, "zero", by))
 
 
 def without_planning(fresh: Episodes, most: float, horizon: int, error: float) -> Ends:
-    """0, and the least of two upper bounds that hold for every utility."""
+    """Return 0 and the smaller of two upper bounds that hold for every utility."""
     # No model predicts an agent better than the agent itself: MEG is at most the expected sum of
-    # log A less its entropy (of continuous actions, of the relative entropy to the reference).
+    # log A minus its entropy (for continuous actions, of the relative entropy to the reference).
     if math.isinf(most):
         return Ends(0.0, math.inf, "zero", NOTHING)
     each = error / 2
@@ -89,7 +89,7 @@ def without_planning(fresh: Episodes, most: float, horizon: int, error: float) -
 def largest_concave(
     f: Callable[[float], float], start: float, largest: float = math.inf
 ) -> tuple[float, float]:
-    """A maximum of a concave function of b >= 0 with f(0) = 0: (b, f(b))."""
+    """Return (b, f(b)) at a maximum of a concave function of b >= 0 with f(0) = 0."""
     values: dict[float, float] = {0.0: 0.0}
 
     def at(b: float) -> float:
@@ -105,7 +105,7 @@ def largest_concave(
         b *= 2
     while at(b / 2) > at(b) and b > start * 2.0**-60:
         b /= 2
-    # The maximum lies between b / 2 and 2 b; golden sections narrow it down in the logarithm.
+    # The maximum lies between b / 2 and 2 b; golden-section search in the logarithm finds it.
     low, high = math.log(b / 2), math.log(2 * b)
     ratio = (math.sqrt(5) - 1) / 2
     for _ in range(_SECTIONS):
@@ -119,29 +119,29 @@ def largest_concave(
 
 
 def entropies(policy: FloatArray) -> FloatArray:
-    """The difference of log A and the entropy of each row of a policy [..., A]."""
+    """Return log A minus the entropy of each row of a policy, [..., A]."""
     with np.errstate(divide="ignore", invalid="ignore"):
         parts = np.where(policy > 0, policy * np.log(policy), 0.0)
     return np.asarray(np.maximum(math.log(policy.shape[-1]) + parts.sum(axis=-1), 0.0))
 
 
 # --- Bounds from the start ----------------------------------------------------------------------
-# By Jensen's inequality exp W_0 is at most E[exp(b R)] under free choice, R what an episode
-# collects. Its episodes bound that expectation, given the most that one can collect; the plain
-# average is no bound. What n episodes never showed may have a probability of 9 / n or so, which
-# holds the bound on MEG below log n: no method gets far above that with `reset` and `step`
+# By Jensen's inequality exp W_0 is at most E[exp(b R)] under free choice, with R the return of an
+# episode. Episodes of free choice and the maximum return bound that expectation; the sample mean is
+# not a bound. An event that n episodes did not show may have a probability of about 9 / n, which
+# limits the bound on MEG to log n: no method with only `reset` and `step` exceeds this by much
 # (docs/mathematics.md).
 
-_AGENT = 0.35  # of the steps: what the agent's own episodes take
+_AGENT = 0.35  # share of the steps for episodes of the agent
 _ROUNDS = 5
-# Rationalities that are tried, in units of 1 / (what an episode may collect).
+# Rationalities to try, in units of 1 / (range of the return).
 _TRIED = 2.0 ** np.arange(-4.0, 12.0)
-_FREE = 2**40  # numbers of the episodes of free choice, which share no seed with the agent's
+_FREE = 2**40  # first episode number of free choice, so that no seed is shared with the agent
 
 
 @dataclass
 class StartMeasure:
-    """A measurement by episodes of the agent and of free choice; see `StatesMeasure`."""
+    """Measurement by episodes of the agent and of free choice (see `StatesMeasure`)."""
 
     simulator: Simulator
     actor: SimulatorAgent
@@ -159,17 +159,17 @@ class StartMeasure:
 
     @property
     def begun(self) -> bool:
-        """Whether there are episodes of both that anything could be bounded with."""
+        """Whether there are episodes of both for bounds."""
         return all(self._played)
 
     @property
     def steps(self) -> dict[str, int]:
-        """Steps that were taken so far, by purpose."""
+        """Number of steps so far by purpose."""
         taken = {"agent": self.episodes.steps, self.simulator.reference: self.free.steps}
         return taken | ({"states": self.before} if self.before else {})
 
     def run(self, tell: Callable[[list[UtilityEstimate]], None]) -> str:
-        """Measure until the budget is spent; what ended it."""
+        """Measure until the budget is spent; return the reason."""
         self.episodes, played = self.known or (self.simulator.play(self.actor, self.horizon, 0), 1)
         self.free = self.simulator.play(self._chance, self.horizon, _FREE)
         self._played = [played, 1]
@@ -182,7 +182,7 @@ class StartMeasure:
         return "budget"
 
     def ends(self) -> list[UtilityEstimate]:
-        """The interval of each utility."""
+        """Return the interval of each utility."""
         fitted, fresh = fitted_and_fresh(self.episodes)
         seen, unseen = fitted_and_fresh(self.free)
         most = self.simulator.most_information
@@ -208,18 +208,18 @@ class StartMeasure:
         return out
 
     def remarks(self) -> list[str]:
-        """Nothing: no state and no agent has to be what it seems."""
+        """Return no remarks: this bound assumes nothing about states or the agent."""
         return []
 
     def assumed(self) -> list[str]:
-        """What each interval rests on that nobody vouches for, as a sentence; "" for nothing."""
+        """Return the unverified assumption of each interval as a sentence; "" if there is none."""
         ranges = map(self._range, range(len(self.simulator.utilities.names)))
         return [each.in_words() if each.assumed else "" for each in ranges]
 
     def _lower(
         self, agent: Episodes, free: Episodes, which: int, beta: float, limits: tuple[float, float]
     ) -> float:
-        """Lower limit of beta * return less the log of its exponential under free choice, nats."""
+        """Return a lower limit of E[beta R] - log E_free[exp(beta R)] in nats."""
         low, high = sorted((beta * limits[0], beta * limits[1]))
         count = len(self.simulator.utilities.names)
         collected = lower_limit(
@@ -236,15 +236,15 @@ class StartMeasure:
     def _range(self, which: int) -> Range:
         utilities = self.simulator.utilities
         name = utilities.names[which]
-        if told := utilities.bounds.get(name):
-            return told
-        # What was seen of whole episodes stands in for what nobody says.
+        if given := utilities.bounds.get(name):
+            return given
+        # The observed range of returns replaces missing bounds.
         seen = np.concatenate([self.episodes.returns[:, which], self.free.returns[:, which]])
         least, most = min(float(seen.min()), 0.0), max(float(seen.max()), 0.0)
         return Range(least, most, least, most, assumed=True)
 
     def _more(self, which: int, limit: float) -> None:
-        """More episodes of the agent (0) or of free choice (1), until they took so many steps."""
+        """Play episodes of the agent (0) or of free choice (1) up to a number of steps."""
         so_far = self.free if which else self.episodes
         actor, first = (self._chance, _FREE) if which else (self.actor, 0)
         parts, taken = [so_far], so_far.steps
@@ -252,10 +252,10 @@ class StartMeasure:
             while taken < limit:
                 parts.append(self.simulator.play(actor, self.horizon, first + self._played[which]))
                 self._played[which] += 1
-                # Episodes that are over before they begin take no step, and must end too.
+                # Count empty episodes as a chunk, so that the loop ends.
                 taken += max(parts[-1].steps, self.simulator.chunk)
         finally:
-            # An interruption leaves whole episodes, and these bound as they are.
+            # An interruption leaves complete episodes, which are valid for bounds.
             if which:
                 self.free = Episodes.of(parts)
             else:

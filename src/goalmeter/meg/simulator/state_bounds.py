@@ -18,15 +18,15 @@ from goalmeter.statistics.intervals import lower_limit, upper_limit
 
 # --- Upper bounds by lines -----------------------------------------------------------------------
 # For every policy m and every b the soft value is at least b E_m[sum u] - KL(m), with KL(m) the
-# nats by which its decisions differ from free choice. So MEG at b is at most the line b
-# (E_agent[sum u] - E_m[sum u]) + KL(m), and the maximum over b is at most that of the lowest
-# line. A line is (slope, height), nats.
+# relative entropy of its decisions to free choice. So MEG at b is at most the line b (E_agent[sum
+# u] - E_m[sum u]) + KL(m), and the maximum over b is at most that of the minimum of the lines. A
+# line is (slope, height) in nats.
 
-_LEVEL = 1e-12  # slopes below this share of the utility's scale are rounding
+_LEVEL = 1e-12  # slopes below this share of the utility's scale are rounding errors
 
 
 def highest(lines: list[tuple[float, float]], scale: float = 1.0) -> float:
-    """The largest value over b >= 0 of the lowest line; inf where all rise."""
+    """Return the maximum over b >= 0 of the minimum of lines; inf if all rise."""
     level = [(0.0 if abs(a) <= _LEVEL * scale else a, k) for a, k in lines]
     if all(slope > 0 for slope, _ in level):
         return math.inf
@@ -34,7 +34,7 @@ def highest(lines: list[tuple[float, float]], scale: float = 1.0) -> float:
     def lowest(b: float) -> float:
         return min(slope * b + height for slope, height in level)
 
-    # The lowest of some lines is concave, so its maximum is at 0 or where two of them cross.
+    # The minimum of lines is concave, so its maximum is at 0 or where two of them cross.
     crossings = [
         (other_height - height) / (slope - other_slope)
         for slope, height in level
@@ -45,14 +45,13 @@ def highest(lines: list[tuple[float, float]], scale: float = 1.0) -> float:
 
 
 # --- Maximum of a concave function --------------------------------------------------------------
-# MEG at rationality b is concave in b (the soft value is the largest of functions that are linear
-# in b) and 0 at b = 0. A chord of a concave function, drawn on beyond its ends, lies above it: a
-# lower bound at one point and an upper bound at another bound the function on the far side of the
-# latter.
+# MEG at rationality b is concave in b (the soft value is a maximum of functions linear in b) and 0
+# at b = 0. A chord of a concave function, extended beyond its ends, lies above it: a lower bound at
+# one point and an upper bound at another bound the function on the far side of the latter.
 
 
 class CurveBounds(NamedTuple):
-    """A place b > 0, and bounds of the function there; infinite where nothing is known."""
+    """Place b > 0 and bounds of the function there; infinite if unknown."""
 
     place: float
     low: float = -math.inf
@@ -60,7 +59,7 @@ class CurveBounds(NamedTuple):
 
 
 def summit(points: Sequence[CurveBounds]) -> float:
-    """An upper bound over all b >= 0 of a concave function f with f(0) >= 0."""
+    """Return an upper bound over all b >= 0 of a concave function f with f(0) >= 0."""
     below = [(0.0, 0.0), *((each.place, each.low) for each in points if each.low > -math.inf)]
     above = [(each.place, each.high) for each in points if each.high < math.inf]
     if not above:
@@ -75,11 +74,11 @@ def _chords(
     left: float,
     right: float,
 ) -> FloatArray:
-    """Slopes and heights at `left` of the lines that bound the function between two places."""
+    """Return slopes, and heights at `left`, of lines that bound the function between places."""
     out = []
     for place, high in above:
         for other, low in below:
-            # From the lower bound through the upper one, and on to where the function is bounded.
+            # Extend the chord from the lower bound through the upper one to the interval.
             if other < place <= left or right <= place < other:
                 slope = (high - low) / (place - other)
                 out.append((slope, high + slope * (left - place)))
@@ -87,11 +86,11 @@ def _chords(
 
 
 def _highest(lines: FloatArray, left: float, right: float) -> float:
-    """The most that the least of some lines gets between two places."""
+    """Return the maximum of the minimum of lines between two places."""
     slopes, heights = lines.T
     if not len(lines) or (math.isinf(right) and (slopes > 0).all()):
         return math.inf
-    # The least of lines is highest at an end or where two of them cross.
+    # The maximum is at an end or where two lines cross.
     with np.errstate(divide="ignore", invalid="ignore"):
         crossings = np.subtract.outer(heights, heights) / -np.subtract.outer(slopes, slopes)
     ends = [0.0] if math.isinf(right) else [0.0, right - left]
@@ -101,27 +100,27 @@ def _highest(lines: FloatArray, left: float, right: float) -> float:
 
 
 # --- Bounds of one utility ----------------------------------------------------------------------
-# Limits by betting are monotone in each observation, so an episode's true value may be replaced by
-# a bound of it, chosen with the same data. Only the rationality must not be chosen by the episodes
-# that bound it: where all begin in one state, all are bounded at once, since the limit of b R is b
-# times that of R; where starts differ, they come from a grid, each with a share of the error.
+# Betting limits are monotone in each observation, so the true value of an episode may be replaced
+# by a bound of it, chosen with the same data. Only the rationality must not be chosen with the
+# episodes for bounds. If all begin in one state, all rationalities are bounded at once, since the
+# limit of b R is b times that of R; if starts differ, rationalities are from a grid, each with a
+# share of the error.
 
-# Multiples of the rationality that fits best, at which a lower end is tried.
+# Multiples of the best-fitting rationality at which lower bounds are computed.
 _TRIED = (0.35, 0.5, 0.65, 0.8, 1.0, 1.2)
-# Multiples at which policies are evaluated for the upper end.
+# Multiples at which policies are evaluated for the upper bound.
 _POLICIES = (0.0, 0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 8.0, 1024.0)
-# Steps of the grid of rationalities to an octave, and the sum over whole numbers k of
-# 1 / (1 + |k|)^2, for both signs, rounded up.
+# Grid steps per octave, and the sum over integers k of 1 / (1 + |k|)^2 for both signs, rounded up.
 _OCTAVE, _GRID_SERIES = 4, 4.6
-# Places of the grid around the rationality of the lower end at which MEG is bounded from above.
+# Grid steps from the rationality of the lower bound at which MEG is bounded from above.
 _AROUND = (*range(-8, 9), 12, 16, 24, 32)
-_NEAR = 3  # up to so many places away it is bounded from below as well
-# Sums are right to this share of their scale; exponents up to this size then to a millionth nat.
+_NEAR = 3  # up to this number of steps MEG is also bounded from below
+# Relative accuracy of sums; exponents up to the second number are then accurate to 1e-6 nats.
 _DIGITS, _LARGEST = 1e-14, 1e8
 
 
 class RationalityChoice(NamedTuple):
-    """A rationality that was chosen, and what it gives on the data it was chosen with, nats."""
+    """Chosen rationality, and its lower limit on the data that chose it, in nats."""
 
     best: float
     beta: float
@@ -129,7 +128,7 @@ class RationalityChoice(NamedTuple):
 
 
 class EpisodeEvidence(NamedTuple):
-    """A bound, episode by episode, of beta * return less the soft value of the start, nats."""
+    """Bound per episode of beta * return minus the soft value of the start, in nats."""
 
     values: FloatArray
     low: float
@@ -141,29 +140,29 @@ class StateEnds:
     """Bounds of one utility."""
 
     worlds: PossibleWorlds
-    weights: FloatArray  # of the utilities, [U]: 1 for the one that is bounded, or several
-    # What the agent collects from each state, [S], where that is known exactly (an agent without
-    # memory in a world without chance); else None, and episodes say it.
+    weights: FloatArray  # weights of the utilities, [U]: a unit vector or a combination
+    # Expected return of the agent from each state, [S], if known exactly (an agent without memory
+    # in a deterministic world); None if it is estimated from episodes.
     returns: FloatArray | None
     fixed_start: bool
     unit: float
-    # Soft values of starts that were worked out, by rationality and kind of world.
+    # Cache of soft values by rationality and kind of world.
     _known: dict[tuple[float, str], FloatArray] = field(
         default_factory=dict, init=False, repr=False
     )
 
     def choose(self, fitted: Episodes, size: float | None, error: float) -> RationalityChoice:
-        """A rationality that explains much and can be bounded well."""
+        """Choose a rationality with a high lower limit."""
         collected = self._collected(fitted)
-        # Evidence rises from b = 0 to the side on which the agent collects more than free choice.
+        # From b = 0, evidence rises in the direction in which the agent exceeds free choice.
         more = float((collected - self._free()[fitted.starts]).mean())
-        # Less than this is rounding: nothing that is decided makes a difference.
+        # Smaller differences are rounding errors: decisions have no effect on the utility.
         sign = 0.0 if abs(more) <= _DIGITS * self._scale else math.copysign(1.0, more)
         best = 0.0
         if sign:
             start = min(size or self.unit, _LARGEST / self._scale)
-            # A sample of a faultless agent may do better than anything can in the world as seen;
-            # then evidence rises for ever, so less of it is believed.
+            # A sample of an optimal agent may exceed the optimum of the observed world; evidence
+            # then rises without limit, so it is penalised.
             doubt = self._doubt(collected, abs(more))
             best, _ = largest_concave(
                 lambda size: self.estimate(fitted, sign * size) - size * doubt,
@@ -177,21 +176,21 @@ class StateEnds:
         return RationalityChoice(sign * best, beta, low)
 
     def estimate(self, episodes: Episodes, beta: float) -> float:
-        """MEG at a rationality in the world as seen, nats."""
+        """Estimate MEG at a rationality in the observed world, in nats."""
         value = self.worlds.soft_plan(beta * self.weights, AS_SEEN).value[0]
         return float((beta * self._collected(episodes) - value[episodes.starts]).mean())
 
     def plan(self, beta: float) -> WorldPlan:
-        """The soft plan in the most favourable of the possible worlds."""
+        """Return the soft plan in the most favourable plausible world."""
         return self.worlds.soft_plan(beta * self.weights, MOST)
 
     def evidence(self, episodes: Episodes, beta: float) -> float:
-        """Average of beta * return less the highest soft value of the start, nats."""
+        """Return the mean of beta * return minus the highest soft value of the start, in nats."""
         most = self._values(beta, MOST)
         return float((beta * self._collected(episodes) - most[episodes.starts]).mean())
 
     def lower(self, episodes: Episodes, beta: float, error: float) -> float:
-        """Lower limit of the expectation of that evidence, nats; beta is 0 or of the grid."""
+        """Return a lower limit of the expected evidence in nats; beta is 0 or on the grid."""
         if beta == 0.0:
             return 0.0
         values, low, high = self.least_evidence(episodes, beta)
@@ -200,16 +199,16 @@ class StateEnds:
         return lower_limit(values, low=low, high=high, error=error * self._snapped(beta)[1])
 
     def least_evidence(self, episodes: Episodes, beta: float) -> EpisodeEvidence:
-        """What the evidence of each episode is at least, whichever world it is."""
+        """Return the minimum evidence of each episode over all plausible worlds."""
         most = self._values(beta, MOST)[episodes.starts]
-        # A start that was not met may be worth all that is conceivable.
+        # A start that was not observed may have the highest conceivable value.
         top = most[0] if self.fixed_start else self.worlds.most(beta * self.weights)[0][0]
         low, high = self._limits(beta)
         values = beta * self._collected(episodes) - most
         return EpisodeEvidence(values, low - float(top), high - min(float(most.min()), 0.0))
 
     def most_evidence(self, episodes: Episodes, beta: float) -> EpisodeEvidence:
-        """What the evidence of each episode is at most, whichever world it is."""
+        """Return the maximum evidence of each episode over all plausible worlds."""
         least = self._values(beta, LEAST)[episodes.starts]
         floor = least[0] if self.fixed_start else -self.worlds.most(-beta * self.weights)[0][0]
         low, high = self._limits(beta)
@@ -217,7 +216,7 @@ class StateEnds:
         return EpisodeEvidence(values, low - max(float(least.max()), 0.0), high - float(floor))
 
     def around(self, choice: RationalityChoice) -> list[tuple[float, float, bool]]:
-        """Rationalities around that of a lower end, their shares of the error, if they are near."""
+        """Return rationalities around a choice, their shares of the error, and if they are near."""
         return [
             (*self._snapped(choice.beta * 2.0 ** (step / _OCTAVE)), abs(step) <= _NEAR)
             for step in _AROUND
@@ -226,10 +225,10 @@ class StateEnds:
     def upper(
         self, episodes: Episodes, choice: RationalityChoice, low: float, error: float
     ) -> float:
-        """The most that MEG can be at rationalities of either sign; inf if nothing is known."""
+        """Return an upper bound of MEG over rationalities of both signs; inf if there is none."""
         if not self.fixed_start:
             return self._upper_by_grid(episodes, choice, low, error)
-        # Each policy needs a limit of what the agent collects beyond it, for each sign.
+        # Each policy needs a limit of the agent's return beyond its own, for each sign.
         each = error / 2
         return max(
             highest(
@@ -245,7 +244,7 @@ class StateEnds:
     def _upper_by_grid(
         self, episodes: Episodes, choice: RationalityChoice, low: float, error: float
     ) -> float:
-        """The same from the least soft value of each start, at rationalities of the grid."""
+        """Return the upper bound from the least soft value of each start, on the grid."""
         if low <= 0.0:
             return math.inf
         points = [CurveBounds(abs(choice.beta), low)]
@@ -260,7 +259,7 @@ class StateEnds:
     def _line(
         self, episodes: Episodes, sign: float, size: float, error: float
     ) -> tuple[float, float]:
-        """The line of one policy, from a start that all episodes share."""
+        """Return the line of one policy from the common start of all episodes."""
         start = int(episodes.starts[0])
         policy = self.worlds.soft_plan(sign * size * self.weights, AS_SEEN).policy
         collects = float(self.worlds.evaluate(policy, sign * self.weights, LEAST)[start])
@@ -270,38 +269,38 @@ class StateEnds:
         if self.is_certain:
             return float(agent[0]) - collects, height
         low, high = self._limits(sign)
-        # The same limit in every line, so it is paid for once.
+        # All lines share this limit, so its error counts once.
         return upper_limit(agent, low=low, high=high, error=error) - collects, height
 
     def _values(self, beta: float, which: str) -> FloatArray:
-        """Soft values of all states as starts in one kind of world, [S]."""
+        """Return the soft values of all states as starts in one kind of world, [S]."""
         if (beta, which) not in self._known:
             plan = self.worlds.soft_plan(beta * self.weights, which)
             self._known[beta, which] = plan.value[0]
         return self._known[beta, which]
 
     def _doubt(self, collected: FloatArray, more: float) -> float:
-        """Two standard errors of the average, as of a sample with one episode of free choice."""
+        """Return two standard errors of the mean, as if one episode were of free choice."""
         if self.returns is not None:
             return 0.0
         n = len(collected)
         errors = more / (n + 1) + 2.0 * float(collected.std()) / math.sqrt(n)
-        # Never so much that nothing is left to be explained: more episodes will tell.
+        # The penalty is limited to half of the difference, which leaves some evidence.
         return min(errors, more / 2.0)
 
     @property
     def _scale(self) -> float:
-        """The largest that sums of the utility get, for telling rounding from differences."""
+        """Maximum of sums of the utility, the scale of rounding errors."""
         sizes = [max(abs(r.low), abs(r.high)) for r in self.worlds.ranges]
         return max(self.worlds.horizon * float(np.abs(self.weights) @ sizes), 1e-300)
 
     @property
     def is_certain(self) -> bool:
-        """Whether nothing is left to chance, so that one episode says all."""
+        """Whether the world and the agent's return are deterministic."""
         return self.fixed_start and self.returns is not None
 
     def _snapped(self, beta: float) -> tuple[float, float]:
-        """The nearest rationality that may be bounded at, and its share of the error."""
+        """Return the nearest rationality allowed for bounds, and its share of the error."""
         if self.fixed_start:
             return beta, 1.0
         place = round(_OCTAVE * math.log2(abs(beta) / self.unit))
@@ -309,7 +308,7 @@ class StateEnds:
         return math.copysign(self.unit * 2.0 ** (place / _OCTAVE), beta), share
 
     def _free(self) -> FloatArray:
-        """What free choice collects from each state in the world as seen, [S]."""
+        """Return the expected return of free choice from each state in the observed world, [S]."""
         shape = (1, self.worlds.n_states, self.worlds.n_actions)
         free = np.full(shape, 1.0 / self.worlds.n_actions)
         return self.worlds.evaluate(free, self.weights, AS_SEEN)
@@ -320,7 +319,7 @@ class StateEnds:
         return np.asarray(episodes.returns @ self.weights)
 
     def _limits(self, factor: float) -> tuple[float, float]:
-        """Least and most that an episode collects of a multiple of the utility."""
+        """Return the minimum and maximum return of an episode for a multiple of the utility."""
         horizon, low, high = self.worlds.horizon, 0.0, 0.0
         for known, weight in zip(self.worlds.ranges, self.weights, strict=True):
             if weight:
@@ -330,7 +329,7 @@ class StateEnds:
 
 
 def interval(low: float, by_values: float, plain: Ends) -> Ends:
-    """The interval of a lower end and the lesser of two upper ends."""
+    """Return the interval of a lower bound and the smaller of two upper bounds."""
     high, by = plain.high, plain.high_by
     if by_values < high:
         high, by = by_values, "the table of states"
@@ -339,14 +338,14 @@ def interval(low: float, by_values: float, plain: Ends) -> Ends:
 
 
 # --- Paired differences -------------------------------------------------------------------------
-# MEG towards the second less what the first explains at one rationality is concave in the
-# rationality of the second, as MEG itself is, and so is bounded from points of a grid. At each
-# point what counts is the difference of both evidences in the same episode: where both utilities
-# pay alike it is 0, however much the episodes differ from each other.
+# MEG towards the second utility minus the evidence of the first at one rationality is concave in
+# the rationality of the second, like MEG itself, and is bounded from grid points in the same way.
+# Each point uses the difference of both evidences in the same episode, which is 0 if both utilities
+# have equal payoffs, whatever the variance between episodes.
 
 
 class Bounded(NamedTuple):
-    """One utility with what is known of MEG towards it."""
+    """Bounds of MEG towards one utility."""
 
     ends: StateEnds
     choice: RationalityChoice
@@ -354,33 +353,33 @@ class Bounded(NamedTuple):
     high: float
 
 
-# The size of a rationality, and the evidence there for a utility at most and, if near, at least.
+# Size of a rationality, maximum evidence there and, if near, minimum evidence.
 EvidenceAt = tuple[float, EpisodeEvidence, EpisodeEvidence | None]
 
 
 def excesses(
     bounded: Sequence[Bounded], pairs: Sequence[tuple[int, int]], episodes: Episodes, error: float
 ) -> Mapping[tuple[int, int], float]:
-    """Numbers that MEG towards one utility less MEG towards another exceeds, nats."""
-    # Without a lower end the sign of the rationality is not known, and without an upper one not
-    # how much there is to exceed; without chance all is known.
+    """Return lower bounds of the MEG towards one utility minus that towards another, in nats."""
+    # Pairs need lower bounds, which determine the signs of the rationalities, and an upper bound of
+    # the first; in deterministic worlds the intervals suffice.
     usable = [each.low > 0.0 and not math.isinf(each.high) for each in bounded]
-    told = [
+    compared = [
         (one, other)
         for one, other in pairs
         if usable[one]
         and bounded[other].low > 0.0
         and not (bounded[one].ends.is_certain and bounded[other].ends.is_certain)
     ]
-    curves = {which: _curve(bounded[which], episodes) for pair in told for which in pair}
+    curves = {which: _curve(bounded[which], episodes) for pair in compared for which in pair}
     return {
         (one, other): _excess(bounded[one], curves[one], curves[other], error / len(pairs))
-        for one, other in told
+        for one, other in compared
     }
 
 
 def _curve(bounded: Bounded, episodes: Episodes) -> list[EvidenceAt]:
-    """Places around the rationality of the lower end, that one first."""
+    """Return evidence at rationalities around that of the lower bound, that one first."""
     ends, at = bounded.ends, bounded.choice.beta
     others = [(beta, near) for beta, _, near in ends.around(bounded.choice) if beta != at]
     return [
@@ -397,8 +396,8 @@ def _excess(
     one: Bounded, explains: list[EvidenceAt], other: list[EvidenceAt], error: float
 ) -> float:
     _, most, least = explains[0]
-    assert least is not None, "the first place is that of the lower end"
-    # Other episodes chose the places, so they need no more than an even share of the error each.
+    assert least is not None, "the first place is that of the lower bound"
+    # The places were chosen on other episodes, so each gets an equal share of the error.
     each, points = error / 2 / len(other), []
     for size, other_most, other_least in other:
         values, bottom, top = _difference(other_most, least)
@@ -407,13 +406,13 @@ def _excess(
         if other_least is not None:
             values, bottom, top = _difference(other_least, most)
             low = lower_limit(values, low=bottom, high=top, error=each)
-        # Lifted by no less than what the first explains, the function is not below 0 at 0.
+        # Adding the upper bound of the first makes the function at least 0 at 0.
         points.append(CurveBounds(size, low + one.high, high + one.high))
     return one.high - summit(points)
 
 
 def _difference(minuend: EpisodeEvidence, subtrahend: EpisodeEvidence) -> EpisodeEvidence:
-    """The difference episode by episode, and what it is at least and at most."""
+    """Return the difference per episode with its bounds."""
     return EpisodeEvidence(
         minuend.values - subtrahend.values,
         minuend.low - subtrahend.high,

@@ -1,4 +1,4 @@
-"""States of Gymnasium environments: saving, restoring and naming them, and sources of chance."""
+"""States of Gymnasium environments: saving, restoring and naming; sources of randomness."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import numpy as np
 from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line
 
 # --- Savers --------------------------------------------------------------------------------------
-# A saver knows what makes up the state of a kind of environment. `key` names the state: equal keys
-# promise the same future, so it holds all that the dynamics and the reward read, but no generator.
+# A saver saves and restores the state of a kind of environment. `key` identifies the state: equal
+# keys imply the same distribution of the future, so it contains everything that dynamics and reward
+# read, except the generator.
 
 
 @dataclass(frozen=True)
 class Saver:
-    """What is saved of one environment."""
+    """Functions that save, restore and identify the state of an environment."""
 
     name: str
     save: Callable[[Any], Any]
@@ -31,14 +32,14 @@ class Saver:
 
 
 # --- Wrappers -----------------------------------------------------------------------------------
-# Around a vector of Stable-Baselines3, these change nothing that a model of it would miss.
+# Wrappers of Stable-Baselines3 vectors that do not change the inputs of a model.
 _SHOW_THE_SAME = frozenset({"VecMonitor", "VecTransposeImage", "VecCheckNan", "VecVideoRecorder"})
-# These reset by themselves at the step after an end, so a copy made there goes back to a start.
+# Wrappers that reset automatically at the step after an end: a copy made there returns to a start.
 _RESETTING = frozenset({"Autoreset", "AutoResetWrapper"})
 
 
 def layers(env: Any) -> list[Any]:
-    """An environment with its wrappers, from the outermost to the bare one."""
+    """Return the wrappers of an environment from the outermost on, and the bare environment."""
     out = [env]
     while out[-1] is not env.unwrapped:
         out.append(out[-1].env)
@@ -46,56 +47,55 @@ def layers(env: Any) -> list[Any]:
 
 
 def one_of(vector: Any) -> Any:
-    """One of the copies that a vector of environments runs."""
-    # Stable-Baselines3 lets copies be reached through wrappers that alter what they show.
+    """Return one of the copies of a vector environment."""
+    # Stable-Baselines3 gives access to copies through wrappers that alter observations.
     layer = vector
     while hasattr(layer, "venv"):
         if type(layer).__name__ not in _SHOW_THE_SAME:
             raise InvalidParameterError(
-                f"the vector of environments is wrapped in {type(layer).__name__}, so its copies "
-                f"do not show and pay what the agent was given; give one environment that does "
-                f"the same with fixed numbers, such as gymnasium.wrappers.TransformObservation"
+                f"the vector environment is wrapped in {type(layer).__name__}, so its copies do "
+                f"not return the agent's observations and rewards; pass one environment with an "
+                f"equivalent fixed wrapper, such as gymnasium.wrappers.TransformObservation"
             )
         layer = layer.venv
     if not hasattr(vector, "envs"):
         raise InvalidParameterError(
-            f"the vector of environments is {vector!r}, whose copies cannot be taken out; give "
-            f"one environment, or a function that makes one"
+            f"the copies of the vector environment {vector!r} are not accessible; pass one "
+            f"environment, or a function that creates one"
         )
     return vector.envs[0]
 
 
 def check_layers(env: Any) -> None:
-    """See that no wrapper learns from one episode to the next."""
+    """Require that no wrapper learns between episodes."""
     for layer in layers(env):
         if getattr(layer, "update_running_mean", False) is True:
             raise InvalidParameterError(
-                f"the wrapper {type(layer).__name__} goes on learning its scale, so no two "
-                f"episodes are of one world; set its update_running_mean = False first, or give "
-                f"the environment without it"
+                f"the wrapper {type(layer).__name__} keeps updating its scale, so episodes are not "
+                f"from one world; set its update_running_mean = False first, or remove it"
             )
 
 
 # --- Chance -------------------------------------------------------------------------------------
 FROM_GENERATOR, NO_CHANCE, UNDECLARED = CHANCES = "generator", "none", "unknown"
-# What an interval assumes of each.
+# Assumption of an interval for each source of randomness.
 ASSUMED = {
-    FROM_GENERATOR: "all chance comes from the environment's generator (chance='generator')",
-    NO_CHANCE: "nothing is left to chance (chance='none')",
+    FROM_GENERATOR: "all randomness comes from the environment's generator (chance='generator')",
+    NO_CHANCE: "the world is deterministic (chance='none')",
     UNDECLARED: "episodes are independent of each other (chance='unknown')",
 }
-# Environments that are known to draw from their `np_random` alone. Gymnasium's functional ones
-# (phys2d, tabular) keep a key of jax in their state.
+# Environments known to draw only from their `np_random`. Gymnasium's functional ones (phys2d,
+# tabular) have a jax key in their state.
 _KNOWN = (
     *("gymnasium.envs.toy_text", "gymnasium.envs.classic_control", "gymnasium.envs.box2d"),
     *("gymnasium.envs.mujoco", "goalmeter.gridworld"),
 )
-# These call what a user gives them, which may draw whatever it likes.
+# Wrappers that call a user's function, which may use any source of randomness.
 _CALLING = frozenset({"TransformObservation", "TransformAction", "TransformReward"})
 
 
 def chance_of(env: Any, declared: str | None) -> str:
-    """Where an environment's chance comes from, as declared or by default."""
+    """Return the source of an environment's randomness, as declared or by default."""
     if declared is not None:
         if declared not in CHANCES:
             raise InvalidParameterError(
@@ -110,11 +110,11 @@ def chance_of(env: Any, declared: str | None) -> str:
 
 
 # --- MiniGrid -----------------------------------------------------------------------------------
-# Kinds keep targets, obstacles, rooms, instructions and missions as attributes of their own, and
-# some of these are the very objects that stand in the grid. So everything is copied at once,
-# which leaves what was one object one object, and everything is part of the state's name.
+# Kinds of MiniGrid store targets, obstacles, rooms, instructions and missions in their own
+# attributes, some of which are objects of the grid. So all attributes are copied together, which
+# preserves object identity, and all are part of the state's key.
 
-# Spaces and the picture: no step reads or changes them.
+# Spaces and rendering, which no step reads or changes.
 _LEFT_OUT = frozenset(
     {"_np_random_seed", "action_space", "observation_space", "mission_space", "spec"}
     | {"render_mode", "window", "clock", "screen_size", "render_size", "metadata", "reward_range"}
@@ -123,32 +123,32 @@ _LEFT_OUT = frozenset(
 
 
 def minigrid_saver(bare: Any) -> Saver | None:
-    """The saver of a MiniGrid environment; None for others."""
+    """Return the saver of a MiniGrid environment; None for other environments."""
     if not all(hasattr(bare, name) for name in ("grid", "agent_pos", "agent_dir", "carrying")):
         return None
 
-    def kept() -> dict[str, Any]:
+    def attributes() -> dict[str, Any]:
         return {name: value for name, value in vars(bare).items() if name not in _LEFT_OUT}
 
-    def copied(held: dict[str, Any]) -> dict[str, Any]:
+    def copied(values: dict[str, Any]) -> dict[str, Any]:
         # Objects may refer to the environment.
-        return copy.deepcopy(held, {id(bare): bare})
+        return copy.deepcopy(values, {id(bare): bare})
 
     def restore(saved: dict[str, Any]) -> None:
-        for name in kept().keys() - saved.keys():
+        for name in attributes().keys() - saved.keys():
             delattr(bare, name)
         vars(bare).update(copied(saved))
 
     def key() -> Hashable:
         seen: dict[int, int] = {id(bare): 0, id(bare.np_random): 1}
-        held = kept()
-        return tuple((name, _content(held[name], seen)) for name in sorted(held))
+        values = attributes()
+        return tuple((name, _content(values[name], seen)) for name in sorted(values))
 
-    return Saver("MiniGrid", lambda _: copied(kept()), restore, key)
+    return Saver("MiniGrid", lambda _: copied(attributes()), restore, key)
 
 
 def _content(thing: Any, seen: dict[int, int]) -> Hashable:
-    """A hashable name of what something holds; `seen` numbers the objects that came before."""
+    """Return a hashable key of an object's content; `seen` numbers the objects before it."""
     if thing is None or isinstance(thing, (str, bytes)):
         return thing
     if isinstance(thing, Enum):
@@ -158,14 +158,14 @@ def _content(thing: Any, seen: dict[int, int]) -> Hashable:
     if isinstance(thing, (float, np.floating)):
         return float(thing)
     if isinstance(thing, np.ndarray) and thing.dtype != object:
-        # Places are tuples at first and arrays later.
+        # Positions are tuples at first and arrays later.
         is_place = thing.ndim == 1 and np.issubdtype(thing.dtype, np.integer)
         return tuple(thing.tolist()) if is_place else (thing.tobytes(), thing.shape)
     if isinstance(thing, tuple):
         return tuple(_content(each, seen) for each in thing)
     if callable(thing) and not hasattr(thing, "__dict__"):
         return id(thing)
-    # The same object twice is another state than two objects that are alike.
+    # One object that occurs twice is another state than two equal objects.
     if id(thing) in seen:
         return ("again", seen[id(thing)])
     seen[id(thing)] = len(seen)
@@ -177,44 +177,43 @@ def _content(thing: Any, seen: dict[int, int]) -> Hashable:
         return tuple(sorted(repr(_content(each, seen)) for each in thing))
     if isinstance(thing, type) or callable(thing):
         return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', id(thing))}"
-    held = getattr(thing, "__dict__", None)
-    if held is None:
+    values = getattr(thing, "__dict__", None)
+    if values is None:
         return repr(thing)
-    return type(thing).__name__, tuple((k, _content(v, seen)) for k, v in held.items())
+    return type(thing).__name__, tuple((k, _content(v, seen)) for k, v in values.items())
 
 
 # --- MuJoCo -------------------------------------------------------------------------------------
-# All that the simulation holds is copied, not positions and velocities alone: rewards are
-# differences of places that MuJoCo computed at the step before, and going back must not compute
-# them anew.
+# The whole simulation data are copied, not only positions and velocities: rewards are differences
+# of positions that MuJoCo computed at the previous step, and restoring must not recompute them.
 
-# What rewards and observations read and the physical state does not hold.
+# Fields that rewards and observations read and that are not part of the physical state.
 _DERIVED = ("xpos", "xipos", "cinert", "cvel", "qfrc_actuator", "cfrc_ext", "sensordata")
 
 
 def mujoco_saver(bare: Any) -> Saver | None:
-    """A saver of an environment of `gymnasium.envs.mujoco`; None for another kind."""
+    """Return the saver of an environment of `gymnasium.envs.mujoco`; None for other kinds."""
     if not type(bare).__module__.startswith("gymnasium.envs.mujoco"):
         return None
     import mujoco
 
-    held = mujoco.mjtState.mjSTATE_INTEGRATION
+    kind = mujoco.mjtState.mjSTATE_INTEGRATION
 
     def save(_: Any) -> Any:
         return copy.copy(bare.data)
 
     def restore(saved: Any) -> None:
-        # A copy, since the steps that follow change it.
+        # Restore a copy, since later steps change it.
         bare.data = copy.copy(saved)
 
     def key() -> Hashable:
-        state = np.empty(mujoco.mj_stateSize(bare.model, held))
-        mujoco.mj_getState(bare.model, bare.data, state, held)
+        state = np.empty(mujoco.mj_stateSize(bare.model, kind))
+        mujoco.mj_getState(bare.model, bare.data, state, kind)
         derived = (np.asarray(getattr(bare.data, name)).tobytes() for name in _DERIVED)
         return state.tobytes(), *derived
 
     def one_start() -> bool:
-        # Resets draw in any case, and scale what they drew by this; kinds without it draw a goal.
+        # Resets always draw and scale the noise by this; kinds without it draw a goal.
         return getattr(bare, "_reset_noise_scale", None) == 0
 
     return Saver("Gymnasium's MuJoCo", save, restore, key, one_start=one_start)
@@ -226,7 +225,7 @@ StateOf = Callable[[Any, Any], Hashable]
 
 
 def state_namer(state: str | StateOf | None) -> StateOf | None:
-    """The function that names states; None where the kind of environment does."""
+    """Return the function that names states; None if the kind of environment names them."""
     if state is None:
         return None
     if callable(state):
@@ -239,7 +238,7 @@ def state_namer(state: str | StateOf | None) -> StateOf | None:
 
 
 def name_of(observation: Any) -> Hashable:
-    """A hashable name of an observation: its content."""
+    """Return a hashable key of the content of an observation."""
     if isinstance(observation, dict):
         return tuple((key, name_of(observation[key])) for key in sorted(observation, key=repr))
     if isinstance(observation, (tuple, list)):
@@ -249,9 +248,9 @@ def name_of(observation: Any) -> Hashable:
     array = np.asarray(observation)
     if array.dtype == object:
         raise InvalidParameterError(
-            f"an observation holds {observation!r}, expected numbers, texts, and "
-            f"tuples, lists or dictionaries of these; give state= a function of "
-            f"(observation, info) that names the state"
+            f"an observation contains {observation!r}, expected numbers, strings, and tuples, "
+            f"lists or dictionaries of these; pass as state= a function of (observation, info) "
+            f"that returns a key"
         )
     return array.tobytes(), array.shape, array.dtype.str
 
@@ -265,9 +264,9 @@ def _checked(function: StateOf) -> StateOf:
             raise
         except Exception as cause:
             raise InvalidParameterError(
-                f"the function state= gave no name of a state: {in_a_line(cause)}; expected "
-                f"something hashable, such as a number, a text or a tuple of these, for every "
-                f"(observation, info) that reset and step give"
+                f"the function state= returned no hashable key: {in_a_line(cause)}; expected a "
+                f"number, a string or a tuple of these for every (observation, info) of reset and "
+                f"step"
             ) from cause
         return name
 
@@ -275,7 +274,7 @@ def _checked(function: StateOf) -> StateOf:
 
 
 # --- Known environments -------------------------------------------------------------------------
-# Wrappers that keep nothing an environment's future depends on, but for counting steps.
+# Wrappers without state that affects the future, except step counts.
 _TRANSPARENT = frozenset(
     {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "FlattenObservation", "DtypeObservation"}
     | {"FullyObsWrapper", "ImgObsWrapper", "RGBImgObsWrapper", "RGBImgPartialObsWrapper"}
@@ -284,11 +283,11 @@ _TRANSPARENT = frozenset(
     | {"TransformObservation", "RescaleObservation", "GrayscaleObservation", "FilterObservation"}
     | {"DiscretizeAction"}
 )
-_PACKAGES = frozenset({"gymnasium", "minigrid"})  # whose wrappers are meant
+_PACKAGES = frozenset({"gymnasium", "minigrid"})  # packages of these wrappers
 
 
 def saver_of(env: Any) -> Saver | None:
-    """The saver of an environment; None where its wrappers or kind are not known (see `copies`)."""
+    """Return the saver of an environment; None if its wrappers or kind are unknown."""
     outer = layers(env)[:-1]
     names = {type(layer).__name__ for layer in outer}
     packages = {type(layer).__module__.partition(".")[0] for layer in outer}
@@ -302,7 +301,7 @@ def saver_of(env: Any) -> Saver | None:
 
 
 def _grid_world(bare: Any) -> Saver | None:
-    """Our own worlds: the world, the state in it, and the steps where the reward reads them."""
+    """Return a saver of goalmeter's worlds; steps are saved if the reward reads them."""
     if not type(bare).__module__.startswith("goalmeter.gridworld"):
         return None
     timed = bare._reward == "minigrid"
@@ -322,14 +321,14 @@ def _grid_world(bare: Any) -> Saver | None:
         _, bare.state, bare._facing, bare._steps = saved
         bare._running = True
 
-    # A world that is not fixed is drawn at each reset, from the seed itself.
+    # A world that is not fixed is drawn from the seed at each reset.
     return Saver(
         "goalmeter's grid worlds", save, restore, key, one_start=lambda: bare._draw is None
     )
 
 
 def _toy_text(bare: Any) -> Saver | None:
-    """FrozenLake, Taxi, CliffWalking: the number of the state; Taxi may have a fickle passenger."""
+    """Return a saver of FrozenLake, Taxi (with a fickle passenger, if any) or CliffWalking."""
     if not type(bare).__module__.startswith("gymnasium.envs.toy_text") or not hasattr(bare, "P"):
         return None
     fickle = getattr(bare, "fickle_passenger", False)
@@ -343,7 +342,7 @@ def _toy_text(bare: Any) -> Saver | None:
             bare.fickle_step = saved[1]
 
     def chance(action: int) -> bool:
-        # They ask their generator even where there is one outcome.
+        # They use their generator even for a single outcome.
         return bool(fickle) or len(bare.P[int(bare.s)][action]) > 1
 
     def one_start() -> bool:
@@ -353,7 +352,7 @@ def _toy_text(bare: Any) -> Saver | None:
 
 
 def _classic_control(bare: Any) -> Saver | None:
-    """CartPole, MountainCar, Acrobot, Pendulum: the vector of the physical state."""
+    """Return a saver of CartPole, MountainCar, Acrobot or Pendulum: the physical state vector."""
     if not type(bare).__module__.startswith("gymnasium.envs.classic_control"):
         return None
 
@@ -361,7 +360,7 @@ def _classic_control(bare: Any) -> Saver | None:
         return np.array(bare.state, dtype=np.float64)
 
     def restore(saved: Any) -> None:
-        # Acrobot takes its state for an array, the others for a tuple or an array.
+        # Acrobot needs an array as state, the others a tuple or an array.
         as_tuple = isinstance(bare.state, tuple)
         bare.state = tuple(saved.tolist()) if as_tuple else saved.copy()
         if hasattr(bare, "steps_beyond_terminated"):
@@ -374,17 +373,17 @@ def _classic_control(bare: Any) -> Saver | None:
 
 
 # --- Met states ---------------------------------------------------------------------------------
-# A state and the action that was taken in it; None for a start.
-Came = tuple[int, int] | None
+# A state and the action taken in it; None for a start.
+Origin = tuple[int, int] | None
 _WHY_UNDECLARED = (
-    "where chance comes from is not declared, and a state that is put back could repeat it; give "
-    "chance='generator' if all of it comes from Gymnasium's generator (np_random), or "
-    "chance='none' if there is none"
+    "the source of randomness is undeclared, and a restored state could repeat it; pass "
+    "chance='generator' if all randomness comes from Gymnasium's generator (np_random), or "
+    "chance='none' if the world is deterministic"
 )
 
 
 class MetStates:
-    """States of one environment, in the order in which they were met."""
+    """States of one environment in the order in which they were reached."""
 
     def __init__(self, env: Any, state: str | StateOf | None, chance: str) -> None:
         self._saver, self.why_not = _way_back(env, state)
@@ -393,8 +392,8 @@ class MetStates:
         self._state_of = state_namer(state)
         self._numbers: dict[Hashable, int] = {}
         self._saved: list[Any] = []
-        # Out of which decision each state was first met.
-        self._came: list[Came] = []
+        # The decision by which each state was first reached.
+        self._origins: list[Origin] = []
         self.met_again: dict[int, Any] = {}
         self.observations: list[Any] = []
         self.observations_differ = False
@@ -402,54 +401,54 @@ class MetStates:
     def __len__(self) -> int:
         return len(self._saved)
 
-    def number(self, env: Any, observation: Any, info: Any, came: Came) -> int:
-        """The number of the present state; it is saved when it is met for the first time."""
+    def number(self, env: Any, observation: Any, info: Any, origin: Origin) -> int:
+        """Return the number of the current state, which is saved when it is first reached."""
         if self._state_of is not None:
             key = self._state_of(observation, info)
         else:
-            assert self.saver.key is not None, "a copy has no key, and then a state is asked for"
+            assert self.saver.key is not None, "copies have no key and require state="
             key = self.saver.key()
         number = self._numbers.get(key, len(self._saved))
         if number == len(self._saved):
-            # Environments may change in place what they show.
+            # Environments may change observations in place.
             saved, shown = self.saver.save(env), copy.deepcopy(observation)
             self._saved.append(saved)
             self.observations.append(shown)
-            self._came.append(came)
+            self._origins.append(origin)
             self._numbers[key] = number
             return number
         if not self.observations_differ:
             self.observations_differ = name_of(observation) != name_of(self.observations[number])
-        another = came is not None and came != self._came[number]
+        another = origin is not None and origin != self._origins[number]
         if another and self.saver.copies and number not in self.met_again:
             self.met_again[number] = self.saver.save(env)
         return number
 
     def renewed(self, number: int, env: Any, *, again: bool) -> Any:
-        """The environment in a state: `env` itself or a copy."""
+        """Return the environment restored to a state: `env` itself or a copy."""
         saved = self.met_again[number] if again else self._saved[number]
-        # A copy takes the place of the environment; other savers change it and give nothing.
+        # A copy replaces the environment; other savers change it and return None.
         return self.saver.restore(saved) or env
 
     def put_back(self, number: int) -> None:
-        """Put the environment into a state, for agents that look at it; no copy is made."""
+        """Restore the environment to a state, for agents that read it; makes no copy."""
         if not self.saver.copies:
             self.saver.restore(self._saved[number])
 
     def chance(self, action: int) -> bool | None:
-        """Whether the present state leaves the outcome of an action to chance; None: not known."""
+        """Return whether the outcome of an action in the current state is random; None: unknown."""
         return self.saver.chance(action) if self.saver.chance else None
 
     def one_start(self) -> bool | None:
-        """Whether every episode begins in one state; None where the kind does not know it."""
+        """Return whether every episode begins in one state; None if unknown."""
         if self._saver is None or self._saver.one_start is None:
             return None
         return self._saver.one_start()
 
     @property
     def saver(self) -> Saver:
-        """The way back."""
-        assert self._saver is not None, "only asked of simulators that return to states"
+        """Saver of the environment."""
+        assert self._saver is not None, "used only by simulators that return to states"
         return self._saver
 
 
@@ -459,19 +458,19 @@ def _way_back(env: Any, state: str | StateOf | None) -> tuple[Saver | None, str]
     for layer in layers(env)[:-1]:
         if type(layer).__name__ in _RESETTING:
             return None, (
-                f"the simulator cannot be put back into a state: its wrapper "
-                f"{type(layer).__name__} resets by itself (leave it out)"
+                f"the simulator cannot be restored to a state: its wrapper "
+                f"{type(layer).__name__} resets automatically (remove it)"
             )
     try:
         copy.deepcopy(copy.deepcopy(env))
-    # Whatever a handle of a window, a socket or a foreign library raises.
+    # Handles of windows, sockets or foreign libraries raise various exceptions.
     except Exception:
-        return None, "the simulator cannot be put back into a state: no copy of it can be made"
+        return None, "the simulator cannot be restored to a state: it cannot be copied"
     if state is None:
         return None, (
-            "which of its states are the same is not known; give state='observation' if what is "
-            "observed determines what can follow, or a function that names the state"
+            "it is unknown which of its states are identical; pass state='observation' if the "
+            "observation determines what can follow, or a function that returns a key"
         )
-    # It goes back to where it was, generators included, but does not say which copies are alike:
-    # whoever steps it gives Gymnasium's generator another state.
+    # A copy restores everything, including generators, but has no key; before each step Gymnasium's
+    # generator gets another state.
     return Saver("a copy of the environment", copy.deepcopy, copy.deepcopy, copies=True), ""

@@ -27,23 +27,22 @@ from goalmeter.agents.stable_baselines import borrowed_generators
 from goalmeter.meg.simulator.agents import count_of, first_of
 
 # --- Named utilities -----------------------------------------------------------------------------
-# Each utility is collected once a decision, from what `step` returned for it: the reward, or a
-# function of the observation and the information that followed the action. Guarantees need to know
-# what a utility cannot exceed; where nobody says it, what was seen stands in, and the result says
-# so.
+# Each utility pays once per decision, from the results of `step`: the reward, or a function of the
+# observation and the info after the action. Bounds of MEG need the range of a utility; if it is not
+# given, the observed range is assumed, and a note of the result states this.
 
 REWARD = "reward"
 NO_UTILITY = "utility is an empty dictionary, expected at least one utility"
 UtilityFunction = Callable[[Any, Mapping[str, Any]], float]
-# What `from_simulator` takes for one utility and for several.
+# Type of one utility in `from_simulator`.
 Utility = str | UtilityFunction
 _LARGEST = 1e12
-_SLACK = 1e-9  # what rounding may add to a bound
+_SLACK = 1e-9  # tolerance of a bound for rounding
 
 
 @dataclass(frozen=True)
 class Range:
-    """What a utility may pay."""
+    """Range of a utility's payoffs: of one decision, and of all from a state on."""
 
     low: float
     high: float
@@ -53,25 +52,25 @@ class Range:
 
     @property
     def spread(self) -> float:
-        """By how much decisions may differ."""
+        """Difference of the bounds of one decision."""
         return self.high - self.low
 
     def scaled(self, factor: float) -> Range:
-        """The range of a multiple."""
+        """Return the range of a multiple."""
         ends = (self.low * factor, self.high * factor)
         sums = (self.least * factor, self.most * factor)
         return Range(min(ends), max(ends), min(sums), max(sums), self.assumed)
 
     def in_words(self) -> str:
-        """What is assumed, as a note says it."""
+        """Return the assumption as a note."""
         whole = "" if math.isinf(self.most) else " in an episode"
         return (
-            f"no bounds were given: the interval assumes that the utility stays within what was "
-            f"seen, {self.low:.6g} to {self.high:.6g}{whole}; give bounds= to assume less"
+            f"no bounds were given: the interval assumes that the utility stays in its observed "
+            f"range, {self.low:.6g} to {self.high:.6g}{whole}; give bounds= to assume less"
         )
 
     def of_episode(self, horizon: int) -> tuple[float, float]:
-        """Least and most that an episode of up to `horizon` decisions collects."""
+        """Return the minimum and maximum return of an episode of up to `horizon` decisions."""
         low = max(min(self.low, 0.0) * horizon if self.low < 0 else 0.0, self.least)
         high = min(max(self.high, 0.0) * horizon, self.most)
         return (low, high)
@@ -79,7 +78,7 @@ class Range:
 
 @dataclass(frozen=True)
 class NamedUtilities:
-    """Utilities by name, in an order, with what is known of their ranges."""
+    """Utilities by name, in order, with their known ranges."""
 
     functions: Mapping[str, UtilityFunction | None]
     bounds: Mapping[str, Range]
@@ -87,7 +86,7 @@ class NamedUtilities:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the utilities, in order."""
+        """Names of the utilities in order."""
         return tuple(self.functions)
 
 
@@ -101,12 +100,12 @@ def _called(
     except Exception as cause:
         raise InvalidUtilityError(
             f"the utility {name!r} raised {in_a_line(cause)} {where()}, expected a finite "
-            f"number for every (observation, info) that step gives"
+            f"number for every (observation, info) that step returns"
         ) from cause
 
 
 def _number(value: Any) -> float:
-    """A single number as a float, NaN for anything else: an array or a text is no number."""
+    """Convert a single number to a float; NaN for anything else, such as arrays and strings."""
     if isinstance(value, (str, bytes)) or np.ndim(value):
         return math.nan
     try:
@@ -118,34 +117,34 @@ def _number(value: Any) -> float:
 def named_utilities(
     utility: Utility | Mapping[str, Utility], bounds: object = None
 ) -> NamedUtilities:
-    """The utilities that a caller asks for."""
+    """Validate and name the requested utilities."""
     single = not isinstance(utility, Mapping)
     several = {_name(utility): utility} if single else dict(utility)  # type: ignore[arg-type]
     if not several:
         raise InvalidParameterError(NO_UTILITY)
     functions: dict[str, UtilityFunction | None] = {}
-    for name, asked in several.items():
+    for name, given in several.items():
         if not isinstance(name, str) or not name:
-            raise InvalidParameterError(f"utility has the name {name!r}, expected a text")
-        is_reward = isinstance(asked, str) and asked == REWARD
-        if not is_reward and not callable(asked):
+            raise InvalidParameterError(f"utility has the name {name!r}, expected a string")
+        is_reward = isinstance(given, str) and given == REWARD
+        if not is_reward and not callable(given):
             raise InvalidParameterError(
-                f"the utility {name!r} is {asked!r}, expected 'reward' or a function of "
-                f"(observation, info) that gives a number"
+                f"the utility {name!r} is {given!r}, expected 'reward' or a function of "
+                f"(observation, info) that returns a number"
             )
-        functions[name] = None if is_reward else asked  # type: ignore[assignment]
+        functions[name] = None if is_reward else given  # type: ignore[assignment]
     return NamedUtilities(functions, ranges_of(functions, bounds))
 
 
 def ranges_of(names: Iterable[str], bounds: object) -> dict[str, Range]:
-    """The ranges that a caller vouches for, by name; see `named_utilities`."""
+    """Validate the given ranges and return them by name."""
     known = list(names)
-    told = bounds if isinstance(bounds, Mapping) else dict.fromkeys(known, bounds)
-    if unknown := [name for name in told if name not in known]:
+    given = bounds if isinstance(bounds, Mapping) else dict.fromkeys(known, bounds)
+    if unknown := [name for name in given if name not in known]:
         raise InvalidParameterError(
             f"bounds are given for {unknown[0]!r}, expected one of {', '.join(known)}"
         )
-    return {name: _range(name, value) for name, value in told.items() if value is not None}
+    return {name: _range(name, value) for name, value in given.items() if value is not None}
 
 
 def _name(utility: object) -> str:
@@ -160,7 +159,7 @@ def _range(name: str, value: object) -> Range:
     if len(ends) not in (2, 4):
         raise InvalidParameterError(
             f"bounds of {name!r} are {value!r}, expected (low, high) of one decision, or "
-            f"(low, high, least, most) with what all that follow may pay together"
+            f"(low, high, least, most) with the bounds of the total from any state on"
         )
     numbers = [finite(end, f"bounds of {name!r}", least=-_LARGEST, most=_LARGEST) for end in ends]
     low, high = numbers[:2]
@@ -168,18 +167,18 @@ def _range(name: str, value: object) -> Range:
     if low > high or least > most or least > 0 or most < 0:
         raise InvalidParameterError(
             f"bounds of {name!r} are {value!r}, expected low <= high and least <= 0 <= most "
-            f"(an episode may be over, and then pays 0)"
+            f"(the total after the end of an episode is 0)"
         )
     return Range(low, high, least, most)
 
 
 # --- Payments -----------------------------------------------------------------------------------
-# Sums of rounded payments may leave their bounds by so much.
+# Tolerance of bounds for sums of rounded payoffs.
 _ROUNDING = 1e-6
 
 
 class Payments:
-    """What U utilities paid in all steps of one world."""
+    """Payoffs of U utilities and their observed ranges."""
 
     def __init__(self, utilities: NamedUtilities) -> None:
         self._utilities = utilities
@@ -189,7 +188,7 @@ class Payments:
     def pay(
         self, reward: Any, observation: Any, info: Any, where: Callable[[], str]
     ) -> tuple[float, ...]:
-        """What one step pays of each utility, [U]."""
+        """Return the payoff of one step for each utility, [U]."""
         paid = []
         for name, function in self._utilities.functions.items():
             value = (
@@ -199,60 +198,60 @@ class Payments:
             if not abs(number) <= _LARGEST:
                 raise InvalidUtilityError(
                     f"the utility {name!r} is {value!r} {where()}, expected a finite number up to "
-                    f"{_LARGEST:g}: a return that is not finite has no expectation; mend the "
-                    f"reward, or give utility= a function that is finite everywhere"
+                    f"{_LARGEST:g}: a return that is not finite has no expectation; fix the "
+                    f"reward, or pass as utility= a function that is finite everywhere"
                 )
-            told = self._utilities.bounds.get(name)
-            if told is not None and not told.low - _SLACK <= number <= told.high + _SLACK:
+            given = self._utilities.bounds.get(name)
+            if given is not None and not given.low - _SLACK <= number <= given.high + _SLACK:
                 raise InvalidUtilityError(
-                    f"the utility {name!r} is {number:g} {where()}, outside of the bounds "
-                    f"({told.low:g}, {told.high:g}) that were given; give wider bounds="
+                    f"the utility {name!r} is {number:g} {where()}, outside its bounds "
+                    f"({given.low:g}, {given.high:g}); widen bounds="
                 )
             paid.append(number)
         self._least, self._most = np.minimum(self._least, paid), np.maximum(self._most, paid)
         return tuple(paid)
 
     def extremes(self, which: int) -> tuple[float, float]:
-        """The least and the most that any step has paid of a utility, by its number."""
+        """Return the smallest and largest payoff so far of a utility, by number."""
         return float(self._least[which]), float(self._most[which])
 
     def check_total(self, total: FloatArray, episode: int) -> None:
-        """See that an episode, by its number, kept to the bounds of what it adds up to, [U]."""
+        """Require that the totals of an episode, [U], are within their bounds."""
         for name, collected in zip(self._utilities.names, total, strict=True):
-            told = self._utilities.bounds.get(name)
-            if told and not told.least - _ROUNDING <= collected <= told.most + _ROUNDING:
+            given = self._utilities.bounds.get(name)
+            if given and not given.least - _ROUNDING <= collected <= given.most + _ROUNDING:
                 raise InvalidUtilityError(
-                    f"the utility {name!r} added up to {collected:g} in episode {episode}, outside "
-                    f"of {told.least:g} to {told.most:g} that bounds= allows; give wider bounds="
+                    f"the utility {name!r} has the total {collected:g} in episode {episode}, "
+                    f"outside {given.least:g} to {given.most:g} of bounds=; widen bounds="
                 )
 
 
 # --- Learnt utilities ---------------------------------------------------------------------------
 Features = Callable[[Any, Any], Any]
-_ONE_HOT = 4_096  # numbered observations are shown as one 1 among zeros up to so many
+_ONE_HOT = 4_096  # maximum number of discrete observations with one-hot features
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LearntUtility:
-    """An unknown utility that is fitted to some episodes and bounded with others.
+    """Unknown utility that is fitted to some episodes and bounded on others.
 
-    It is linear in features of what a step shows, with an intercept, or what a torch module makes
-    of them. The best one for the first episodes is frozen, its values clipped to those that these
-    episodes showed, and measured like any utility, on episodes that the fit never saw.
+    It is a linear function with an intercept, or a torch module, of features of a step. The best
+    fit to the first episodes is frozen, clipped to its range on them, and measured like any utility
+    on episodes that were not used for the fit.
     """
 
-    # A `torch.nn.Module` from features [N, ...] to N numbers, trained as a copy from its present
-    # weights; None for a linear function.
+    # `torch.nn.Module` from features [N, ...] to N numbers; a copy is trained from its current
+    # weights. None for a linear function.
     module: Any = None
-    # A function of (observation, info) that gives an array of a fixed shape; None for the
-    # observation: a number as one 1 among zeros, all else as a flat array.
+    # Function of (observation, info) that returns an array of fixed shape. None for the
+    # observation: one-hot if discrete, otherwise flattened.
     features: Features | None = None
-    # Half for the agent and half for its reference; None for 30% of the budget, at most 20,000.
+    # Number of steps, half of them of the reference; None for 30% of the budget, at most 20,000.
     steps: int | None = None
-    # Of Adam, at most; it stops early by a quarter of these episodes.
+    # Maximum number of Adam steps; a quarter of the episodes is used for early stopping.
     iterations: int = 300
-    learning_rate: float = 0.02  # of Adam
-    weight_decay: float = 1e-3  # of Adam
+    learning_rate: float = 0.02  # learning rate of Adam
+    weight_decay: float = 1e-3  # weight decay of Adam
 
     def __post_init__(self) -> None:
         if self.steps is not None:
@@ -266,12 +265,12 @@ class LearntUtility:
             )
         if self.module is not None and not hasattr(self.module, "parameters"):
             raise InvalidParameterError(
-                f"module is {self.module!r}, expected a torch.nn.Module or None; a fixed function "
-                f"of what is observed can be given as features="
+                f"module is {self.module!r}, expected a torch.nn.Module or None; pass a fixed "
+                f"function of the observation as features="
             )
 
     def seen(self, observation: Any, info: Any, space: Any, where: str) -> AnyArray:
-        """The features of a step, single precision; `where` is what to name in an error."""
+        """Return the features of a step in single precision; `where` is named in errors."""
         if self.features is not None:
             observation = self.features(observation, info)
         elif (count := count_of(space)) is not None and count <= _ONE_HOT:
@@ -282,21 +281,21 @@ class LearntUtility:
         except (TypeError, ValueError) as cause:
             raise InvalidUtilityError(
                 f"the features of {where} are {type(observation).__name__}, expected an array of "
-                f"numbers; give features= a function of (observation, info)"
+                f"numbers; pass as features= a function of (observation, info)"
             ) from cause
         if not np.isfinite(array).all():
             raise InvalidUtilityError(
-                f"the features of {where} are not all finite; give features= a function of "
-                f"(observation, info) that is"
+                f"the features of {where} are not finite; pass as features= a function of "
+                f"(observation, info) with finite values"
             )
         return np.atleast_1d(array)
 
 
 @dataclass(frozen=True, eq=False)
 class FrozenUtility:
-    """A utility that was learnt, as a function of (observation, info), in [-1, 1]."""
+    """Fitted utility as a function of (observation, info), with values in [-1, 1]."""
 
-    asked: LearntUtility
+    options: LearntUtility
     module: Any
     factor: float
     low: float
@@ -306,25 +305,23 @@ class FrozenUtility:
 
     @property
     def range(self) -> Range:
-        """What it pays, which needs nobody to vouch for it."""
+        """Range of the payoffs, which holds by construction."""
         return Range(self.low, self.high)
 
     def __call__(self, observation: Any, info: Any = None) -> float:
-        """What a step pays that showed this."""
+        """Return the payoff of a step with this observation and info."""
         import torch
 
-        features = self.asked.seen(observation, info, self.space, f"the utility {self.name!r}")
+        features = self.options.seen(observation, info, self.space, f"the utility {self.name!r}")
         with torch.no_grad():
-            made = float(self.module(torch.from_numpy(features[None])).reshape(()))
-        if math.isnan(made):
-            raise InvalidUtilityError(
-                f"the learnt utility {self.name!r} is no number at {features}"
-            )
-        return min(max(self.factor * made, self.low), self.high)
+            value = float(self.module(torch.from_numpy(features[None])).reshape(()))
+        if math.isnan(value):
+            raise InvalidUtilityError(f"the learnt utility {self.name!r} is NaN at {features}")
+        return min(max(self.factor * value, self.low), self.high)
 
 
 def _array(observation: Any) -> Any:
-    """The observation, flat where it has several parts."""
+    """Return the observation, flattened if it has several parts."""
     if isinstance(observation, Mapping):
         return _array([observation[key] for key in sorted(observation)])
     if isinstance(observation, (tuple, list)):
@@ -334,53 +331,52 @@ def _array(observation: Any) -> Any:
 
 
 # --- Fit ----------------------------------------------------------------------------------------
-# MEG towards u is at least E_agent[sum u] - log E_reference[exp sum u]. That is climbed by Adam,
-# less what a bound will take off later (the error of the mean, and episodes of the reference that
-# were not seen): without these terms the best fit tells single episodes apart and does not hold up
-# on others.
+# MEG towards u is at least E_agent[sum u] - log E_reference[exp sum u]. Adam maximises this minus
+# the later deductions of a bound (the error of the mean, and unobserved episodes of the reference):
+# without these terms the fit separates single episodes and does not generalise.
 
-# Episodes that are added to those of the reference, as if they had collected the most.
+# Number of pseudo-episodes with the maximum return, added to those of the reference.
 _UNSEEN = 1.0
-_ERRORS = 2.5  # standard errors that a limit takes off the agent's mean
-# Every so many episodes are set aside, and how many iterations may pass without a gain on them.
+_ERRORS = 2.5  # standard errors by which a limit lowers the agent's mean
+# Every fourth episode is used for validation; iterations without improvement before stopping.
 _ASIDE, _PATIENCE = 4, 60
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Episodes as the fit sees them."""
+    """Episodes for the fit."""
 
-    features: AnyArray
-    lengths: IntArray
+    features: AnyArray  # features of all steps
+    lengths: IntArray  # number of steps of each episode
 
 
 def fitted_module(
-    asked: LearntUtility, agent: Recorded, reference: Recorded, *, horizon: int | None, name: str
+    options: LearntUtility, agent: Recorded, reference: Recorded, *, horizon: int | None, name: str
 ) -> Any:
-    """A module with the weights that explain the agent best, in evaluation mode."""
+    """Return a module with the weights that explain the agent best, in evaluation mode."""
     torch = require("torch", extra="neural", feature="A learnt utility")
-    # The user's module stays as it is, and so do everybody else's draws.
+    # The user's module and all global generators stay unchanged.
     with borrowed_generators():
         torch.manual_seed(0)
-        module = _module(asked, np.concatenate([agent.features, reference.features]))
+        module = _module(options, np.concatenate([agent.features, reference.features]))
         parts = [(_part(agent, aside), _part(reference, aside)) for aside in (False, True)]
         optimiser = torch.optim.Adam(
-            module.parameters(), lr=asked.learning_rate, weight_decay=asked.weight_decay
+            module.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
         )
-        best, best_weights, since = -math.inf, copy.deepcopy(module.state_dict()), 0
-        for _ in range(asked.iterations):
+        best, best_weights, worse = -math.inf, copy.deepcopy(module.state_dict()), 0
+        for _ in range(options.iterations):
             with torch.no_grad():
-                now = float(_bound(module, *parts[1], horizon, name))
-            if now > best + 1e-4:
-                best, best_weights, since = now, copy.deepcopy(module.state_dict()), 0
-            elif (since := since + 1) > _PATIENCE:
+                current = float(_bound(module, *parts[1], horizon, name))
+            if current > best + 1e-4:
+                best, best_weights, worse = current, copy.deepcopy(module.state_dict()), 0
+            elif (worse := worse + 1) > _PATIENCE:
                 break
             optimiser.zero_grad()
             loss = -_bound(module, *parts[0], horizon, name)
             if not math.isfinite(loss.item()):
                 raise InvalidParameterError(
-                    f"the fit of the learnt utility {name!r} diverged; give a smaller "
-                    f"learning_rate than {asked.learning_rate:g}, or features of moderate size"
+                    f"the fit of the learnt utility {name!r} diverged; use a smaller "
+                    f"learning_rate than {options.learning_rate:g}, or features of moderate size"
                 )
             loss.backward()
             optimiser.step()
@@ -389,31 +385,31 @@ def fitted_module(
 
 
 def outputs(module: Any, features: AnyArray) -> AnyArray:
-    """What a module makes of the features of some steps, [N]."""
+    """Return the outputs of a module for the features of some steps, [N]."""
     import torch
 
     with torch.no_grad():
         return np.asarray(module(torch.from_numpy(features)).reshape(-1).numpy(), np.float64)
 
 
-def _module(asked: LearntUtility, features: AnyArray) -> Any:
+def _module(options: LearntUtility, features: AnyArray) -> Any:
     import torch
 
-    if asked.module is not None:
-        if not any(each.requires_grad for each in asked.module.parameters()):
+    if options.module is not None:
+        if not any(each.requires_grad for each in options.module.parameters()):
             raise InvalidParameterError(
-                f"the module {type(asked.module).__name__} has no weights that can be learnt; give "
-                f"one that has, or what it makes as features="
+                f"the module {type(options.module).__name__} has no trainable weights; pass a "
+                f"trainable one, or its outputs as features="
             )
         try:
-            return copy.deepcopy(asked.module).eval()
+            return copy.deepcopy(options.module).eval()
         except RuntimeError as cause:
             raise InvalidParameterError(
-                f"no copy of the module {type(asked.module).__name__} can be made: "
+                f"the module {type(options.module).__name__} cannot be copied: "
                 f"{in_a_line(cause)[:300]}"
             ) from cause
     flat = features.reshape(len(features), -1)
-    # In units of what was seen, so that one learning rate suits all features.
+    # Features are scaled by their observed maximum, so that one learning rate suits all.
     size = np.maximum(np.abs(flat).max(axis=0), 1e-6)
     linear, scale = torch.nn.Linear(len(size), 1), torch.nn.Linear(len(size), len(size), bias=False)
     with torch.no_grad():
@@ -424,7 +420,7 @@ def _module(asked: LearntUtility, features: AnyArray) -> Any:
 
 
 def _part(episodes: Recorded, aside: bool) -> tuple[Any, Any, int]:
-    """Features of the steps of some episodes, the episode of each step, and how many they are."""
+    """Return features of the steps of a part, the episode of each step, and their number."""
     import torch
 
     number = np.arange(len(episodes.lengths))
@@ -437,7 +433,7 @@ def _part(episodes: Recorded, aside: bool) -> tuple[Any, Any, int]:
 
 
 def _bound(module: Any, agent: Any, reference: Any, horizon: int | None, name: str) -> Any:
-    """What about will be proven of the utility, nats."""
+    """Return an approximation of the bound on other episodes, in nats."""
     import torch
 
     returns, most = [], torch.zeros(())
@@ -447,8 +443,8 @@ def _bound(module: Any, agent: Any, reference: Any, horizon: int | None, name: s
             collected = torch.zeros(count).index_add(0, episode, paid)
         except Exception as cause:
             raise InvalidUtilityError(
-                f"the module of the learnt utility {name!r} does not make {len(features)} numbers "
-                f"of features of shape {list(features.shape)}: {in_a_line(cause)[:300]}"
+                f"the module of the learnt utility {name!r} does not map features of shape "
+                f"{list(features.shape)} to {len(features)} numbers: {in_a_line(cause)[:300]}"
             ) from cause
         returns.append(collected)
         most = torch.maximum(most, collected.max() if horizon is None else horizon * paid.max())

@@ -1,6 +1,6 @@
-"""Set up a measurement: the simulator of a given world, its agent and its fitted utilities.
+"""Set up a measurement: the simulator of a world, its agent and its fitted utilities.
 
-Tables are simulated too, so that sampled results can be compared with exact ones.
+Tables can be simulated too, to compare sampled results with exact ones.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _CHUNK = 64
 
 
 class TabularSimulator:
-    """A `TabularMDP` that can only be run: states are observed, its numbers are hidden."""
+    """Simulator of a `TabularMDP`: states are observed, transitions and payoffs are not."""
 
-    # An absorbing state in which no utility pays anything is an end: an episode is over there.
+    # An absorbing state without payoffs of any utility ends an episode.
 
     name = "tabular world"
     chunk = _CHUNK
@@ -56,7 +56,7 @@ class TabularSimulator:
     reference = protocol.FREE_CHOICE
     why_unbounded = ""
     chance = FROM_GENERATOR
-    # A table's states are what they are, however they were met.
+    # The states of a table do not depend on how they were reached.
     met_again: Collection[int] = ()
 
     def __init__(
@@ -71,7 +71,7 @@ class TabularSimulator:
         if not named:
             raise InvalidParameterError(NO_UTILITY)
         self._mdp, self._seed = mdp, seed
-        # A table has no more to its states than their numbers: there is nothing to compare.
+        # States of a table are only numbers, so there is nothing to compare.
         self.walked: Counter[tuple[int, int, StepOutcome]] = Counter()
         self._after, self._probability = mdp.transition.to_successors()
         self._paid = np.stack([self._array(name, array) for name, array in named.items()], axis=-1)
@@ -81,40 +81,39 @@ class TabularSimulator:
             raise InvalidParameterError(
                 f"bounds are given for {unknown[0]!r}, expected one of {', '.join(named)}"
             )
-        for name, told in (bounds or {}).items():
-            if not (told.low <= ranges[name].low and ranges[name].high <= told.high):
+        for name, given in (bounds or {}).items():
+            if not (given.low <= ranges[name].low and ranges[name].high <= given.high):
                 raise InvalidUtilityError(
                     f"the utility {name!r} pays {ranges[name].low:g} to {ranges[name].high:g}, "
-                    f"outside of the bounds ({told.low:g}, {told.high:g}) that were given; give "
-                    f"wider bounds="
+                    f"outside its bounds ({given.low:g}, {given.high:g}); widen bounds="
                 )
         self.utilities = NamedUtilities(dict.fromkeys(named), ranges | dict(bounds or {}))
 
     @property
     def n_actions(self) -> int:
-        """A."""
+        """Number of actions, A."""
         return self._mdp.n_actions
 
     @property
     def most_information(self) -> float:
-        """Nats by which a decision may differ from free choice at most."""
+        """Maximum relative entropy of a decision to free choice, in nats."""
         return math.log(self.n_actions)
 
     @property
     def n_states(self) -> int:
-        """S: a table has numbers for its states before they are met."""
+        """Number of states, S, including unreached ones."""
         return self._mdp.n_states
 
     def free_choice(self) -> SimulatorAgent:
-        """Every action with the same probability."""
+        """Return the agent that takes every action with the same probability."""
         shape = (1, self.n_states, self.n_actions)
         return actor_of_rows(np.full(shape, 1.0 / self.n_actions), protocol.FREE_CHOICE)
 
     def play(self, actor: SimulatorAgent, horizon: int, number: int) -> Episodes:
-        """Episodes, all of a chunk at once for an agent that is a table."""
+        """Play a chunk of episodes at once; the agent must be a table."""
         if actor.table is None:
             raise InvalidParameterError(
-                f"a tabular world measures a policy as a table, got {actor.name}"
+                f"the agent of a tabular world must be a policy table, got {actor.name}"
             )
         rng = np.random.default_rng(protocol.seeded(self._seed, protocol.EPISODES, number))
         state = rng.choice(self.n_states, size=_CHUNK, p=self._mdp.initial)
@@ -140,22 +139,22 @@ class TabularSimulator:
         return bool((self._mdp.initial > 0).sum() == 1)
 
     def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
-        """The agent's table, [T, S, A]."""
+        """Return the agent's table, [T, S, A]."""
         return actor.table
 
     def remarks(self, actor: SimulatorAgent) -> list[str]:
-        """Nothing: a table promises what it is."""
+        """Return no remarks: a table has no unverified assumptions."""
         return []
 
     def seen(self, which: int) -> tuple[float, float]:
-        """What the array holds."""
+        """Return the range of a utility's payoffs."""
         paid = self._paid[..., which]
         return float(paid.min()), float(paid.max())
 
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[StepOutcome], bool]:
-        """Steps from a state; a row with one successor leaves nothing to chance."""
+        """Sample steps from a state; also return whether the outcome is deterministic."""
         row = self._probability[state, action]
         certain = bool((row > 0).sum() == 1)
         times = generator.multinomial(2 if certain else count, row / row.sum())
@@ -169,7 +168,7 @@ class TabularSimulator:
     def draw_again(
         self, state: int, action: int, count: int, generator: np.random.Generator
     ) -> Counter[StepOutcome]:
-        """Never asked for, since `met_again` is empty."""
+        """Raise an error: this is never called, since `met_again` is empty."""
         raise NotImplementedError
 
     @cached_property
@@ -178,7 +177,7 @@ class TabularSimulator:
 
     @cached_property
     def _ends(self) -> BoolArray:
-        """States that no action leaves, and that pay nothing: [S]."""
+        """Mask of absorbing states without payoffs, [S]."""
         home = np.arange(self.n_states)[:, None, None]
         stays = ((self._after == home) | (self._probability == 0)).all(axis=(1, 2))
         return np.asarray(stays & (self._paid == 0).all(axis=(1, 2)))
@@ -200,12 +199,12 @@ class TabularSimulator:
         return np.broadcast_to(values if values.ndim == 2 else values[:, None], shape)
 
 
-# A world that can be run. States that were met are numbered from 0.
+# A world that can be run. Reached states are numbered from 0.
 Simulator = TabularSimulator | GymnasiumSimulator
 
 
 def _drawn(cumulative: FloatArray, rng: np.random.Generator) -> AnyArray:
-    """One place for each row of cumulative probabilities, [N]."""
+    """Draw one index for each row of cumulative probabilities, [N]."""
     points = rng.random(len(cumulative))[:, None] * cumulative[:, -1:]
     return np.asarray((points >= cumulative).sum(axis=1))
 
@@ -217,45 +216,45 @@ def _information(rows: FloatArray) -> FloatArray:
 
 
 # --- Fitted utilities ---------------------------------------------------------------------------
-# Of the budget, unless a utility says how many steps; the most of them; the fewest episodes.
+# Share of the budget if a utility has no number of steps; maximum steps; minimum episodes.
 _SHARE, _MOST, _LEAST_EPISODES = 0.3, 20_000, 8
-# Numbers of the agent's episodes and of the reference's, which no episode that bounds has.
+# First episode numbers of the agent and of the reference, disjoint from those used for bounds.
 _AGENT, _REFERENCE = 2**41, 2**42
 
 
 @dataclass
 class Recorder:
-    """Stands in the place of the utilities, and keeps the features of each step."""
+    """Utility that records the features of each step and pays 0."""
 
     learnt: Mapping[str, LearntUtility]
     space: Any
-    kept: dict[str, list[AnyArray]] = field(default_factory=dict)
+    rows: dict[str, list[AnyArray]] = field(default_factory=dict)
 
     def __call__(self, observation: Any, info: Any) -> float:
-        """Keep a step, which pays nothing."""
-        for name, asked in self.learnt.items():
+        """Record a step."""
+        for name, utility in self.learnt.items():
             where = f"the utility {name!r}"
-            features = asked.seen(observation, info, self.space, where)
-            before = self.kept.setdefault(name, [])
+            features = utility.seen(observation, info, self.space, where)
+            before = self.rows.setdefault(name, [])
             if before and before[0].shape != features.shape:
                 raise InvalidUtilityError(
                     f"the features of {where} have shape {list(features.shape)} after "
-                    f"{list(before[0].shape)}, expected the same at every step"
+                    f"{list(before[0].shape)}, expected the same shape at every step"
                 )
             before.append(features)
         return 0.0
 
     def recorded(self, lengths: list[int]) -> dict[str, Recorded]:
-        """What was kept since the last call, by name."""
+        """Return the steps recorded since the last call, by name."""
         counts = np.array(lengths, dtype=np.int64)
-        out = {name: Recorded(np.stack(rows), counts) for name, rows in self.kept.items()}
-        self.kept.clear()
+        out = {name: Recorded(np.stack(rows), counts) for name, rows in self.rows.items()}
+        self.rows.clear()
         return out
 
 
 @dataclass(frozen=True)
 class UtilityFits:
-    """What was learnt before anything was measured."""
+    """Utilities fitted before the measurement."""
 
     frozen: Mapping[str, FrozenUtility]
     episodes: tuple[int, int]
@@ -263,12 +262,12 @@ class UtilityFits:
     reference: str
 
     def annotated(self, results: Mapping[str, SimulatorResult]) -> dict[str, SimulatorResult]:
-        """Results with what the fit took, and with the utilities that it gave."""
+        """Add the steps of the fit, and the fitted utilities, to results."""
         agent, reference = self.episodes
         note = (
             f"the utility was fitted to {agent:,} episodes of the agent and {reference:,} of "
-            f"{self.reference}, and bounded with others: the interval is that of the best utility "
-            f"of its class"
+            f"{self.reference}, and bounded on other episodes: the interval refers to the best "
+            f"utility of its class"
         )
         out = {}
         for name, result in results.items():
@@ -284,14 +283,14 @@ class UtilityFits:
 
 
 def learnt_of(utility: Any, bounds: Any) -> dict[str, LearntUtility]:
-    """The utilities that have to be learnt, by name."""
+    """Return the utilities to be learnt, by name."""
     several = utility if isinstance(utility, Mapping) else {"learnt": utility}
     learnt = {name: each for name, each in several.items() if isinstance(each, LearntUtility)}
-    told = bounds if isinstance(bounds, Mapping) else dict.fromkeys(several, bounds)
-    if bounded := [name for name in learnt if told.get(name) is not None]:
+    given = bounds if isinstance(bounds, Mapping) else dict.fromkeys(several, bounds)
+    if bounded := [name for name in learnt if given.get(name) is not None]:
         raise InvalidParameterError(
-            f"bounds are given for {bounded[0]!r}, which is learnt and keeps to bounds of its own; "
-            f"give bounds= by name for the other utilities"
+            f"bounds are given for {bounded[0]!r}, which is learnt and has its own bounds; give "
+            f"bounds= by name for the other utilities only"
         )
     return learnt
 
@@ -304,22 +303,22 @@ def fits_of(
     horizon: int,
     budget: int,
 ) -> UtilityFits:
-    """Learn utilities from episodes of the agent and of its reference."""
+    """Fit utilities to episodes of the agent and of its reference."""
     require("torch", extra="neural", feature="A learnt utility")
     recorder = Recorder(learnt, world.observation_space)
     simulator = simulator_of(NamedUtilities({" and ".join(map(str, learnt)): recorder}, {}))
-    asked = [each.steps for each in learnt.values() if each.steps is not None]
-    limit = max(asked, default=min(int(_SHARE * budget), _MOST))
+    requested = [each.steps for each in learnt.values() if each.steps is not None]
+    limit = max(requested, default=min(int(_SHARE * budget), _MOST))
     if limit > budget / 2:
         raise InvalidParameterError(
             f"steps of a learnt utility are {limit:,}, expected at most half of the budget, "
-            f"{budget // 2:,}: the other half bounds what was learnt"
+            f"{budget // 2:,}; the other half is needed for the bounds"
         )
     parts, lengths = [], []
-    for who, first in ((actor, _AGENT), (simulator.free_choice(), _REFERENCE)):
+    for player, first in ((actor, _AGENT), (simulator.free_choice(), _REFERENCE)):
         decided: list[int] = []
         while sum(decided) < limit / 2 or len(decided) < _LEAST_EPISODES:
-            decided += simulator.play(who, horizon, first + len(decided)).decisions.tolist()
+            decided += simulator.play(player, horizon, first + len(decided)).decisions.tolist()
         parts.append(recorder.recorded(decided))
         lengths.append(decided)
     frozen = {}
@@ -327,9 +326,9 @@ def fits_of(
         mine, others = (part[name] for part in parts)
         known = None if simulator.returns_to_states else horizon
         module = fitted_module(each, mine, others, horizon=known, name=name)
-        made = outputs(module, np.concatenate([mine.features, others.features]))
-        factor = 1.0 / max(float(np.abs(made).max()), 1e-12)
-        low, high = float(made.min()) * factor, float(made.max()) * factor
+        values = outputs(module, np.concatenate([mine.features, others.features]))
+        factor = 1.0 / max(float(np.abs(values).max()), 1e-12)
+        low, high = float(values.min()) * factor, float(values.max()) * factor
         frozen[name] = FrozenUtility(each, module, factor, low, high, world.observation_space, name)
     counts = len(lengths[0]), len(lengths[1])
     return UtilityFits(frozen, counts, sum(map(sum, lengths)), simulator.reference)
@@ -341,7 +340,7 @@ _MOST_HORIZON = 10**6
 
 @dataclass(frozen=True, kw_only=True)
 class MeasurementRequest:
-    """What a caller of `from_simulator` wants to be measured; see there."""
+    """Arguments of `from_simulator`; see there."""
 
     utility: Any
     horizon: int | None
@@ -354,7 +353,7 @@ class MeasurementRequest:
 
 
 class MeasurementSetup(NamedTuple):
-    """The world, the agent, the horizon H, and utilities that were fitted first."""
+    """Simulator, agent, horizon H, and fitted utilities."""
 
     simulator: Simulator
     actor: SimulatorAgent
@@ -363,24 +362,24 @@ class MeasurementSetup(NamedTuple):
 
 
 def of_table(mdp: TabularMDP, agent: Any, request: MeasurementRequest) -> MeasurementSetup:
-    """Set up a table that is sampled; its utilities are arrays."""
+    """Set up a sampled table; its utilities are arrays."""
     utility, chance = request.utility, request.chance
     _no_reference(request.reference)
     if chance not in (None, FROM_GENERATOR):
         raise InvalidParameterError(
-            f"chance is {chance!r}, but what a TabularMDP leaves to chance is drawn here, by a "
-            f"generator; leave chance= out"
+            f"chance is {chance!r}, but the transitions of a TabularMDP are always drawn from a "
+            f"generator; omit chance="
         )
     if mdp.discount != 1.0:
         raise InvalidParameterError(
-            f"the MDP has discount {mdp.discount:g}, but what a simulator pays is added up as it "
-            f"comes; give one with discount=1 and horizon=, or measure it by `meg.known_utility`"
+            f"the MDP has discount {mdp.discount:g}, but payoffs of a simulator are summed without "
+            f"discount; use discount=1 and horizon=, or `meg.known_utility`"
         )
     if learnt_of(utility, None) or callable(utility):
         raise InvalidParameterError(
-            "utility is a function or to be learnt, but a TabularMDP shows no observation that it "
-            "could be of; give an array [S] or [S, A], or several by name (combined=True learns "
-            "their best combination)"
+            "utility is a function or a LearntUtility, but a TabularMDP has no observations; pass "
+            "an array [S] or [S, A], or several by name (combined=True finds their best "
+            "combination)"
         )
     name = REWARD if isinstance(utility, str) else "utility"
     several = utility if isinstance(utility, Mapping) else {name: utility}
@@ -398,7 +397,7 @@ def of_table(mdp: TabularMDP, agent: Any, request: MeasurementRequest) -> Measur
 def of_environment(
     env: Any, agent: Any, request: MeasurementRequest, closing: ExitStack
 ) -> MeasurementSetup:
-    """Set up a Gymnasium environment; `closing` closes it where it was made here."""
+    """Set up a Gymnasium environment; `closing` closes it if it was created here."""
     utility, bounds, seed = request.utility, request.bounds, request.seed
     world = environments.opened(env)
     if isinstance(env, (str, type)) or not hasattr(env, "step"):
@@ -438,24 +437,23 @@ def of_environment(
 def _no_reference(reference: Any) -> None:
     if reference is not None:
         raise InvalidParameterError(
-            f"reference is {reference!r}, but actions are discrete here, and compared with free "
-            f"choice; leave reference= out"
+            f"reference is {reference!r}, but discrete actions are always compared with free "
+            f"choice; omit reference="
         )
 
 
-def _horizon(asked: int | None, limit: int | None, what: str) -> int:
-    if asked is None:
+def _horizon(given: int | None, limit: int | None, world: str) -> int:
+    if given is None:
         if limit is None:
             raise InvalidParameterError(
-                f"{what} has no time limit, so it does not say how many decisions are measured; "
-                f"give horizon="
+                f"{world} has no time limit, so the number of decisions is unknown; give horizon="
             )
         return limit
-    horizon = whole(asked, "horizon", least=1, most=_MOST_HORIZON)
+    horizon = whole(given, "horizon", least=1, most=_MOST_HORIZON)
     if limit is not None and horizon > limit:
         raise InvalidParameterError(
-            f"horizon is {horizon}, but {what} cuts episodes off after {limit} decisions: what "
-            f"would follow is not known; give a horizon up to {limit}, or make the environment "
-            f"with a longer limit (gymnasium.make(..., max_episode_steps={horizon}))"
+            f"horizon is {horizon}, but {world} truncates episodes after {limit} decisions; use a "
+            f"horizon up to {limit}, or create the environment with a longer limit "
+            f"(gymnasium.make(..., max_episode_steps={horizon}))"
         )
     return horizon

@@ -26,11 +26,10 @@ from goalmeter.statistics.discrimination import clustered_area
 from goalmeter.tabular.mdp import TabularMDP
 
 # --- Used cells -----------------------------------------------------------------------------------
-# Each place has a rate: how often a move flips when a needed cell there is changed. Few decisions
-# meet one place, so the rates are modelled as draws from one Beta distribution, whose mean and size
-# are uncertain and averaged over. Where the places differ, the distribution is learnt to be spread
-# out, and a place depends on its own decisions; where all are alike, a place with two decisions is
-# judged by the others, and so is one without any.
+# The rate of a place is how often a move flips when a needed cell there is changed. Few decisions
+# concern one place, so rates are modelled as draws from one Beta distribution; its unknown mean and
+# size are marginalised. If places differ, the estimate of a place depends on its own decisions; if
+# all are alike, a place with few or no decisions borrows strength from the others.
 #
 # A place is used (not used) if its rate is above (below) the margin with probability `SURE`.
 #
@@ -39,8 +38,8 @@ from goalmeter.tabular.mdp import TabularMDP
 USED, NOT_USED, UNKNOWN = "used", "not used", "unknown"
 MARGIN = 0.25
 SURE = 0.95
-# Means and sizes of the Beta distribution, equally likely a priori; sizes on a logarithmic scale,
-# since a size is the number of decisions that another place is worth.
+# Means and sizes of the Beta distribution, equally likely a priori. A size is the number of
+# decisions to which the other places are equivalent, hence the logarithmic scale.
 _MEANS = (np.arange(40) + 0.5) / 40
 _SIZES = np.geomspace(0.05, 50.0, 24)
 
@@ -48,7 +47,7 @@ Place = tuple[Shape, Cell]  # in the worlds of one shape
 
 
 class CellTrial(NamedTuple):
-    """Whether the move of a right decision flipped when a needed cell was changed."""
+    """Whether the move of a correct decision flipped when a needed cell was changed."""
 
     grid: str
     shape: Shape
@@ -58,11 +57,12 @@ class CellTrial(NamedTuple):
 
 @dataclass(frozen=True)
 class PlaceUse(JsonFields):
-    """A place in the worlds of one shape.
+    """Use of a place in the worlds of one shape.
 
-    Of `decisions` that were right and in which it was needed and changed, some flip and some become
-    optimal as if it were a wall. The rate of flips has a posterior mean, a central 95% interval
-    and a probability of being above the margin.
+    `decisions` counts correct decisions in which the cell was needed and changed; `flips` counts
+    those whose move flipped, `as_if_wall` those whose move became optimal as if it were a wall.
+    `rate` is the posterior mean of the rate of flips, `interval` its central 95% interval and
+    `above` its probability of exceeding the margin.
     """
 
     shape: Shape
@@ -76,44 +76,44 @@ class PlaceUse(JsonFields):
 
     @property
     def verdict(self) -> str:
-        """One of "used", "not used" and "unknown"."""
+        """Verdict: "used", "not used" or "unknown"."""
         if self.above >= SURE:
             return USED
         return NOT_USED if self.above <= 1.0 - SURE else UNKNOWN
 
     def to_json(self) -> dict[str, Any]:
-        """The fields and the verdict as JSON values."""
+        """Return the fields and the verdict as JSON values."""
         return super().to_json() | {"verdict": self.verdict}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> PlaceUse:
-        """The place with these JSON values."""
+        """Return the place with these JSON values."""
         return row_from(cls, value)
 
 
 @dataclass(frozen=True)
 class UsedCells(JsonFields):
-    """The places at which something was tried, by shape, row and column."""
+    """Use of all places with trials, ordered by shape, row and column."""
 
     margin: float
     places: tuple[PlaceUse, ...]
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of places with each verdict."""
+        """Number of places by verdict."""
         verdicts = [place.verdict for place in self.places]
         return {verdict: verdicts.count(verdict) for verdict in (USED, NOT_USED, UNKNOWN)}
 
     def to_json(self) -> dict[str, Any]:
-        """The fields and the counts as JSON values."""
+        """Return the fields and the counts as JSON values."""
         return super().to_json() | {"counts": self.counts}
 
 
 def used_cells(outcomes: Iterable[TrialOutcome], *, margin: float = MARGIN) -> UsedCells:
-    """Pool the outcomes of one intervention by the place of the cell that was changed.
+    """Pool the outcomes of one intervention by the place of the changed cell.
 
-    Cells that were not needed and decisions that were wrong before are ignored. Places with a rate
-    above the margin are used.
+    Cells that were not needed, and decisions that were wrong before the intervention, are ignored.
+    Places whose rate exceeds the margin are used.
     """
     if not 0.0 < margin < 1.0:
         raise InvalidParameterError(f"margin is {margin!r}, expected a rate between 0 and 1")
@@ -140,11 +140,11 @@ def used_cells(outcomes: Iterable[TrialOutcome], *, margin: float = MARGIN) -> U
 
 
 def probably_used(tried: Iterable[CellTrial]) -> tuple[dict[Place, float], float]:
-    """Return the probability that each place is used (1 or 0 by verdict), and of an untried one."""
+    """Return the probability that each place is used (1 or 0 by verdict), and of a new place."""
     by_place: dict[Place, list[bool]] = {}
     for each in tried:
         by_place.setdefault((each.shape, each.cell), []).append(each.flipped)
-    # The last one is a place without a decision.
+    # The last one is a place without decisions.
     rates = _Rates([*by_place.values(), []])
     above = [1.0 - rates.below(number, MARGIN) for number in range(len(by_place) + 1)]
     *sure, untried = (1.0 if p >= SURE else 0.0 if p <= 1.0 - SURE else p for p in above)
@@ -159,7 +159,7 @@ def told_apart(used: Sequence[PlaceUse], unused: Sequence[PlaceUse]) -> Estimate
 
 
 class _Rates:
-    """The posterior of the rates of P places: a mixture of M Beta distributions."""
+    """Posterior of the rates of P places: a mixture of M Beta distributions."""
 
     def __init__(self, flips: Sequence[Sequence[bool]]) -> None:
         from scipy.special import betaln
@@ -187,7 +187,7 @@ class _Rates:
         return float(np.clip(self._weights @ share, 0.0, 1.0))
 
     def quantile(self, place: int, level: float) -> float:
-        """Bisect, since a mixture has no quantiles in closed form."""
+        """Return a quantile by bisection; a mixture has none in closed form."""
         low, high = 0.0, 1.0
         for _ in range(40):
             middle = (low + high) / 2
@@ -196,28 +196,28 @@ class _Rates:
 
 
 def unbelieved(gain: Estimate | None, places: Mapping[str, int] | None) -> str:
-    """Return why nothing can be said about a believed world; "" if something can."""
-    # Any walks have a MEG on any map.
+    """Return why results about a believed world are not interpretable; "" if they are."""
+    # MEG is defined for any walks on any map.
     reasons = []
     if gain is None or gain.interval is None or not gain.interval[0] > 0:
-        reasons.append("the map could not be read better than from places alone")
+        reasons.append("activations do not predict the map better than position alone")
     if places is not None and not any(places.get(each) for each in (USED, NOT_USED)):
-        reasons.append("of no cell it could be told whether it is used")
+        reasons.append("the use of every cell is unknown")
     return ", and ".join(reasons)
 
 
 # --- Believed world -------------------------------------------------------------------------------
-# Where a move depends on what the prompt says of a place, the agent's map has it as the prompt
-# does. Where hiding an open cell changes no move, the agent takes the place for open without
-# looking, so the believed world is the true one without the walls at unused places. Where the use
-# of a place is unknown, maps are drawn by its probability. It is known from other grids only, and
-# the decoded map does not enter: its errors would count as the agent's.
+# If moves depend on what the prompt states about a place, the agent's map agrees with the prompt
+# there. If hiding an open cell changes no move, the agent assumes that the place is open. The
+# believed world is therefore the true one without the walls at unused places. If the use of a place
+# is unknown, maps are drawn with its probability. The use is estimated on other grids, and the
+# decoded map is not involved: its errors would count as errors of the agent.
 
 MAPS = 32
 
 
 class PossibleMaps(NamedTuple):
-    """K equally likely lists of maps of N decisions, [K][N]; the agent is where it is in truth."""
+    """K equally likely lists of maps of N decisions, [K][N], with the agent at its true cell."""
 
     maps: Sequence[Sequence[GridWorld]]
 
@@ -229,11 +229,11 @@ def believed_maps(
     *,
     seed: int = 0,
 ) -> PossibleMaps:
-    """Return the maps that an agent may have; `uncertain` cells by shape have to be looked up."""
+    """Return possible maps of the agent; only `uncertain` cells by shape can differ from truth."""
     draws = {
         shape: np.random.default_rng(seed).random((MAPS, *shape)) for shape in sorted(uncertain)
     }
-    # Grids differ in a decision or two, so most of them have the same other trials.
+    # Most grids share the trials of the other grids up to one or two decisions.
     probabilities = cache(probably_used)
 
     @cache
@@ -258,23 +258,23 @@ def believed_maps(
 
 
 # --- Goal-directedness ----------------------------------------------------------------------------
-# The decisions are the same in the true and in the believed world. In the true world each is one
-# step of a walk whose horizon is the cap. In the believed world the agent plans, at every step, on
-# the map that it has then and from where it believes to be, for as many decisions as are left. One
-# rationality is fitted to the walks in each world, and a difference above 0 says that the agent is
-# more directed in its own world: mistaken rather than aimless.
+# The decisions in the true and in the believed world are the same. In the true world each is one
+# step of a walk whose horizon is the cap. In the believed world the agent plans at every step on
+# its map at that time, from its believed position, for the remaining number of decisions. One
+# rationality is fitted to the walks in each world. A difference above 0 means that the agent is
+# more goal-directed in the believed world: mistaken rather than aimless.
 #
-# Where it is unknown which of several maps an agent has, its move is predicted by the mean over
-# them. Its own map predicts it better, on average, than that mean, so the lower ends of intervals
-# are of the mean, and the upper ends at least those of the map on which walks are most directed.
+# If several maps are possible, moves are predicted by the mean over them. The agent's own map
+# predicts its moves better on average than that mean. So the lower bounds of intervals are those
+# of the mean, and the upper bounds at least those of the map with the most goal-directed walks.
 #
-# Steps without a map and invalid answers explain nothing, and count among the decisions that could
-# have been explained. Any world with the right goal explains much, so compare with `map_controls`.
+# Steps without a map and invalid answers are unexplained, and count in the maximum. Any world with
+# the true goal explains many moves, so compare with `map_controls`.
 #
-# Source: MEG paper (NeurIPS 2024), Definition 5.2; the believed world is ours.
+# Source: MEG paper (NeurIPS 2024), Definition 5.2; the believed world is not from the paper.
 
-_MOST_STATES = 4000  # of maps that are planned for together, which take some hundred MB
-_PARTS = 8  # of a step of the list of rationalities around a fit, as in `navigation.rationality`
+_MOST_STATES = 4000  # states of maps planned in one MDP, which takes a few hundred MB
+_PARTS = 8  # subdivisions of the rationality grid around a fit, as in `navigation.rationality`
 _CHUNK = 512  # decisions whose evidence on several maps is computed at once
 
 Worlds = Sequence[GridWorld | None]
@@ -283,28 +283,28 @@ Placed = Sequence[tuple[GridWorld, State] | None]  # maps with the state of the 
 
 @dataclass(frozen=True)
 class WorldFit(JsonFields):
-    """How much of the walks the goal explains in one world."""
+    """Evidence that the walks pursue the goal in one world."""
 
-    nats: Estimate  # nats a walk, corrected for the bias of a fit
+    nats: Estimate  # nats per walk, corrected for the bias of a fit
     share: Estimate  # share of the maximum
-    rationality: float
+    rationality: float  # fitted rationality
 
 
 @dataclass(frozen=True)
 class Believed:
     """Goal-directedness in the true world, in the believed one and in controls."""
 
-    true: WorldFit  # the walks in the world in which they were made
-    believed: WorldFit  # the same decisions in the believed worlds
-    controls: Mapping[str, WorldFit]  # the same decisions in other worlds, by name
-    difference: Estimate  # believed minus true, nats a walk
-    beyond: Mapping[str, Estimate]  # believed minus each control, nats a walk
-    maximum: float  # nats a walk if every decision were explained
+    true: WorldFit  # fit in the true worlds
+    believed: WorldFit  # fit of the same decisions in the believed worlds
+    controls: Mapping[str, WorldFit]  # fits of the same decisions in other worlds, by name
+    difference: Estimate  # believed minus true, in nats per walk
+    beyond: Mapping[str, Estimate]  # believed minus each control, in nats per walk
+    maximum: float  # nats per walk if every decision were explained
     missing: int  # number of decisions without a believed world
 
     @property
     def exceeds_controls(self) -> bool:
-        """Whether it is above the true world and every control, each with an interval above 0."""
+        """Whether the intervals of the differences to truth and all controls lie above 0."""
         intervals = [each.interval for each in (self.difference, *self.beyond.values())]
         return bool(self.beyond) and all(i is not None and i[0] > 0 for i in intervals)
 
@@ -317,10 +317,10 @@ class Believed:
 
 @dataclass(frozen=True, eq=False)
 class WalkSteps:
-    """Where each of N scenes stands in its walk."""
+    """Walk and step of each of N scenes."""
 
     walks: IntArray  # number of the walk, [N]
-    steps: IntArray  # number of the step in it, from 0, [N]; no step twice
+    steps: IntArray  # number of the step in the walk, from 0, [N]; no duplicates
     caps: IntArray  # maximum number of steps of the walk, [N]
 
 
@@ -332,8 +332,8 @@ def believed_meg(
 ) -> Believed:
     """Estimate MEG towards the goal in the believed worlds and in the true ones.
 
-    `believed` are the worlds of the N decisions, each with its start where the agent believes to
-    be, or None, or several possible maps of each; `controls` are other worlds of them, by name.
+    `believed` are the believed worlds of the N decisions (the start is the believed position of
+    the agent; None if there is none), or possible maps. `controls` are other worlds by name.
     """
 
     def placed(worlds: Worlds) -> Placed:
@@ -344,16 +344,16 @@ def believed_meg(
     missing = 0
     if isinstance(believed, PossibleMaps):
         possible = [list(zip(maps, scenes.states, strict=True)) for maps in believed.maps]
-        inner, best = walks.curves(possible), walks.curves([max(possible, key=walks.highest)])
+        curve, best = walks.curves(possible), walks.curves([max(possible, key=walks.highest)])
     else:
-        inner = best = walks.curves([placed(believed)])
+        curve = best = walks.curves([placed(believed)])
         missing = sum(world is None for world in believed)
     curves = {name: walks.curves([placed(each)]) for name, each in (controls or {}).items()}
     curves[""] = walks.curves([list(zip(scenes.worlds, scenes.states, strict=True))])
-    fit, highest = walks.fit(inner), walks.fit(best)
+    fit, highest = walks.fit(curve), walks.fit(best)
     fits = {name: walks.fit(each) for name, each in curves.items()}
     differences = {
-        name: _reaching(walks.difference(inner, each), walks.difference(best, each))
+        name: _reaching(walks.difference(curve, each), walks.difference(best, each))
         for name, each in curves.items()
     }
     nats, share = _reaching(fit.nats, highest.nats), _reaching(fit.share, highest.share)
@@ -369,7 +369,7 @@ def believed_meg(
 
 
 def _reaching(estimate: Estimate, highest: Estimate) -> Estimate:
-    """Return an estimate whose interval reaches at least as high as another's."""
+    """Return an estimate whose upper bound is at least that of another one."""
     if estimate.interval is None or highest.interval is None:
         return estimate
     low, high = estimate.interval
@@ -384,19 +384,19 @@ class _Walks:
         distinct = len(np.unique([walks, self.steps], axis=1).T) == len(scenes)
         if not distinct or ((self.steps < 0) | (self.steps >= self.caps)).any():
             raise InvalidParameterError(
-                f"steps of walks are missing, there twice or beyond their caps; expected one of 0 "
-                f"to the cap less one for each of {len(scenes)} decisions"
+                f"steps of walks are duplicated or outside 0 to their cap - 1; expected different "
+                f"steps within the caps for {len(scenes)} decisions"
             )
-        # Numbers without gaps.
+        # Renumber walks without gaps.
         _, first, self.walks = np.unique(walks, return_index=True, return_inverse=True)
         _, of_grid, self.cluster = np.unique(
             scenes.grids[first], return_index=True, return_inverse=True
         )
-        # What the last decision before the cap leads to is not seen.
+        # The outcome of the last decision before the cap is not observed.
         matters = self.steps + 1 < self.caps
-        # Nats of each walk if all that matters were explained, [W].
+        # Nats of each walk if every decision that matters were explained, [W].
         self.most = np.log(len(ACTIONS)) * np.bincount(self.walks[matters], minlength=len(first))
-        # Each shape has the same weight, however many grids it has.
+        # All shapes have the same weight, whatever their numbers of grids.
         shapes = scenes.shapes[first][of_grid]
         self.strata = np.unique(shapes, axis=0, return_inverse=True)[1].reshape(len(of_grid))
         self.actions = np.array([INVALID if each is None else each for each in scenes.actions])
@@ -405,7 +405,7 @@ class _Walks:
         return len(self.strata)
 
     def curves(self, possible: Sequence[Placed]) -> Curves:
-        """Return the evidence at the listed rationalities and at more around the best."""
+        """Return the evidence at the listed rationalities and at further ones around the best."""
         coarse = Curves(RATIONALITIES, self.evidence(possible, RATIONALITIES))
         near = fitting.between(RATIONALITIES, fitting.fit_tops(self, coarse), _PARTS)
         tried = np.concatenate([RATIONALITIES, near])
@@ -418,19 +418,19 @@ class _Walks:
         return float(self._mean(self.evidence([maps], RATIONALITIES)).max())
 
     def evidence(self, possible: Sequence[Placed], rationalities: FloatArray) -> FloatArray:
-        """Return how well the goal predicts each walk, by the mean over possible maps, [W, G]."""
+        """Return the evidence of each walk, averaged over possible maps, in nats [W, G]."""
         count = len(possible)
         if count == 1:
-            made = Decisions(self.walks, self.steps, self.steps, self.actions)
-            return _evidence(made, self.caps, possible[0], rationalities)
+            decisions = Decisions(self.walks, self.steps, self.steps, self.actions)
+            return _evidence(decisions, self.caps, possible[0], rationalities)
         out = np.zeros((len(self.most), len(rationalities)))
         for rows in np.array_split(np.arange(len(self.walks)), 1 + len(self.walks) // _CHUNK):
             steps, actions, caps = (
                 np.tile(each[rows], count) for each in (self.steps, self.actions, self.caps)
             )
-            made = Decisions(np.arange(count * len(rows)), steps, steps, actions)
+            decisions = Decisions(np.arange(count * len(rows)), steps, steps, actions)
             tried = [maps[row] for maps in possible for row in rows]
-            by_map = _evidence(made, caps, tried, rationalities).reshape(count, len(rows), -1)
+            by_map = _evidence(decisions, caps, tried, rationalities).reshape(count, len(rows), -1)
             mean = np.logaddexp.reduce(by_map, axis=0) - np.log(count)
             np.add.at(out, self.walks[rows], mean)
         return np.maximum(out, fitting.RULED_OUT)
@@ -449,7 +449,7 @@ class _Walks:
         )
 
     def difference(self, ours: Curves, theirs: Curves) -> Estimate:
-        """Estimate the difference of two fits, nats a walk; one by rounding is none."""
+        """Estimate the difference of two fits in nats per walk; rounding errors count as 0."""
         most = float(self.most.max(initial=0.0))
 
         def less(ours: FloatArray, theirs: FloatArray) -> FloatArray:
@@ -458,7 +458,7 @@ class _Walks:
         return fitted(self, [ours, theirs], less, bounds=(-most, most), paired=True)
 
     def _mean(self, nats: FloatArray) -> FloatArray:
-        """Return the mean over each grid's walks, the grids of a shape, and shapes: [G]."""
+        """Return the mean over the walks of a grid, the grids of a shape, and the shapes, [G]."""
         sums = np.zeros((len(self), nats.shape[1]))
         np.add.at(sums, self.cluster, nats)
         means = sums / np.bincount(self.cluster, minlength=len(self))[:, None]
@@ -469,14 +469,14 @@ class _Walks:
 def _evidence(
     made: Decisions, caps: IntArray, maps: Placed, rationalities: FloatArray
 ) -> FloatArray:
-    """Return the evidence of decisions on their maps, nats [rows, G]; their states are set here."""
+    """Return the evidence of decisions on their maps, in nats [rows, G]; sets their states."""
     out = np.zeros((int(made.row.max()) + 1, len(rationalities)))
-    # One plan serves all decisions with one cap, since a plan counts backwards from it.
+    # A plan counts backwards from the cap, so decisions with the same cap share one.
     for cap in np.unique(caps).tolist():
         numbers = np.flatnonzero(caps == cap).tolist()
-        left = deque((number, each) for number in numbers if (each := maps[number]) is not None)
-        while left:
-            mdp, places = _union(left, cap)
+        queue = deque((number, each) for number in numbers if (each := maps[number]) is not None)
+        while queue:
+            mdp, places = _union(queue, cap)
             known = Decisions(*(column[list(places)] for column in made))
             known = known._replace(state=np.array(list(places.values())))
             out += fitting.summed_evidence(mdp, known, len(out), rationalities)
@@ -484,22 +484,22 @@ def _evidence(
 
 
 def _union(
-    left: deque[tuple[int, tuple[GridWorld, State]]], horizon: int
+    remaining: deque[tuple[int, tuple[GridWorld, State]]], horizon: int
 ) -> tuple[TabularMDP, dict[int, int]]:
-    """Join the next maps in one MDP, in which none leads to another; with each decision's state."""
+    """Combine the next maps, unconnected, in one MDP; also return the state of each decision."""
     known: dict[tuple[Any, ...], IntArray] = {}
     successors: list[IntArray] = []
     rewards: list[FloatArray] = []
     places: dict[int, int] = {}
     count = 0
-    while left and count <= _MOST_STATES:
-        decision, (world, ((row, column), layer)) = left.popleft()
+    while remaining and count <= _MOST_STATES:
+        decision, (world, ((row, column), layer)) = remaining.popleft()
         objects = (world.goal, world.key, world.door, world.neutral)
         name = (world.shape, world.walls.tobytes(), *objects)
         if name not in known:
             planned = plan(world)
             has = existing(planned)
-            # Of the planner's states, -1 for those that the map does not have.
+            # Index of each state of the planner; -1 if the map does not have it.
             known[name] = np.where(has, np.cumsum(has) - 1 + count, -1)
             successors.append(known[name][planned.plans.successors[0][has]])
             rewards.append((planned.plans.distances[0][has] == 0).astype(float))

@@ -1,8 +1,8 @@
-"""Turn posteriors over cells into maps, and measure how much of the actions they explain.
+"""Decode maps from posteriors over cells, and measure how many actions they explain.
 
 Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-Agents", section 5, and its code, where invalid maps leave the sample, maps may have an open border,
-and there is no control.
+Agents", section 5, and its code, which excludes invalid maps, allows open borders and has no
+control.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _OBJECTS = (classes.KEY, classes.DOOR, classes.NEUTRAL)
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """A map of each of N scenes, on which the agent is where the map has it."""
+    """Maps of N scenes, each with the position of the agent."""
 
-    # The start is the agent's place; None where there is no map, [N].
+    # The start is the agent's cell; None if there is no map, [N].
     worlds: tuple[GridWorld | None, ...]
-    optimal: BoolArray  # whether an action leads one step closer to the goal, [N, 4]
+    optimal: BoolArray  # whether each action leads one step closer to the goal, [N, 4]
 
     @classmethod
     def of(cls, worlds: Sequence[GridWorld | None]) -> Maps:
@@ -50,37 +50,37 @@ class Maps:
 
     @property
     def valid(self) -> BoolArray:
-        """Whether there is a map with a path to its goal, [N]."""
+        """Mask of scenes that have a map with a path to its goal, [N]."""
         return np.asarray(self.optimal.any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class DecodedMaps(Maps):
-    """Maps that were decoded from posteriors."""
+    """Maps decoded from posteriors."""
 
-    posterior: FloatArray  # the posteriors, [N, rows, columns, 7]
-    walls: BoolArray  # the walls of each scene, also where there is no map: [N, rows, columns]
-    reasons: tuple[str | None, ...]  # why a map is missing or invalid; None where it is valid, [N]
+    posterior: FloatArray  # posteriors, [N, rows, columns, 7]
+    walls: BoolArray  # decoded walls, also of scenes without a map, [N, rows, columns]
+    reasons: tuple[str | None, ...]  # why a map is missing or invalid; None if it is valid, [N]
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of invalid maps, by reason."""
+        """Number of invalid maps by reason."""
         return dict(Counter(reason for reason in self.reasons if reason is not None))
 
 
 def decoded(posterior: FloatArray, scenes: Scenes, *, rule: str = "places") -> DecodedMaps:
-    """Decode the maps of some scenes.
+    """Decode the maps of scenes from posteriors, [N, rows, columns, 7].
 
-    Posteriors are [N, rows, columns, 7]. With the rule "published" each cell is its most probable
-    class; the agent is the cell classified as agent with the highest probability of it, the goal
-    likewise, and without one of them there is no map. With "places" agent and goal are the most
-    probable pair of different cells, and every other cell is its most probable class among the
-    rest, so there is always a map.
+    With the rule "published", each cell gets its most probable class. The agent is at the cell
+    with the highest agent probability among those classified as agent, the goal likewise; without
+    one of them there is no map. With "places", agent and goal are at the most probable pair of
+    different cells and every other cell gets its most probable remaining class, so there is always
+    a map.
 
-    In both, the border is a wall. A key, a door or another object is there if a cell is classified
-    so ("published"), or if it is more probably somewhere than nowhere ("places"). A door whose key
-    is not on the map is open for who carries a key, which a model is told apart from the grid, and
-    a wall otherwise.
+    With both rules, the border is a wall. A key, door or other object is present if a cell is
+    classified as it ("published"), or if it is somewhere with a probability above 1/2 ("places").
+    A door whose key is not on the map is open if the agent carries a key, which the prompt states
+    separately from the grid, and a wall otherwise.
     """
     rules = {"published": _published, "places": _places}
     if rule not in rules:
@@ -102,31 +102,31 @@ def decoded(posterior: FloatArray, scenes: Scenes, *, rule: str = "places") -> D
 
 
 def _world(walls: BoolArray, objects: Mapping[int, Cell], *, carries: bool) -> GridWorld:
-    """Return the map of some walls and objects by class."""
+    """Return the map with these walls and objects by class."""
     walls = walls.copy()
     for cell in objects.values():
         walls[cell] = False
     key, door, neutral = map(objects.get, _OBJECTS)
-    # Planning starts without the key, so a map on which it is carried has neither key nor door.
+    # Plans start without the key, so a map for an agent that carries it has neither key nor door.
     if carries or key is None:
         if door is not None and not carries:
             walls[door] = True
         key = door = None
-    # A world holds one object to take; the key is the one that opens something.
+    # A world has at most one object to pick up; the key takes precedence.
     if carries or key is not None:
         neutral = None
     return GridWorld(walls, objects[AGENT], objects[GOAL], key, door, neutral)
 
 
 def _published(posterior: FloatArray) -> tuple[BoolArray, dict[int, Cell]]:
-    called, inner = posterior.argmax(axis=-1), _inner(posterior.shape[:2])
-    cells = {label: inner & (called == label) for label in (AGENT, GOAL, *_OBJECTS)}
+    predicted, inner = posterior.argmax(axis=-1), _inner(posterior.shape[:2])
+    cells = {label: inner & (predicted == label) for label in (AGENT, GOAL, *_OBJECTS)}
     objects = {
-        label: _highest(np.where(there, posterior[..., label], -1.0))
-        for label, there in cells.items()
-        if there.any()
+        label: _highest(np.where(mask, posterior[..., label], -1.0))
+        for label, mask in cells.items()
+        if mask.any()
     }
-    return np.asarray((called == classes.WALL) | ~inner), objects
+    return np.asarray((predicted == classes.WALL) | ~inner), objects
 
 
 def _places(posterior: FloatArray) -> tuple[BoolArray, dict[int, Cell]]:
@@ -134,7 +134,7 @@ def _places(posterior: FloatArray) -> tuple[BoolArray, dict[int, Cell]]:
     shares = np.where(inner[..., None], posterior, -1.0)
     agent, goal = _highest(shares[..., AGENT]), _highest(shares[..., GOAL])
     if agent == goal:
-        # One of them has to take its runner-up: the one that loses less by it.
+        # The object that loses less probability moves to its second-best cell.
         others = shares.copy()
         others[agent] = -1.0
         next_agent, next_goal = _highest(others[..., AGENT]), _highest(others[..., GOAL])
@@ -143,7 +143,7 @@ def _places(posterior: FloatArray) -> tuple[BoolArray, dict[int, Cell]]:
         agent, goal = (agent, next_goal) if agent_stays >= goal_stays else (next_agent, goal)
     objects = {AGENT: agent, GOAL: goal}
     for label in _OBJECTS:
-        # The sum over cells is the probability that there is one at all.
+        # The sum over cells is the probability that the object exists.
         probable = np.where(inner, posterior[..., label], 0.0).sum() > 0.5
         if probable and (cell := _highest(shares[..., label])) not in objects.values():
             objects[label] = cell
@@ -161,23 +161,23 @@ def _highest(values: FloatArray) -> Cell:
     return Cell(*divmod(int(values.argmax()), values.shape[1]))
 
 
-# The true agent and goal without walls: where it explains as much as a decoded map, agent and goal
-# were read and not walls. Another map: the map decoded in another grid. Another map's walls: those
-# around the agent and the goal that were decoded here; what a decoded map explains beyond it is due
-# to its own walls. Greedy: no map, the moves that lead nearer as the crow flies.
+# Empty room: the true agent and goal without walls; if it explains as much as a decoded map, only
+# agent and goal were decoded. Another map: the map decoded in another grid. Another map's walls:
+# those walls with the agent and goal decoded here; anything a decoded map explains beyond them is
+# due to its own walls. Greedy: no map, moves that reduce the distance if walls are ignored.
 EMPTY_ROOM, ANOTHER, ANOTHER_WALLS = "empty room", "another map", "another map's walls"
 GREEDY = "greedy"
 CHANCE = "a random wrong action"
 
 
 def map_controls(maps: DecodedMaps, scenes: Scenes, *, seed: int) -> dict[str, Maps]:
-    """Return control maps of decoded maps by name; the seed decides which grids lend maps."""
+    """Return control maps of decoded maps by name; the seed chooses the other grids."""
     donors = exchanged(scenes, seed=seed)
-    # Without a decoded map there is no place for borrowed walls either.
+    # Without a decoded map there is no control either.
     borrowed = list(maps.worlds)
     for number, world in enumerate(maps.worlds):
         if world is not None:
-            # Donors have the same shape, in a frame that may be larger.
+            # Donors have the same shape in a frame that may be larger.
             rows, columns = world.shape
             walls = maps.walls[donors[number], :rows, :columns].copy()
             for cell in (world.start, world.goal, world.key, world.door, world.neutral):
@@ -192,28 +192,28 @@ def map_controls(maps: DecodedMaps, scenes: Scenes, *, seed: int) -> dict[str, M
 
 
 def empty_rooms(scenes: Scenes) -> Maps:
-    """Return the true places of agent and goal in rooms without walls, keys and doors."""
+    """Return maps with the true agent and goal and without walls, keys and doors."""
     pairs = zip(scenes.worlds, scenes.states, strict=True)
     return Maps.of([GridWorld(~_inner(w.shape), state.cell, w.goal) for w, state in pairs])
 
 
 @dataclass(frozen=True)
 class ControlledShare:
-    """A share and the same share of controls."""
+    """Share for decoded maps and for their controls."""
 
-    value: Estimate  # share of the decoded map
-    controls: Mapping[str, Estimate]  # share of each control, by name
-    beyond: Mapping[str, Estimate]  # the share minus that of each control, in the same states
+    value: Estimate  # share for decoded maps
+    controls: Mapping[str, Estimate]  # share for each control, by name
+    beyond: Mapping[str, Estimate]  # share minus that of each control, in the same states
 
     @property
     def exceeds_controls(self) -> bool:
-        """Whether every interval of the difference lies above 0."""
+        """Whether the intervals of all differences lie above 0."""
         return bool(self.beyond) and all(
             each.interval is not None and each.interval[0] > 0 for each in self.beyond.values()
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the fields as JSON values."""
         fields = {"controls": self.controls, "beyond": self.beyond}
         exceeds = {"exceeds_controls": self.exceeds_controls}
         return {**self.value.to_json(), **json_value(fields), **exceeds}
@@ -221,39 +221,39 @@ class ControlledShare:
 
 @dataclass(frozen=True)
 class Explained(JsonFields):
-    """How much of the actions decoded maps explain in some states.
+    """How many actions decoded maps explain in a set of states.
 
-    Of every state there is the action that was taken, the set T of actions that are optimal in
-    truth and the set D of those that are optimal on the decoded map, empty where there is no map.
-    An invalid answer is in no set, and is no error that a map could explain.
+    In each state, T is the set of actions that are optimal on the true map and D the set of those
+    that are optimal on the decoded map, empty without a map. An invalid answer is in neither set
+    and is not an error that a map could explain.
     """
 
-    # "all" or "detour", the states where the compass may err; in the others an empty room is as
+    # "all", or "detour": states in which the compass may err; in the others an empty room is as
     # good as a map.
     states: str
     steps: int  # number of states
-    errors: int  # number of actions that are wrong in truth
+    errors: int  # number of actions that are not in T
     unreadable: int  # number of invalid answers
-    invalid: Estimate  # share of states without a valid map; they explain nothing and count
-    on_map: ControlledShare  # the action is in D
+    invalid: Estimate  # share of states without a valid map, which count as unexplained
+    on_map: ControlledShare  # share of states whose action is in D
     explained_errors: ControlledShare  # the same among errors; a control is a random wrong action
-    # Some action is in D and in T, among errors (recovery in the published code).
+    # Share of errors with an action in both D and T (recovery in the published code).
     map_corrects: ControlledShare
     recovery: Estimate  # the same among errors with a valid map, as published
-    agreement: ControlledShare  # some action is in D and in T
-    reversed: Estimate  # the action is in T and not in D
+    agreement: ControlledShare  # share of states with an action in both D and T
+    reversed: Estimate  # share of states whose action is in T but not in D
 
 
 def explained(maps: Maps, controls: Mapping[str, Maps], scenes: Scenes) -> tuple[Explained, ...]:
-    """Measure what maps explain in all states, and in those where the compass may err.
+    """Measure how many actions maps explain in all states and where the compass may err.
 
-    `controls` are other maps of the same N states, by name; greedy is added.
+    `controls` are other maps of the same N states, by name; "greedy" is added.
     """
     taken = np.array(scenes.actions, dtype=object)[:, None] == np.arange(len(ACTIONS))
     unreadable = ~taken.any(axis=1)
     truth, wrong = scenes.optimal, ~scenes.optimal
-    # For the decoded map and each control: whether the action is optimal on it, and whether some
-    # action is optimal both on it and in truth.
+    # For the decoded map and each control: whether the action is optimal on it, and whether an
+    # action is optimal both on it and on the true map.
     sets = {"": maps.optimal} | {name: control.optimal for name, control in controls.items()}
     sets[GREEDY] = scenes.compass
     on_map, corrects = (
@@ -261,7 +261,7 @@ def explained(maps: Maps, controls: Mapping[str, Maps], scenes: Scenes) -> tuple
         for actions in (taken, truth)
     )
     right = (taken & truth).any(axis=1)
-    # Of the wrong actions of a state, the share that is optimal on the map.
+    # Share of the wrong actions of a state that are optimal on the map.
     chance = (maps.optimal & wrong).sum(axis=1) / np.maximum(wrong.sum(axis=1), 1)
     mean = partial(mean_over_grids, grids=scenes.grids)
 

@@ -1,4 +1,4 @@
-"""Compare plan readers with their baselines, by layer, by position and along the reasoning."""
+"""Compare plan readers with baselines by layer, position and share of the reasoning."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from goalmeter.statistics.clusters import Estimate
 
 # A layer and the name of a position.
 Place = tuple[int, str]
-# Returns the activations of N decisions at a layer and a position, [N, tokens, D]; rows of
-# decisions that lack the position are NaN.
+# Activations of N decisions at a layer and a position, [N, tokens, D]; rows of decisions that lack
+# the position are NaN.
 At = Callable[[int, str], Rows]
 _MOST_PARTS = 100
 
@@ -35,12 +35,12 @@ class PlanTable(JsonFields):
 
     plan: tuple[PlanRow, ...]
     sequences: int  # number of scored sequences
-    lacking: int  # number of decisions that were left out since they lack one of the positions
-    unreadable: int  # number of answers that could not be read; they executed nothing
-    left_out: Mapping[str, str] = field(default_factory=dict)  # reasons by baseline
+    lacking: int  # number of decisions excluded because they lack one of the positions
+    unreadable: int  # number of answers that could not be parsed; they executed no action
+    left_out: Mapping[str, str] = field(default_factory=dict)  # reasons by omitted baseline
 
     def row(self, position: str, layer: int, decoder: str, n: int) -> PlanRow:
-        """Return one of the rows."""
+        """Return the row of a position, layer, decoder and number of actions."""
         rows = {(r.position, r.layer, r.decoder, r.n): r for r in self.plan}
         return rows[position, layer, decoder, n]
 
@@ -55,61 +55,61 @@ def read_plans(
     parts: int = 5,
     seed: int = 0,
 ) -> PlanTable:
-    """Score readers of N plans and all baselines at some layers and positions.
+    """Score readers of N plans, and all baselines, at some layers and positions.
 
-    Places are compared on the decisions that have all of them. Every sequence is scored by fits to
-    other grids: a quarter of the grids if `parts` is 1, else all. `stated` are the plans that the
-    model states (`stated_plans`), [N, queries].
+    Places are compared on the decisions that have all of them. Every sequence is scored by a fit
+    to other grids: if `parts` is 1, a quarter of the grids is scored, otherwise all of them.
+    `stated` are the plans that the model states, [N, queries] (see `stated_plans`).
     """
-    complete, chosen, splits = _chosen(at, plans, places, parts, seed)
+    complete_mask, chosen, splits = _chosen(at, plans, places, parts, seed)
     actions, grids = chosen.actions, chosen.scenes.grids
     again = plan_readers.other_walks(plans, seed=seed)
     read = partial(_predicted, actions, splits, seed)
-    most = np.full(actions.shape, plan_readers.NOTHING)
+    majority = np.full(actions.shape, plan_readers.NOTHING)
     for part in splits:
-        most[part.test] = plan_readers.majority(actions[part.train])
+        majority[part.test] = plan_readers.majority(actions[part.train])
     nothing = np.full(actions.shape, plan_readers.UNASKED)
     known = {
-        plan_readers.MAJORITY: most,
+        plan_readers.MAJORITY: majority,
         plan_readers.POSITION: read(LinearSteps(), plan_readers.position_features(chosen.scenes)),
         plan_readers.OPTIMAL: plan_readers.optimal_plans(chosen, seed=seed),
-        plan_readers.STATED: nothing if stated is None else stated[complete],
-        plan_readers.AGAIN: nothing if again is None else again[complete],
+        plan_readers.STATED: nothing if stated is None else stated[complete_mask],
+        plan_readers.AGAIN: nothing if again is None else again[complete_mask],
     }
     others: IntArray | None = None
     left_out: dict[str, str] = {}
     try:
         others = exchanged(chosen.scenes, seed=seed)
     except InvalidParameterError as cause:
-        # The scores of the readers stand without this baseline.
+        # The scores of the readers are valid without this baseline.
         left_out[plan_readers.SHUFFLED] = str(cause)
     scored = np.sort(np.concatenate([part.test for part in splits]))
     rows: list[PlanRow] = []
     for layer, position in places:
-        activations = at(layer, position)[complete]
+        activations = at(layer, position)[complete_mask]
         for reader in readers:
-            ours = read(reader, activations)
-            repeated = np.repeat(ours[:, :1], ours.shape[1], axis=1)
+            own = read(reader, activations)
+            repeated = np.repeat(own[:, :1], own.shape[1], axis=1)
             shuffled = nothing if others is None else read(reader, activations[others])
             baselines = known | {plan_readers.REPEAT: repeated, plan_readers.SHUFFLED: shuffled}
-            # A row for each number of actions that some sequence has.
+            # One row per number of actions up to the longest scored sequence.
             for n in range(1, int(chosen.lengths[scored].max()) + 1):
-                beside: dict[str, dict[str, Estimate] | None] = {}
+                versus: dict[str, dict[str, Estimate] | None] = {}
                 for name in plan_readers.BASELINES:
                     theirs = baselines[name]
-                    asked = scored[theirs[scored, 0] != plan_readers.UNASKED]
-                    both = theirs[asked], actions[asked], grids[asked], n, ours[asked]
-                    beside[name] = plan_readers.plan_score(*both) if len(asked) else None
-                score = plan_readers.plan_score(ours[scored], actions[scored], grids[scored], n)
-                rows.append(PlanRow(layer, position, reader.name, n, **score, baselines=beside))
-    lacking = int((~complete).sum())
+                    answered = scored[theirs[scored, 0] != plan_readers.UNASKED]
+                    both = theirs[answered], actions[answered], grids[answered], n, own[answered]
+                    versus[name] = plan_readers.plan_score(*both) if len(answered) else None
+                score = plan_readers.plan_score(own[scored], actions[scored], grids[scored], n)
+                rows.append(PlanRow(layer, position, reader.name, n, **score, baselines=versus))
+    lacking = int((~complete_mask).sum())
     return PlanTable(tuple(rows), len(scored), lacking, plans.unreadable, left_out)
 
 
 def _predicted(
     actions: IntArray, splits: Sequence[Split], seed: int, reader: PlanReader, activations: Rows
 ) -> IntArray:
-    """Return the predictions of a reader by fits to other grids, [N, queries]."""
+    """Return cross-fitted predictions of a reader, [N, queries]."""
     reading, out = PlanReading(activations, actions), np.full(actions.shape, plan_readers.NOTHING)
     for part in splits:
         train, validation, test = map(reading.where, part)
@@ -118,25 +118,25 @@ def _predicted(
 
 
 def rows_of(activations: Activations, plans: WalkPlans) -> At:
-    """Return the activations of the decisions of plans, as a function of the place."""
+    """Return the activations at the first decisions of plans, as a function of the place."""
     rows: dict[tuple[Hashable, int], int] = {
         (row.walk, row.step): number for number, row in enumerate(activations.rows)
     }
-    wanted = list(zip(plans.walks, plans.steps.tolist(), strict=True))
-    if missing := [place for place in wanted if place not in rows]:
+    decisions = list(zip(plans.walks, plans.steps.tolist(), strict=True))
+    if missing := [place for place in decisions if place not in rows]:
         walk, step = missing[0]
         raise InvalidParameterError(
-            f"{activations.folder} lacks {len(missing)} of {len(wanted)} decisions from which "
+            f"{activations.folder} lacks {len(missing)} of {len(decisions)} decisions at which "
             f"plans begin, such as step {step} of {walk!r}; capture them as well"
         )
-    numbers = np.array([rows[place] for place in wanted])
+    numbers = np.array([rows[place] for place in decisions])
     return lambda layer, position: activations.at(layer, position)[numbers]
 
 
 def _chosen(
     at: At, plans: WalkPlans, places: Sequence[Place], parts: int, seed: int
 ) -> tuple[BoolArray, WalkPlans, Sequence[Split]]:
-    """Return which plans begin at a decision with all positions, [N], these plans, and splits."""
+    """Return a mask of the plans whose decision has all positions, [N], these plans, and splits."""
     whole(parts, "parts", least=1, most=_MOST_PARTS)
     complete = np.ones(len(plans), dtype=bool)
     for place in places:
@@ -144,40 +144,39 @@ def _chosen(
     if not complete.any():
         names = ", ".join(dict.fromkeys(position for _, position in places))
         raise InvalidParameterError(
-            f"none of {len(plans)} decisions has all of the positions {names}; read fewer of them "
-            f"together"
+            f"none of {len(plans)} decisions has all of the positions {names}; choose fewer "
+            f"positions"
         )
     chosen = plans.where(complete)
-    # Once if there is one part, else once for each part, which is scored.
     single = parts == 1
     splits = [split(chosen.scenes, seed=seed)] if single else folds(chosen.scenes, parts, seed=seed)
     return complete, chosen, splits
 
 
 # --- Along the reasoning --------------------------------------------------------------------------
-# At the end of the prompt, at shares of the reasoning and before the answer, a linear head predicts
-# the action that the walk took at its first step, its second, and so on. Position alone predicts
-# some of it before a word is written, and a word of the reasoning may be the action itself. So each
-# accuracy is compared with that of position alone, and layer 0, which contains the token at that
-# place only, can be read too.
+# A linear head predicts the action that the walk took at its first step, its second, and so on,
+# from activations at the end of the prompt, at shares of the reasoning and before the answer.
+# Position alone predicts part of it before any word is written, and a word of the reasoning may be
+# the action itself. Each accuracy is therefore compared with that of position alone, and layer 0,
+# which contains only the token at that place, can be read as well.
 #
-# The share from which a step is decided is the earliest at which the accuracy exceeds that of
-# position alone, with an interval of the difference above 0, and from which on it does so at every
-# later share. A token may hold the next action and not where the agent is, so a second head sees
-# the position too; where it exceeds position alone, the activations add something.
+# A step is decided from the earliest share at which, and at every later share too, the accuracy
+# exceeds that of position alone with an interval of the difference above 0. A token may encode the
+# next action but not the position of the agent, so a second head also reads the position; if it
+# exceeds position alone, the activations add information.
 
-# Of the reasoning: its first token is at 0, its last at 1.
+# Shares of the reasoning: its first token is at 0, its last at 1.
 SHARES = tuple(number / 10 for number in range(11))
 
 
 def along(shares: Sequence[float] = SHARES) -> tuple[str, ...]:
-    """Return the positions that `decided` reads, in the order of time."""
+    """Return the positions that `decided` reads, in chronological order."""
     return (f"{BEFORE}/end", *(f"{AFTER}/{float(each)}" for each in shares), f"{AFTER}/answer")
 
 
 @dataclass(frozen=True)
 class Decided(JsonFields):
-    """When the steps of a plan can be read."""
+    """Accuracies by share of the reasoning, and the share from which each step is decided."""
 
     decided: tuple[DecidedRow, ...]
     settled: tuple[SettledRow, ...]
@@ -193,18 +192,18 @@ def decided(
     parts: int = 5,
     seed: int = 0,
 ) -> Decided:
-    """Read each of the first actions at rising shares of the reasoning; see `read_plans`."""
+    """Predict each of the first actions at rising shares of the reasoning (see `read_plans`)."""
     places = [(layer, name) for layer in layers for name in along(shares)]
     complete, chosen, splits = _chosen(at, plans, places, parts, seed)
     first = chosen.actions[:, :steps]
-    # The end of a walk is no action of it.
+    # The end of a walk is not an action.
     actions = np.where(first < plan_readers.END, first, plan_readers.NOTHING)
     scored = np.isin(np.arange(len(chosen)), np.concatenate([part.test for part in splits]))
-    among = (actions >= 0) & scored[:, None]
+    scored_mask = (actions >= 0) & scored[:, None]
     # Predictions of the head of each step, [N, steps].
     read = partial(_predicted, actions, splits, seed, replace(LinearSteps(), repeats=False))
     features = plan_readers.position_features(chosen.scenes)
-    # Heads without any input predict what is most frequent.
+    # A head without input predicts the most frequent action.
     position_alone, most_frequent = read(features), read(np.zeros((len(chosen), 1, 1)))
     rows: dict[tuple[int, int, str], DecidedRow] = {}
     for layer, position in places:
@@ -212,8 +211,8 @@ def decided(
         flat = activations.reshape(len(activations), 1, -1)
         both = np.concatenate([features, flat], axis=2)
         predictions = read(activations), read(both), position_alone, most_frequent
-        for step in np.flatnonzero(among.any(axis=0)).tolist():
-            mean = partial(mean_over_grids, grids=chosen.scenes.grids, among=among[:, step])
+        for step in np.flatnonzero(scored_mask.any(axis=0)).tolist():
+            mean = partial(mean_over_grids, grids=chosen.scenes.grids, among=scored_mask[:, step])
             right, joint, alone, most = (
                 (each[:, step] == actions[:, step]).astype(float) for each in predictions
             )
@@ -232,6 +231,6 @@ def decided(
 
 
 def _earliest(holds: Mapping[float, bool]) -> float | None:
-    """Return the first share from which on it always holds; None if it does not at the last."""
+    """Return the first share from which all values are true; None if the last one is false."""
     failed = [number for number, each in enumerate(holds.values()) if not each]
     return next(iter(list(holds)[max(failed, default=-1) + 1 :]), None)

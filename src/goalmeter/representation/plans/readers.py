@@ -1,4 +1,4 @@
-"""Action sequences, readers that predict them from activations, baselines, and scores."""
+"""Plans (later actions of a walk): readers that predict them, baselines and scores."""
 
 from __future__ import annotations
 
@@ -24,31 +24,32 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-# A sequence begins at a decision and holds the actions that the walk executed from there, then
-# `END` if it arrived, then `NOTHING`. One that is longer than the number of queries is cut and has
-# no end. An answer that could not be read executed nothing: the sequence goes on with the next one.
-# What can be read of later actions is bounded by how well an agent that plans anew at every step
-# agrees with itself (`other_walks`).
+# A sequence begins at a decision and contains the actions that the walk executed from there, then
+# `END` if it reached the goal, then `NOTHING`. A sequence longer than the number of queries is
+# truncated and has no `END`. An answer that could not be parsed executed no action and is skipped.
+# For an agent that replans at every step, accuracy is limited by its agreement with itself
+# (`other_walks`).
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 5; its code leaves out every walk of more than nine actions.
+# Agents", section 5; its code excludes every walk of more than nine actions.
 
-# After the numbers of the actions: the walk has arrived, and nothing is known or predicted.
+# Labels besides the actions: the goal is reached; unknown or not predicted.
 END, NOTHING = len(ACTIONS), -1
-# Steps that are predicted at once, as in the paper.
+# Number of steps predicted together, as in the paper.
 QUERIES = 10
 
 
 @dataclass(frozen=True, eq=False)
 class WalkPlans:
-    """The sequences of actions from N decisions on."""
+    """Sequences of the actions executed from N decisions on."""
 
-    actions: IntArray  # 0 to 3, then `END` if the walk arrived, then `NOTHING`, [N, queries]
-    scenes: Scenes  # the decisions from which they begin
-    walks: tuple[Hashable, ...]  # key of the walk of each, [N]
-    steps: IntArray  # number of the decision in its walk, [N]
+    # 0 to 3, then `END` if the walk reached the goal, then `NOTHING`, [N, queries].
+    actions: IntArray
+    scenes: Scenes  # scenes of the N decisions
+    walks: tuple[Hashable, ...]  # keys of the walks, [N]
+    steps: IntArray  # number of each decision in its walk, [N]
     questions: tuple[Hashable, ...]  # prompts, [N]
-    unreadable: int  # number of answers of the walks that could not be read
+    unreadable: int  # number of answers of the walks that could not be parsed
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -64,7 +65,7 @@ class WalkPlans:
         return np.asarray(((self.actions >= 0) & (self.actions < END)).sum(axis=1))
 
     def where(self, chosen: IntArray | BoolArray) -> WalkPlans:
-        """Return some of the sequences, by number or by a mask, [N]."""
+        """Return a subset of the sequences, by numbers or by a mask, [N]."""
         places = np.arange(len(self))[chosen]
         return WalkPlans(
             self.actions[places],
@@ -77,7 +78,7 @@ class WalkPlans:
 
 
 def plans_of(samples: Sequence[Sample], *, queries: int = QUERIES) -> WalkPlans:
-    """Return the plans of walks from all their decisions; `queries` steps each, end included."""
+    """Return the plans of walks from all their decisions, `queries` steps each, end included."""
     walks, steps, questions = (
         [getattr(sample, name) for sample in samples] for name in ("walk", "step", "question")
     )
@@ -101,22 +102,22 @@ def plans_in(
         numbers.sort(key=lambda number: steps[number])
         if [steps[number] for number in numbers] != list(range(len(numbers))):
             raise InvalidTrajectoryError(
-                f"the decisions of walk {walk!r} are not all there, or not once each; expected "
-                f"steps 0 to the last: replay all decisions"
+                f"the decisions of walk {walk!r} are incomplete or duplicated, expected every step "
+                f"from 0 to the last once; replay all decisions"
             )
-        done = [action for n in numbers if (action := scenes.actions[n]) is not None]
+        executed = [action for n in numbers if (action := scenes.actions[n]) is not None]
         last = scenes.actions[numbers[-1]]
         plan = planned(scenes.worlds[numbers[-1]])
         if last is not None:
             after = plan.step(scenes.states[numbers[-1]], last)
-            done += [END] if plan.distance_from(after) == 0 else []
-        rows[numbers[0]] = done
+            executed += [END] if plan.distance_from(after) == 0 else []
+        rows[numbers[0]] = executed
     # First decisions alone look like walks that ended after one step.
-    alone = all(len(numbers) == 1 for numbers in of_walk.values())
-    if alone and any(END not in row for row in rows.values()):
+    single = all(len(numbers) == 1 for numbers in of_walk.values())
+    if single and any(END not in row for row in rows.values()):
         raise InvalidTrajectoryError(
-            "every walk has a single decision, and not all of them arrive, so what was done later "
-            "is not known; replay all decisions of the walks, not the first alone"
+            "every walk has a single decision and not all of them reach the goal, so later actions "
+            "are unknown; replay all decisions of the walks, not only the first"
         )
     starts = sorted(rows)
     return WalkPlans(
@@ -134,20 +135,20 @@ def _filled(moves: Sequence[int], queries: int) -> list[int]:
 
 
 # --- Baselines without activations ----------------------------------------------------------------
-# majority              the action that training walks take most often at a step
+# majority              the most frequent action of training walks at each step
 # position only         a linear reader of the cells of agent and goal
-# repeat the first      the first decoded action, again and again
-# optimal plan          a shortest path of the true map, drawn at random where there are several
-# stated plan           what the model writes after "plan" before it answers
-# asked again           what another walk did from the same state and question; no strict ceiling,
-#                       as a reader may predict the likelier action or see which path was chosen
+# repeat the first      the first decoded action, repeated
+# optimal plan          a random shortest path of the true map
+# stated plan           the moves that the model writes after "plan" before it answers
+# asked again           the actions of another walk from the same state and question; not a strict
+#                       ceiling: a reader may predict the likelier action or see the chosen path
 
 MAJORITY, POSITION, REPEAT = "majority", "position only", "repeat the first"
 OPTIMAL, STATED, AGAIN = "optimal plan", "stated plan", "asked again"
 SHUFFLED = "shuffled activations"
-# In the order of tables.
+# Order of the rows in tables.
 BASELINES = (REPEAT, MAJORITY, POSITION, SHUFFLED, OPTIMAL, STATED, AGAIN)
-# Prediction for a sequence whose beginning no other walk shares.
+# Prediction for a sequence if no other walk has its state and question.
 UNASKED = -2
 _ENOUGH_ASKED = 0.5
 
@@ -157,13 +158,13 @@ def majority(train: IntArray) -> IntArray:
     out: list[int] = []
     for column in train.T:
         counts = np.bincount(column[(column >= 0) & (column < END)], minlength=END)
-        # Beyond the longest training walk it is the action of the step before.
+        # Beyond the longest training walk, repeat the action of the step before.
         out.append(int(counts.argmax()) if counts.any() or not out else out[-1])
     return np.array(out)
 
 
 def position_features(scenes: Scenes) -> FloatArray:
-    """Encode the cells of agent and goal, enough to follow the compass, and no map, [N, 1, F]."""
+    """Encode the cells of agent and goal, without the map, [N, 1, F]."""
     rows, columns = scenes.shapes.max(axis=0)
     agents = np.array([state.cell for state in scenes.states])
     goals = np.array([world.goal for world in scenes.worlds])
@@ -191,7 +192,7 @@ def optimal_plans(plans: WalkPlans, *, seed: int) -> IntArray:
         while actions := plan.optimal_actions(state):
             moves.append(draws.choice(actions))
             state = plan.step(state, moves[-1])
-        # Where the goal is out of reach there is no way that would end.
+        # No path ends if the goal is unreachable.
         moves += [END] if plan.distance_from(state) == 0 else []
         out[number] = _filled(moves, plans.queries)
     return out
@@ -200,11 +201,11 @@ def optimal_plans(plans: WalkPlans, *, seed: int) -> IntArray:
 def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: WalkPlans) -> IntArray | None:
     """Return the plans that a model states before it answers, [N, queries]; None if none."""
     places = list(zip(map(str, plans.walks), plans.steps.tolist(), strict=True))
-    wanted = set(places)
+    decisions = set(places)
     stated = {
         place: Located(sample, tokenizer).stated_plan()
         for sample in samples
-        if (place := (sample.walk, sample.step)) in wanted
+        if (place := (sample.walk, sample.step)) in decisions
     }
     moves = [stated.get(place) for place in places]
     out = np.array([_filled([*each, END] if each else [], plans.queries) for each in moves])
@@ -212,7 +213,7 @@ def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: WalkPlans) ->
 
 
 def other_walks(plans: WalkPlans, *, seed: int) -> IntArray | None:
-    """Draw another walk from the same state and question, [N, queries]; `UNASKED` if none."""
+    """Draw another walk with the same state and question, [N, queries]; `UNASKED` if none."""
     groups: dict[Hashable, list[int]] = {}
     keys = zip(plans.scenes.worlds, plans.scenes.states, plans.questions, strict=True)
     for number, key in enumerate(keys):
@@ -224,66 +225,66 @@ def other_walks(plans: WalkPlans, *, seed: int) -> IntArray | None:
             if others:
                 place = str(plans.walks[number]), int(plans.steps[number])
                 out[number] = plans.actions[Draws("asked again", seed, *place).choice(others)]
-    asked = (out != UNASKED).any(axis=1)
-    # Fewer are grids that were drawn twice by chance, whose walks may have drawn the same answers.
-    return out if len(out) and asked.mean() >= _ENOUGH_ASKED else None
+    repeated = (out != UNASKED).any(axis=1)
+    # Fewer repetitions are grids drawn twice by chance, whose walks may share sampled answers.
+    return out if len(out) and repeated.mean() >= _ENOUGH_ASKED else None
 
 
-# prefix at n        of the sequences with at least n actions, those whose first n are right
-# conditional at n   of the sequences with at least n actions whose first n - 1 are right, those
-#                    whose n-th is right as well
+# prefix at n        share of the sequences with at least n actions whose first n are correct
+# conditional at n   share of the sequences with at least n actions and the first n - 1 correct
+#                    whose n-th is correct as well
 #
-# A reader that predicts the end too early has the action there wrong. Prefix accuracy is published.
+# Predicting the end too early counts as a wrong action. The paper reports prefix accuracy.
 def plan_score(
     predicted: IntArray, actions: IntArray, grids: IntArray, n: int, reader: IntArray | None = None
 ) -> dict[str, Estimate]:
-    """Return the "prefix" and "conditional" accuracy of n actions of plans, [N, queries] each.
+    """Return the "prefix" and "conditional" accuracy at n actions; arrays are [N, queries].
 
-    With a reader's predictions there is "beyond" too: its prefix accuracy less that of these.
+    Given `reader` predictions, "beyond" is their prefix accuracy minus that of `predicted`.
     """
     among = (actions[:, n - 1] >= 0) & (actions[:, n - 1] < END)
 
     def right(predicted: IntArray) -> BoolArray:
-        """Whether all steps up to each are right, [N, queries]."""
+        """Return whether all steps up to each one are correct, [N, queries]."""
         return np.logical_and.accumulate((predicted == actions) & (actions >= 0), axis=1)
 
-    theirs = right(predicted)
-    before = among & theirs[:, n - 2] if n > 1 else among
+    correct = right(predicted)
+    before = among & correct[:, n - 2] if n > 1 else among
     scores = {
-        "prefix": mean_over_grids(theirs[:, n - 1], grids, among),
-        "conditional": mean_over_grids(theirs[:, n - 1], grids, before),
+        "prefix": mean_over_grids(correct[:, n - 1], grids, among),
+        "conditional": mean_over_grids(correct[:, n - 1], grids, before),
     }
     if reader is not None:
-        difference = right(reader)[:, n - 1].astype(float) - theirs[:, n - 1]
+        difference = right(reader)[:, n - 1].astype(float) - correct[:, n - 1]
         scores["beyond"] = mean_over_grids(difference, grids, among, paired=True)
     return scores
 
 
 class PlanReading(NamedTuple):
-    """Activations of N decisions at a place, with the actions from there on."""
+    """Activations of N decisions at a place, with the actions that follow."""
 
     activations: Activations  # [N, tokens, D]
     actions: IntArray  # [N, queries], as in `WalkPlans`
 
     def where(self, chosen: IntArray) -> PlanReading:
-        """Return some of the decisions, by number."""
+        """Return a subset of the decisions, by number."""
         return PlanReading(self.activations[chosen], self.actions[chosen])
 
 
-# Returns the most probable action of each step, [N, queries].
+# Function that returns the most probable action of each step, [N, queries].
 Predictor = Callable[[Activations], IntArray]
 
 # --- Linear heads ---------------------------------------------------------------------------------
-# The strength of the penalty is chosen by validation, an infinite one included: a step of which
-# nothing can be read gets the shares of the training part. Rows are projected to the span of the
-# training rows, where the solution lies, so width costs little.
+# The penalty is chosen on validation data and may be infinite: a step that activations do not
+# predict then gets the shares of the training part. Rows are projected onto the span of the
+# training rows, which contains the solution, so a large width costs little.
 
-# Factors of half the squared weights, added to the mean of nats; rows have a length of about 1.
-# Each fit starts from the weights of the one before it.
+# Factors of half the squared weights, added to the mean loss in nats; rows have a norm of about 1.
+# Each fit starts from the weights of the previous one.
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 _STEPS = 100
 Labelled = tuple[FloatArray, IntArray]  # rows [n, D] and labels [n]
-# Number of penalties worse than the best one after which no weaker is tried.
+# Number of consecutive penalties without improvement after which the search stops.
 _PATIENCE = 2
 
 
@@ -292,7 +293,7 @@ class LinearSteps:
     """Multinomial logistic regression for each step."""
 
     name: str = "linear"
-    # Whether a step that no training sequence has gets the prediction of the last one, or none.
+    # Whether a step beyond all training sequences repeats the last prediction or has none.
     repeats: bool = True
 
     def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> Predictor:
@@ -305,7 +306,7 @@ class LinearSteps:
                 (rows[actions[:, step] >= 0], actions[actions[:, step] >= 0, step])
                 for rows, actions in parts
             )
-            # After the longest sequence there is nothing to learn.
+            # No training data exist beyond the longest sequence.
             if not len(known[1]):
                 break
             heads.append(head_of(known, held_out))
@@ -321,21 +322,21 @@ class LinearSteps:
 
 
 class Scaled(NamedTuple):
-    """Scaled activations with all tokens concatenated, in the span of the training rows."""
+    """Scaling of activations with concatenated tokens, projected onto the span of training rows."""
 
     standard: Standard
-    basis: FloatArray | None  # [tokens x D, m]; None where there are fewer dimensions than rows
+    basis: FloatArray | None  # [tokens x D, m]; None if there are no more dimensions than rows
 
     @classmethod
     def of(cls, activations: Activations) -> Scaled:
-        """Scale by training rows, [n, tokens, D]."""
+        """Fit to training rows, [n, tokens, D]."""
         flat = activations.reshape(len(activations), -1)
         standard = Standard.of(flat)
-        # A length of about 1 whatever the width, so that a penalty means the same everywhere.
+        # A norm of about 1 at any width makes penalties comparable.
         standard = Standard(standard.mean, standard.weight / flat.shape[1] ** 0.5)
         if flat.shape[1] <= len(flat):
             return cls(standard, None)
-        # The solution of a fit with squared weights is a combination of its rows.
+        # The solution with squared weights is a linear combination of the rows.
         rows = standard(flat)
         spectrum, vectors = np.linalg.eigh(rows @ rows.T)
         there = spectrum > 1e-9 * spectrum.max(initial=1e-30)
@@ -348,7 +349,7 @@ class Scaled(NamedTuple):
 
 
 class Head(NamedTuple):
-    """Scores of classes: rows · weights + shift."""
+    """Linear classifier with the scores rows · weights + shift."""
 
     classes: IntArray  # [C]
     weights: FloatArray  # [D, C]
@@ -360,23 +361,23 @@ class Head(NamedTuple):
 
 
 def head_of(train: Labelled, validation: Labelled, penalties: Sequence[float] = PENALTIES) -> Head:
-    """Fit the head whose penalty is best on validation rows."""
+    """Fit a head; choose the penalty with the lowest loss on validation rows."""
     rows, labels = train
-    classes, which, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    classes, indices, counts = np.unique(labels, return_inverse=True, return_counts=True)
     weights, shift = np.zeros((rows.shape[1], len(classes))), np.log(counts / len(labels))
     best = Head(classes, weights, shift)
-    # A class that training does not have cannot be predicted by any head.
+    # No head can predict a class that is missing from the training rows.
     seen = np.isin(validation[1], classes)
     held_out, named = validation[0][seen], np.searchsorted(classes, validation[1][seen])
     if len(classes) == 1 or not len(held_out):
         return best
-    least, waited = _nats(held_out @ weights + shift, named)[0], 0
+    lowest, worse = _nats(held_out @ weights + shift, named)[0], 0
     for penalty in penalties:
-        weights, shift = _regression(rows, which, penalty, weights, shift)
-        nats, waited = _nats(held_out @ weights + shift, named)[0], waited + 1
-        if nats < least:
-            best, least, waited = Head(classes, weights, shift), nats, 0
-        elif waited >= _PATIENCE:
+        weights, shift = _regression(rows, indices, penalty, weights, shift)
+        nats, worse = _nats(held_out @ weights + shift, named)[0], worse + 1
+        if nats < lowest:
+            best, lowest, worse = Head(classes, weights, shift), nats, 0
+        elif worse >= _PATIENCE:
             break
     return best
 
@@ -388,7 +389,7 @@ def _regression(
     from scipy.optimize import minimize
 
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
-        """The penalised nats per row with its gradient; the last row of weights is the shift."""
+        """Return penalised nats per row and the gradient; the last row of weights is the shift."""
         table = flat.reshape(start.shape)
         nats, errors = _nats(rows @ table[:-1] + table[-1], labels)
         slope = np.vstack([rows.T @ errors / len(rows), errors.mean(axis=0)])
@@ -403,7 +404,7 @@ def _regression(
 
 
 def _nats(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:
-    """Return the mean of nats, and the derivative of their sum by the scores, [n, C]."""
+    """Return the mean loss in nats, and the derivative of its sum by the scores, [n, C]."""
     scores = scores - scores.max(axis=1, keepdims=True)
     shares = np.exp(scores)
     total = shares.sum(axis=1)
@@ -415,20 +416,20 @@ def _nats(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:
 
 
 # --- Transformer decoder --------------------------------------------------------------------------
-# memory     a linear layer that all tokens share, LayerNorm, GELU, dropout; plus a learnt vector
-#            for each token
+# memory     a linear layer shared by all tokens, LayerNorm, GELU, dropout; plus a learnt vector
+#            per token
 # queries    one per step, each the sum of a learnt query and a learnt position
-# blocks     pre-norm transformer decoder layers; queries see each other, no mask
+# blocks     pre-norm transformer decoder layers; queries attend to each other without a mask
 # scores     a linear layer from each query to the four actions and the end
 #
-# All steps are predicted at once. The loss of a step weighs decay^step, and the checkpoint with the
-# least loss on validation grids is used.
+# All steps are predicted at once. The loss of a step has weight decay^step, and the checkpoint with
+# the lowest loss on validation grids is used.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 5, and its code. There tokens have no learnt vector; ours are scaled token by
-# token, which removes what else would distinguish them. It uses the last epoch, and samples.
+# Agents", section 5, and its code. It has no learnt vector per token, which is needed here because
+# scaling each token separately removes other differences. It samples, from the last epoch.
 
-# As published, but for the number of epochs: training ends by validation.
+# As published, except for the number of epochs: training stops early.
 PUBLISHED = Schedule(rate=1e-4, decay=1e-2, batch=32, epochs=200, patience=15)
 _CLIP = 1.0
 _CHUNK = 256
@@ -463,7 +464,7 @@ class PlanDecoder:
             return torch.from_numpy(flat.reshape(activations.shape))
 
         def nats(scores: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
-            """Nats per known step, each weighing decay^step."""
+            """Return nats per known step, weighted by decay^step."""
             costs = functional.cross_entropy(
                 scores.transpose(1, 2), actions, ignore_index=NOTHING, reduction="none"
             )
@@ -484,7 +485,7 @@ class PlanDecoder:
             scores = torch.cat([network(part) for part in torch.split(held_out, _CHUNK)])
             return float(nats(scores, later))
 
-        # Dropout draws from torch's own stream, which is restored.
+        # Dropout draws from torch's global generator, whose state is restored.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = self._network(train)
@@ -521,9 +522,9 @@ class PlanDecoder:
                 self.scores = nn.Linear(width, END + 1)
 
             def forward(self, rows: torch.Tensor) -> torch.Tensor:
-                asked = (self.queries + self.positions).expand(len(rows), -1, -1)
-                seen = self.blocks(asked, self.memory(rows) + self.places)
-                scores: torch.Tensor = self.scores(seen)
+                queries = (self.queries + self.positions).expand(len(rows), -1, -1)
+                decoded = self.blocks(queries, self.memory(rows) + self.places)
+                scores: torch.Tensor = self.scores(decoded)
                 return scores
 
         return Network()

@@ -1,4 +1,4 @@
-"""All probes by name: ridge, probes that are trained by gradient, and the two published ones."""
+"""Registry of probes: ridge, probes trained by gradient descent, and the two published ones."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ if TYPE_CHECKING:
     from torch import nn
 
 # --- Ridge ----------------------------------------------------------------------------------------
-# The heads of all cells share one decomposition of the activations. A regression on 0 and 1 gives
-# no odds. Where both classes are normal with one covariance, what it gives is linear in them: with
-# r the prediction less the share q of walls, R² what it explains,
+# The heads of all cells share one decomposition of the activations. A regression on labels 0 and 1
+# does not return odds. If both classes are normal with equal covariance, its prediction is linear
+# in the log-odds: with r the prediction minus the share q of walls and R² the explained variance,
 #
 #     log-odds = logit q + r / c + (q - 1/2) M
 #     c = q (1 - q) (1 - R²),    M = R² / ((1 - R²) q (1 - q))
 #
-# so the fit is turned into odds with R² taken on validation scenes; a head that explains nothing
-# there adds nothing. Objects, of which there is one a scene, get one scale each.
+# The fit is converted to odds with the R² of validation scenes; a head that explains nothing there
+# adds nothing. Objects, one of each per scene, get one scale each.
 #
 # Source: Fisher (1936), as in Hastie, Tibshirani and Friedman, The Elements of Statistical
 # Learning, section 4.3 and exercise 4.2, for regression and discriminants.
 
 PENALTIES = (1.0, 10.0, 100.0, 300.0, 1e3, 3e3, 1e4, 1e5)
-# Of an object's softmax; 0 is position alone.
+# Scales of an object's scores in the softmax; 0 is position alone.
 _SCALES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
 # Factors of the log-odds of the formula.
 _CONFIDENCES = np.linspace(0.0, 1.5, 16)
-# Above this share of variance odds would be decided by a few scenes.
+# Above this share of explained variance a few scenes would determine the odds.
 _MOST_EXPLAINED = 0.98
 _CHUNK = 1024
 
 
 @dataclass(frozen=True)
 class Ridge:
-    """A linear head per cell, by ridge regression with one of some penalties."""
+    """Linear head per cell, fitted by ridge regression; validation chooses the penalty."""
 
     penalties: tuple[float, ...] = PENALTIES
     name: str = "ridge"
@@ -55,13 +55,13 @@ class Ridge:
         """Fit deterministically."""
         places, standard = Places.of(train.scenes), Standard.of(train.activations)
         known = dict(places.groups(validation.scenes.shapes))
-        # Of each shape centre [D], weights [D, P + 1, 1 + objects] and shift [P + 1, 1 + objects].
+        # By shape: centre [D], weights [D, P + 1, 1 + objects] and shift [P + 1, 1 + objects].
         heads: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
         for number, where in places.groups(train.scenes.shapes):
             if number not in known:
                 raise InvalidParameterError(
-                    f"no validation scene has {places.shapes[number]} cells, as training scenes "
-                    f"have; divide the scenes by split or folds, which give every part its share"
+                    f"training scenes have {places.shapes[number]} cells, but no validation scene "
+                    f"has; divide the scenes by split or folds, which stratify by shape"
                 )
             (rows, scenes), (held_out, later) = train.where(where), validation.where(known[number])
             centre = standard(rows.mean(axis=0, dtype=np.float64))
@@ -87,10 +87,10 @@ class Ridge:
 
 
 def _residuals(targets: Targets) -> FloatArray:
-    """The residuals of position alone, [n, (P + 1) (1 + objects)], columns with mean 0."""
+    """Return residuals of position alone, [n, (P + 1) (1 + objects)], columns with mean 0."""
     n, cells = targets.wall.shape
     out = np.zeros((n, cells + 1, 1 + targets.place.shape[1]))
-    # A cell with an object has no wall label: it is put at the mean of the others.
+    # A cell with an object has no wall label: it gets the mean of the others.
     free = np.maximum(targets.free.sum(axis=0), 1)
     share = (targets.wall & targets.free).sum(axis=0) / free
     out[:, :-1, 0] = np.where(targets.free, targets.wall - share, 0.0)
@@ -103,14 +103,14 @@ def _residuals(targets: Targets) -> FloatArray:
 def _decomposed(
     activations: protocol.Activations, standard: Standard, centre: FloatArray, targets: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Basis [D, m], spectrum [m] and loads [m, T], for basis (loads / (spectrum + penalty))."""
+    """Return basis [D, m], spectrum [m] and loads [m, T]: basis (loads / (spectrum + penalty))."""
     n, dimensions = activations.shape
     if n < dimensions:
         rows = standard(activations) - centre
         spectrum, vectors = np.linalg.eigh(rows @ rows.T)
         return rows.T @ vectors, np.maximum(spectrum, 0.0), vectors.T @ targets
     gram, moments = np.zeros((dimensions, dimensions)), np.zeros((dimensions, targets.shape[1]))
-    # In parts: all rows in double precision would be the largest array by far.
+    # Chunks avoid a copy of all rows in double precision.
     for at in range(0, n, _CHUNK):
         rows = standard(activations[at : at + _CHUNK]) - centre
         gram += rows.T @ rows
@@ -120,25 +120,25 @@ def _decomposed(
 
 
 def _calibrated(
-    raised: FloatArray, targets: Targets, offset: FloatArray
+    predictions: FloatArray, targets: Targets, offset: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Nats a scene, and scale and shift of predictions [n, (P + 1) (1 + objects)] as scores."""
-    predicted = raised.reshape(len(raised), *offset.shape)
+    """Return nats per scene, and scale and shift of predictions [n, (P + 1) (1 + objects)]."""
+    predicted = predictions.reshape(len(predictions), *offset.shape)
     scale, shift = np.zeros_like(offset), np.zeros_like(offset)
     wall, free = targets.wall, targets.free
     q = 1.0 / (1.0 + np.exp(-offset[:-1, 0]))
     residual = np.where(free, wall - q, 0.0)
-    left = np.where(free, residual - predicted[:, :-1, 0], 0.0)
+    unexplained = np.where(free, residual - predicted[:, :-1, 0], 0.0)
     total = (residual**2).sum(axis=0)
-    explained = 1.0 - (left**2).sum(axis=0) / np.where(total > 0, total, np.inf)
+    explained = 1.0 - (unexplained**2).sum(axis=0) / np.where(total > 0, total, np.inf)
     explained = np.where(total > 0, np.clip(explained, 0.0, _MOST_EXPLAINED), 0.0)
     spread = np.maximum(q * (1.0 - q), 1e-9)
     slope = np.where(explained > 0, 1.0 / (spread * (1.0 - explained)), 0.0)
     lift = (q - 0.5) * explained / ((1.0 - explained) * spread)
-    adds = predicted[:, :-1, 0] * slope + lift
+    log_odds = predicted[:, :-1, 0] * slope + lift
 
     def wall_loss(confidence: float) -> float:
-        odds = offset[:-1, 0] + confidence * adds
+        odds = offset[:-1, 0] + confidence * log_odds
         nats = np.logaddexp(0.0, np.where(wall, -odds, odds))
         return float(np.where(free, nats, 0.0).sum(axis=1).mean())
 
@@ -151,8 +151,8 @@ def _calibrated(
     loss, best = min(losses), _CONFIDENCES[int(np.argmin(losses))]
     scale[:-1, 0], shift[:-1, 0] = best * slope, best * lift
     for column, places in enumerate(targets.place.T, start=1):
-        raises = predicted[..., column]
-        costs = [place_loss(offset[:, column] + size * raises, places) for size in _SCALES]
+        evidence = predicted[..., column]
+        costs = [place_loss(offset[:, column] + size * evidence, places) for size in _SCALES]
         scale[:, column] = _SCALES[int(np.argmin(costs))]
         loss += min(costs)
     return loss, scale, shift
@@ -160,21 +160,21 @@ def _calibrated(
 
 # --- Gradient descent -----------------------------------------------------------------------------
 Batch = TypeVar("Batch")
-# Scenes whose hidden units are computed at once: scenes x cells x hidden numbers.
+# Scenes per batch of inference, which holds scenes x cells x hidden numbers.
 _STATES = 32
-# Root mean square length of scaled activations of any width: rates are tuned to it.
+# Root mean square norm of scaled activations of any width; learning rates are tuned to it.
 LENGTH = 10.0
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A training schedule of AdamW with early stopping."""
+    """Training schedule of AdamW with early stopping."""
 
-    rate: float = 1e-2
-    decay: float = 1e-2  # of weights
+    rate: float = 1e-2  # learning rate
+    decay: float = 1e-2  # weight decay
     batch: int = 32  # scenes per step
-    epochs: int = 100  # at most
-    patience: int = 8  # epochs without a better validation loss
+    epochs: int = 100  # maximum number
+    patience: int = 8  # epochs without improvement of the validation loss
 
     def train(
         self,
@@ -185,7 +185,7 @@ class Schedule:
         *,
         clip: float = float("inf"),
     ) -> None:
-        """Train in place to the least validation loss, with gradients of a norm up to `clip`."""
+        """Train in place to the lowest validation loss; gradient norms are clipped to `clip`."""
         import torch
 
         optimiser = torch.optim.AdamW(network.parameters(), lr=self.rate, weight_decay=self.decay)
@@ -195,7 +195,7 @@ class Schedule:
             with torch.no_grad():
                 return validation_loss()
 
-        best, least, waited = deepcopy(network.state_dict()), validated(), 0
+        best, least, worse = deepcopy(network.state_dict()), validated(), 0
         for _ in range(self.epochs):
             network.train()
             for batch in batches():
@@ -204,27 +204,27 @@ class Schedule:
                 if np.isfinite(clip):
                     torch.nn.utils.clip_grad_norm_(network.parameters(), clip)
                 optimiser.step()
-            now, waited = validated(), waited + 1
-            if now < least:
-                best, least, waited = deepcopy(network.state_dict()), now, 0
-            elif waited >= self.patience:
+            current, worse = validated(), worse + 1
+            if current < least:
+                best, least, worse = deepcopy(network.state_dict()), current, 0
+            elif worse >= self.patience:
                 break
         network.load_state_dict(best)
         network.eval()
 
 
-# The scores that a network adds are zero before the first step, so the loss there is that of
-# position alone, and the best checkpoint may be that one. Nothing is oversampled.
+# The scores of a network are zero before the first step: its loss is then that of position alone,
+# and this checkpoint may be the best one. No class is oversampled.
 def _trained(
     train: Reading, validation: Reading, schedule: Schedule, seed: int, make: Callable[..., Any]
 ) -> FittedHeads:
-    """Train a network on scaled activations [n, D] and the number of a shape."""
+    """Train a network that maps scaled activations [n, D] and a shape's index to scores."""
     import torch
     from torch.nn import functional
 
     width = train.activations.shape[1]
     standard, places = Standard.of(train.activations), Places.of(train.scenes)
-    # To `LENGTH`, so that a step of one rate moves scores as far whatever the width.
+    # Scaling to `LENGTH` makes the effect of the learning rate independent of the width.
     standard = Standard(standard.mean, LENGTH / width**0.5 * standard.weight)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -232,7 +232,7 @@ def _trained(
     rng = np.random.default_rng(seed)
 
     def tensors(reading: Reading) -> dict[int, tuple[torch.Tensor, ...]]:
-        """Activations, targets and position alone, by the number of the shape."""
+        """Return activations, targets and predictions of position alone by index of the shape."""
         out = {}
         for number, where in places.groups(reading.scenes.shapes):
             rows, scenes = reading.where(where)
@@ -245,7 +245,7 @@ def _trained(
     known, held_out = map(tensors, (train, validation))
 
     def nats(number: int, of_shape: tuple[torch.Tensor, ...], rows: Any) -> torch.Tensor:
-        """The loss of scenes of a shape, summed over cells, [n]."""
+        """Return the loss of scenes of a shape, summed over cells, [n]."""
         inputs, place, wall, free, offset = of_shape
         scores = network(inputs[rows], number) + offset
         costs = functional.binary_cross_entropy_with_logits(
@@ -262,7 +262,7 @@ def _trained(
         for number, (rows, *_) in known.items():
             order = torch.from_numpy(rng.permutation(len(rows)))
             listed += [(number, part) for part in torch.split(order, schedule.batch)]
-        # Shapes alternate, so that what they share is not fitted to the last one.
+        # Shapes alternate, so that shared weights are not fitted to the last shape.
         return [listed[place] for place in rng.permutation(len(listed))]
 
     def loss(batch: tuple[int, Any]) -> torch.Tensor:
@@ -270,7 +270,7 @@ def _trained(
         return nats(number, known[number], rows).mean()
 
     def validation_loss() -> float:
-        """Nats per scene."""
+        """Return nats per scene."""
         total = 0.0
         for number, of_shape in held_out.items():
             for part in torch.split(torch.arange(len(of_shape[0])), 256):
@@ -291,13 +291,13 @@ def _trained(
     return FittedHeads(places, standard, scores, parameters, derivative)
 
 
-# The scores of a cell are the activation times a matrix of that cell: logistic regression per cell,
-# or, with all matrices in the span of a few directions, a bilinear form of low rank.
+# The scores of a cell are the activation times the matrix of that cell: a logistic regression per
+# cell or, if all matrices lie in the span of a few directions, a bilinear form of low rank.
 @dataclass(frozen=True)
 class Bilinear:
-    """A bilinear form of activation and cell, or a matrix a cell if there is no rank."""
+    """Bilinear form of activation and cell, or one matrix per cell if `rank` is None."""
 
-    rank: int | None = 32  # number of directions that all cells share
+    rank: int | None = 32  # number of directions shared by all cells
     schedule: Schedule = field(default_factory=Schedule)
 
     @property
@@ -307,7 +307,7 @@ class Bilinear:
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Train with early stopping."""
-        require("torch", extra="lm", feature="a probe that is trained by gradient")
+        require("torch", extra="lm", feature="a probe trained by gradient descent")
         import torch
         from torch import nn
 
@@ -318,15 +318,15 @@ class Bilinear:
                 super().__init__()
                 self.shapes = [offset.shape for offset in places.offsets]
                 if rank is not None:
-                    # Random, and the matrices zero, so that scores are zero and both move.
+                    # Random directions and zero matrices: scores are zero, gradients are not.
                     self.directions = nn.Parameter(torch.randn(width, rank) / LENGTH)
                 flat = [(width if rank is None else rank, a * b) for a, b in self.shapes]
                 self.heads = nn.ParameterList(nn.Parameter(torch.zeros(each)) for each in flat)
                 self.shifts = nn.ParameterList(nn.Parameter(torch.zeros(s)) for s in self.shapes)
 
             def forward(self, rows: torch.Tensor, number: int) -> torch.Tensor:
-                seen = rows if rank is None else rows @ self.directions
-                flat = seen @ self.heads[number]
+                projected = rows if rank is None else rows @ self.directions
+                flat = projected @ self.heads[number]
                 scores: torch.Tensor = flat.reshape(-1, *self.shapes[number]) + self.shifts[number]
                 return scores
 
@@ -338,13 +338,13 @@ class Bilinear:
         return _trained(train, validation, self.schedule, seed, Form)
 
 
-# A matrix per cell overfits few grids; more decay than this makes it too uncertain.
+# One matrix per cell overfits few grids; a larger decay would make it underconfident.
 LOGISTIC = Bilinear(None, Schedule(decay=0.1))
 
 
-# The first layer is a sum, W [a; row; column] = W_a a + W_r[row] + W_c[column], of which W_a a is
-# computed once per scene and the others once per cell. With one-hot cells a hidden unit can select
-# one cell, which is hard with raw coordinates, as in the published probe.
+# The first layer is the sum W [a; row; column] = W_a a + W_r[row] + W_c[column]: W_a a is computed
+# once per scene, the other terms once per cell. With one-hot coordinates a hidden unit can select
+# one cell, which is hard with the raw coordinates of the published probe.
 @dataclass(frozen=True)
 class Mlp:
     """One hidden layer of rectified units over [activation; one-hot row; one-hot column]."""
@@ -360,7 +360,7 @@ class Mlp:
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Train with early stopping."""
-        require("torch", extra="lm", feature="a probe that is trained by gradient")
+        require("torch", extra="lm", feature="a probe trained by gradient descent")
         import torch
         from torch import nn
 
@@ -369,7 +369,7 @@ class Mlp:
         class Hidden(nn.Module):
             def __init__(self, places: Places, width: int) -> None:
                 super().__init__()
-                # Rows and columns of each place; nowhere has its own, after the last.
+                # Rows and columns of each place; nowhere has additional ones after the last.
                 self.cells = [
                     [np.append(axis.ravel(), -1) for axis in np.indices(s)] for s in places.shapes
                 ]
@@ -377,46 +377,46 @@ class Mlp:
                 self.activation = nn.Parameter(torch.randn(width, hidden) / LENGTH)
                 self.row = nn.Parameter(torch.randn(extent[0], hidden))
                 self.column = nn.Parameter(torch.randn(extent[1], hidden))
-                # Position alone depends on the shape too.
+                # Positions alone also depend on the shape.
                 self.shape = nn.Parameter(torch.zeros(len(places.shapes), hidden))
-                # Zero, so that training starts at position alone.
+                # Zeros make training start at position alone.
                 self.out = nn.Parameter(torch.zeros(hidden, 1 + len(places.objects)))
                 self.shift = nn.Parameter(torch.zeros(1 + len(places.objects)))
 
             def forward(self, rows: torch.Tensor, number: int) -> torch.Tensor:
                 row, column = self.cells[number]
                 cells = self.row[row] + self.column[column]
-                seen = (rows @ self.activation)[:, None] + cells + self.shape[number]
-                return torch.relu(seen) @ self.out + self.shift
+                sums = (rows @ self.activation)[:, None] + cells + self.shape[number]
+                return torch.relu(sums) @ self.out + self.shift
 
         return _trained(train, validation, self.schedule, seed, Hidden)
 
 
 # --- Published probes -----------------------------------------------------------------------------
-# Each (state, cell) is a row of z-scored activations, followed by the cell's raw row and column.
-# Classes are balanced to the count of the most common one by oversampling cells; the weights of the
-# last epoch are used. Grids of several sizes are padded to the largest, with padding as a class,
-# which is removed before scoring.
+# Each (state, cell) is a row of z-scored activations followed by the cell's raw row and column.
+# Classes are balanced by oversampling cells to the count of the most common class; the weights of
+# the last epoch are used. Grids are padded to the largest size; padding is an additional class that
+# is removed before scoring.
 #
 # The linear probe adds the same number for each class to every cell of a state, so its failure
-# shows nothing about how a map is encoded. And oversampled classes give no posterior at natural
-# prevalence: with the agent as common as walls, several cells are classified as the agent.
+# does not show how a map is encoded. Oversampled classes do not yield a posterior at natural
+# prevalence: with agents as common as walls, several cells are classified as the agent.
 #
-# Here rows of a state are in the same batch, so that its activations are multiplied once; a batch
-# has as many rows as the published one on average.
+# In this implementation all rows of a state are in one batch, so that its activations are
+# multiplied once; a batch has as many rows as the published one on average.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5 and its code: AdamW, rate 3e-4, decay 1e-3, batches of 2,048, 50 epochs.
 
 RATE, DECAY, BATCH, EPOCHS = 3e-4, 1e-3, 2048, 50
 HIDDEN = 1024
-# An additional class, in training only.
+# Additional class, used in training only.
 _PADDING = len(CLASSES)
 
 
 @dataclass(frozen=True)
 class Published:
-    """The paper's MLP probe, or its linear probe if `hidden` is None."""
+    """MLP probe of the paper, or its linear probe if `hidden` is None."""
 
     hidden: int | None = None
     epochs: int = EPOCHS
@@ -438,7 +438,7 @@ class Published:
         classes, flat = np.unique(labels, return_inverse=True)
         rng = np.random.default_rng(seed)
         target = torch.from_numpy(flat.reshape(len(labels), -1))
-        often = torch.from_numpy(_drawn(target.numpy(), rng).astype(np.float32))
+        repeats = torch.from_numpy(_drawn(target.numpy(), rng).astype(np.float32))
         where = torch.from_numpy(_coordinates(labels.shape[1:]).astype(np.float32))
         rows = torch.from_numpy(standard.single(train.activations))
         with torch.random.fork_rng(devices=[]):
@@ -447,19 +447,19 @@ class Published:
             last = nn.Identity() if self.hidden is None else nn.Linear(self.hidden, len(classes))
         parts = [*first.parameters(), *last.parameters()]
         optimiser = torch.optim.AdamW(parts, lr=RATE, weight_decay=DECAY)
-        # Rows that are drawn several times have a weight instead, so a batch is counted in weights.
-        states = max(1, round(BATCH * len(rows) / float(often.sum())))
+        # Oversampled rows have weights instead of copies, so batch sizes are sums of weights.
+        states = max(1, round(BATCH * len(rows) / float(repeats.sum())))
         for _ in range(self.epochs):
             order = torch.from_numpy(rng.permutation(len(rows)))
             for batch in torch.split(order, states):
-                # The first layer taken apart: a product a state, and one a cell.
+                # The first layer as one product per state and one per cell.
                 whole, cells = first.weight.T[:-2], first.weight.T[-2:]
-                seen = (rows[batch] @ whole)[:, None] + where @ cells + first.bias
-                scores = seen if self.hidden is None else last(torch.relu(seen))
+                sums = (rows[batch] @ whole)[:, None] + where @ cells + first.bias
+                scores = sums if self.hidden is None else last(torch.relu(sums))
                 costs = functional.cross_entropy(
                     scores.flatten(0, 1), target[batch].flatten(), reduction="none"
                 )
-                weight = often[batch].flatten()
+                weight = repeats[batch].flatten()
                 loss = (costs * weight).sum() / weight.sum()
                 optimiser.zero_grad(set_to_none=True)
                 loss.backward()  # type: ignore[no-untyped-call]
@@ -470,19 +470,19 @@ class Published:
 
 @dataclass(frozen=True, eq=False)
 class FittedPublished:
-    """One of the paper's probes after its fit."""
+    """Fitted probe of the paper."""
 
     standard: Standard
-    classes: IntArray  # of the outputs, [K]; the last may be padding
-    weights: tuple[FloatArray, ...]  # [hidden or K, D + 2] and a shift, and the second layer
+    classes: IntArray  # class of each output, [K]; the last may be padding
+    weights: tuple[FloatArray, ...]  # [hidden or K, D + 2] and a shift; the same of a second layer
 
     @property
     def parameters(self) -> int:
-        """As `FittedHeads.parameters`."""
+        """Number of parameters."""
         return sum(array.size for array in self.weights)
 
     def posterior(self, activations: protocol.Activations, shapes: IntArray) -> FloatArray:
-        """As `FittedHeads.posterior`, at the prevalence of oversampled classes."""
+        """Return class probabilities at the prevalence of oversampled classes."""
         out = protocol.walls_outside(shapes)
         frame = out.shape[1:3]
         real = self.classes != _PADDING
@@ -502,12 +502,12 @@ class FittedPublished:
 
 
 def _coordinates(frame: tuple[int, ...]) -> FloatArray:
-    """The raw row and column of every cell, [P, 2]."""
+    """Return the raw row and column of every cell, [P, 2]."""
     return np.argwhere(np.ones(frame)).astype(float)
 
 
 def _drawn(target: IntArray, rng: np.random.Generator) -> IntArray:
-    """Count each row after oversampling every class to the most common one, [N, P]."""
+    """Count copies of each row after oversampling classes to the most common one, [N, P]."""
     flat = target.ravel()
     counts = np.bincount(flat)
     times, missing = np.divmod(counts.max(), counts)
@@ -517,12 +517,12 @@ def _drawn(target: IntArray, rng: np.random.Generator) -> IntArray:
     return out.reshape(target.shape)
 
 
-# Each has a name in tables and is fitted to training scenes, stopped by validation scenes.
+# Probes have a name in tables; they are fitted to training scenes and stopped on validation scenes.
 Probe = Ridge | Bilinear | Mlp | Published | protocol.PositionOnly | protocol.Majority
 FittedProbe = FittedHeads | FittedPublished | protocol.FittedMajority
 _TRAINED = Ridge(), LOGISTIC, Bilinear(), Mlp(), Published(), Published(HIDDEN)
 _LISTED = (*_TRAINED, protocol.PositionOnly(), protocol.Majority())
-# Dataclasses are their own settings: `Bilinear(rank=8)` is another probe.
+# The fields of a probe are its hyperparameters: `Bilinear(rank=8)` is another probe.
 PROBES: dict[str, Probe] = {each.name: each for each in _LISTED}
 
 
@@ -530,7 +530,7 @@ def probe(name: str) -> Probe:
     """Return a probe by its name in tables."""
     if name not in PROBES:
         raise InvalidParameterError(
-            f"there is no probe {name!r}{did_you_mean(name, PROBES, quoted=True)}; the probes are "
+            f"unknown probe {name!r}{did_you_mean(name, PROBES, quoted=True)}; expected one of "
             f"{', '.join(PROBES)}"
         )
     return PROBES[name]

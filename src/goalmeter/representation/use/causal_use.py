@@ -1,9 +1,9 @@
-"""Test whether a model uses a cell: screened on half of the grids, confirmed on the rest.
+"""Test whether a model uses a cell: screen interventions on half of the grids, confirm on the rest.
 
-A map need not be used where it can be decoded: replacing it at the end of the prompt changes no
-move of our mouse. So every intervention is tried at every layer on one half of the grids, and only
-what the best one does on the other half is a result, compared with cells that no shortest path
-needs and with null interventions.
+A model need not use a map where it can be decoded: replacing it at the end of the prompt changes no
+move of the mouse organism. So every intervention is tested at every layer on one half of the grids,
+and only the effect of the best one on the other half is reported, compared with cells that no
+shortest path needs and with null interventions.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from goalmeter.representation.use.trials import (
 )
 from goalmeter.runs.progress import Tell
 
-# Cells are not used where at most this share of moves flips, by the end of the interval.
+# Cells are not used if the upper bound of the share of moves that flip is below this margin.
 MARGIN = 0.25
 USED, NOT_USED, UNKNOWN = "used", "not used", "cannot be told"
 
 
 @dataclass(frozen=True)
 class ConfirmedFamily(JsonFields):
-    """The best intervention of a family on the first half, and its nulls, on the second."""
+    """Scores on the second half of a family's best intervention on the first, and of its nulls."""
 
     row: UseRow
     nulls: tuple[UseRow, ...]
@@ -52,22 +52,22 @@ class ConfirmedFamily(JsonFields):
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """Whether a model's moves depend on its representation of cells."""
+    """Effects of interventions on a model's representation of cells."""
 
     model: str  # name of the model
     salt: str  # salt of the split into halves
-    decisions: int  # number of decisions that were answered again
-    screened: tuple[UseRow, ...]  # every intervention on the first half
-    confirmed: UseRow  # the one that did best there, on the second half
-    nulls: tuple[UseRow, ...]  # the interventions without an expected effect, on the second half
-    outcomes: tuple[trials.TrialOutcome, ...]  # of the confirmed one on the second half
-    outcomes_of_screen: tuple[trials.TrialOutcome, ...] = ()  # of the same on the first half
+    decisions: int  # number of decisions repeated under interventions
+    screened: tuple[UseRow, ...]  # all interventions on the first half
+    confirmed: UseRow  # the best of them, on the second half
+    nulls: tuple[UseRow, ...]  # interventions without an expected effect, on the second half
+    outcomes: tuple[trials.TrialOutcome, ...]  # outcomes of the best one on the second half
+    outcomes_of_screen: tuple[trials.TrialOutcome, ...] = ()  # its outcomes on the first half
     families: tuple[ConfirmedFamily, ...] = ()  # the best of each family, on the second half
     doses: tuple[DoseRow, ...] = ()  # the best write on the second half, by dose
 
     @property
     def verdict(self) -> str:
-        """The conclusion from the interval of the flips at needed cells of the second half."""
+        """Conclusion from the interval of the flips at needed cells of the second half."""
         flips = self.confirmed.needed.flips.interval
         controls = [self.confirmed.unneeded.flips, *(null.needed.flips for null in self.nulls)]
         ends = [each.interval[1] if each.interval is not None else 1.0 for each in controls]
@@ -76,7 +76,7 @@ class Use:
         return NOT_USED if flips is not None and flips[1] < MARGIN else UNKNOWN
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values, without the single outcomes."""
+        """Return the fields as JSON values, without single outcomes."""
         fields = {name: v for name, v in vars(self).items() if not name.startswith("outcomes")}
         return {**json_value(fields), "verdict": self.verdict}
 
@@ -87,10 +87,10 @@ class Use:
             where = f"{row.intervention} at layer {row.layer}"
             return f"{where}: {flipped}, {percent(unneeded.value)} at unneeded ones"
 
-        read = "what it reads of needed cells"
-        head = f"{read} is {self.verdict}"
+        subject = "its representation of needed cells"
+        head = f"{subject} is {self.verdict}"
         if self.verdict == UNKNOWN:
-            head = f"whether it uses {read} cannot be told"
+            head = f"whether it uses {subject} cannot be told"
         return "\n".join([f"{self.model}: {head}", *map(line, (self.confirmed, *self.nulls))])
 
 
@@ -98,17 +98,17 @@ class Use:
 class UseOptions:
     """Options of `causal_use`."""
 
-    layers: Sequence[int] | None = None  # single layers that are tried; None for all
-    cells: trials.Wanted = None  # which cells of a decision are of interest; None for all uncertain
-    # Needed cells of the screen, and as many that are not needed, drawn from the first half; None
-    # for all. All cells of the second half are tried in any case.
+    layers: Sequence[int] | None = None  # single layers to test; None for all
+    cells: trials.CellFilter = None  # cells of a decision to test; None for all uncertain ones
+    # Number of needed cells, and of unneeded ones, drawn from the first half for screening; None
+    # for all. All cells of the second half are tested.
     screen_cells: int | None = None
-    # Some of `FAMILIES`; "open" needs another one, and a needed uncertain wall in both halves.
+    # Names from `FAMILIES`; "open" needs another one, and a needed uncertain wall in both halves.
     families: Sequence[str] = trials.TRIED
-    turn: str = TURN  # how reasoning comes to a cell, with {row} and {column}
-    dose: float = trials.DOSE  # of screened writes, in gaps between walls and open cells
-    doses: Sequence[float] = ()  # doses at which the best write is tried on the second half
-    draws: int = 0  # answers a decision that are drawn to estimate effects in nats; 0 for none
+    turn: str = TURN  # text with which reasoning turns to a cell, with {row} and {column}
+    dose: float = trials.DOSE  # dose of screened writes, in gaps between walls and open cells
+    doses: Sequence[float] = ()  # doses at which the best write is tested on the second half
+    draws: int = 0  # sampled answers per decision for effects in nats; 0 for none
     salt: str = "0"  # salt of the split into halves
     seed: int = 0  # random seed
 
@@ -116,8 +116,8 @@ class UseOptions:
         families = set(self.families)
         if families <= {OPEN} or not families <= set(trials.FAMILIES):
             raise InvalidParameterError(
-                f"families are {list(self.families)}, expected some of "
-                f"{', '.join(trials.FAMILIES)}, and not open alone"
+                f"families are {list(self.families)}, expected names from "
+                f"{', '.join(trials.FAMILIES)}, not only open"
             )
         whole(self.draws, "draws", least=0, most=1000)
         if self.screen_cells is not None:
@@ -134,18 +134,18 @@ def causal_use(
     progress: Tell | None = None,
     **fields: Any,
 ) -> Use:
-    """Screen interventions on one half of the grids, and confirm the best on the other.
+    """Screen interventions on one half of the grids and confirm the best on the other.
 
     The network reads each prompt, reasons and answers again at temperature 0, with and without the
     intervention.
 
-    Fields are those of `UseOptions`. Answers are stored in the directory `keep`, so that an
-    interrupted screen is resumed.
+    `fields` are those of `UseOptions`. Answers are stored in the directory `keep`, so that an
+    interrupted screen can be resumed.
     """
     options = UseOptions(**fields)
     tokenizer, salt, seed = network.local.tokenizer, options.salt, options.seed
-    every = range(len(network.blocks) + 1)
-    layers = network.check_layers(every if options.layers is None else options.layers)
+    all_layers = range(len(network.blocks) + 1)
+    layers = network.check_layers(all_layers if options.layers is None else options.layers)
     draw = partial(trials.trials_of, samples, tokenizer, salt, seed, options.cells)
     listed = draw(walls=False) | (draw(walls=True) if OPEN in options.families else {})
     needed = {half for half, of_half in listed.items() if any(cell.needed for _, cell in of_half)}
@@ -155,7 +155,7 @@ def causal_use(
     families = set(options.families)
     if not {half + trials.WALLS for half in trials.HALVES} <= needed:
         families -= {OPEN}
-    # Directions are learnt from the first half.
+    # Directions are learnt on the first half.
     training = [sample for sample in samples if trials.half_of(sample.world, salt) == SCREEN]
     targets: dict[str, list[Any]] = {}
     for located, target in listed[SCREEN]:
@@ -174,14 +174,14 @@ def causal_use(
                 decisions.append(TrainingDecision(located, answer.tokens, tuple(of_sample)))
         kinds = learn_directions(network, decisions, layers, options.turn)
         made = trials.candidates(network, layers, seed, kinds, options.dose)
-        tried = [candidate for candidate in made if candidate.family in families]
-        return _screened(answers, tried, len(samples), options, progress or (lambda text: None))
+        chosen = [candidate for candidate in made if candidate.family in families]
+        return _screened(answers, chosen, len(samples), options, progress or (lambda text: None))
 
 
 def _no_needed_cell(half: str) -> InvalidParameterError:
     return InvalidParameterError(
-        f"none of the decisions in the {half} half has an uncertain cell that every shortest way "
-        f"needs; take more grids, or mazes of complexity 0.4 and above"
+        f"none of the decisions in the {half} half has an uncertain cell on every shortest path; "
+        f"use more grids, or mazes of complexity 0.4 or more"
     )
 
 
@@ -193,24 +193,24 @@ def _screened(
     for number, candidate in enumerate(tried, start=1):
         if outcomes := answers.outcomes(candidate, SCREEN):
             row = trials.row_of(candidate, outcomes)
-            # Needed walls may occur only in decisions that were wrong before.
+            # All needed walls may occur in decisions that were wrong before.
             if candidate.family != OPEN or row.needed.flips.n:
                 screened.append((candidate, row))
         tell(f"use: screened {number} of {len(tried)}: {candidate.label}")
-    able = [(candidate, row) for candidate, row in screened if not candidate.null]
+    active = [(candidate, row) for candidate, row in screened if not candidate.null]
     confirmed = []
     by_family: dict[str, Candidate] = {}
-    for family in dict.fromkeys(candidate.family for candidate, _ in able):
-        best = _best(answers, [entry for entry in able if entry[0].family == family])
+    for family in dict.fromkeys(candidate.family for candidate, _ in active):
+        best = _best(answers, [entry for entry in active if entry[0].family == family])
         by_family[family] = best
         nulls = tuple(answers.row(null, CONFIRM) for null in best.nulls)
         confirmed.append(ConfirmedFamily(answers.row(best, CONFIRM), nulls))
         tell(f"use: confirmed {best.label}")
-    best = _best(answers, [entry for entry in able if entry[0].family != OPEN])
+    best = _best(answers, [entry for entry in active if entry[0].family != OPEN])
     doses = []
     for dose in options.doses if trials.WRITE in by_family else ():
         write = replace(by_family[trials.WRITE], dose=dose)
-        # Where a random direction flips as much, it is only the strength.
+        # If a random direction flips as many moves, the effect is due to the norm alone.
         both = [trials.row_of(c, answers.outcomes(c, CONFIRM)) for c in (write, write.nulls[0])]
         ours, random = (row.needed for row in both)
         place = write.name, write.layer, write.position
@@ -230,15 +230,15 @@ def _screened(
 
 
 def _best(answers: TrialAnswers, screened: Sequence[tuple[Candidate, UseRow]]) -> Candidate:
-    """The best candidate on the first half; directions count beyond random ones of equal norm."""
+    """Return the best candidate on the first half; directions are compared with random ones."""
 
     def merit(row: UseRow) -> float:
-        """Moves as if the cell were changed, minus flips where the cell does not matter."""
+        """Return moves as if the cell were changed minus flips at cells that do not matter."""
         worth = row.needed.as_if_changed.value - row.unneeded.flips.value
         return worth if np.isfinite(worth) else -1.0
 
     best, most = screened[0][0], -np.inf
-    # In falling order, so that no null is tried that could not change the choice any more.
+    # Descending order avoids nulls that cannot change the choice.
     for candidate, row in sorted(screened, key=lambda entry: -merit(entry[1])):
         worth = merit(row)
         if worth <= most:
@@ -252,18 +252,18 @@ def _best(answers: TrialAnswers, screened: Sequence[tuple[Candidate, UseRow]]) -
 
 
 # --- Look-ups -------------------------------------------------------------------------------------
-# prompt      the prompt's own tokens, the last of which writes the first of the answer
-# before      the reasoning, until the cell is named in it for the first time
-# neighbours  the steps that are about a neighbour of the cell
-# own         the steps that are about the cell
-# behind      other reasoning once the cell has been named
-# plan        from a "plan" after which there are only cells and moves
-# answer      after the end of the reasoning, or where the action is written without any
+# prompt      tokens of the prompt; the last one predicts the first token of the answer
+# before      reasoning before the first mention of the cell
+# neighbours  steps about a neighbour of the cell
+# own         steps about the cell
+# behind      other reasoning after the first mention of the cell
+# plan        from a "plan" that is followed only by cells and moves
+# answer      after the end of the reasoning, or the action of an answer without reasoning
 #
-# A token lies in exactly one of them. A step of the reasoning begins after the end of a sentence or
-# a line, and with a cell that has a colon, as in the searches of our organisms; it is about the
-# first cell that it names. Spans are determined from the text while it is written: a changed answer
-# comes to a cell later, or never.
+# Each token lies in exactly one span. A step of the reasoning begins after the end of a sentence or
+# line, or with a cell followed by a colon (as in the searches of model organisms); it is about the
+# first cell that it mentions. Spans are determined while the text is generated: a changed answer
+# may mention a cell later or never.
 SPANS = ("prompt", "before", "neighbours", "own", "behind", "plan", "answer")
 PROMPT, BEFORE, NEIGHBOURS, OWN, BEHIND, PLAN, ANSWER = SPANS
 ANSWERING = "answering"  # all of them except the prompt
@@ -272,20 +272,20 @@ _CELL = re.compile(r"(?<![\d,])\(?(\d+)\s*,\s*(\d+)(?!\d)")
 _TURN = r"(?<![\d,(])\(?\d+\s*,\s*\d+\)?\s*:"
 _STEP = re.compile(rf"(?<=[.!?])\s+|\n+\s*|(?={_TURN})")
 _ACTION = re.compile(r'\{\s*"action"')
-# A move may be cut into several tokens, so that only its beginning is there.
+# A move may span several tokens, of which only the first are present.
 _BEGUN = r"(?:U|D|DO|DOW|L|LE|LEF|R|RI|RIG|RIGH)?"
 _PLAN = re.compile(rf"\bplan\b(?:\W|\d|UP\b|DOWN\b|LEFT\b|RIGHT\b)*{_BEGUN}$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class DuringSpan:
-    """The tokens of an answer that lie in a span of a cell."""
+    """Condition that a token of an answer lies in a span of a cell."""
 
     cell: Cell
     span: str
 
     def __call__(self, written: WrittenText) -> bool:
-        """Whether the token that is being read lies in the span."""
+        """Return whether the current token lies in the span."""
         return span_at(written.text, self.cell) == self.span
 
 
@@ -304,7 +304,7 @@ def span_at(text: str, cell: Cell) -> str:
 # All conditions of a row are evaluated on the same text.
 @lru_cache(maxsize=1024)
 def _read(text: str) -> tuple[str, Cell | None, list[Cell]]:
-    """The plan or the answer if it is begun, the first cell of the current step, and all cells."""
+    """Return the part ("plan", "answer" or ""), the current step's first cell, and all cells."""
     part = PLAN if _PLAN.search(text) else ""
     if _ACTION.search(text) or any(end in text for end in ENDS_OF_REASONING):
         part = ANSWER
@@ -316,15 +316,15 @@ def _read(text: str) -> tuple[str, Cell | None, list[Cell]]:
 
 def spans_of(ids: Sequence[int], tokenizer: Any, cell: Cell) -> set[str]:
     """Return the spans of a cell that occur in an answer; the prompt is always one of them."""
-    written, met = WrittenText(tokenizer), {PROMPT, ANSWERING}
+    written, found = WrittenText(tokenizer), {PROMPT, ANSWERING}
     for token in ids:
         written.ids.append(token)
-        met.add(span_at(written.text, cell))
-    return met
+        found.add(span_at(written.text, cell))
+    return found
 
 
 def span_candidates(network: Network, seed: int = 0) -> list[Candidate]:
-    """Return the knock-outs of a cell for each span; their nulls hide a random other cell."""
+    """Return a knock-out of a cell for each span; the nulls hide a random other cell."""
     blocks, out = range(1, len(network.blocks) + 1), []
 
     def span_of(name: str, cell: Cell) -> tuple[bool, When]:
@@ -351,7 +351,7 @@ def look_ups(
 ) -> tuple[SpanRow, ...]:
     """Hide needed cells from one span at a time, in all blocks, on the second half of the grids."""
     tokenizer = network.local.tokenizer
-    # Nothing is chosen, so the first half is not needed.
+    # No span is selected, so the first half is not needed.
     listed = trials.trials_of(samples, tokenizer, salt, seed, None, walls=False)[CONFIRM]
     needed = {CONFIRM: [trial for trial in listed if trial[1].needed]}
     if not needed[CONFIRM]:

@@ -1,4 +1,4 @@
-"""Cells that shortest paths need, and directions that write a wall or an open cell to them."""
+"""Cells that shortest paths need, and activation directions from open cells to walls."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from goalmeter.representation.use.interventions import When, WrittenText
 
 
 class TargetCell(NamedTuple):
-    """A cell to be changed in a state: an open one into a wall, or a wall into an open one.
+    """Cell to be changed in a state: from open to wall, or from wall to open.
 
-    A needed cell shows whether it is used, since every first move of a shortest path is another one
-    after the change. A cell that is not needed lies on no shortest path, before and after: the
-    null. `optimal` and `changed` are the first moves of shortest paths before and after.
+    Changing a needed cell replaces every first move of a shortest path, so it shows whether the
+    cell is used. A cell that is not needed, the null, lies on no shortest path before or after the
+    change. `optimal` and `changed` are the first moves of shortest paths before and after.
     """
 
     cell: Cell
@@ -39,8 +39,8 @@ class TargetCell(NamedTuple):
 def target_cells(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
     """Return the open cells whose use can be tested in a state, in row order.
 
-    Excluded are the cells of the agent and of objects, cells without which there is no path, and
-    cells on some shortest paths only or without which the first move may be the same.
+    This excludes the cells of the agent and of objects, cells without which there is no path, cells
+    on some but not all shortest paths, and cells whose closing may leave the first move unchanged.
     """
     return _targets(world, state, wall=True)
 
@@ -48,8 +48,8 @@ def target_cells(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
 def target_walls(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
     """Return the inner walls whose use can be tested in a state, in row order.
 
-    Needed walls would be part of every shortest path if they were open. Excluded are walls that
-    would be on some shortest paths only, or on paths that begin with the same move.
+    Needed walls would be on every shortest path if they were open. This excludes walls that would
+    be on some but not all shortest paths, or on paths that begin with the same move.
     """
     return _targets(world, state, wall=False)
 
@@ -69,14 +69,14 @@ def _targets(world: GridWorld, state: State, *, wall: bool) -> tuple[TargetCell,
 
 
 def inner_walls(world: GridWorld) -> list[Cell]:
-    """The walls of a world without its border, in row order."""
+    """Return the walls of a world except its border, in row order."""
     return [Cell(*place) for place in (np.argwhere(world.walls[1:-1, 1:-1]) + 1).tolist()]
 
 
-# Decisions are drawn from all states of a world, one world after the other.
+# A small cache suffices: callers process all states of one world before the next.
 @lru_cache(maxsize=64)
 def _plans_with(world: GridWorld, *, wall: bool) -> dict[Cell, Plan]:
-    """The plans of a world with one free cell closed, or one inner wall opened, by cell."""
+    """Return plans of a world with one free cell closed, or one inner wall opened, by cell."""
     objects = {world.goal, world.key, world.door, world.neutral, world.start}
     free = [cell for cell in world.open_cells if cell not in objects]
     cells, changed = free if wall else inner_walls(world), []
@@ -91,45 +91,45 @@ def _plans_with(world: GridWorld, *, wall: bool) -> dict[Cell, Plan]:
 
 
 def _on_shortest_path(known: Plan, state: State, cell: Cell) -> bool:
-    """Whether some shortest path passes through a cell, with or without the key."""
-    seen = [state]
-    for at in seen:  # which grows
+    """Return whether any shortest path passes through a cell, with or without the key."""
+    visited = [state]
+    for at in visited:  # grows during iteration
         if at.cell == cell:
             return True
         after = (known.step(at, action) for action in known.optimal_actions(at))
-        seen += [each for each in dict.fromkeys(after) if each not in seen]
+        visited += [each for each in dict.fromkeys(after) if each not in visited]
     return False
 
 
-# Of a ridge regression, for each row of scaled activations; more than predicts best: weights that
-# undo whatever else varies point to where no activations are. At dose 2 penalties of 0.01, 0.1,
-# 0.3, 1 and 3 flipped 0, 2, 15, 26 and 28 of 34 moves of the mouse; with larger ones the gap
-# becomes so large that a random direction of that length breaks answers too.
+# Penalty of the ridge regression per row of scaled activations. It exceeds the best one for
+# prediction, whose weights compensate other variation and point away from the activations. At dose
+# 2, penalties of 0.01, 0.1, 0.3, 1 and 3 flipped 0, 2, 15, 26 and 28 of 34 moves of the mouse; with
+# larger ones the gap becomes so large that random directions of that norm also break answers.
 PENALTY = 1.0
 
 
-# A probe's direction is that of its weights and not of the difference of the means, so it leaves
-# alone what varies without telling walls apart; see Friedman (1989).
+# Weights of a probe, unlike the difference of means, ignore variation that does not discriminate
+# walls; see Friedman (1989).
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """The direction from open cells to walls."""
+    """Direction from open cells to walls."""
 
-    unit: FloatArray  # [D], of length 1
-    gap: float  # the mean with a wall minus the mean without one along it
+    unit: FloatArray  # unit vector, [D]
+    gap: float  # mean along the direction with a wall minus the mean without one
 
     def vector(self, dose: float) -> FloatArray:
-        """The vector that a dose adds to the residual stream, [D]; a dose of 1 adds the gap."""
+        """Return the vector that a dose adds to the residual stream, [D]; dose 1 adds the gap."""
         return self.unit * (self.gap * dose)
 
     @classmethod
     def between(cls, difference: FloatArray) -> Direction | None:
-        """The direction of a difference of means, [D]; None if it is zero."""
+        """Return the direction of a difference of means, [D]; None if it is zero."""
         length = float(np.linalg.norm(difference))
         return cls(difference / length, length) if length > 0 else None
 
     @classmethod
     def of_weights(cls, weights: FloatArray, rows: FloatArray, wall: BoolArray) -> Direction | None:
-        """The direction of a probe's weights [D] with the gap of rows [n, D], if it is above 0."""
+        """Return the direction of weights [D] with the gap of rows [n, D]; None if it is <= 0."""
         length = float(np.linalg.norm(weights))
         if not length > 0 or wall.all() or not wall.any():
             return None
@@ -139,37 +139,37 @@ class Direction:
 
 
 def ridge_directions(rows: FloatArray, wall: BoolArray) -> tuple[Direction | None, ...]:
-    """Return ridge directions of rows [n, D] on labels [n, Q]; None where all labels are equal."""
+    """Return ridge directions of rows [n, D] for labels [n, Q]; None if all labels are equal."""
     standard = Standard.of(rows)
     left, spectrum, right = np.linalg.svd(standard(rows), full_matrices=False)
     loads = left.T @ (wall - wall.mean(axis=0))
-    shrunk = spectrum / (spectrum**2 + PENALTY * len(rows))
-    weights: FloatArray = right.T @ (shrunk[:, None] * loads) * standard.weight[:, None]
+    filters = spectrum / (spectrum**2 + PENALTY * len(rows))
+    weights: FloatArray = right.T @ (filters[:, None] * loads) * standard.weight[:, None]
     return tuple(map(Direction.of_weights, weights.T, [rows] * len(weights.T), wall.T))
 
 
 class TrainingDecision(NamedTuple):
-    """A decision from which directions are learnt: its unchanged answer and cells to be changed."""
+    """Decision for learning directions, with its unchanged answer and target cells."""
 
     located: Located
     answer: tuple[int, ...]
     targets: tuple[TargetCell, ...]
 
 
-# A direction towards a wall at a place of the prompt, or wherever a condition holds, and its layer.
+# Place of the prompt, or condition on the answer; layer; direction towards a wall.
 DirectionEdit = tuple[int | When, int, Direction]
-# The directions that write a wall to a cell of a prompt at one layer; None where there is none.
+# Returns the directions that write a wall to a cell of a prompt at one layer; None if unavailable.
 Finder = Callable[[Located, Cell], Iterable[tuple[int | When, Direction | None]]]
 
 
 @dataclass(frozen=True)
 class NamesCell:
-    """The token that completes a text such as "3,3:"; "3,3:" is no part of "13,3:"."""
+    """Condition for the token that completes a text such as "3,3:", but not within "13,3:"."""
 
     text: str
 
     def __call__(self, written: WrittenText) -> bool:
-        """Whether the token that is being read completes the text."""
+        """Return whether the current token completes the text."""
         text = written.text
         begin = text.find(self.text, max(0, written.last - len(self.text) + 1))
         return begin >= 0 and not text[:begin][-1:].isdigit()
@@ -177,14 +177,14 @@ class NamesCell:
 
 @dataclass(frozen=True, eq=False)
 class DirectionKind:
-    """A kind of direction: its name, the tokens that are written to, and directions by layer."""
+    """Kind of direction: name, position of the changed tokens, and directions by layer."""
 
     name: str
     position: str
     at: Mapping[int, Finder]
 
     def edits(self, layers: Sequence[int], located: Located, cell: Cell) -> list[DirectionEdit]:
-        """The edits that write a wall at several layers; none where that is impossible."""
+        """Return the edits that write a wall at several layers; none if that is impossible."""
         return [
             (where, layer, direction)
             for layer in layers
@@ -197,7 +197,7 @@ def in_random_directions(
     edits: Sequence[DirectionEdit], seed: int, located: Located, cell: Cell
 ) -> list[DirectionEdit]:
     """Return the same edits with random directions of equal norm."""
-    # By content, so that a draw is the same in any order and any process.
+    # The seed depends on the content, so draws do not depend on order or process.
     name = f"a random direction:{seed}:{located.sample.digest}:{cell}"
     rng = np.random.default_rng(list(sha256(name.encode()).digest()))
     out = []
@@ -208,7 +208,7 @@ def in_random_directions(
 
 
 _NO_WAY = "-"
-# The action that leads back, for each action.
+# The opposite action of each action.
 _REVERSE = (1, 0, 3, 2)
 
 
@@ -218,7 +218,7 @@ def closed_prompt(network: Network, sample: Sample, cell: Cell) -> tuple[int, ..
     if question is None:
         return None
     ids, closed = map(network.prompt_ids, (sample.question, question))
-    # Streams can be exchanged only between prompts of the same length: the tokenizer may join
+    # Streams can be exchanged only between prompts of equal length: the tokenizer may merge
     # symbols, and the chat template may have changed.
     return closed if ids == sample.prompt and len(closed) == len(ids) else None
 
@@ -231,7 +231,7 @@ def closed_question(sample: Sample, cell: Cell) -> str | None:
         return None
     if span[1] - span[0] == 1:
         return question[: span[0]] + WALL + question[span[1] :]
-    # In a list the cell stays, with no way from it and none to it, so that the length is the same.
+    # A listed cell keeps its entry but loses all moves from and to it, so that lengths are equal.
     ways = question[slice(*span)].split()[1]
     question = question[: span[1] - len(ways)] + _NO_WAY + question[span[1] :]
     for action, reverse in enumerate(_REVERSE):
@@ -243,20 +243,20 @@ def closed_question(sample: Sample, cell: Cell) -> str | None:
     return question
 
 
-# turn             where the reasoning comes to a neighbour of the cell ("3,3:"): a probe of which
-#                  of the four cells around the named one are walls
-# own              at the cell's own tokens: a probe of which cell is listed here (a wall is not
-#                  listed, so the direction away from its name is towards a wall), or of walls in
-#                  prompts that draw the grid
-# closed           at the cell's own tokens: the mean difference between the same question with
-#                  the cell closed and open
-# closed, around   at those and its neighbours' tokens
-# end              at the last tokens of the prompt: the cell's head of a ridge probe over the map
+# turn             tokens at which the reasoning turns to a neighbour of the cell ("3,3:"); a probe
+#                  of which of the four cells around the named one are walls
+# own              tokens of the cell; a probe of which cell is listed (a wall is not listed, so the
+#                  direction away from its name is towards a wall), or of walls in prompts that draw
+#                  the grid
+# closed           tokens of the cell; the mean difference between the same question with the cell
+#                  closed and open
+# closed, around   tokens of the cell and its neighbours; the same
+# end              last tokens of the prompt; the cell's head of a ridge probe of the map
 
-# How the reasoning of our organisms comes to a cell, with {row} and {column}.
+# Text with which the reasoning of model organisms turns to a cell.
 TURN = "{row},{column}:"
-_LONGEST = 16  # characters of such a text
-# Sequences of tokens with places in them, and how directions follow from the streams there, [n, D].
+_LONGEST = 16  # maximum length of such a text
+# Token sequences with places, and a function from the streams there, [n, D], to directions.
 Sequences = Iterable[tuple[tuple[int, ...], Sequence[int]]]
 Learner = tuple[Sequences, Callable[[FloatArray], Finder]]
 
@@ -264,7 +264,7 @@ Learner = tuple[Sequences, Callable[[FloatArray], Finder]]
 def learn_directions(
     network: Network, decisions: Sequence[TrainingDecision], layers: Sequence[int], turn: str
 ) -> list[DirectionKind]:
-    """Learn the directions of walls at some layers, from decisions of grids that are not scored."""
+    """Learn directions of walls at some layers from decisions in grids that are not scored."""
     learners = {
         ("turn", "post/turn"): _turn(decisions, turn),
         ("own", "pre/cell"): _own(decisions),
@@ -291,7 +291,7 @@ def _turn(decisions: Sequence[TrainingDecision], turn: str) -> Learner:
     for each in decisions:
         sample, places = each.located.sample, []
         for place, cell in _named_cells(each, turn):
-            # A cell of the border has no neighbour on one side.
+            # A border cell lacks a neighbour on one side.
             if all(0 < a < n - 1 for a, n in zip(cell, sample.world.shape, strict=True)):
                 places.append(len(sample.prompt) + place)
                 walls.append([bool(sample.world.walls[cell.moved(move)]) for move in range(4)])
@@ -311,13 +311,13 @@ def _turn(decisions: Sequence[TrainingDecision], turn: str) -> Learner:
 
 
 def _named_cells(each: TrainingDecision, turn: str) -> Iterator[tuple[int, Cell]]:
-    """The tokens of an answer at which it comes to a cell, and that cell."""
+    """Yield the tokens of an answer at which it turns to a cell, with that cell."""
     spelled = re.escape(turn).replace(r"\{row\}", r"(?P<row>\d+)", 1)
     pattern = re.compile(r"(?<!\d)" + spelled.replace(r"\{column\}", r"(?P<column>\d+)", 1))
     written = WrittenText(each.located.tokenizer)
     for place, token in enumerate(each.answer):
         written.ids.append(token)
-        # A name that was complete before this token does not count.
+        # A name that an earlier token completed does not count.
         for match in pattern.finditer(written.text, max(0, written.last - _LONGEST)):
             if match.end() > written.last:
                 yield place, Cell(int(match["row"]), int(match["column"]))
@@ -336,7 +336,7 @@ def _own(decisions: Sequence[TrainingDecision]) -> Learner:
                 walls.append(bool(sample.world.walls[cell]))
         sequences.append((sample.prompt, places))
     is_drawn, names = any(walls), sorted(set(cells))
-    # Where only open cells are listed, to be another cell is to leave this one unlisted.
+    # If only open cells are listed, the label of a cell is that another one is listed instead.
     unlisted = [[cell != name for name in names] for cell in cells]
     labels = np.array(walls)[:, None] if is_drawn else np.array(unlisted)
 
@@ -354,7 +354,7 @@ def _own(decisions: Sequence[TrainingDecision]) -> Learner:
 
 
 def _closed(network: Network, decisions: Sequence[TrainingDecision], moves: int) -> Learner:
-    """Mean differences for the cell itself and its neighbours by some moves, token by token."""
+    """Learn mean differences per token for the cell and its neighbours by some moves."""
 
     def tokens_of(located: Located, cell: Cell) -> dict[tuple[int, int], int]:
         around = [cell, *(cell.moved(move) for move in range(moves))]
@@ -391,13 +391,13 @@ def _closed(network: Network, decisions: Sequence[TrainingDecision], moves: int)
 
 
 def _end(decisions: Sequence[TrainingDecision]) -> Learner:
-    able = [each.located for each in decisions if each.located.end_of_prompt]
+    found = [each.located for each in decisions if each.located.end_of_prompt]
     # The penalty is chosen on every fourth decision of each shape.
-    shapes = [each.sample.world.shape for each in able]
+    shapes = [each.sample.world.shape for each in found]
     held_out = [shapes[:number].count(shape) % 4 == 3 for number, shape in enumerate(shapes)]
     usable = {shape for shape, out in zip(shapes, held_out, strict=True) if out}
     kept = [number for number, shape in enumerate(shapes) if shape in usable]
-    samples = [able[number].sample for number in kept]
+    samples = [found[number].sample for number in kept]
     validation = np.array([held_out[number] for number in kept], dtype=bool)
 
     def learn(rows: FloatArray) -> Finder:
@@ -418,10 +418,10 @@ def _end(decisions: Sequence[TrainingDecision]) -> Learner:
             whole, tokens = direction(located.sample.world.shape, cell), located.end_of_prompt
             if whole is None or not tokens:
                 return []
-            # The gap is that of all tokens together, and each token has its part.
+            # The gap concerns all tokens together; each token has its part of it.
             parts = [Direction.between(p * whole.gap) for p in np.split(whole.unit, len(tokens))]
             return list(zip(tokens, parts, strict=True))
 
         return find
 
-    return [(able[number].sample.prompt, able[number].end_of_prompt) for number in kept], learn
+    return [(found[number].sample.prompt, found[number].end_of_prompt) for number in kept], learn

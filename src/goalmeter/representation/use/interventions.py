@@ -1,9 +1,9 @@
-"""Interventions on a network while it answers, these answers, and the effect on the next action.
+"""Interventions on a network while it answers, its answers, and effects on the next action.
 
-A knock-out masks the attention to tokens of the prompt for whatever is read or written later, or
-for a span of it. A patch replaces the residual stream at some tokens, a write adds a vector to it,
-and an ablation removes its component along a direction. The tokens are places in the prompt, or
-tokens of the answer at which a condition on the text so far holds.
+A knock-out masks the attention of later tokens, or of a span of them, to tokens of the prompt. A
+patch replaces the residual stream at some tokens, a write adds a vector to it, and an ablation
+removes its component along a direction. The tokens are places in the prompt, or tokens of the
+answer at which a condition on the text so far holds.
 
 Source: activation patching and attention knock-out as in Geva et al. (2023, arXiv 2304.14767);
 projecting a direction out as in amnesic probing (Elazar et al. 2021).
@@ -35,12 +35,12 @@ from goalmeter.statistics.discrimination import jensen_shannon
 if TYPE_CHECKING:
     import torch
 
-# Tokens that are decoded together to determine the text that the last of them adds.
+# Number of tokens decoded together to find the text that the last of them adds.
 _WINDOW = 8
 
 
 class WrittenText:
-    """The tokens of an answer up to and including the one that is being read, and their text."""
+    """Tokens of an answer up to and including the current one, and their text."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.ids: list[int] = []
@@ -50,12 +50,12 @@ class WrittenText:
 
     @property
     def text(self) -> str:
-        """The decoded text, special tokens included."""
+        """Decoded text, special tokens included."""
         for place in range(len(self._ends), len(self.ids)):
             begin = max(0, place + 1 - _WINDOW)
             before = self._tokenizer.decode(self.ids[begin:place])
             after = self._tokenizer.decode(self.ids[begin : place + 1])
-            # Half a character decodes to a placeholder until its other half is there.
+            # An incomplete character decodes to a placeholder until the token that completes it.
             common = common_length(before, after)
             self._text = self._text[: len(self._text) - len(before) + common] + after[common:]
             self._ends.append(len(self._text))
@@ -63,7 +63,7 @@ class WrittenText:
 
     @property
     def last(self) -> int:
-        """The length of the text before the last token."""
+        """Length of the text before the last token."""
         text = self.text
         return min(self._ends[-2], len(text)) if len(self._ends) > 1 else 0
 
@@ -74,12 +74,12 @@ class WrittenText:
             self._text, self._ends = "", []
 
 
-# Whether the token that is being read meets a condition. Conditions refer to the text and not to a
-# token's number, since a changed answer has other words.
+# Whether the current token meets a condition. Conditions refer to the text, not to the number of a
+# token, since a changed answer has other words.
 When = Callable[[WrittenText], bool]
 # Tokens of the prompt by place, or tokens of the answer by a condition.
 Places = Sequence[int] | When
-# A change of the residual stream of one token, [D] -> [D].
+# Change of the residual stream of one token, [D] -> [D].
 Change = Callable[["torch.Tensor"], "torch.Tensor"]
 
 
@@ -94,21 +94,21 @@ def never(written: WrittenText) -> bool:
 
 
 class KnockOut(NamedTuple):
-    """Places in the prompt that some tokens cannot attend to, in some blocks from 1 on."""
+    """Places in the prompt that are masked for some tokens in some blocks (numbered from 1)."""
 
     places: tuple[int, ...]
     layers: tuple[int, ...]
-    prompt: bool  # all tokens of the prompt, the last one, which writes the first answer, included
-    written: When  # some tokens of the answer
+    prompt: bool  # mask for all tokens of the prompt; the last one predicts the first of the answer
+    written: When  # mask for tokens of the answer that meet the condition
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether no token can attend to the places."""
+        """Whether the places are masked for all tokens."""
         return self.prompt and self.written is always
 
 
 class Edit(NamedTuple):
-    """A change of the residual stream at a place of the prompt, or wherever a condition holds."""
+    """Change of the residual stream at a place of the prompt, or wherever a condition holds."""
 
     where: int | When
     layer: int
@@ -117,24 +117,24 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True)
 class Intervention:
-    """Everything that is changed while one prompt is answered; edits apply in their order."""
+    """All changes while one prompt is answered; edits apply in order."""
 
     knock_outs: tuple[KnockOut, ...] = ()
     edits: tuple[Edit, ...] = ()
 
     def joined(self, other: Intervention) -> Intervention:
-        """Apply both changes, this one first."""
+        """Return an intervention that applies this one, then another."""
         return Intervention(self.knock_outs + other.knock_outs, self.edits + other.edits)
 
     def first_place(self, length: int) -> int:
-        """Return the first token that may change; the prompt's length if only the answer does."""
+        """Return the first token that may change; the prompt's length if only the answer may."""
         places = [place for each in self.knock_outs if each.prompt for place in each.places]
         places += [edit.where for edit in self.edits if isinstance(edit.where, int)]
         return min([length, *places])
 
     @property
     def conditions(self) -> list[When]:
-        """The conditions on the answer that have to be evaluated at each of its tokens."""
+        """Conditions to be evaluated at each token of the answer."""
         spans = [each.written for each in self.knock_outs if not each.is_everywhere]
         listed = [*spans, *(e.where for e in self.edits if not isinstance(e.where, int))]
         return list(dict.fromkeys(listed))
@@ -143,7 +143,7 @@ class Intervention:
 def knock_out(
     places: Sequence[int], layers: Sequence[int], *, prompt: bool = True, written: When = always
 ) -> Intervention:
-    """Mask the attention to tokens of the prompt in some blocks, for all tokens or some."""
+    """Mask the attention to tokens of the prompt in some blocks, for all tokens or a span."""
     return Intervention((KnockOut(tuple(places), tuple(layers), prompt, written),))
 
 
@@ -185,18 +185,18 @@ def applied(
     lengths: Sequence[int],
     begun: Sequence[int] | None = None,
 ) -> Iterator[None]:
-    """Change a network while it reads prompts, padded on the left, and some begun answers."""
+    """Change a network while it reads prompts, padded on the left, and beginnings of answers."""
     import torch
 
     model = network.local.model
-    # Generation reads the prompts in one pass and each token that it writes in one of its own;
-    # other passes read a prompt and an answer together, or continue from a cache. Columns of the
-    # padded batch are the same in all of them: each row has a gap, and a column after its prompt.
+    # Generation reads the prompts in one pass and each generated token in another; other passes
+    # read a prompt and an answer together, or continue from a cache. All passes share the columns
+    # of the padded batch: `gaps` are the lengths of the padding, `ends` the ends of the prompts.
     begun = begun or [0] * len(lengths)
     rows = [length + more for length, more in zip(lengths, begun, strict=True)]
     gaps = [max(rows) - row for row in rows]
     ends = [gap + length for gap, length in zip(gaps, lengths, strict=True)]
-    # The first column of the current pass, the number of its columns, and those at which each
+    # First column and number of columns of the current pass, and the columns at which each
     # condition of a row holds.
     begin = columns = 0
     met: list[dict[When, list[int]]] = [{} for _ in rows]
@@ -205,10 +205,10 @@ def applied(
     forward = inspect.signature(model.base_model.forward)
 
     def follow(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Keep track of each pass of the network: a hook before it."""
+        """Update the columns and conditions before each forward pass (a hook)."""
         nonlocal begin, columns
-        given = forward.bind(*args, **kwargs).arguments
-        ids, cache = given["input_ids"], given.get("past_key_values")
+        bound = forward.bind(*args, **kwargs).arguments
+        ids, cache = bound["input_ids"], bound.get("past_key_values")
         begin, columns = 0 if cache is None else int(cache.get_seq_length()), ids.shape[1]
         if not any(conditions):
             return
@@ -237,7 +237,7 @@ def applied(
         return changed
 
     def masking(layer: int) -> Callable[..., Any]:
-        """Return a hook before a block that closes places in its attention mask."""
+        """Return a hook that masks places in the attention mask of a block."""
         forward = inspect.signature(network.blocks[layer - 1].forward)
         listed = [
             (row, gaps[row] + place, out)
@@ -253,7 +253,7 @@ def applied(
         def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             bound = forward.bind(*args, **kwargs)
             mask = bound.arguments["attention_mask"]
-            # A cache of a sliding window has dropped the first keys.
+            # The cache of a sliding window lacks the first keys.
             dropped = begin + columns - mask.shape[-1]
             closed = torch.zeros(len(gaps), columns, mask.shape[-1], dtype=torch.bool)
             there = keys >= dropped
@@ -263,7 +263,7 @@ def applied(
                     closed[row, met[row].get(out.written, []), key - dropped] = True
                     last = max(ends[row] - begin, 0) if out.prompt else 0
                     closed[row, :last, key - dropped] = True
-            # A token still attends to itself: a row that is closed everywhere has no softmax.
+            # A token still attends to itself: the softmax of a fully masked row is undefined.
             looking = torch.arange(columns)[:, None] + begin
             closed &= torch.arange(mask.shape[-1]) + dropped < looking
             lowest = torch.finfo(mask.dtype).min if mask.dtype.is_floating_point else False
@@ -280,7 +280,7 @@ def applied(
         stack.callback(handle.remove)
         stack.enter_context(network.changed({k: partial(edit, k) for k in edited}))
         if masked:
-            # Other kernels may not receive a mask at all where it is the plain causal one.
+            # Other kernels may receive no mask if it is the plain causal one.
             stack.callback(model.set_attn_implementation, model.config._attn_implementation)
             model.set_attn_implementation("eager")
         for layer in masked:
@@ -292,8 +292,8 @@ def applied(
 
 # --- Answers --------------------------------------------------------------------------------------
 BATCH = 48
-# An answer under an intervention may be this many times as long as the longest without one; a
-# longer search does not end, which is an invalid answer.
+# Maximum length of an answer under an intervention, as a multiple of the longest unchanged one;
+# a longer answer is invalid.
 LONGER = 2
 UNCHANGED = Intervention()
 Changes = Sequence[Intervention]
@@ -301,7 +301,7 @@ Ids = Sequence[tuple[int, ...]]  # tokens of some rows
 
 
 class ModelAnswer(NamedTuple):
-    """An answer: the action 0 to 3, or None with the reason why it is invalid, and its tokens."""
+    """Answer: action 0 to 3, or None with the reason why it is invalid, and its tokens."""
 
     action: int | None
     invalid: str
@@ -309,9 +309,9 @@ class ModelAnswer(NamedTuple):
 
     @classmethod
     def of(cls, network: Network, ids: Sequence[int]) -> ModelAnswer:
-        """Understand the tokens of an answer."""
-        read = understood(network.local.text(ids))
-        return cls(read.action, read.invalid, tuple(ids))
+        """Parse the tokens of an answer."""
+        parsed = understood(network.local.text(ids))
+        return cls(parsed.action, parsed.invalid, tuple(ids))
 
 
 def answer_all(
@@ -323,9 +323,9 @@ def answer_all(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> list[ModelAnswer]:
-    """Answer the prompts of some decisions again, each under its own intervention.
+    """Answer the prompts of decisions again, each under its own intervention.
 
-    An answer of at most `tokens` tokens depends on the seed and the sample's number only.
+    An answer has at most `tokens` tokens and depends only on the seed and the sample's number.
     """
     local = network.local
 
@@ -338,7 +338,7 @@ def answer_all(
         with applied(network, changes, [len(prompt.ids) for prompt in prompts]):
             return [ModelAnswer.of(network, reply.ids) for reply in local.answers(prompts)]
 
-    # Prompts of similar length share a batch, since padding costs as much as words.
+    # Prompts of similar length share a batch, since padding costs as much as tokens.
     sizes = {number: len(sample.prompt) for number, sample in enumerate(samples)}
     return list(_in_batches(sizes, answers).values())
 
@@ -346,7 +346,7 @@ def answer_all(
 def _in_batches(
     sizes: Mapping[int, int], answers: Callable[[list[int]], list[ModelAnswer]]
 ) -> dict[int, ModelAnswer]:
-    """Answers by number, made in batches of similar size."""
+    """Return answers by number, computed in batches of similar size."""
     order = sorted(sizes, key=lambda number: sizes[number])
     out: dict[int, ModelAnswer] = {}
     for begin in range(0, len(order), BATCH):
@@ -359,14 +359,14 @@ _MOST_BYTES = 2 << 30
 
 
 class SizedCache:
-    """Values by name; the least recently used ones are dropped beyond a number of bytes."""
+    """Cache of values by name with a limit in bytes; drops the least recently used."""
 
     def __init__(self, size: Callable[[Any], int]) -> None:
         self._size, self._bytes = size, 0
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
 
     def get(self, name: Hashable, make: Callable[[], Any]) -> Any:
-        """Return a value, made if it is not there."""
+        """Return a value; compute it if it is missing."""
         if name not in self._values:
             self._values[name] = make()
             self._bytes += self._size(self._values[name])
@@ -376,14 +376,14 @@ class SizedCache:
         return self._values[name]
 
 
-# Tokens before the first one that an intervention touches take their keys and values from one
-# unchanged pass. The unchanged answer is then read under the intervention in one pass, and written
-# anew only from the first token on that the model would have chosen otherwise: the answers of
-# `answer_all` except for ties, as sums over many tokens at once differ in their last bits.
+# Tokens before the first one that an intervention changes take their keys and values from one
+# unchanged pass. The unchanged answer is read under the intervention in one pass and regenerated
+# from the first token at which the model would choose another one. The answers equal those of
+# `answer_all` except for ties, since sums over many tokens differ in their last bits.
 #
 # Source: speculative decoding (Leviathan et al. 2023, arXiv 2211.17192).
 class AnswerSweep:
-    """Answers to the same prompts under one intervention after another, at temperature 0."""
+    """Answers to the same prompts under successive interventions, at temperature 0."""
 
     def __init__(
         self, network: Network, samples: Sequence[Sample], bases: Sequence[ModelAnswer]
@@ -405,7 +405,7 @@ class AnswerSweep:
             length = len(self._prompts[number])
             answer = len(self.bases[number].tokens)
             to_read[number] = length + answer - change.first_place(length)
-        # The rows of a batch are read from a common column on, the first changed one.
+        # The rows of a batch are read from the same column on, the first changed one.
         return _in_batches(
             to_read, lambda batch: self._batch(batch, [changes[n] for n in batch], most)
         )
@@ -413,30 +413,30 @@ class AnswerSweep:
     def _batch(self, numbers: list[int], changes: Changes, tokens: int) -> list[ModelAnswer]:
         local, prompts = self._network.local, [self._prompts[number] for number in numbers]
         guesses = [self.bases[number].tokens[:tokens] for number in numbers]
-        begun, left = [], []
-        for row, ours in enumerate(self._likeliest(prompts, changes, guesses)):
+        begun, unfinished = [], []
+        for row, likeliest in enumerate(self._likeliest(prompts, changes, guesses)):
             prompt, guess = prompts[row], guesses[row]
-            pairs = enumerate(zip(guess, ours, strict=True))
+            pairs = enumerate(zip(guess, likeliest, strict=True))
             other = next((place for place, (a, b) in pairs if a != b), len(guess) - 1)
-            begun.append((*guess[:other], ours[other]))
+            begun.append((*guess[:other], likeliest[other]))
             room = min(tokens, (local.context or len(prompt) + tokens) - len(prompt))
             if not local.ended(begun[row]) and len(begun[row]) < room:
-                left.append(row)
-        if left:
+                unfinished.append(row)
+        if unfinished:
             greedy = Sampling(0, temperature=0.0)
-            asked = [
+            queries = [
                 local.prompt(prompts[row] + begun[row], tokens - len(begun[row]), greedy)
-                for row in left
+                for row in unfinished
             ]
-            lengths, written = ([len(each[row]) for row in left] for each in (prompts, begun))
-            with applied(self._network, [changes[row] for row in left], lengths, written):
-                replies = local.answers(asked)
-            for row, reply in zip(left, replies, strict=True):
+            lengths, written = ([len(each[row]) for row in unfinished] for each in (prompts, begun))
+            with applied(self._network, [changes[row] for row in unfinished], lengths, written):
+                replies = local.answers(queries)
+            for row, reply in zip(unfinished, replies, strict=True):
                 begun[row] += reply.ids
         return [ModelAnswer.of(self._network, ids) for ids in begun]
 
     def _likeliest(self, prompts: Ids, changes: Changes, guesses: Ids) -> list[list[int]]:
-        """The likeliest token at each place of the guesses, given the guess before it."""
+        """Return the likeliest token at each place of the guesses, given the guess before it."""
         import torch
 
         model = self._network.local.model
@@ -444,7 +444,7 @@ class AnswerSweep:
         inputs = padded(rows, model.device, left=True)
         lengths, begun = list(map(len, prompts)), list(map(len, guesses))
         gaps = [inputs["input_ids"].shape[1] - len(row) for row in rows]
-        # The last token of a prompt writes the first of the answer, so it is always read again.
+        # The last token of a prompt predicts the first of the answer, so it is always read again.
         first = min(
             gap + min(change.first_place(length), length - 1)
             for gap, change, length in zip(gaps, changes, lengths, strict=True)
@@ -463,19 +463,19 @@ class AnswerSweep:
         return [row[-1 - count : -1] for row, count in zip(likeliest, begun, strict=True)]
 
     def _joint_cache(self, prompts: Ids, gaps: Sequence[int], columns: int) -> Any:
-        """The keys and values of the first columns of a batch, from unchanged passes."""
+        """Return keys and values of the first columns of a batch from unchanged passes."""
         import torch
         from transformers import DynamicCache
 
         model = self._network.local.model
 
         def unchanged(ids: tuple[int, ...]) -> Any:
-            read, rows = DynamicCache(), torch.tensor([ids], device=model.device)
+            own_cache, rows = DynamicCache(), torch.tensor([ids], device=model.device)
             with torch.inference_mode():
-                model.base_model(input_ids=rows, past_key_values=read, use_cache=True)
-            return read
+                model.base_model(input_ids=rows, past_key_values=own_cache, use_cache=True)
+            return own_cache
 
-        # Without the model's config, so that it keeps every key; masks close what is too far.
+        # A cache without the model's config stores every key; masks exclude distant ones.
         cache = DynamicCache()
         if columns == 0:
             return cache
@@ -483,9 +483,10 @@ class AnswerSweep:
         for layer in range(len(self._network.blocks)):
             joined = []
             for kind in ("keys", "values"):
-                read = [getattr(each[layer], kind)[0] for each in passes]
-                out = read[0].new_zeros(len(read), read[0].shape[0], columns, read[0].shape[2])
-                for row, (gap, one) in enumerate(zip(gaps, read, strict=True)):
+                parts = [getattr(each[layer], kind)[0] for each in passes]
+                heads, _, size = parts[0].shape
+                out = parts[0].new_zeros(len(parts), heads, columns, size)
+                for row, (gap, one) in enumerate(zip(gaps, parts, strict=True)):
                     if columns > gap:
                         out[row, :, gap:] = one[:, : columns - gap]
                 joined.append(out)
@@ -498,9 +499,9 @@ class AnswerSweep:
 #
 #     JSD(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2,
 #
-# 0 for equal distributions and log 2 for disjoint ones. From few answers it is biased upwards, so
-# its mean over all relabellings of the pooled answers is subtracted. That mean is exact: pooled
-# shares are the same under each, and the number of an outcome's answers on one side is
+# 0 for equal distributions and log 2 for disjoint ones. Estimates from few answers are biased
+# upwards, so the mean over all relabellings of the pooled answers is subtracted. That mean is
+# exact: relabelling preserves pooled shares, and the number of an outcome's answers on one side is
 # hypergeometric.
 #
 # Source: Lin (1991), Divergence measures based on the Shannon entropy; relabelling as in a
@@ -508,7 +509,7 @@ class AnswerSweep:
 
 
 def divergence(first: IntArray, second: IntArray) -> tuple[float, float]:
-    """Return the divergence of equally many answers in nats, and its mean over all relabellings."""
+    """Return the divergence of counts of equal total in nats, and its mean over relabellings."""
     draws = int(first.sum())
     pooled = first + second
     observed = log(2) * float(jensen_shannon(first / draws, second / draws))
@@ -522,14 +523,14 @@ def effect_in_nats(
 ) -> Estimate:
     """Estimate the mean divergence of counts of outcomes [5] over decisions, corrected for bias."""
     pairs = [divergence(*pair) for pair in zip(changed, unchanged, strict=True)]
-    # No divergence is negative, so none minus its correction lies below the largest one.
+    # Divergences are at least 0, so corrected ones are at least minus the largest correction.
     least = -max((mean for _, mean in pairs), default=0.0)
     return mean_over_grids([a - mean for a, mean in pairs], grids, bounds=(least, log(2)))
 
 
 @lru_cache(maxsize=4096)
 def _mean_x_log_x(count: int, draws: int) -> float:
-    """The mean of x log x, x the share of `count` pooled answers that fall to one side."""
+    """Return the mean of x log x for the share x of `count` pooled answers on one side."""
     sizes = np.arange(max(0, count - draws), min(count, draws) + 1)
     ways = [comb(count, k) * comb(2 * draws - count, draws - k) for k in sizes.tolist()]
     weights, shares = np.array(ways, dtype=float), sizes / draws

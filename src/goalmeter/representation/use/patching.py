@@ -1,9 +1,9 @@
 """Patch activations between questions that differ in the position of the goal or of the agent.
 
-The residual stream of one question takes the place of another's, at some tokens and layers; both
-have the same tokens except for what moved. A move follows the patch if it is right in the other
-question only; where the same moves are right in both, nothing should change. The null is the stream
-of an unrelated question. Places are screened on one half of the grids and scored on the other.
+The residual stream of one question replaces that of another, which differs in the moved object, at
+some tokens and layers. A move follows the patch if it is correct only in the other question; if the
+same moves are correct in both, nothing should change. The null is the stream of an unrelated
+question. Places are screened on one half of the grids and scored on the other.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ from goalmeter.statistics.clusters import Estimate
 if TYPE_CHECKING:
     import torch
 
-# What moves: the goal or the agent to another open cell, or the whole grid (rotated or mirrored).
+# Moved objects: the goal or the agent to another open cell, or the whole grid (rotated, mirrored).
 KINDS = GOAL, AGENT, ISOMETRY = ("goal", "agent", "isometry")
-# The sets of first moves of shortest paths in both questions.
+# Relation of the sets of first moves of shortest paths in the two questions.
 _RELATIONS = SAME, OVERLAPPING, DISJOINT = ("same", "overlapping", "disjoint")
-# All tokens of the prompt: at layer 0 that is the other question itself, the ceiling.
+# All tokens of the prompt; at layer 0 this is the other question itself, the ceiling.
 EVERY_TOKEN = "pre/all"
-# Makes the change of a pair by its number; None where it is impossible.
+# Returns the intervention for a pair, by its number; None if it is impossible.
 PairChange = Callable[[int], Intervention | None]
 
 
 class QuestionPair(NamedTuple):
-    """A question, another one in which something moved, and the relation of their right moves."""
+    """Question, another one with a moved object, and the relation of their correct moves."""
 
     located: Located
     donor: Located
@@ -68,12 +68,12 @@ class QuestionPair(NamedTuple):
 
     @property
     def grid(self) -> str:
-        """The content of the grid."""
+        """Content of the grid."""
         return content(self.located.sample.world)
 
 
 def pairs(network: Network, sample: Sample, kind: str, seed: int) -> list[QuestionPair]:
-    """Draw one pair of each relation that occurs, with prompts of equal length."""
+    """Draw one pair with prompts of equal length for each relation that occurs."""
     if network.prompt_ids(sample.question) != sample.prompt:
         return []
     sample = replace(sample, optimal=planned(sample.world).optimal_actions(sample.state))
@@ -118,7 +118,7 @@ def _moved_states(sample: Sample, kind: str) -> Iterator[tuple[GridWorld, State]
 
 
 def _question(sample: Sample, world: GridWorld, state: State) -> str:
-    """The question of a sample with the drawing of another state; "" if it has no drawing."""
+    """Return the question of a sample with the drawing of another state; "" if it has none."""
     for drawing in (rendered, compact):
         before = drawing(sample.world, sample.state)
         if before in sample.question:
@@ -129,7 +129,7 @@ def _question(sample: Sample, world: GridWorld, state: State) -> str:
 
 @dataclass(frozen=True)
 class StreamPlace:
-    """Where streams are exchanged: the tokens by name, the layers, and the layers' label."""
+    """Place of an exchange of streams: name of the tokens, layers, and their label."""
 
     position: str
     layers: tuple[int, ...]
@@ -143,7 +143,7 @@ class StreamPlace:
         if not self.position.startswith(f"{BEFORE}/"):
             raise InvalidParameterError(
                 f"streams are exchanged at {self.position!r}, expected tokens of the prompt such "
-                f"as {BEFORE}/goal: the answers of two questions differ"
+                f"as {BEFORE}/goal, since the answers to two questions differ"
             )
         return found(located)
 
@@ -151,17 +151,17 @@ class StreamPlace:
 def stream_places(
     network: Network, positions: Sequence[str], layers: Sequence[int]
 ) -> list[StreamPlace]:
-    """Return the places at some positions: single layers, and windows of several."""
-    every, single = range(len(network.blocks) + 1), network.check_layers(layers)
+    """Return the places at some positions: single layers, and windows of several layers."""
+    all_layers, single = range(len(network.blocks) + 1), network.check_layers(layers)
     windows: list[tuple[int | str, tuple[int, ...]]] = [(layer, (layer,)) for layer in single]
-    # Exchanging a word that differs before anything has read it is asking the other question, so
-    # the windows contain layer 0 only if it is requested.
-    windows += windows_of(every if 0 in single else every[1:])
+    # Exchanging the differing word before any block reads it equals the other question, so windows
+    # contain layer 0 only if it is requested.
+    windows += windows_of(all_layers if 0 in single else all_layers[1:])
     return [StreamPlace(name, window, label) for name in positions for label, window in windows]
 
 
 class PairAnswers:
-    """Answers to pairs of questions, by number, unchanged and under patches."""
+    """Answers to pairs of questions by number, unchanged and under patches."""
 
     def __init__(
         self, network: Network, kind: str, listed: Sequence[QuestionPair], seed: int
@@ -170,7 +170,7 @@ class PairAnswers:
         samples = [pair.located.sample for pair in listed]
         self.sweep = AnswerSweep(network, samples, answer_all(network, samples))
         self._read = donor_streams(network)
-        # Pairs whose unchanged answer was wrong are left out: there is nothing to be changed.
+        # Pairs with a wrong unchanged answer are excluded: they have no correct move to change.
         right = [
             (pair.relation, number)
             for number, (pair, base) in enumerate(zip(listed, self.sweep.bases, strict=True))
@@ -180,17 +180,17 @@ class PairAnswers:
         self.same = [number for relation, number in right if relation == SAME]
 
     def tokens(self, place: StreamPlace, number: int) -> tuple[int, ...]:
-        """The tokens that are exchanged: those of the position in either question."""
+        """Return the exchanged tokens: those of the position in either question."""
         pair = self.pairs[number]
         return tuple(sorted({*place.tokens(pair.located), *place.tokens(pair.donor)}))
 
     def donor_stream(self, place: StreamPlace, number: int) -> Any:
-        """The stream of the pair's other question at the first layer of a place, [T, D]."""
+        """Return the stream of the other question at the first layer of a place, [T, D]."""
         layer, *_ = place.layers
         return self._read(self.pairs[number].donor.sample.prompt)[layer]
 
     def patched(self, place: StreamPlace, number: int) -> Intervention | None:
-        """The stream of the pair's other question; None where the position does not occur."""
+        """Return a patch with the other question's stream; None if the position does not occur."""
         tokens, donor = self.tokens(place, number), self.pairs[number].donor
         return self._patch(place, donor, tokens, tokens) if tokens else None
 
@@ -201,19 +201,19 @@ class PairAnswers:
         return patch({k: streams[k][list(there)] for k in place.layers}, tokens)
 
     def patched_from_another(self, place: StreamPlace, number: int) -> Intervention | None:
-        """The stream of a question in another grid, drawn at random, at its own tokens."""
+        """Return a patch with the stream of a random question in another grid, the null."""
         tokens, grid = self.tokens(place, number), self.pairs[number].grid
         others = [other.located for other in self.pairs if other.grid != grid]
         Draws("another question", self._seed, number, self.kind).shuffle(others)
         for other in others:
-            # The ends of two prompts are the same words.
+            # Prompts end with the same words, so the last tokens correspond.
             there = sorted(place.tokens(other))[-len(tokens) :]
             if tokens and len(there) == len(tokens):
                 return self._patch(place, other, there, tokens)
         return None
 
     def shares(self, numbers: Sequence[int], change: PairChange) -> list[Estimate]:
-        """Shares of changed moves: right in the other question, wrong there, and invalid."""
+        """Return shares of moves that are correct in the other question, wrong, and invalid."""
         changes = {n: made for n in numbers if (made := change(n)) is not None}
         mean = partial(mean_over_grids, grids=[self.pairs[n].grid for n in changes])
         moves = [
@@ -228,7 +228,7 @@ class PairAnswers:
         return [mean(each) for each in (follow, wrong, invalid)]
 
     def row(self, half: str, place: StreamPlace) -> MovedRow:
-        """The effects of exchanging streams at a place."""
+        """Return the effects of exchanging streams at a place."""
         follow, _, invalid = self.shares(self.apart, partial(self.patched, place))
         null, *_ = self.shares(self.apart, partial(self.patched_from_another, place))
         _, lost, _ = self.shares(self.same, partial(self.patched, place))
@@ -242,7 +242,7 @@ Halves = Mapping[str, PairAnswers]
 def answers_by_half(
     network: Network, samples: Sequence[Sample], kind: str, salt: str, seed: int
 ) -> dict[str, PairAnswers]:
-    """Return the answers to the pairs of some decisions, by the half of their grids."""
+    """Return the answers to the pairs of decisions by half of the grids."""
     halves = {}
     for half in HALVES:
         taken = [sample for sample in samples if half_of(sample.world, salt) == half]
@@ -250,14 +250,14 @@ def answers_by_half(
         halves[half] = PairAnswers(network, kind, listed, seed)
         if not halves[half].apart:
             raise InvalidParameterError(
-                f"none of the decisions in the {half} half was right and has other right moves "
-                f"with the {kind} moved; take more grids"
+                f"no decision in the {half} half was correct and has other correct moves once the "
+                f"{kind} is moved; use more grids"
             )
     return halves
 
 
 def follows(row: MovedRow) -> bool:
-    """Return whether the interval of moves that follow lies above that of the null."""
+    """Return whether the interval of moves that follow the patch lies above that of the null."""
     return exceeds(row.flips, row.null_flips)
 
 
@@ -268,7 +268,7 @@ def exceeds(ours: Estimate, null: Estimate) -> bool:
 
 
 def best_layer(rows: Sequence[MovedRow]) -> MovedRow | None:
-    """Return the single layer that did best on the first half; None if no move can follow."""
+    """Return the row of the best single layer on the first half; None if no move can follow."""
     single = [row for row in rows if row.half == SCREEN and isinstance(row.layer, int)]
     best = max(single, key=_merit, default=None)
     return None if best is None or _merit(best) < 0 else best
@@ -277,7 +277,7 @@ def best_layer(rows: Sequence[MovedRow]) -> MovedRow | None:
 def moved(
     halves: Halves, places: Sequence[StreamPlace], progress: Tell | None = None
 ) -> tuple[MovedRow, ...]:
-    """Return every place on the first half, then the best of them and the ceiling on the second."""
+    """Return rows of all places on the first half; of the best and the ceiling on the second."""
     rows = []
     for place in places:
         row = halves[SCREEN].row(SCREEN, place)
@@ -296,26 +296,26 @@ def moved(
 
 
 def _merit(row: MovedRow) -> float:
-    """Moves that follow where they should, and only there."""
-    # Not every grid has another cell from which the same moves are right.
+    """Return the share of moves that follow minus the share lost if nothing should change."""
+    # Not every grid has another cell with the same correct moves.
     lost = 0.0 if isnan(row.same_flips.value) else row.same_flips.value
     return -1.0 if isnan(row.flips.value) else row.flips.value - lost
 
 
 # --- Subspaces ------------------------------------------------------------------------------------
-# Where exchanging the whole stream makes the answer follow, exchanging its components in a subspace
-# may do so too. An orthonormal basis is learnt by gradient on one half of the grids, so that the
-# model with the exchange gives the other question's answer up to where the two answers part. It is
-# scored on the other half by answers that the model writes itself, compared with random subspaces
-# of the same rank and with the whole stream.
+# If exchanging the whole stream makes the answer follow, exchanging its components in a subspace
+# may suffice. An orthonormal basis is learnt by gradient descent on one half of the grids, so that
+# the model with the exchange gives the answer to the other question up to the first token at which
+# the two answers differ. It is scored on the other half by generated answers, compared with random
+# subspaces of the same rank and with the whole stream.
 #
 # Source: distributed interchange interventions as in Geiger et al. (2024, arXiv 2303.02536).
 
 CARRIES, NOWHERE, UNKNOWN = "carries it", "nothing here carries it", "cannot be told"
-# If fewer moves follow the whole stream, by the end of the interval, there is no such subspace.
+# There is no such subspace if the upper bound of moves that follow the whole stream is below this.
 LEAST = 0.5
 _CHANCE_DRAWS = 400
-# Directions with a smaller part than this are rounding.
+# Relative singular values below this are rounding errors.
 _LEAST_PART = 1e-6
 
 
@@ -323,7 +323,7 @@ def place_directions(
     samples: Sequence[Sample], network: Network, place: StreamPlace, kind: str, most: int
 ) -> FloatArray | None:
     """Return the most important directions of a ridge probe of the moved cell, [D, most]."""
-    # Directions of another place than that of the exchange have coordinates of another meaning.
+    # The probe reads the place of the exchange: coordinates of other places are not comparable.
     (layer,) = place.layers
     rows, cells = [], []
     for sample in samples:
@@ -334,21 +334,21 @@ def place_directions(
     labels = np.array([[cell == name for name in sorted(set(cells))] for cell in cells])
     known = ridge_directions(np.array(rows), labels) if rows else ()
     found = [each for each in known if each is not None]
-    # There are none if the samples have one cell only.
+    # No direction exists if all samples have the same cell.
     if not found:
         return None
-    left, sizes, _ = np.linalg.svd(np.stack([e.vector(1.0) for e in found], axis=1))
-    # The weights of all cells sum to zero, so there are fewer directions than cells.
+    basis, sizes, _ = np.linalg.svd(np.stack([e.vector(1.0) for e in found], axis=1))
+    # The weights of all cells sum to zero, so the rank is less than the number of cells.
     count = int((sizes > _LEAST_PART * sizes[0]).sum())
-    return np.asarray(left[:, : min(count, most)])
+    return np.asarray(basis[:, : min(count, most)])
 
 
 def angle(
     basis: FloatArray, directions: FloatArray, *, seed: int = 0
 ) -> tuple[float, tuple[float, ...]]:
-    """Return the smallest principal angle of directions [D, m] with a subspace, in degrees.
+    """Return the smallest principal angle between directions [D, m] and a subspace, in degrees.
 
-    With it come the 2.5th, 50th and 97.5th percentile for as many random directions.
+    Also return its 2.5th, 50th and 97.5th percentiles for m random directions.
     """
     columns = np.asarray(directions, float).reshape(len(directions), -1)
     rng = np.random.default_rng(seed)
@@ -364,7 +364,7 @@ def angle(
 def subspace(
     network: Network, halves: Halves, place: StreamPlace, rank: int, steps: int, seed: int
 ) -> tuple[SubspaceRow, FloatArray]:
-    """Learn a basis [D, rank] of what carries what moved at a layer, and score it."""
+    """Learn a basis [D, rank] of the subspace that carries the moved object, and score it."""
     examples = _examples(network, halves[SCREEN], place)
     basis, losses = _learn(network, examples, place.layers[0], rank, steps, seed)
     scored = halves[CONFIRM]
@@ -388,12 +388,12 @@ def subspace(
 
 
 class _Example(NamedTuple):
-    """A question with the other one's answer up to where the two part, and their exchange."""
+    """Question with the other answer up to the first difference, and the exchange."""
 
-    ids: tuple[int, ...]
+    ids: tuple[int, ...]  # tokens of the question and of that answer
     forced: int  # number of tokens of the answer
-    tokens: tuple[int, ...]
-    donors: torch.Tensor  # [tokens, D]
+    tokens: tuple[int, ...]  # indices of the exchanged tokens
+    donors: torch.Tensor  # their streams in the other question, [tokens, D]
 
 
 def _examples(network: Network, pairs: PairAnswers, place: StreamPlace) -> list[_Example]:
@@ -401,7 +401,7 @@ def _examples(network: Network, pairs: PairAnswers, place: StreamPlace) -> list[
     out = []
     for number, other in zip(pairs.apart, others, strict=True):
         tokens, ours = pairs.tokens(place, number), pairs.sweep.bases[number].tokens
-        # Up to and including the first token that differs; no example if none does.
+        # The answer ends with the first token that differs; without one there is no example.
         differs = (n for n, token in enumerate(other.tokens) if ours[n : n + 1] != (token,))
         forced = next(differs, -1) + 1
         if forced and tokens:
@@ -410,8 +410,8 @@ def _examples(network: Network, pairs: PairAnswers, place: StreamPlace) -> list[
             out.append(_Example(ids, forced, tokens, donors))
     if not out:
         raise InvalidParameterError(
-            f"no question of the screen half has tokens at {place.position!r} and another "
-            f"answer with what moved; take more grids or another position"
+            f"no question of the screen half has tokens at {place.position!r} and another answer "
+            f"once the object is moved; use more grids or another position"
         )
     return out
 
@@ -419,7 +419,7 @@ def _examples(network: Network, pairs: PairAnswers, place: StreamPlace) -> list[
 def _learn(
     network: Network, examples: Sequence[_Example], layer: int, rank: int, steps: int, seed: int
 ) -> tuple[FloatArray, tuple[float, float]]:
-    """An orthonormal basis [D, rank], and the first and the last loss."""
+    """Return an orthonormal basis [D, rank], and the first and the last loss."""
     import torch
 
     model = network.local.model
@@ -427,7 +427,7 @@ def _learn(
     longest = inputs["input_ids"].shape[1]
     rows = torch.tensor([row for row, each in enumerate(examples) for _ in each.tokens])
     columns = torch.tensor([longest - len(e.ids) + token for e in examples for token in e.tokens])
-    # A copy, since tensors made in inference mode have no gradient.
+    # A copy is needed because tensors created in inference mode have no gradient.
     donors = torch.cat([each.donors for each in examples]).clone()
     keep = max(each.forced for each in examples) + 1
     target = inputs["input_ids"][:, -keep + 1 :]
@@ -455,7 +455,7 @@ def _learn(
         loss = (nats * counted).sum() / len(examples)
         losses.append(float(loss.detach()))
         if step < steps:
-            # The gradient of the basis alone: the model stays unchanged.
+            # Only the basis has a gradient; the model is not changed.
             (free.grad,) = torch.autograd.grad(loss, [free])
             optimizer.step()
     final = torch.linalg.qr(free.detach().double())[0]

@@ -26,24 +26,24 @@ from goalmeter.representation.use.interventions import Intervention, ModelAnswer
 from goalmeter.runs import Stages
 from goalmeter.statistics.clusters import Estimate
 
-# What is chosen on one half of the grids is scored on the other only. The half is a hash of the
-# grid's content: nobody can draw another split, and mirror images lie in the same half.
+# Interventions chosen on one half of the grids are scored only on the other half. The half is a
+# hash of the grid's content: the split cannot be redrawn, and mirror images are in the same half.
 HALVES = SCREEN, CONFIRM = "screen", "confirm"
 WALLS = ", walls"  # added to the name of a half whose walls are changed
-# Whether a cell of a decision is of interest.
-Wanted = Callable[[Sample, Cell], bool] | None
+# Whether a cell of a decision is to be tested.
+CellFilter = Callable[[Sample, Cell], bool] | None
 Trial = tuple[Located, TargetCell]
 
 
 def half_of(world: GridWorld, salt: str) -> str:
-    """Return the half in which a grid lies, by a hash of its content; another salt splits anew."""
+    """Return the half of a grid, a hash of its content; another salt gives another split."""
     return HALVES[sha256(f"{salt}:{content(world)}".encode()).digest()[0] % 2]
 
 
 def trials_of(
-    samples: Sequence[Sample], tokenizer: Any, salt: str, seed: int, wanted: Wanted, walls: bool
+    samples: Sequence[Sample], tokenizer: Any, salt: str, seed: int, select: CellFilter, walls: bool
 ) -> dict[str, list[Trial]]:
-    """Return decisions of both halves with an uncertain cell, or wall, of each kind if any."""
+    """Return decisions by half, each with one uncertain cell (or wall) per kind, if any."""
     names = {half: half + WALLS if walls else half for half in HALVES}
     out: dict[str, list[Trial]] = {name: [] for name in names.values()}
     uncertain = uncertain_cells(scenes_of(samples))
@@ -53,10 +53,10 @@ def trials_of(
             each
             for each in targets(sample.world, sample.state)
             if uncertain[sample.world.shape][each.cell]
-            and (wanted is None or wanted(sample, each.cell))
+            and (select is None or select(sample, each.cell))
         ]
         if listed:
-            # Located once, since every intervention needs the tokens of these prompts.
+            # All interventions share the located tokens of these prompts.
             located, trials = Located(sample, tokenizer), out[names[half_of(sample.world, salt)]]
             for needed in (True, False):
                 kind = [each for each in listed if each.needed == needed]
@@ -66,17 +66,17 @@ def trials_of(
 
 
 def drawn(trials: Sequence[Trial], count: int, seed: int) -> list[Trial]:
-    """Draw at most this many trials of needed cells, and of the others, in their order."""
-    kept: set[int] = set()
+    """Draw at most `count` trials of needed cells and as many of others, in order."""
+    chosen: set[int] = set()
     for needed in (True, False):
         places = [place for place, (_, cell) in enumerate(trials) if cell.needed == needed]
         Draws("cells that are screened", seed, int(needed)).shuffle(places)
-        kept.update(places[:count])
-    return [trial for place, trial in enumerate(trials) if place in kept]
+        chosen.update(places[:count])
+    return [trial for place, trial in enumerate(trials) if place in chosen]
 
 
 def donor_streams(network: Network) -> Callable[[tuple[int, ...]], Any]:
-    """Return a function that reads the residual stream of a sequence by layer, [T, D], once."""
+    """Return a cached function from a token sequence to its residual stream by layer, [T, D]."""
     cache = interventions.SizedCache(lambda read: sum(each.nbytes for each in read.values()))
     layers = range(len(network.blocks) + 1)
     return lambda ids: cache.get(ids, lambda: network.streams(ids, layers))
@@ -86,72 +86,72 @@ ALL = "all"
 
 
 def windows_of(layers: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
-    """Return the windows of at least two layers with their labels: both halves, and all."""
+    """Return windows of at least two layers with labels: both halves, and all layers."""
     half = len(layers) // 2
     parts = [tuple(part) for part in (layers[:half], layers[half:])]
     halves = [(f"{part[0]}-{part[-1]}", part) for part in parts if len(part) > 1]
     return [*halves, (ALL, tuple(layers))]
 
 
-# knock-out       the attention to the cell's own tokens is masked, in one block or in all
-# patch           the cell's own tokens, as in the same question with a wall there
-# patch, around   these and the tokens of its neighbours
-# patch, end      the last three tokens of the prompt, where the paper reads its maps
-# windows         the same three at several layers at once: the first half, the second half, all
-# write           the residual stream is moved towards a wall, along a direction of `directions`
-# open            it is moved back: from a wall towards an open cell
-# ablate          its component along that direction is removed
+# knock-out       mask the attention to the cell's tokens, in one block or in all
+# patch           replace the stream at the cell's tokens by that of the question with a wall there
+# patch, around   the same, also at the tokens of its neighbours
+# patch, end      the same at the last three tokens of the prompt, where the paper decodes maps
+# windows         these three at several layers at once: the first half, the second half, all
+# write           move the stream towards a wall along a direction (see `directions`)
+# open            move it back, from a wall towards an open cell
+# ablate          remove its component along that direction
 #
-# Each has nulls that differ in one thing only: "other" does the same to another open cell ("open"
-# to another wall), "random" takes random directions of equal norm at the same tokens and layers,
-# and "donor" patches from the question in which another cell is closed.
+# Each null differs in one respect: "other" applies the same to another open cell ("open" to another
+# wall), "random" uses random directions of equal norm at the same tokens and layers, and "donor"
+# patches from the question in which another cell is closed.
 FAMILIES = ("knock-out", "patch", "windows", "write", "ablate", "open")
 KNOCK_OUT, PATCH, WINDOWS, WRITE, ABLATE, OPEN = FAMILIES
 _NULLS: dict[str, tuple[str, ...]] = {KNOCK_OUT: ("other",), ABLATE: ("random",)}
 _NULLS |= dict.fromkeys((PATCH, WINDOWS), ("donor",))
 _NULLS |= dict.fromkeys((WRITE, OPEN), ("random", "other"))
-# The default: a patch at several layers does little that one at a single layer does not.
+# Default families: patches at several layers add little to those at a single layer.
 TRIED = tuple(family for family in FAMILIES if family != WINDOWS)
-# The families that need learnt directions.
+# Families that need learnt directions.
 DIRECTED = (WRITE, ABLATE, OPEN)
-# Gaps between the means of walls and open cells along a direction. Two, since a probe's weights
-# leave out what the difference of means has besides.
+# Number of gaps between the means of walls and open cells along a direction: two, since the weights
+# of a probe cover only a part of the difference of means.
 DOSE = 2.0
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One intervention at one place of the network, or a null of it."""
+    """Intervention at one place of the network, or a null of it."""
 
     name: str
     layer: int | str
     position: str
     make: Callable[[Candidate, Located, Cell], Intervention | None]
     dose: float | None = None
-    null: str = ""  # the name of the null that it is
+    null: str = ""  # name of the null; "" for the intervention itself
 
     def change(self, located: Located, cell: Cell) -> Intervention | None:
-        """The change of a cell of a prompt; None where it is impossible."""
+        """Return the intervention on a cell of a prompt; None if it is impossible."""
         return self.make(self, located, cell)
 
     @property
     def nulls(self) -> list[Candidate]:
-        """The same at the same place without an expected effect."""
+        """Nulls at the same place, without an expected effect."""
         return [replace(self, name=f"{self.name}, {n}", null=n) for n in _NULLS[self.family]]
 
     @property
     def family(self) -> str:
-        """One of `FAMILIES`."""
+        """Family of the intervention, one of `FAMILIES`."""
         return self.name.split(",")[0]
 
     @property
     def label(self) -> str:
-        """The name with its place."""
+        """Name with the layer."""
         return f"{self.name} at layer {self.layer}"
 
     @property
     def key(self) -> str:
-        """A unique name among all candidates."""
+        """Unique name among all candidates."""
         dose = "" if self.dose is None else f", dose {self.dose:g}"
         return f"{self.label}, {self.position}{dose}"
 
@@ -159,7 +159,7 @@ class Candidate:
 def candidates(
     network: Network, layers: Sequence[int], seed: int, kinds: Sequence[DirectionKind], dose: float
 ) -> list[Candidate]:
-    """Return the interventions of a screen; knock-outs are of blocks, so none is at layer 0."""
+    """Return the interventions of a screen; knock-outs mask blocks, so none is at layer 0."""
     blocks = range(1, len(network.blocks) + 1)
     read = donor_streams(network)
 
@@ -181,7 +181,7 @@ def candidates(
         opens, dose, changes = candidate.family == OPEN, candidate.dose, []
         chosen: Cell | None = cell
         if candidate.null == "other":
-            # A wall that a prompt does not list has no tokens of its own to be written to.
+            # A wall that the prompt does not list has no tokens for a write.
             chosen = another_cell(seed, located, cell, wall=opens)
         edits = kind.edits(at, located, chosen) if chosen else []
         if candidate.null == "random":
@@ -202,7 +202,7 @@ def candidates(
         for ending, (position, tokens) in _PATCHED.items():
             made = partial(patched, tokens, window)
             listed.append(Candidate(family + ending, label, position, made))
-    # The last one is at the end of the prompt, in all layers.
+    # The last one patches the end of the prompt in all layers.
     listed.append(replace(listed[-1], name=f"{PATCH}, end"))
     windows: list[tuple[int | str, Sequence[int]]] = [(layer, [layer]) for layer in layers]
     windows += [(ALL, layers)] if len(layers) > 1 else []
@@ -221,9 +221,9 @@ def _around(located: Located, cell: Cell) -> tuple[int, ...]:
 
 
 Tokens = Callable[[Located, Cell], tuple[int, ...]]
-# Whether a cell is hidden from all tokens of the prompt, and from which of the answer.
+# Whether a cell is hidden from all tokens of the prompt, and from which tokens of the answer.
 SpanOf = Callable[[Cell], tuple[bool, interventions.When]]
-# The position and the tokens that are patched, by the ending of the name.
+# Position and patched tokens by the suffix of the name.
 _PATCHED: dict[str, tuple[str, Tokens]] = {
     "": ("pre/cell", Located.cell),
     ", around": ("pre/cell", _around),
@@ -238,7 +238,7 @@ def _everywhere(cell: Cell) -> tuple[bool, interventions.When]:
 def hidden_cell(
     name: str, blocks: Sequence[int], seed: int, layer: int | str, span_of: SpanOf = _everywhere
 ) -> Candidate:
-    """Mask the attention to a cell's own tokens in some blocks; the null hides another cell."""
+    """Mask the attention to a cell's tokens in some blocks; the null hides another cell."""
 
     def make(candidate: Candidate, located: Located, cell: Cell) -> Intervention | None:
         hidden = another_cell(seed, located, cell) if candidate.null else cell
@@ -255,14 +255,14 @@ def another_cell(seed: int, located: Located, cell: Cell, *, wall: bool = False)
     taken = {cell} if wall else {cell, sample.state.cell, world.goal}
     alike = directions.inner_walls(world) if wall else world.open_cells
     cells = [each for each in alike if each not in taken]
-    # By content, so that a draw is the same in any order and any process.
+    # The seed depends on the content, so draws do not depend on order or process.
     draws = Draws("another wall" if wall else "another cell", seed, sample.digest, *cell)
     return cells[draws.below(len(cells))] if cells else None
 
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """The actions of a trial before and after an intervention; None for an invalid answer."""
+    """Actions of a trial without and with an intervention; None for an invalid answer."""
 
     grid: str
     shape: Shape
@@ -272,17 +272,17 @@ class TrialOutcome:
 
     @property
     def counts(self) -> bool:
-        """Whether the decision was right before, so that there is a move to be flipped."""
+        """Whether the decision was correct without the intervention."""
         return self.before in self.cell.optimal
 
     @property
     def flipped(self) -> bool:
-        """Whether the answer is another move; an invalid answer is no move."""
+        """Whether the answer is another move; an invalid answer is not."""
         return self.after is not None and self.after != self.before
 
     @property
     def as_if_changed(self) -> bool:
-        """Whether the cell is needed and the move is optimal if it were changed."""
+        """Whether the cell is needed and the move is optimal for the changed cell."""
         return self.cell.needed and self.after in self.cell.changed
 
 
@@ -290,14 +290,14 @@ class TrialOutcome:
 class MoveEffect(JsonFields):
     """Shares of the decisions at cells of one kind, with 95% intervals."""
 
-    flips: Estimate  # with another move
-    as_if_changed: Estimate  # with a move that is optimal if the cell were changed; 0 if unneeded
-    unreadable: Estimate  # with an invalid answer
+    flips: Estimate  # share with another move
+    as_if_changed: Estimate  # share with a move optimal for the changed cell; 0 if unneeded
+    unreadable: Estimate  # share with an invalid answer
 
 
 @dataclass(frozen=True)
 class UseRow(JsonFields):
-    """One intervention on one half of the grids, at needed cells and at others."""
+    """Effects of an intervention on one half of the grids, at needed and other cells."""
 
     intervention: str
     layer: int | str
@@ -310,18 +310,18 @@ class UseRow(JsonFields):
 
     @property
     def place(self) -> tuple[str, int | str, str]:
-        """The intervention, the layer and the tokens."""
+        """Intervention, layer and position."""
         return self.intervention, self.layer, self.position
 
 
 def row_of(
     candidate: Candidate, outcomes: Sequence[TrialOutcome], effect_nats: Estimate | None = None
 ) -> UseRow:
-    """Return the effects of an intervention on decisions that were right without it."""
+    """Return the effects of an intervention on decisions that were correct without it."""
 
     def effect(needed: bool) -> MoveEffect:
         listed = [each for each in outcomes if each.counts and each.cell.needed == needed]
-        # Many decisions in a grid are not many grids; how many are asked is set beforehand.
+        # Decisions in one grid are not independent; their number is fixed in advance.
         mean = partial(mean_over_grids, grids=[each.grid for each in listed])
         return MoveEffect(
             mean([each.flipped for each in listed]),
@@ -334,22 +334,22 @@ def row_of(
 
 
 _UNCHANGED = "unchanged"
-_TEMPERATURE = 0.7  # of sampled answers
+_TEMPERATURE = 0.7  # temperature of sampled answers
 
 
 @dataclass(frozen=True, eq=False)
 class TrialAnswers:
-    """The answers to trials, half by half; those of a finished stage come from a store."""
+    """Answers to trials by half; answers of finished stages are read from a store."""
 
     network: Network
-    trials: Mapping[str, Sequence[Trial]]  # by half; those of walls are under half + `WALLS`
-    stage: Callable[[str, Callable[[], Any]], Any]  # the stored value of a stage, or a new one
-    draws: int = 0  # answers a decision from which the effect in nats is estimated
+    trials: Mapping[str, Sequence[Trial]]  # trials by half; those of walls by half + `WALLS`
+    stage: Callable[[str, Callable[[], Any]], Any]  # returns the stored or a new value of a stage
+    draws: int = 0  # sampled answers per decision for effects in nats
     seed: int = 0
     _sweeps: dict[str, interventions.AnswerSweep] = field(default_factory=dict)
 
     def unchanged(self, name: str, samples: Sequence[Sample]) -> list[ModelAnswer]:
-        """Answer some prompts without a change, each prompt once."""
+        """Return answers without intervention; each prompt is answered once."""
         different = {sample.prompt: sample for sample in samples}
         make = partial(interventions.answer_all, self.network, list(different.values()))
         answers = self._answers(f"{name}: {_UNCHANGED}", make, tokens=True)
@@ -357,7 +357,7 @@ class TrialAnswers:
         return [by_prompt[sample.prompt] for sample in samples]
 
     def sweep(self, half: str) -> interventions.AnswerSweep:
-        """The unchanged answer of each trial of a half, to be answered again."""
+        """Return the sweep of a half, which starts from the unchanged answer of each trial."""
         if half not in self._sweeps:
             samples = [located.sample for located, _ in self.trials[half]]
             bases = self.unchanged(half, samples)
@@ -365,7 +365,7 @@ class TrialAnswers:
         return self._sweeps[half]
 
     def outcomes(self, candidate: Candidate, half: str) -> list[TrialOutcome]:
-        """The outcomes of the trials to which an intervention can be applied."""
+        """Return the outcomes of the trials to which an intervention can be applied."""
         half += WALLS if candidate.family == OPEN else ""
         sweep = self.sweep(half)
         changes = self._changes(candidate, half, range(len(sweep.bases)))
@@ -378,52 +378,52 @@ class TrialAnswers:
         return out
 
     def row(self, candidate: Candidate, half: str) -> UseRow:
-        """The effects of an intervention on a half, in nats too if answers are drawn."""
+        """Return the effects of an intervention on a half, also in nats if answers are sampled."""
         outcomes = self.outcomes(candidate, half)
         return row_of(candidate, outcomes, self._effect(candidate, half) if self.draws else None)
 
     def _effect(self, candidate: Candidate, half: str) -> Estimate:
-        """How far the distribution of the next action moves at needed cells, in nats."""
+        """Estimate the change of the next action's distribution at needed cells, in nats."""
         half += WALLS if candidate.family == OPEN else ""
-        # The decisions of the flips: right at temperature 0 without the change.
+        # As for flips, decisions count if they are correct at temperature 0 without the change.
         trials = zip(self.trials[half], self.sweep(half).bases, strict=True)
         counted = [
             number
             for number, ((_, target), base) in enumerate(trials)
             if target.needed and base.action in target.optimal
         ]
-        able = self._changes(candidate, half, counted)
-        # Different draws with and without the change: labels are exchangeable only for independent
+        changes = self._changes(candidate, half, counted)
+        # Draws with and without the change differ: labels are exchangeable only for independent
         # answers.
         plain = self._drawn(_UNCHANGED, half, dict.fromkeys(counted, interventions.UNCHANGED), 1)
-        moved = self._drawn(candidate.key, half, able, 2)
-        grids = [content(self.trials[half][n][0].sample.world) for n in able]
-        both = [moved[n] for n in able], [plain[n] for n in able]
+        moved = self._drawn(candidate.key, half, changes, 2)
+        grids = [content(self.trials[half][n][0].sample.world) for n in changes]
+        both = [moved[n] for n in changes], [plain[n] for n in changes]
         return interventions.effect_in_nats(*both, grids)
 
     def _changes(
         self, candidate: Candidate, half: str, numbers: Sequence[int]
     ) -> dict[int, Intervention]:
-        """The changes of the trials to which an intervention can be applied."""
-        some = ((n, *self.trials[half][n]) for n in numbers)
-        made = {n: candidate.change(located, target.cell) for n, located, target in some}
+        """Return the interventions of the trials to which a candidate can be applied."""
+        trials = ((n, *self.trials[half][n]) for n in numbers)
+        made = {n: candidate.change(located, target.cell) for n, located, target in trials}
         return {number: change for number, change in made.items() if change is not None}
 
     def _drawn(
         self, name: str, half: str, changes: Mapping[int, Intervention], stream: int
     ) -> dict[int, IntArray]:
-        """Counts of outcomes, [5], of sampled answers by the number of the trial."""
+        """Return counts of outcomes, [5], of sampled answers by number of the trial."""
         repeated = [number for number in changes for _ in range(self.draws)]
         samples = [self.trials[half][number][0].sample for number in repeated]
         listed = [changes[number] for number in repeated]
         make = partial(interventions.answer_all, self.network, samples, listed)
-        # Far apart, so that no two samples share a seed.
+        # Seeds of the streams are far apart, so that no two samples share one.
         seed = (2 * self.seed + stream) * 10_000_019
         answers = self._answers(
             f"{half}: {name}, {self.draws} draws at temperature {_TEMPERATURE:g}",
             partial(make, tokens=self.sweep(half).limit, temperature=_TEMPERATURE, seed=seed),
         )
-        # The last of the outcomes is an invalid answer.
+        # The last outcome is an invalid answer.
         invalid = len(ACTIONS)
         outcomes = [invalid if each.action is None else each.action for each in answers]
         drawn = np.array(outcomes, dtype=np.int64).reshape(-1, self.draws)
@@ -433,7 +433,7 @@ class TrialAnswers:
     def _answers(
         self, key: str, make: Callable[[], list[ModelAnswer]], *, tokens: bool = False
     ) -> list[ModelAnswer]:
-        """The answers of a stage; they are stored with their tokens if these are wanted."""
+        """Return the answers of a stage, stored with tokens if `tokens` is true."""
 
         def rows() -> list[list[Any]]:
             return [[a.action, a.invalid, list(a.tokens) if tokens else []] for a in make()]
@@ -449,7 +449,7 @@ def answer_store(
     training: Sequence[Sample],
     options: Mapping[str, Any],
 ) -> Iterator[Callable[[str, Callable[[], Any]], Any]]:
-    """Open the run directory in which stages are stored; in memory without a folder."""
+    """Open the directory that stores stages; without a folder they are stored in memory."""
     if folder is None:
         known: dict[str, Any] = {}
         yield lambda key, make: known[key] if key in known else known.setdefault(key, make())
@@ -467,8 +467,8 @@ def answer_store(
         for half, listed in trials.items()
         for located, target in listed
     ]
-    # It names the grids of each half before any of them is asked about, and everything that decides
-    # the answers.
+    # The configuration fixes the grids of each half before any question is asked, and everything
+    # that determines the answers.
     what = {
         "kind": "causal use",
         "model": network.name,
