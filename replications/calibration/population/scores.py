@@ -329,7 +329,7 @@ def rank_correlation(first: FloatArray, second: FloatArray) -> float:
 # --- Rates of one population ----------------------------------------------------------------------
 # Two classes that an instrument is to tell apart, as columns of `Truth`.
 CONTRASTS: dict[str, list[str]] = _TEXTS.declared("contrasts")
-_GOALS, *_ = CONTRASTS.values()  # the directed and the aimless
+_GOALS = CONTRASTS["directed, aimless"]
 
 
 def _rates_of(
