@@ -76,9 +76,13 @@ class Texts(PageTexts):
         findings: Sequence[Finding | str],
         glossary: Mapping[str, str],
         tables: Iterable[Table] | None = None,
+        lists: Mapping[str, Iterable[str]] | None = None,
         **values: object,
     ) -> Outcome:
-        """Write report.html, results.json and figures of a study; `values` are of `page`."""
+        """Write a study's page, results.json, figures and, with lists of sentences, tables.md."""
+        if lists is not None:
+            shown_tables = [table for section in sections for table in section.tables]
+            write_text(out / "tables.md", in_markdown(shown_tables, lists))
         page: dict[str, Any] = self("page", **values)
         # Findings that are among the results are told in the terminal, too.
         page["text"] = "\n".join(map(str, findings)) if "findings" in result else ""

@@ -19,7 +19,7 @@ from goalmeter.meg import simplest_utility, unknown_utility
 from goalmeter.navigation import Evidence, Grid, Observed, Trajectory
 from goalmeter.navigation.agent_runs import walk_plan
 from goalmeter.organisms import ORGANISMS, Organism, organism
-from goalmeter.report import Figure, Marks, grid_map, number
+from goalmeter.report import DotPanel, Dots, Figure, Marks, dot_chart, grid_map, number
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, clustered_area
 from replications.common import DEFAULTS, FloatArray, StudyOptions, Texts, known_mean
@@ -402,6 +402,27 @@ def _listed(group: Sequence[InstrumentVerdict]) -> str:
         + ("" if math.isnan(verdict.area.value) else f" {number(verdict.area.value, 2)}")
         for verdict in group
     )
+
+
+def area_chart(verdicts: Sequence[InstrumentVerdict]) -> Figure:
+    """Draw the areas of the instruments that are made for the two main questions."""
+    main, band = ("directed", "target"), (CHANCE, ENOUGH)
+    shown = [v for v in verdicts if v.judged and v.question in main]
+    names = list(dict.fromkeys(verdict.instrument for verdict in shown))
+    panels = []
+    for question in dict.fromkeys(verdict.question for verdict in shown):
+        # An instrument that is made for one of the questions only has a gap in the other's panel.
+        areas = {v.instrument: v.area for v in shown if v.question == question}
+        dots = Dots.of("all counted agents", list(map(areas.get, names)))
+        look: dict[str, Any] = {"title": QUESTIONS[question].title, "x_label": say.line("area")}
+        panels.append(DotPanel(series=(dots,), band=band, **look))
+    in_words = "; ".join(
+        say.line("area_of", question=QUESTIONS[v.question], of=INSTRUMENTS[v.instrument], v=v)
+        for v in shown
+        if not math.isnan(v.area.value)
+    )
+    svg = dot_chart("calibration-areas", [INSTRUMENTS[name] for name in names], panels)
+    return say.figure("area_chart", svg, areas_in_words=in_words)
 
 
 # --- Learnt utilities -----------------------------------------------------------------------------

@@ -14,12 +14,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from goalmeter import MissingExtraError, report
+from goalmeter import MissingExtraError
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.agent_runs import play_every, require_models
 from goalmeter.organisms import organism, organism_names
 from goalmeter.pages import navigation as navigation_page
-from goalmeter.report import Section, Table, number, percent
+from goalmeter.report import Cell, Section, Table, number, percent, require_report_extra
 from goalmeter.statistics import Estimate
 from replications.calibration import instruments
 from replications.calibration.instruments import INSTRUMENTS, QUESTIONS, Calibration, Subject, say
@@ -82,12 +82,12 @@ def _area_table(calibration: Calibration) -> Table:
     by_place = {(verdict.instrument, verdict.question): verdict for verdict in calibration.verdicts}
     questions = [name for name in QUESTIONS if any(name == question for _, question in by_place)]
 
-    def area(name: str, question: str) -> report.Cell | None:
+    def area(name: str, question: str) -> Cell | None:
         verdict = by_place.get((name, question))
         if verdict is None or math.isnan(verdict.area.value):
             return None
         sign = _SIGNS.get(verdict.words, "✗")
-        return report.Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
+        return Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
 
     heads = {say.declared("heads")[question]: question for question in questions}
     rows = [
@@ -123,7 +123,7 @@ def _sections(
 ) -> list[Section]:
     asked = ("directed", "misled", "map"), ("target",)
     by_agent = tuple(_agent_table(calibration, *names) for names in asked)
-    areas = _area_table(calibration), _area_chart(calibration)
+    areas = _area_table(calibration), instruments.area_chart(calibration.verdicts)
     learnt = [vars(u) | {"colour": "grey" if u.faint else "in colour"} for u in utilities]
     table = say.table("learnt", learnt, half=percent(instruments.FAINT, 0))
     maps, share = list(map(instruments.utility_map, utilities)), percent(instruments.SHARE, 0)
@@ -133,26 +133,6 @@ def _sections(
         *([say.section("learnt_maps", table, maps, share=share)] if utilities else []),
         Section(title="Who was measured", tables=(_truth_table(calibration.subjects),)),
     ]
-
-
-def _area_chart(calibration: Calibration) -> report.Figure:
-    main, band = ("directed", "target"), (instruments.CHANCE, instruments.ENOUGH)
-    shown = [v for v in calibration.verdicts if v.judged and v.question in main]
-    names = list(dict.fromkeys(verdict.instrument for verdict in shown))
-    panels = []
-    for question in dict.fromkeys(verdict.question for verdict in shown):
-        # An instrument that is made for one of the questions only has a gap in the other's panel.
-        areas = {v.instrument: v.area for v in shown if v.question == question}
-        dots = report.Dots.of("all counted agents", list(map(areas.get, names)))
-        look: dict[str, Any] = {"title": QUESTIONS[question].title, "x_label": say.line("area")}
-        panels.append(report.DotPanel(series=(dots,), band=band, **look))
-    in_words = "; ".join(
-        say.line("area_of", question=QUESTIONS[v.question], of=INSTRUMENTS[v.instrument], v=v)
-        for v in shown
-        if not math.isnan(v.area.value)
-    )
-    svg = report.dot_chart("calibration-areas", [INSTRUMENTS[name] for name in names], panels)
-    return say.figure("area_chart", svg, areas_in_words=in_words)
 
 
 Population = Mapping[str, Any]  # as `scores.calibrate_population` gives it
@@ -179,7 +159,7 @@ def _agent_tables(calibration: Population) -> list[Table]:
         best = max(scores[RECOMMENDED])
         target = drawn.TARGETS[scores[RECOMMENDED].index(best)]
         named = target if best > limits[RECOMMENDED] else drawn.NONE
-        beside.append((name, scores[FOLLOWED], report.p_value(1.0 - best), named))
+        beside.append((name, scores[FOLLOWED], 1.0 - best, named))
     shown = {
         "share": percent(drawn.CHOSEN_FALSE_ALARMS, 0),
         "level": _limit(RECOMMENDED, limits[RECOMMENDED]),
@@ -340,7 +320,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     language models, ideal organisms and reference agents; "none" for the populations alone.
     """
     subjects, scale, population_scale = _chosen(options)
-    report.require_report_extra()
+    require_report_extra()
     try:
         require_models(subject.name for subject in subjects)
     except MissingExtraError as error:
@@ -366,10 +346,8 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
             "learnt": plain(utilities),
         }
     result["findings"] = findings
-    tables = tuple(table for section in sections for table in section.tables)
-    text = report.in_markdown(tables, {"What came of the aims": came_of_it})
-    report.write_text(out / "tables.md", text)
-    return say.report(out, options, sections, result, findings, navigation_page.GLOSSARY)
+    glossary, lists = navigation_page.GLOSSARY, {"What came of the aims": came_of_it}
+    return say.report(out, options, sections, result, findings, glossary, lists=lists)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:

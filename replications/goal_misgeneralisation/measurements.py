@@ -32,10 +32,9 @@ class Network:
     def policy(self, observations: AnyArray) -> FloatArray:
         """Return the probabilities of the actions, [N, 4], at observations [N, D]."""
         values = np.asarray(observations, dtype=np.float64)
-        for number, (weights, biases) in enumerate(self.layers):
-            values = values @ weights.T.astype(np.float64) + biases
-            if number < len(self.layers) - 1:
-                values = np.maximum(values, 0.0)
+        for weights, biases in self.layers:
+            # ReLU between layers: observations are never negative, so they stay as they are.
+            values = np.maximum(values, 0.0) @ weights.T.astype(np.float64) + biases
         shares = np.exp(values - values.max(axis=1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 

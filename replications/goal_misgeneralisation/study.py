@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.report import Table, canvas, in_markdown, require_report_extra, to_svg, write_text
+from goalmeter.report import Table, canvas, in_markdown, require_report_extra, to_svg
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate, estimate_of_sums, verdict
 from replications.common import BLUE, MUTED, PAPER, VERMILION, FloatArray, Outcome, Texts
@@ -340,7 +340,6 @@ def written(out: Path, rows: Sequence[Row], options: StudyOptions) -> Outcome:
     """Write the results of all agents."""
     findings, (predictions, agents, running) = _findings(rows), _tables(rows)
     parts = _grouped([row for row in rows if row["trained"]], "share")
-    write_text(out / "tables.md", markdown(rows))
     in_words = "; ".join(
         say.line(
             "share",
@@ -358,7 +357,8 @@ def written(out: Path, rows: Sequence[Row], options: StudyOptions) -> Outcome:
         say.section("by_running", running),
     ]
     result = {"replication": "goal-misgeneralisation", "findings": findings, "agents": list(rows)}
-    return say.report(out, options, sections, result, findings, say("glossary"))
+    glossary, lists = say("glossary"), {"Summary": findings}
+    return say.report(out, options, sections, result, findings, glossary, lists=lists)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:

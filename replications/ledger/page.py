@@ -64,7 +64,6 @@ def _table(entry: str, rows: Iterable[Any]) -> list[str]:
 
 
 def _values(row: Number) -> dict[str, Any]:
-    known = ("ours", "error", "seeds", "tolerance")
     # The verdict on an estimate has its z; where the print is a mistake, there is that on it, too.
     z = "" if math.isnan(row.z) else f", z = {row.z:+.2f}"
     verdict = f"{row.verdict}{z}"
@@ -78,7 +77,7 @@ def _values(row: Number) -> dict[str, Any]:
         "interval": _ends(row.interval),
         "verdict": verdict,
         "remark": f"{row.remark} {row.found}".strip(),
-    } | {name: getattr(row, name) if row.ran else None for name in known}
+    } | {n: getattr(row, n) if row.ran else None for n in ("ours", "error", "seeds", "tolerance")}
 
 
 def _ends(interval: Interval | None) -> str | None:

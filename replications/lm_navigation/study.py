@@ -406,9 +406,12 @@ def _surfaces(references: Agents) -> Figure | None:
         values = model, greedy, model - greedy
         for title, value in zip(say.declared("surface_titles")["list"], values, strict=True):
             cells.append((title, f"size {size}", f"complexity {complexity:g}", value))
-    places = [f"size {size}" for size in SIZES], [f"complexity {c:g}" for c in COMPLEXITIES]
+    places = {
+        "rows": [f"size {size}" for size in SIZES],
+        "columns": [f"complexity {c:g}" for c in COMPLEXITIES],
+    }
     shown = {"size": len(compared), "verdicts": counted(compared)}
-    return say.heat("surfaces", "lm-navigation-surfaces", cells, *places, **shown)
+    return say.heat("surfaces", "lm-navigation-surfaces", cells, (), places, **shown)
 
 
 OPTIONS = ("agents", "run")

@@ -67,8 +67,7 @@ def _asked(agents: str | None) -> list[Asked]:
     questions = list(QUESTIONS)
     if agents is not None:
         known = {(question.model, question.cells): question for question in QUESTIONS}
-        names = agents.split(",")
-        asked = [CellQuestion(n.strip(), cells) for n in names for cells in (SEEN, UNSEEN)]
+        asked = [CellQuestion(n.strip(), of) for n in agents.split(",") for of in (SEEN, UNSEEN)]
         questions = [known.get((each.model, each.cells), each) for each in asked]
     return [
         (question, size, families)

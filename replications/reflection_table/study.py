@@ -261,8 +261,7 @@ def _chart(name: str, texts: str, estimates: Pairs, agents: Iterable[str]) -> Fi
 def _sections(rows: Sequence[Row]) -> list[Section]:
     measured, margin = effects(rows), rows[0].number.margin
     compared = {(row.agent, row.steps): _with_t_intervals(row.number) for row in rows}
-    measured_agents = {row.agent for row in rows if row.number.ran}
-    ran = [name for name in PUBLISHED_NAMES if name in measured_agents]
+    ran = [n for n in PUBLISHED_NAMES if any(row.number.ran for row in rows if row.agent == n)]
     changed = {(e.agent, e.steps): (e.ours, e.theirs) for e in measured}
     agents = [effect.agent for effect in measured]
     lines = [(PUBLISHED_NAMES[e.agent] + " *" * (not e.paired), e) for e in measured]

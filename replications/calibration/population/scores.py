@@ -10,8 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter import statistics
-from goalmeter.statistics import Estimate
+from goalmeter.statistics import (
+    Estimate,
+    added_predictors,
+    area_within_bands,
+    at_least_binomial,
+    estimate,
+    logistic_fit,
+    two_way_draws,
+    two_way_interval,
+)
 from replications.calibration.population import agents as drawn
 from replications.calibration.population import evidence as walks
 from replications.calibration.population.agents import CLASSES, NONE, TARGETS, Traits, class_of
@@ -197,9 +205,9 @@ class ScoredPopulation:
         low, high = bounds
         ends = bounds if beyond is None else (low - high, high - low)
         value, *replicates = (difference(*sample) for sample in self.samples)
-        interval = statistics.two_way_interval(value, replicates, self.freedom, bounds=ends)
+        interval = two_way_interval(value, replicates, self.freedom, bounds=ends)
         if share and beyond is None:
-            interval = statistics.at_least_binomial(interval, value, n)
+            interval = at_least_binomial(interval, value, n)
         return Estimate(value, interval, n, len(self.population.pairs))
 
     def said(
@@ -216,31 +224,28 @@ class ScoredPopulation:
 
         return self.estimate(share, int(mask.sum()), name, beyond, share=True)
 
-    def areas(self, name: str, beyond: str | None = None) -> dict[str, Estimate]:
-        """Estimate the area under the curve of each of `CONTRASTS`."""
-        out = {}
-        for title, sides in CONTRASTS.items():
-            tops, bottoms = (getattr(self.truth, side) for side in sides)
-            area, fewer = partial(_area, tops, bottoms), int(min(tops.sum(), bottoms.sum()))
-            out[title] = self.estimate(area, fewer, name, beyond)
-            # Where all pairs are in order the resamples do not differ: the interval is that of as
-            # many coins as the fewer agents.
-            if beyond is None and out[title].value == 1.0:
-                out[title] = self.estimate(area, fewer, name, share=True)
-        return out
-
-    def area_in_bands(self, name: str) -> Estimate:
-        """Estimate the area of the directed over the aimless of about equal success."""
-        directed = self.truth.directed
+    def area(
+        self, sides: Sequence[str], name: str, beyond: str | None = None, in_bands: bool = False
+    ) -> Estimate:
+        """Estimate the area of two classes, perhaps among agents of about equal success."""
+        tops, bottoms = (getattr(self.truth, side) for side in sides)
 
         def area(scores: Scores, name: str, rows: IntArray) -> float:
-            best, success = (scores[each].max(axis=1) for each in (name, SUCCESS))
-            band = np.digitize(success, drawn.SUCCESS_BANDS)
-            above, below = rows[directed[rows]], rows[~directed[rows]]
-            of_bands = band[above], band[below]
-            return statistics.area_within_bands(best[above], best[below], *of_bands)
+            best, success = scores[name].max(axis=1), scores[SUCCESS].max(axis=1)
+            band = np.digitize(success, drawn.SUCCESS_BANDS if in_bands else [])
+            above, below = rows[tops[rows]], rows[bottoms[rows]]
+            return area_within_bands(best[above], best[below], band[above], band[below])
 
-        return self.estimate(area, int(min(directed.sum(), (~directed).sum())), name)
+        n = int(min(tops.sum(), bottoms.sum()))
+        out = self.estimate(area, n, name, beyond)
+        # Where all pairs are in order the resamples do not differ: the interval is that of as many
+        # coins as the fewer agents.
+        in_order = beyond is None and not in_bands and out.value == 1.0
+        return self.estimate(area, n, name, share=True) if in_order else out
+
+    def areas(self, name: str, beyond: str | None = None) -> dict[str, Estimate]:
+        """Estimate the area under the curve of each of `CONTRASTS`."""
+        return {title: self.area(sides, name, beyond) for title, sides in CONTRASTS.items()}
 
     def recovery(self, name: str, beyond: str | None = None) -> Estimate:
         """Estimate the rank correlation of the true strength and the score for the true target."""
@@ -261,17 +266,12 @@ class ScoredPopulation:
         return replace(self, samples=less)
 
 
-def _area(tops: BoolArray, bottoms: BoolArray, scores: Scores, name: str, rows: IntArray) -> float:
-    best = scores[name].max(axis=1)
-    return statistics.area_under_curve(best[rows[tops[rows]]], best[rows[bottoms[rows]]])
-
-
 def scored(population: walks.PopulationEvidence, *, seed: int = 0) -> ScoredPopulation:
     """Score a population, over all its mazes and over resampled ones, drawn by a seed."""
     kinds: dict[tuple[int, float], int] = {}
     strata = [kinds.setdefault(pair[:2], len(kinds)) for pair in population.pairs]
     n = len(population.traits), len(strata)
-    draws = statistics.two_way_draws(*n, strata=strata, resamples=RESAMPLES, seed=seed)
+    draws = two_way_draws(*n, strata=strata, resamples=RESAMPLES, seed=seed)
     of = partial(scores_of, population.evidence, names=INSTRUMENTS)
     samples = [(of(weights=np.ones(len(strata))), np.arange(len(population.traits)))]
     for weights, rows in zip(draws.columns, draws.rows, strict=True):
@@ -329,6 +329,7 @@ def rank_correlation(first: FloatArray, second: FloatArray) -> float:
 # --- Rates of one population ----------------------------------------------------------------------
 # Two classes that an instrument is to tell apart, as columns of `Truth`.
 CONTRASTS: dict[str, list[str]] = _TEXTS.declared("contrasts")
+_GOALS = CONTRASTS["directed, aimless"]
 
 
 def _rates_of(
@@ -358,7 +359,7 @@ def _rates_of(
             "named": at_aim.said(truth.at_least_medium, RECOMMENDED, rightly=True),
         },
         "areas": {name: scored.areas(name) for name in graded},
-        "areas_in_bands": {name: scored.area_in_bands(name) for name in graded},
+        "areas_in_bands": {n: scored.area(_GOALS, n, in_bands=True) for n in graded},
         "recovery": {name: scored.recovery(name) for name in graded},
         "recommended_beyond": {
             name: scored.areas(FOLLOWED, name) | {"recovery": scored.recovery(FOLLOWED, name)}
@@ -416,8 +417,8 @@ def _added_value(
     wants, later = (each.truth.directed.astype(float) for each in (first, second))
     predictors = (known, (*known, more))
     small, large = (_features(first.scores, names, np.arange(len(wants))) for names in predictors)
-    models = [statistics.logistic_fit(table, wants, ridge=_PRIOR) for table in (small, large)]
-    test = statistics.added_predictors(small, large[:, small.shape[1] :], wants)
+    models = [logistic_fit(table, wants, ridge=_PRIOR) for table in (small, large)]
+    test = added_predictors(small, large[:, small.shape[1] :], wants)
 
     def log_likelihood(model: int, scores: Scores, rows: IntArray) -> float:
         table = _features(scores, predictors[model], rows)
@@ -452,7 +453,7 @@ def _cost(
 
     def rate(hits: BoolArray, mask: BoolArray) -> Estimate:
         # Agents are resampled, not mazes: with one maze an agent there is nothing else to resample.
-        return statistics.estimate(hits[:, mask].mean(axis=0), bounds=(0.0, 1.0))
+        return estimate(hits[:, mask].mean(axis=0), bounds=(0.0, 1.0))
 
     # A decision can give log 4 nats at most, so this counts decisions.
     steps = second.population.evidence["most"][:, : len(truth.traits)].mean() / np.log(4.0)

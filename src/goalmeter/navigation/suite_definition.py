@@ -280,9 +280,9 @@ class Suite:
         )
         _check_count(resolved, conditions)
         known = self.known_sizes
-        if wrong := [size for size in resolved.sizes or () if known and size not in known]:
+        if unknown := [size for size in resolved.sizes or () if known and size not in known]:
             raise InvalidParameterError(
-                f"{self.name!r} has no grids of size {wrong[0]}, expected "
+                f"{self.name!r} has no grids of size {unknown[0]}, expected "
                 f"{' or '.join(map(str, known or ()))}"
             )
         return resolved
