@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from goalmeter import tabular
 from goalmeter._errors import (
     GoalmeterError,
     InvalidFileError,
@@ -37,6 +36,7 @@ from goalmeter.runs.jobs import REFUSED
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
 from goalmeter.statistics.clusters import Estimate, estimate
+from goalmeter.tabular import TabularMDP, load_features, load_policy, load_utility
 from goalmeter.tabular.arrays import as_floats, naming
 from goalmeter.tabular.planning import optimal_policies
 from goalmeter.tabular.policies import check_policy
@@ -185,8 +185,9 @@ class Sweep:
         for world in (source.choice(n) for source in plan.sources for n in range(len(source))):
             for choices in product([world], plan.policies, plan.utilities):
                 facts, values = next(measured)
-                labels, arguments = zip(*((c.label, c.arguments) for c in choices), strict=True)
-                yield SweepRow(*labels, *arguments, values, facts)
+                cells: list[Any] = [choice.label for choice in choices]
+                cells += [choice.arguments for choice in choices]
+                yield SweepRow(*cells, values, facts)
 
     @cached_property
     def arguments(self) -> dict[str, list[Any]]:
@@ -377,17 +378,13 @@ def measure(what: Mapping[str, Any], key: str) -> Columns:
     return columns_of([facts.get(number) for number in numbers], ordered)
 
 
-_READERS: dict[str, Callable[[str], FloatArray]] = {
-    POLICY: tabular.load_policy,
-    UTILITY: tabular.load_utility,
-    UNKNOWN: tabular.load_features,
-}
+_READERS = {POLICY: load_policy, UTILITY: load_utility, UNKNOWN: load_features}
 
 
 def _arrays(
     choice: SweepChoice,
     source: plans.WorldSource,
-    worlds: Mapping[int, tabular.TabularMDP],
+    worlds: Mapping[int, TabularMDP],
     best: Callable[[], Sequence[FloatArray]],
 ) -> Mapping[int, FloatArray | str]:
     """Return the array of each world, or what is wrong; none for its reward or a named class."""
@@ -400,7 +397,7 @@ def _arrays(
         return dict(zip(worlds, every, strict=True))
     read, function = cache(_READERS[choice.role]), cache(lambda: plans.function_of(choice))
 
-    def load(number: int, world: tabular.TabularMDP) -> FloatArray:
+    def load(number: int, world: TabularMDP) -> FloatArray:
         name = choice.path_in(source.choice(number))
         value = read(name) if name.endswith(".npz") else plans.call(function(), choice, world)
         with naming(name):
@@ -413,7 +410,7 @@ def _arrays(
 
 
 # A world, a policy, and a utility or features; None for the reward or a named class.
-_Case = tuple[tabular.TabularMDP, FloatArray, FloatArray | None]
+_Case = tuple[TabularMDP, FloatArray, FloatArray | None]
 
 
 def _measured(
