@@ -269,6 +269,10 @@ class SweepPlan:
         """Numbers of worlds, policies and utilities; their product is the number of rows."""
         return sum(map(len, self.sources)), len(self.policies), len(self.utilities)
 
+    def worlds(self) -> Iterator[SweepChoice]:
+        """Yield every world in order."""
+        return (source.choice(n) for source in self.sources for n in range(len(source)))
+
     @cached_property
     def chunks(self) -> dict[str, range]:
         """The rows of each chunk by its key in a run, in order."""

@@ -181,13 +181,16 @@ class Sweep:
     @property
     def rows(self) -> Iterator[SweepRow]:
         """Every row in order: all of the first world, policy by policy and utility by utility."""
-        plan, measured = self.plan, chain.from_iterable(map(rows_of, self.chunks))
-        for world in (source.choice(n) for source in plan.sources for n in range(len(source))):
+        plan, measured = self.plan, self._measured()
+        for world in plan.worlds():
             for choices in product([world], plan.policies, plan.utilities):
                 facts, values = next(measured)
                 cells: list[Any] = [choice.label for choice in choices]
                 cells += [choice.arguments for choice in choices]
                 yield SweepRow(*cells, values, facts)
+
+    def _measured(self) -> Iterator[tuple[WorldFacts | None, SweepValues]]:
+        return chain.from_iterable(map(rows_of, self.chunks))
 
     @cached_property
     def arguments(self) -> dict[str, list[Any]]:
@@ -230,25 +233,27 @@ class Sweep:
 
     def means(self, argument: str | None = None) -> list[SweepGroup]:
         """Return means over all worlds, or over those that share a value of an argument."""
-        groups: dict[Any, dict[tuple[str, str], list[SweepValues]]] = {}
-        for row in self.rows:
-            given: Mapping[Any, Any] = row.world_arguments
+        pairs = list(product(self.plan.policies, self.plan.utilities))
+        measured = (values for _, values in self._measured())
+        groups: dict[Any, list[tuple[SweepValues, ...]]] = {}  # rows of each world, by argument
+        for world in self.plan.worlds():
+            given: Mapping[Any, Any] = world.arguments
+            of_world = tuple(islice(measured, len(pairs)))
             if argument is None or argument in given:
-                group = groups.setdefault(given.get(argument), {})
-                group.setdefault((row.policy, row.utility), []).append(row.measured)
+                groups.setdefault(given.get(argument), []).append(of_world)
         out = []
-        every = product(self.plan.policies, self.plan.utilities, sorted(groups))
-        for policy, utility, at in every:
-            names = policy.label, utility.label
-            rows = [row for row in groups[at][names] if row.status != FAILED]
+        for (number, (policy, utility)), at in product(enumerate(pairs), sorted(groups)):
+            rows = [of_world[number] for of_world in groups[at]]
+            failed = sum(row.status == FAILED for row in rows)
+            rows = [row for row in rows if row.status != FAILED]
             mean = estimate([row.value for row in rows])
             if mean.interval is not None:  # Student's t may go below 0, MEG does not
                 low, high = mean.interval
                 mean = replace(mean, interval=(max(low, 0.0), high))
             shares = [row.fraction for row in rows]
             fraction = estimate(shares, bounds=(0.0, 1.0), paired=len(shares) > _CROWD)
-            still_open = sum(row.status == OPEN for row in rows)
-            counts = len(rows), still_open, len(groups[at][names]) - len(rows)
+            counts = len(rows), sum(row.status == OPEN for row in rows), failed
+            names = policy.label, utility.label
             shared = None if argument is None else (argument, at)
             out.append(SweepGroup(*names, mean, fraction, *counts, policy.arguments, shared))
         return out
@@ -302,8 +307,7 @@ class Sweep:
 
     def notes(self) -> list[str]:
         """Return what a reader of the means needs: negative, uncertified and failed rows."""
-        rows = (row for _, row in chain.from_iterable(map(rows_of, self.chunks)))
-        negative = sum(row.rationality < 0 and row.value > 1e-9 for row in rows)
+        negative = sum(v.rationality < 0 and v.value > 1e-9 for _, v in self._measured())
         failures = [f"{times}: {text}" for text, times in self.sentences(FAILED).items()]
         left = len(failures) - _NOTES_IN_TEXT
         more = [f"and {left} other sentence{'s' * (left > 1)}"] if left > 0 else []
