@@ -181,7 +181,7 @@ class Sweep:
     @property
     def rows(self) -> Iterator[SweepRow]:
         """Every row in order: all of the first world, policy by policy and utility by utility."""
-        plan, measured = self.plan, self._measured()
+        plan, measured = self.plan, self._all_rows()
         for world in plan.worlds():
             for choices in product([world], plan.policies, plan.utilities):
                 facts, values = next(measured)
@@ -189,7 +189,7 @@ class Sweep:
                 cells += [choice.arguments for choice in choices]
                 yield SweepRow(*cells, values, facts)
 
-    def _measured(self) -> Iterator[tuple[WorldFacts | None, SweepValues]]:
+    def _all_rows(self) -> Iterator[tuple[WorldFacts | None, SweepValues]]:
         return chain.from_iterable(map(rows_of, self.chunks))
 
     @cached_property
@@ -234,7 +234,7 @@ class Sweep:
     def means(self, argument: str | None = None) -> list[SweepGroup]:
         """Return means over all worlds, or over those that share a value of an argument."""
         pairs = list(product(self.plan.policies, self.plan.utilities))
-        measured = (values for _, values in self._measured())
+        measured = (values for _, values in self._all_rows())
         groups: dict[Any, list[tuple[SweepValues, ...]]] = {}  # rows of each world, by argument
         for world in self.plan.worlds():
             given: Mapping[Any, Any] = world.arguments
@@ -300,14 +300,14 @@ class Sweep:
     @property
     def heading(self) -> str:
         """The caption of a table of this sweep."""
-        nouns = (("worlds", "world"), ("policies", "policy"), ("utilities", "utility"))
-        sizes = zip(self.plan.shape, nouns, strict=True)
-        worlds, policies, utilities = (f"{size} {noun[size == 1]}" for size, noun in sizes)
+        one, several = ("world", "policy", "utility"), ("worlds", "policies", "utilities")
+        nouns = zip(self.plan.shape, one, several, strict=True)
+        worlds, policies, utilities = (f"{n} {x if n == 1 else xs}" for n, x, xs in nouns)
         return f"MEG of {policies} towards {utilities} in {worlds}"
 
     def notes(self) -> list[str]:
         """Return what a reader of the means needs: negative, uncertified and failed rows."""
-        negative = sum(v.rationality < 0 and v.value > 1e-9 for _, v in self._measured())
+        negative = sum(v.rationality < 0 and v.value > 1e-9 for _, v in self._all_rows())
         failures = [f"{times}: {text}" for text, times in self.sentences(FAILED).items()]
         left = len(failures) - _NOTES_IN_TEXT
         more = [f"and {left} other sentence{'s' * (left > 1)}"] if left > 0 else []
@@ -373,7 +373,9 @@ def measure(what: Mapping[str, Any], key: str) -> Columns:
                 found[n, p, u] = SweepValues(FAILED, note=sentences[0])
             else:
                 cases[n, p, u] = case
-        found |= zip(cases, _measured(list(cases.values()), utility, plan.timeout), strict=True)
+        found |= zip(
+            cases, _measure_cases(list(cases.values()), utility, plan.timeout), strict=True
+        )
     facts = {
         n: WorldFacts(w.n_states, w.n_actions, w.horizon, w.discount, w.digest())
         for n, w in good.items()
@@ -417,7 +419,7 @@ def _arrays(
 _Case = tuple[TabularMDP, FloatArray, FloatArray | None]
 
 
-def _measured(
+def _measure_cases(
     cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
 ) -> list[SweepValues]:
     results = _attempt(_results, cases, utility, timeout) if cases else []
@@ -427,7 +429,7 @@ def _measured(
         return [SweepValues(FAILED, note=results)]
     half = len(cases) // 2  # as a batch names no row, the rows that fail are looked for
     parts = (cases[:half], cases[half:])
-    return [row for part in parts for row in _measured(part, utility, timeout)]
+    return [row for part in parts for row in _measure_cases(part, utility, timeout)]
 
 
 def _results(
