@@ -186,8 +186,8 @@ class Sweep:
             for choices in product([world], plan.policies, plan.utilities):
                 facts, values = next(measured)
                 cells: list[Any] = [choice.label for choice in choices]
-                cells += [choice.arguments for choice in choices]
-                yield SweepRow(*cells, values, facts)
+                cells += [*(choice.arguments for choice in choices), values, facts]
+                yield SweepRow(*cells)
 
     def _all_rows(self) -> Iterator[tuple[WorldFacts | None, SweepValues]]:
         return chain.from_iterable(map(rows_of, self.chunks))
