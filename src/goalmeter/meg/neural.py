@@ -186,9 +186,14 @@ def _inputs(mdp: TabularMDP, inputs: ArrayLike | None) -> FloatArray:
                 f"one-hot inputs are made; pass inputs=[S, F], the state features to read"
             )
         return np.eye(mdp.n_states)
+    return checked_inputs(inputs, mdp.n_states, "state")
+
+
+def checked_inputs(inputs: ArrayLike, n: int, what: str) -> FloatArray:
+    """Return what a module reads of n things as an array [n, F], if it is one."""
     array = as_floats(inputs, "inputs", InvalidUtilityError)
-    if array.ndim != 2 or array.shape[0] != mdp.n_states:
-        expected = f"[{mdp.n_states}, F]: features of each state"
+    if array.ndim != 2 or len(array) != n:
+        expected = f"[{n}, F]: features of each {what}"
         raise wrong_shape("inputs", array.shape, expected, InvalidUtilityError)
     return array
 

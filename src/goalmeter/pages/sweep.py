@@ -45,11 +45,9 @@ def _over_policies(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
 
 def _over_worlds(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
     for entry, values in sweep.arguments.items():
-        prefix, _, name = entry.partition(".")
-        is_drawn = (
-            prefix == WORLD and name != SEED and all(is_number(value, math.inf) for value in values)
-        )
-        if not is_drawn or len(set(map(str, values))) < 2:
+        name = entry.removeprefix(f"{WORLD}.")  # as it is for those of policies and utilities
+        numeric = all(is_number(value, math.inf) for value in values)
+        if name in (entry, SEED) or len(set(map(str, values))) < 2 or not numeric:
             continue
         groups = sweep.means(name)
         for number, utility in enumerate(sweep.plan.utilities):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, InvalidUtilityError
+from goalmeter._errors import InvalidParameterError
 from goalmeter._names import listed
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.causal.contexts import DecisionProcess
@@ -27,8 +27,7 @@ from goalmeter.meg.causal.result import (
 )
 from goalmeter.meg.known import measure_known
 from goalmeter.meg.linear import TOLERANCE, is_large, measure_class
-from goalmeter.meg.neural import HIDDEN, NetworkSearch, climb, restart_notes
-from goalmeter.tabular.arrays import as_floats, shape_text
+from goalmeter.meg.neural import HIDDEN, NetworkSearch, checked_inputs, climb, restart_notes
 from goalmeter.tabular.planning import state_occupancy
 from goalmeter.tabular.policies import check_policy
 
@@ -406,10 +405,4 @@ def _inputs(
         places = np.indices(sizes).reshape(len(sizes), -1)
         parts = [np.eye(size)[place] for size, place in zip(sizes, places, strict=True)]
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
-    array = as_floats(inputs, "inputs", InvalidUtilityError)
-    if array.ndim != 2 or len(array) != joint:
-        raise InvalidUtilityError(
-            f"inputs has shape {shape_text(array.shape)}, expected [{joint}, F]: features of each "
-            f"joint state of {listed(names)}, the last one fastest"
-        )
-    return array
+    return checked_inputs(inputs, joint, f"joint state of {listed(names)}, the last one fastest")

@@ -268,6 +268,10 @@ class SweepPlan:
         """Numbers of worlds, policies and utilities; their product is the number of rows."""
         return sum(map(len, self.sources)), len(self.policies), len(self.utilities)
 
+    def worlds(self) -> Iterator[SweepChoice]:
+        """Yield every world in order."""
+        return (source.choice(n) for source in self.sources for n in range(len(source)))
+
     @cached_property
     def chunks(self) -> dict[str, range]:
         """The rows of each chunk by its key in a run, in order."""
@@ -332,11 +336,11 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
         if name.startswith(_BEFORE)
     }
     runs = [(int(size), int(times)) for size, times in what["rows of chunks"]]
-    sizes = [size for size, times in runs for _ in range(times)]
-    plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"), contents, sizes)
-    if not (sizes and min(sizes) > 0 and sum(sizes) == prod(plan.shape)):
+    plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"), contents)
+    rows = sum(size * times for size, times in runs)
+    if rows != prod(plan.shape) or min(map(min, runs)) <= 0:
         raise ValueError("its chunks are not its rows")
-    return plan
+    return replace(plan, sizes=[size for size, times in runs for _ in range(times)])
 
 
 def _with_chunks(plan: SweepPlan) -> SweepPlan:

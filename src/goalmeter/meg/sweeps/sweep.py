@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from goalmeter import tabular
 from goalmeter._errors import (
     GoalmeterError,
     InvalidFileError,
@@ -37,6 +36,7 @@ from goalmeter.runs.jobs import REFUSED
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
 from goalmeter.statistics.clusters import Estimate, estimate
+from goalmeter.tabular import TabularMDP, load_features, load_policy, load_utility
 from goalmeter.tabular.arrays import as_floats, naming
 from goalmeter.tabular.planning import optimal_policies
 from goalmeter.tabular.policies import check_policy
@@ -181,12 +181,16 @@ class Sweep:
     @property
     def rows(self) -> Iterator[SweepRow]:
         """Every row in order: all of the first world, policy by policy and utility by utility."""
-        plan, measured = self.plan, chain.from_iterable(map(rows_of, self.chunks))
-        for world in (source.choice(n) for source in plan.sources for n in range(len(source))):
+        plan, measured = self.plan, self._all_rows()
+        for world in plan.worlds():
             for choices in product([world], plan.policies, plan.utilities):
                 facts, values = next(measured)
-                labels, arguments = zip(*((c.label, c.arguments) for c in choices), strict=True)
-                yield SweepRow(*labels, *arguments, values, facts)
+                cells: list[Any] = [choice.label for choice in choices]
+                cells += [*(choice.arguments for choice in choices), values, facts]
+                yield SweepRow(*cells)
+
+    def _all_rows(self) -> Iterator[tuple[WorldFacts | None, SweepValues]]:
+        return chain.from_iterable(map(rows_of, self.chunks))
 
     @cached_property
     def arguments(self) -> dict[str, list[Any]]:
@@ -229,25 +233,27 @@ class Sweep:
 
     def means(self, argument: str | None = None) -> list[SweepGroup]:
         """Return means over all worlds, or over those that share a value of an argument."""
-        groups: dict[Any, dict[tuple[str, str], list[SweepValues]]] = {}
-        for row in self.rows:
-            given: Mapping[Any, Any] = row.world_arguments
+        pairs = list(product(self.plan.policies, self.plan.utilities))
+        measured = (values for _, values in self._all_rows())
+        groups: dict[Any, list[tuple[SweepValues, ...]]] = {}  # rows of each world, by argument
+        for world in self.plan.worlds():
+            given: Mapping[Any, Any] = world.arguments
+            of_world = tuple(islice(measured, len(pairs)))
             if argument is None or argument in given:
-                group = groups.setdefault(given.get(argument), {})
-                group.setdefault((row.policy, row.utility), []).append(row.measured)
+                groups.setdefault(given.get(argument), []).append(of_world)
         out = []
-        every = product(self.plan.policies, self.plan.utilities, sorted(groups))
-        for policy, utility, at in every:
-            names = policy.label, utility.label
-            rows = [row for row in groups[at][names] if row.status != FAILED]
+        for (number, (policy, utility)), at in product(enumerate(pairs), sorted(groups)):
+            rows = [of_world[number] for of_world in groups[at]]
+            failed = sum(row.status == FAILED for row in rows)
+            rows = [row for row in rows if row.status != FAILED]
             mean = estimate([row.value for row in rows])
             if mean.interval is not None:  # Student's t may go below 0, MEG does not
                 low, high = mean.interval
                 mean = replace(mean, interval=(max(low, 0.0), high))
             shares = [row.fraction for row in rows]
             fraction = estimate(shares, bounds=(0.0, 1.0), paired=len(shares) > _CROWD)
-            still_open = sum(row.status == OPEN for row in rows)
-            counts = len(rows), still_open, len(groups[at][names]) - len(rows)
+            counts = len(rows), sum(row.status == OPEN for row in rows), failed
+            names = policy.label, utility.label
             shared = None if argument is None else (argument, at)
             out.append(SweepGroup(*names, mean, fraction, *counts, policy.arguments, shared))
         return out
@@ -294,15 +300,14 @@ class Sweep:
     @property
     def heading(self) -> str:
         """The caption of a table of this sweep."""
-        nouns = (("worlds", "world"), ("policies", "policy"), ("utilities", "utility"))
-        sizes = zip(self.plan.shape, nouns, strict=True)
-        worlds, policies, utilities = (f"{size} {noun[size == 1]}" for size, noun in sizes)
+        one, several = ("world", "policy", "utility"), ("worlds", "policies", "utilities")
+        nouns = zip(self.plan.shape, one, several, strict=True)
+        worlds, policies, utilities = (f"{n} {x if n == 1 else xs}" for n, x, xs in nouns)
         return f"MEG of {policies} towards {utilities} in {worlds}"
 
     def notes(self) -> list[str]:
         """Return what a reader of the means needs: negative, uncertified and failed rows."""
-        rows = (row for _, row in chain.from_iterable(map(rows_of, self.chunks)))
-        negative = sum(row.rationality < 0 and row.value > 1e-9 for row in rows)
+        negative = sum(v.rationality < 0 and v.value > 1e-9 for _, v in self._all_rows())
         failures = [f"{times}: {text}" for text, times in self.sentences(FAILED).items()]
         left = len(failures) - _NOTES_IN_TEXT
         more = [f"and {left} other sentence{'s' * (left > 1)}"] if left > 0 else []
@@ -368,7 +373,9 @@ def measure(what: Mapping[str, Any], key: str) -> Columns:
                 found[n, p, u] = SweepValues(FAILED, note=sentences[0])
             else:
                 cases[n, p, u] = case
-        found |= zip(cases, _measured(list(cases.values()), utility, plan.timeout), strict=True)
+        found |= zip(
+            cases, _measure_cases(list(cases.values()), utility, plan.timeout), strict=True
+        )
     facts = {
         n: WorldFacts(w.n_states, w.n_actions, w.horizon, w.discount, w.digest())
         for n, w in good.items()
@@ -377,17 +384,13 @@ def measure(what: Mapping[str, Any], key: str) -> Columns:
     return columns_of([facts.get(number) for number in numbers], ordered)
 
 
-_READERS: dict[str, Callable[[str], FloatArray]] = {
-    POLICY: tabular.load_policy,
-    UTILITY: tabular.load_utility,
-    UNKNOWN: tabular.load_features,
-}
+_READERS = {POLICY: load_policy, UTILITY: load_utility, UNKNOWN: load_features}
 
 
 def _arrays(
     choice: SweepChoice,
     source: plans.WorldSource,
-    worlds: Mapping[int, tabular.TabularMDP],
+    worlds: Mapping[int, TabularMDP],
     best: Callable[[], Sequence[FloatArray]],
 ) -> Mapping[int, FloatArray | str]:
     """Return the array of each world, or what is wrong; none for its reward or a named class."""
@@ -400,7 +403,7 @@ def _arrays(
         return dict(zip(worlds, every, strict=True))
     read, function = cache(_READERS[choice.role]), cache(lambda: plans.function_of(choice))
 
-    def load(number: int, world: tabular.TabularMDP) -> FloatArray:
+    def load(number: int, world: TabularMDP) -> FloatArray:
         name = choice.path_in(source.choice(number))
         value = read(name) if name.endswith(".npz") else plans.call(function(), choice, world)
         with naming(name):
@@ -413,10 +416,10 @@ def _arrays(
 
 
 # A world, a policy, and a utility or features; None for the reward or a named class.
-_Case = tuple[tabular.TabularMDP, FloatArray, FloatArray | None]
+_Case = tuple[TabularMDP, FloatArray, FloatArray | None]
 
 
-def _measured(
+def _measure_cases(
     cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
 ) -> list[SweepValues]:
     results = _attempt(_results, cases, utility, timeout) if cases else []
@@ -426,7 +429,7 @@ def _measured(
         return [SweepValues(FAILED, note=results)]
     half = len(cases) // 2  # as a batch names no row, the rows that fail are looked for
     parts = (cases[:half], cases[half:])
-    return [row for part in parts for row in _measured(part, utility, timeout)]
+    return [row for part in parts for row in _measure_cases(part, utility, timeout)]
 
 
 def _results(
