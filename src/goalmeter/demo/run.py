@@ -28,6 +28,7 @@ from goalmeter.demo import mouse
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.meg import from_trajectories
+from goalmeter.navigation.goals import Want, wants
 from goalmeter.navigation.measure import Group
 from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.plan import forecast as model_forecast
@@ -35,7 +36,6 @@ from goalmeter.navigation.prompts import template
 from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
 from goalmeter.navigation.trajectories import Trajectory, suite
-from goalmeter.navigation.wants import Want, wants
 from goalmeter.organisms.kinds import is_unseen, organism, organism_names
 from goalmeter.pages import Part, Texts, joined, navigation
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
