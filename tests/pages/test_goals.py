@@ -8,9 +8,7 @@ import pytest
 
 from goalmeter.demo.run import SUITES
 from goalmeter.navigation.agent_runs import play_every, walk_plan
-from goalmeter.navigation.measure import navigation_of
-from goalmeter.navigation.rationality import Directedness, GoalFit, directedness
-from goalmeter.navigation.wants import (
+from goalmeter.navigation.goals import (
     NOTHING,
     OPEN,
     PURSUES,
@@ -20,6 +18,8 @@ from goalmeter.navigation.wants import (
     wanted,
     wants,
 )
+from goalmeter.navigation.measure import navigation_of
+from goalmeter.navigation.rationality import Directedness, GoalFit, directedness
 from goalmeter.organisms.kinds import organism, organism_names
 from goalmeter.pages.navigation import want_findings
 from goalmeter.statistics.clusters import Estimate

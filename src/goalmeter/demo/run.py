@@ -20,6 +20,7 @@ from goalmeter.demo import mouse
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.navigation import agent_runs
+from goalmeter.navigation.goals import wants
 from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.plan import forecast as model_forecast
 from goalmeter.navigation.prompts import template
@@ -27,7 +28,6 @@ from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.rollouts import forecast as forecast_of_walks
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
 from goalmeter.navigation.trajectories import suite
-from goalmeter.navigation.wants import wants
 from goalmeter.organisms.kinds import is_unseen, organism, organism_names
 from goalmeter.pages import Part, Texts, joined, navigation
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table

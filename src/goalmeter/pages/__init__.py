@@ -15,9 +15,10 @@ methods without arguments, keys and indices; one with * makes a column for each 
 has there; one with braces is a text about {row}. Texts may have the same formats:
 {row.accuracy:percent}, {gain:number:2}; {x:?words} are there only if x is true, {x:!words} only if
 it is not, and of a list of texts, such as notes, the empty ones are left out. The text "each" of a
-figure is filled for each of its rows, and all of them together are its {values}. Series of a chart
-are [label, path of an estimate from a row, style]; one with * is there for each key. One without
-any estimate is omitted, and so is a panel without series or with a true value named "unless".
+figure is filled for each of its rows, and all of them with "join" between them are its {values}.
+Series of a chart are [label, path of an estimate from a row, style of styles.toml]; one with * is
+there for each key. One without any estimate is omitted, and so is a panel without series or with a
+true value named "unless".
 """
 
 from __future__ import annotations

@@ -48,16 +48,12 @@ def result_table(result: MegResult, baselines: dict[str, float] | None = None) -
     """Return the table of one result, beside the MEG of baseline policies, nats."""
     rows: dict[str, Any] = dict(result.summary())
     if "share of maximum" in rows:
-        rows["share of maximum"] = share_bar(_signed_share(result))
+        rows["share of maximum"] = share_bar(math.copysign(result.fraction, result.signed))
     rows |= {f"baseline: {b} policy": f"{nats(v)} nats" for b, v in (baselines or {}).items()}
     # In a causal model there is no episode, only decisions.
     kind = "decisions" if hasattr(result, "by_decision") else "episodes"
     meaning = say.sentence("result", kind, reference=result.reference)
     return summary_table(rows.items(), caption=result.heading, meaning=meaning, notes=result.notes)
-
-
-def _signed_share(result: MegResult) -> float:
-    return math.copysign(result.fraction, result.signed)
 
 
 def policy_table(
@@ -69,7 +65,9 @@ def policy_table(
     digits: int = 1,
 ) -> Table:
     """Return the table of both measures of each policy; `digits` are of the expected return."""
-    lines = [(row, number(row.mean_return, digits), _signed_share(row.known)) for row in rows]
+    shares = [math.copysign(row.known.fraction, row.known.signed) for row in rows]
+    returns = [number(row.mean_return, digits) for row in rows]
+    lines = zip(rows, returns, shares, strict=True)
     return say.table("policies", lines, before=notes, caption=caption, meaning=meaning)
 
 

@@ -20,6 +20,7 @@ from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.behaviour import mixed_model
 from goalmeter.navigation.distractors import PICK_UP, TOWARDS, Contrast, Factors
 from goalmeter.navigation.frames import ACCURACY, LEVEL, Frame, FrameComparison
+from goalmeter.navigation.goals import OPEN, WISHES, Want, in_words, wanted
 from goalmeter.navigation.measure import Group, Navigation
 from goalmeter.navigation.measure import groups as groups
 from goalmeter.navigation.rationality import Directedness
@@ -27,7 +28,6 @@ from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.rollouts import load as load
 from goalmeter.navigation.suite_definition import KEY, without_object
 from goalmeter.navigation.trajectories import Trajectory, condition_name
-from goalmeter.navigation.wants import OPEN, WISHES, Want, in_words, wanted
 from goalmeter.pages import Content, Contents, Part, Texts, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import MUTED, STROKES

@@ -20,7 +20,6 @@ from goalmeter.reflection.reality_checks import LOWERS as LOWERS
 from goalmeter.reflection.reality_checks import (
     SAME,
     Pair,
-    all_early,
     describe_readings,
     labels,
     numbered,
@@ -30,6 +29,7 @@ from goalmeter.reflection.reality_checks import UNTOLD as UNTOLD
 from goalmeter.reflection.reality_checks import verdict as verdict
 from goalmeter.reflection.result import TOO_FEW as NO_INTERVAL
 from goalmeter.reflection.result import (
+    all_early,
     doubt,
     early_in_words,
     failures_in_words,

@@ -150,12 +150,12 @@ def heat_map(shown: ShownModel, name: str) -> Iterator[Figure | None]:
         rows = _rows(shown, name)
         orders = (lambda value: 0), _by_layer
     # An intervention at several positions is named with them.
-    tried = {(getattr(row, "intervention", ""), row.position) for row in rows}
-    positions = Counter(intervention for intervention, _ in tried)
-    values = []
-    for row in rows:
-        several = positions[getattr(row, "intervention", "")] > 1
-        values.append({"row": row, "several": several})
+    named = [(getattr(row, "intervention", ""), row.position) for row in rows]
+    positions = Counter(name for name, _ in set(named))
+    values = [
+        {"row": row, "several": positions[name] > 1}
+        for row, (name, _) in zip(rows, named, strict=True)
+    ]
     places = [[say.filled(text, each) for text in entry["place"]] for each in values]
     cells = []
     for title, field in entry["panels"]:

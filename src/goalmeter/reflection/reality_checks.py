@@ -13,7 +13,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.reflection.result import Comparison, Reflection, compare
+from goalmeter.reflection.result import Comparison, Reflection, all_early, compare
 from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, reach
 
 
@@ -21,11 +21,6 @@ from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, reach
 def describe_readings(result: Reflection) -> str:
     """Describe unpublished readings, such as "opposite reading unnegated"; "" for none."""
     return ", ".join(f"{name.replace('_', ' ')} {v}" for name, v in result.readings.items())
-
-
-def all_early(result: Reflection) -> bool:
-    """Return whether all trials ended early, so that the measure is meaningless."""
-    return len(result.failures) == len(result.trials)
 
 
 def labels(results: Sequence[Reflection]) -> list[str]:
@@ -37,9 +32,9 @@ def labels(results: Sequence[Reflection]) -> list[str]:
         # Of a user's file without its folder, which differs from machine to machine.
         name = re.sub(r"[^()]*[/\\](?=[^/\\]+\.py:)", "", result.agent)
         name += f", {result.steps} steps" * by_steps
-        names.append(
-            name + f", {describe_readings(result)}" * (by_readings and result.readings != {})
-        )
+        if by_readings and result.readings:
+            name += f", {describe_readings(result)}"
+        names.append(name)
     return numbered(names, "{} ({})")
 
 
@@ -139,11 +134,7 @@ def pairs(results: Sequence[Reflection]) -> tuple[list[Pair], list[str]]:
 
 def _by_seed(result: Reflection) -> dict[str, FloatArray]:
     """Environment -> reward per step for each seed, averaged over it and its opposite."""
-    totals: dict[str, dict[int, list[float]]] = {}
-    for trial in result.trials:
-        of_name = totals.setdefault(trial.environment, {})
-        of_name.setdefault(trial.seed, []).append(trial.total_reward / result.steps)
-    return {
-        name: np.array([np.mean(values) for values in of_name.values()])
-        for name, of_name in totals.items()
-    }
+    ways: dict[str, list[FloatArray]] = {}
+    for (name, _), totals in result.totals().items():
+        ways.setdefault(name, []).append(np.array(totals) / result.steps)
+    return {name: np.mean(of_name, axis=0) for name, of_name in ways.items()}

@@ -84,16 +84,17 @@ class Reflection:
 
     def by_environment(self) -> dict[tuple[str, bool], float]:
         """(name, opposite) -> average reward per step over seeds."""
-        return {key: float(np.mean(totals)) / self.steps for key, totals in self._totals().items()}
+        return {key: float(np.mean(totals)) / self.steps for key, totals in self.totals().items()}
 
     def spread(self) -> dict[tuple[str, bool], float]:
         """(name, opposite) -> standard deviation over seeds of reward per step; NaN for one."""
         return {
             key: float(np.std(totals, ddof=1)) / self.steps if len(totals) > 1 else math.nan
-            for key, totals in self._totals().items()
+            for key, totals in self.totals().items()
         }
 
-    def _totals(self) -> dict[tuple[str, bool], list[float]]:
+    def totals(self) -> dict[tuple[str, bool], list[float]]:
+        """(name, opposite) -> total reward of each seed."""
         totals: dict[tuple[str, bool], list[float]] = {}
         for trial in self.trials:
             totals.setdefault((trial.environment, trial.opposite), []).append(trial.total_reward)
@@ -123,7 +124,7 @@ class Reflection:
         Columns: `environment`, `opposite`, `mean` and `sd` of reward per step over seeds (`sd` is
         NaN for one seed), `seeds`, and `ended_early`, the number of trials that did.
         """
-        spread, totals = self.spread(), self._totals()
+        spread, totals = self.spread(), self.totals()
         ended = Counter((trial.environment, trial.opposite) for trial in self.failures)
         columns = ("environment", "opposite", "mean", "sd", "seeds", "ended_early")
         rows = [
@@ -174,8 +175,12 @@ def early_in_words(result: Reflection) -> str:
 
 def doubt(result: Reflection) -> str:
     """Return what follows a measure without a finished trial; "" after any other."""
-    unfinished = len(result.failures) == len(result.trials)
-    return "; no trial was finished: this number says nothing" if unfinished else ""
+    return "; no trial was finished: this number says nothing" if all_early(result) else ""
+
+
+def all_early(result: Reflection) -> bool:
+    """Return whether all trials ended early, so that the measure is meaningless."""
+    return len(result.failures) == len(result.trials)
 
 
 def failures_in_words(result: Reflection) -> str:

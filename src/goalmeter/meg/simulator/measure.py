@@ -464,7 +464,7 @@ class Measurement:
 
 
 def load(run: str | Path) -> Measurement:
-    """Read a run of `goalmeter meg simulator --out`."""
+    """Read the stored run of a measurement."""
     from goalmeter.runs.reading import another_kind, read_run
 
     stored = read_run(run)
