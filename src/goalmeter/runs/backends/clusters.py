@@ -145,16 +145,10 @@ class RayCluster:
         # workers would stand back behind every other process.
         os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "120")
         os.environ.setdefault("RAY_worker_niceness", "0")
+        quiet = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
         try:
-            # Standard output and logging are left to this process.
-            self._ray.init(
-                self._address,
-                ignore_reinit_error=True,
-                include_dashboard=False,
-                log_to_driver=False,
-                configure_logging=False,
-                logging_level=logging.ERROR,
-            )
+            if not self._ray.is_initialized():
+                self._ray.init(self._address, include_dashboard=False, **quiet)
         except (ConnectionError, RuntimeError, ValueError) as cause:
             wanted = self._address or os.environ.get("RAY_ADDRESS") or "auto"
             words = " ".join(str(cause).split()) or type(cause).__name__
