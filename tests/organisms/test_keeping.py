@@ -75,9 +75,7 @@ def test_weights_that_are_cut_short_do_not(manifest: bool, trained: Path) -> Non
 def test_broken_settings_are_an_error_and_stay(text: bytes, tmp_path: Path) -> None:
     (tmp_path / SETTINGS).write_bytes(text)
     for read in (lambda: claim(tmp_path, TINY), lambda: read_settings(tmp_path)):
-        with pytest.raises(
-            InvalidFileError, match="does not contain valid training settings"
-        ) as error:
+        with pytest.raises(InvalidFileError, match="not contain valid training settings") as error:
             read()
         assert "\n" not in str(error.value)
     assert (tmp_path / SETTINGS).read_bytes() == text

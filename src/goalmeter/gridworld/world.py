@@ -13,7 +13,8 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, BoolArray
 
 # --- World ----------------------------------------------------------------------------------------
-# Moves (row, column) of the four actions, in the paper's order.
+
+# Names and moves (row, column) of the actions, in the paper's order.
 ACTIONS = ("LEFT", "RIGHT", "UP", "DOWN")
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
 

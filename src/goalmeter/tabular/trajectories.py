@@ -150,7 +150,7 @@ class Trajectories:
 
 
 def load_trajectories(path: str | Path) -> Trajectories:
-    """Read a trajectories file; they are validated against a world on use."""
+    """Read a trajectories file, which is validated against a world on use."""
     return Trajectories.from_npz(path)
 
 
