@@ -204,7 +204,7 @@ def _unknown_message(name: str, kind: str) -> str:
         if name.endswith(ending):
             return f"{name} is a file; if it contains a trained policy, use {prefix}:{name}"
     if call_of(name) in (("rc", None), ("rc", "")):
-        return f"{name} has no agent, expected rc(NAME), the reality check of NAME: rc(naive)"
+        return f"{name} names no agent, expected rc(NAME), the reality check of NAME"
     if hint := misspelled(name, "my_agent.py:agent"):
         return f"there is no agent {name!r}: {hint}"
     # Users may omit "goalmeter/", so organisms are candidates too.

@@ -32,7 +32,7 @@ MARGIN = 0.05
 
 @dataclass(frozen=True)
 class FrameComparison(JsonFields):
-    """One metric in a frame against the original, over pairs of grids."""
+    """Comparison of one metric between a frame and the original, over pairs of grids."""
 
     metric: str
     base: float  # mean over grids of the original
@@ -46,7 +46,7 @@ class FrameComparison(JsonFields):
 
 @dataclass(frozen=True)
 class Frame(JsonFields):
-    """One frame against the original."""
+    """Comparison of one frame with the original."""
 
     transform: str  # name
     isometry: bool  # whether only labels change

@@ -127,7 +127,7 @@ class Asking:
     token_cap: int | None = None  # maximum number of output tokens of a walk
     temperature: float = 0.7
     top_p: float = 0.95  # mass of the likeliest tokens to sample from
-    # Limit of an answer with its reasoning; low effort needs a tenth; cut answers are invalid.
+    # Limit of an answer with its reasoning. Low effort needs a tenth; cut answers are invalid.
     max_tokens: int = 10_000
     reasoning_effort: str | None = None  # one of `EFFORTS`; None: the model's default
     logprobs: bool = False  # whether to request log-probabilities

@@ -66,7 +66,7 @@ def play_all(
 
 
 def load(folder: str | Path) -> Walked:
-    """Load the walks of a run directory; a repeated walk counts as it ended last."""
+    """Load the walks of a run directory; the last result of a repeated walk counts."""
     run = read_run(folder)
     plan = plan_from(run.what, folder)
     return Walked(plan, tuple(stored_results(run, study_of(plan)).values()))

@@ -22,7 +22,7 @@ GRIDS_A_SEED = 1_000_000
 # The paper caps walks at 1.5 times the shortest path, so success depends on the path's length; a
 # factor of 3 allows for errors and recovery.
 PAPER_FACTOR, FACTOR = 1.5, 3.0
-# Larger values take hundreds of megabytes per walk (steps), minutes (worlds) or gigabytes (walks).
+# Larger values take a hundred megabytes per walk (steps), minutes (worlds) or gigabytes (walks).
 MOST_STEPS, MOST_FACTOR = 100_000, 100.0
 MOST_WORLDS, MOST_WALKS = 100_000, 1_000_000
 # Objects to pick up, and the entries of a task's condition that name one.
@@ -203,8 +203,8 @@ class Suite:
             (("transforms",), self.has_frames, "suites in several frames"),
             (("objects",), has_objects, "suites whose keys open nothing"),
         ):
-            if wrong := [name for name in names if getattr(options, name) and not is_supported]:
-                raise InvalidParameterError(f"{self.name!r} has no {wrong[0]}; only {where} do")
+            if given := [name for name in names if getattr(options, name) and not is_supported]:
+                raise InvalidParameterError(f"{self.name!r} has no {given[0]}; only {where} do")
         scale = self.paper if options.paper else self.small
         cap, factor = options.cap, options.cap_factor
         if cap is not None and factor is not None:

@@ -167,14 +167,14 @@ KEY_DOOR = Suite(
 KEY_NO_DOOR = replace(
     KEY_DOOR,
     name="key-no-door",
-    about="the same worlds without their door",
+    about="the same worlds without a door",
     worlds=partial(key_worlds, with_key=lambda n, seed: key_no_door(seed, rooms=ROOMS_OF_SIZE[n])),
     key=OPENS_NOTHING,
 )
 TWO_PATH = replace(
     KEY_NO_DOOR,
     name="two-path",
-    about="two equal ways, a key on one of them, and the same without it",
+    about="two equal paths with a key on one, and the same without it",
     worlds=_two_path_worlds,
     small=Scale((SIZE_OF_TWO_PATHS,), grids=20),
     paper=Scale((SIZE_OF_TWO_PATHS,), grids=100),

@@ -43,7 +43,7 @@ def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
 
 def _read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
     """Return Inspect logs as Inspect's objects, the oldest first."""
-    log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
+    log = require("inspect_ai.log", extra="lm", feature="Reading Inspect logs")
     paths: list[str | Path] = []
     for path in map(Path, [logs] if isinstance(logs, str | Path) else logs):
         if not path.exists():
