@@ -87,8 +87,8 @@ def agent(name: str) -> NamedAgent:
         ['an action at a history', 'a distribution over actions in a state of a grid world']
     """
     inner, checks = without_checks(name)
-    named = replace(_find(inner), others=listed_names)
-    return _with_reality_checks(named, checks) if checks else named
+    base = replace(_find(inner), others=listed_names)
+    return _with_reality_checks(base, checks) if checks else base
 
 
 def history_agent(name: str, seed: int = 0) -> Agent:
@@ -144,9 +144,9 @@ def listed_names(ability: Ability | None = None) -> Sequence[str]:
     Plugin packages are imported only if an ability is given.
     """
     names = [
-        made[0].spelled(name)
-        for name, made in factories().items()
-        if ability is None or any(ability in factory.abilities for factory in made)
+        entries[0].spelled(name)
+        for name, entries in factories().items()
+        if ability is None or any(ability in factory.abilities for factory in entries)
     ]
     if ability in (None, Ability.TEXT, Ability.HIDDEN):
         names += organism_agents()
@@ -181,20 +181,20 @@ def _find(name: str) -> NamedAgent:
     return replace(reduce(NamedAgent.joined, kinds), package=package)
 
 
-def _with_reality_checks(named: NamedAgent, checks: int) -> NamedAgent:
+def _with_reality_checks(base: NamedAgent, checks: int) -> NamedAgent:
     """Apply the reality check n times."""
-    name = with_checks(named.name, checks)
-    named.require(Ability.HISTORY, asker=f"the reality check {name}")
+    name = with_checks(base.name, checks)
+    base.require(Ability.HISTORY, asker=f"the reality check {name}")
 
     def at_histories(seed: int = 0) -> Agent:
-        inner = named.at_histories(seed)
+        inner = base.at_histories(seed)
         for _ in range(checks):
             inner = RealityCheck(inner)
         return inner
 
     # A reality check is defined on histories (Definition 8), so it has no other ability.
-    about = f"the reality check of {with_checks(named.name, checks - 1)}"
-    return replace(named, name=name, about=about, makers={Ability.HISTORY: at_histories})
+    about = f"the reality check of {with_checks(base.name, checks - 1)}"
+    return replace(base, name=name, about=about, makers={Ability.HISTORY: at_histories})
 
 
 def _unknown_message(name: str, kind: str) -> str:

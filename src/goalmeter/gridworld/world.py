@@ -169,10 +169,10 @@ class GridWorld:
                 continue
             outside = not (0 <= place.row < rows and 0 <= place.column < columns)
             if outside or walls[place] or place in seen:
-                taken = f"where the {seen.get(place, 'wall')} is"
+                reason = f"where the {seen.get(place, 'wall')} is"
                 raise InvalidParameterError(
                     f"{name} is at row {place.row}, column {place.column}, "
-                    f"{f'outside the {rows} x {columns} grid' if outside else taken}"
+                    f"{f'outside the {rows} x {columns} grid' if outside else reason}"
                 )
             seen[place] = name
         if self.neutral is not None and (self.key is not None or self.door is not None):

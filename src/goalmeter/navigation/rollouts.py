@@ -61,8 +61,8 @@ def play_all(
         options["trials"] = {walk.name: {"key": walk.name} for walk in plan.tasks.walks()}
         options["common"] = {"what": json.dumps(plan.what)}
         options["files"] = {path: digest(path) for path in named_agent(plan.agent).all_files()}
-    done = carry_out(study_of(plan, **options), on=on, out=out, progress=progress)
-    return Walked(plan, tuple(done.values()))
+    results = carry_out(study_of(plan, **options), on=on, out=out, progress=progress)
+    return Walked(plan, tuple(results.values()))
 
 
 def load(folder: str | Path) -> Walked:

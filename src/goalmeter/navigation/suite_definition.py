@@ -110,15 +110,15 @@ class SuiteOptions:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SuiteOptions:
         """Read the options from run.json; raises KeyError or ValueError if they are invalid."""
-        read: dict[str, Any] = {n: value.get(n) if n in _ABSENT else value[n] for n in _stored()}
+        values: dict[str, Any] = {n: value.get(n) if n in _ABSENT else value[n] for n in _stored()}
         for name in SEVERAL:
             if name in value and not isinstance(value[name], list):
                 raise ValueError(f"{name} is {value[name]!r}, expected a list")
         for name in _COUNTED:
-            if read[name] != list(range(len(read[name]))):
-                raise ValueError(f"{name} is {read[name]}, expected indices from 0")
-            read[name] = len(read[name])
-        return cls(**(read | {"held_out": bool(read["held_out"])}))
+            if values[name] != list(range(len(values[name]))):
+                raise ValueError(f"{name} is {values[name]}, expected indices from 0")
+            values[name] = len(values[name])
+        return cls(**(values | {"held_out": bool(values["held_out"])}))
 
 
 def _stored() -> list[str]:

@@ -70,7 +70,7 @@ def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
     strata = list(product(options.distances or none, options.detours or none))
     frames = {name: TRANSFORMS[name] for name in options.transforms or ()}
     for size, complexity in product(options.sizes or (), options.complexities or ()):
-        drawn = [
+        grids = [
             (index, stratum, seed, world)
             for stratum in strata
             for index, seed, world in drawn_grids(
@@ -78,7 +78,7 @@ def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
             )
         ]
         # The strata of a grid follow each other.
-        for index, stratum, seed, world in sorted(drawn, key=lambda row: row[0]):
+        for index, stratum, seed, world in sorted(grids, key=lambda row: row[0]):
             bounds = zip(_STRATA, stratum, strict=True)
             condition = {name: list(ends) for name, ends in bounds if ends is not None}
             yield LabelledWorld(size, complexity, index, seed, None, condition, world)

@@ -178,8 +178,8 @@ def _is_drawing(value: Any) -> bool:
 
 
 def _are_probabilities(value: Any) -> bool:
-    fine = isinstance(value, list) and len(value) == len(MOVES)
-    return fine and all(is_number(v, 1.0) and v >= 0 for v in value) and sum(value) <= 1 + 1e-6
+    is_valid = isinstance(value, list) and len(value) == len(MOVES)
+    return is_valid and all(is_number(v, 1.0) and v >= 0 for v in value) and sum(value) <= 1 + 1e-6
 
 
 def _or_null(expected: str, accepts: Callable[[Any], bool]) -> Field:

@@ -137,11 +137,11 @@ def published(folder: Path) -> Iterator[Path]:
         for unfinished in folder.glob(f"{_PREFIX}*"):
             shutil.rmtree(unfinished, ignore_errors=True)
         # A subfolder of the destination is on the same file system, so files are renamed.
-        fresh = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder))
+        temporary = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder))
         try:
-            yield fresh
+            yield temporary
             # The weights come last, so that a folder with weights has all other files.
-            files = sorted(fresh.iterdir(), key=lambda file: (file.name == WEIGHTS, file.name))
+            files = sorted(temporary.iterdir(), key=lambda file: (file.name == WEIGHTS, file.name))
             listed = {
                 file.name: {"bytes": file.stat().st_size, "sha256": digest(file)} for file in files
             }
@@ -153,7 +153,7 @@ def published(folder: Path) -> Iterator[Path]:
             manifest = {"format": _FORMAT, "files": listed}
             write_text(folder / MANIFEST, json.dumps(manifest, indent=2))
         finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
     except OSError as cause:
         raise InvalidFileError(
             f"{folder} cannot be written: {cause.strerror or cause}; free disk space or choose "

@@ -70,10 +70,10 @@ def tokenizer() -> Any:
     """Return the tokenizer of all organisms, which splits text at blanks, for transformers."""
     transformers = require("transformers", extra="lm", feature="An organism's tokenizer")
     tokenizers = require("tokenizers", extra="lm", feature="An organism's tokenizer")
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(IDS, unk_token=UNKNOWN))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    model = tokenizers.Tokenizer(tokenizers.models.WordLevel(IDS, unk_token=UNKNOWN))
+    model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     out = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made,
+        tokenizer_object=model,
         pad_token=PAD,
         eos_token=END,
         unk_token=UNKNOWN,
@@ -216,8 +216,8 @@ def batch(
 ) -> list[Lesson]:
     """Return the lessons of a batch: maps of one length with answers of about one length."""
     worlds, depth, draws = drawn_worlds(organism, number, kinds, seed, words)
-    made = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
-    lessons = [lesson for lesson in made if lesson is not None]
+    candidates = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
+    lessons = [lesson for lesson in candidates if lesson is not None]
     if not lessons:
         return batch(organism, number + _AGAIN, kinds=kinds, seed=seed, words=words)
     # Maps must have equal lengths, since they are processed together before their questions.

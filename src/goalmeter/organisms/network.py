@@ -160,14 +160,14 @@ def save(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], st
 
     states = [optimizer.state_dict() for optimizer in optimizers]
     state = {"model": model.state_dict(), "optimizers": states, "step": step}
-    fresh = file.with_suffix(".new")
+    temporary = file.with_suffix(".new")
     try:
-        torch.save(state, fresh)
-        to_disk(fresh)
-        fresh.replace(file)
+        torch.save(state, temporary)
+        to_disk(temporary)
+        temporary.replace(file)
     except (OSError, RuntimeError) as cause:  # torch's writer raises RuntimeError
         with suppress(OSError):  # the file is missing or not writable
-            fresh.unlink()
+            temporary.unlink()
         raise InvalidFileError(
             f"the checkpoint {file} cannot be written ({in_a_line(cause)}); free disk space and "
             f"repeat the command to resume from the last checkpoint"
