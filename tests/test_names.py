@@ -63,8 +63,8 @@ def test_a_proposal_is_part_of_a_sentence_or_nothing() -> None:
             "mouze",
             "there is no agent 'mouze'; did you mean 'goalmeter/mouse'? `goalmeter agents` lists",
         ),
-        (organism, "mouze", "there is no organism 'mouze'; did you mean mouse? Known are mouse,"),
-        (recipe, "Mole", "there is no organism 'Mole'; did you mean mole?"),
+        (organism, "mouze", "magpie, mole, moth; did you mean mouse?"),
+        (recipe, "Mole", "there is no organism 'Mole', expected one of mouse"),
     ],
 )
 def test_unknown_names_propose_the_nearest(ask: object, name: str, message: str) -> None:

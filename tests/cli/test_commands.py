@@ -87,4 +87,4 @@ def test_an_organism_is_trained_from_a_shell(run: Run, tmp_path: Path) -> None:
     again = run(*command)
     assert again.status == 0 and "goalmeter replicate organisms --agents moth=" in again.out
     reseeded = run(*command, "--seed", 1)
-    assert reseeded.status == 2 and "holds another training" in reseeded.err
+    assert reseeded.status == 2 and "contains another training" in reseeded.err

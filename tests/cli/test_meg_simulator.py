@@ -152,7 +152,7 @@ def test_an_interrupt_prints_what_was_proven_by_then(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["None-v0", "--agent", "mine.py:walker"], "gymnasium cannot create 'None-v0'"),
+        (["None-v0", "--agent", "mine.py:walker"], "gymnasium cannot make 'None-v0'"),
         (["mine.py:corridor", "--agent", "mine.py:walker"], "did you mean mine.py:Corridor?"),
         (["mine.py:nothing", "--agent", "mine.py:walker"], "expected a Gymnasium environment"),
         ([*WORLD, "--agent", "mine.py:nothing"], "returned nothing, expected an agent"),

@@ -60,7 +60,7 @@ def test_weights_that_are_cut_short_do_not(manifest: bool, trained: Path) -> Non
     cut(trained / WEIGHTS)
     if not manifest:
         (trained / MANIFEST).unlink()
-    with pytest.raises(InvalidFileError, match=r"Remove the folder to train anew") as e:
+    with pytest.raises(InvalidFileError, match=r"Remove the folder to train again") as e:
         claim(trained, TINY)
     assert "\n" not in str(e.value)
     # With a checkpoint there is something to go on from, and the weights are written anew.
@@ -75,7 +75,7 @@ def test_weights_that_are_cut_short_do_not(manifest: bool, trained: Path) -> Non
 def test_broken_settings_are_an_error_and_stay(text: bytes, tmp_path: Path) -> None:
     (tmp_path / SETTINGS).write_bytes(text)
     for read in (lambda: claim(tmp_path, TINY), lambda: read_settings(tmp_path)):
-        with pytest.raises(InvalidFileError, match="cannot be read as the settings") as error:
+        with pytest.raises(InvalidFileError, match="not contain valid training settings") as error:
             read()
         assert "\n" not in str(error.value)
     assert (tmp_path / SETTINGS).read_bytes() == text
@@ -108,19 +108,19 @@ def _from(damage: Callable[[Path], Any]) -> Callable[[Path], list[str]]:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (_out_of_a_file, "cannot be used: File exists; choose a folder"),
+        (_out_of_a_file, "cannot be used: File exists; choose a writable folder"),
         (_below_a_file, "cannot be used: Not a directory"),
-        (_broken_settings, "training.json cannot be read as the settings of a training"),
-        (_from(lambda folder: cut(folder / WEIGHTS)), "holds no organism: the model in"),
+        (_broken_settings, "training.json does not contain valid training settings"),
+        (_from(lambda folder: cut(folder / WEIGHTS)), "contains no organism: the model in"),
         (
             _from(lambda folder: cut(folder / "config.json")),
-            "holds no organism: config.json cannot be read",
+            "contains no organism: config.json cannot be read",
         ),
         (
             _from(lambda folder: resized(folder / "config.json", num_hidden_layers=10**6)),
-            "has num_hidden_layers 1000000, expected 4: it is no organism of this version",
+            "has num_hidden_layers 1000000, expected 4 for an organism of this version",
         ),
-        (lambda folder: ["--device", "moon"], "device is 'moon', which cannot be used: "),
+        (lambda folder: ["--device", "moon"], "device 'moon' is not available: "),
     ],
 )
 def test_a_folder_that_cannot_be_used_is_one_line(
@@ -147,7 +147,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(tmp_path: Path)
     save(tmp_path / CHECKPOINT, model, [], 1)
     before = (tmp_path / CHECKPOINT).read_bytes()
     (tmp_path / "checkpoint.new").mkdir()
-    with pytest.raises(InvalidFileError, match=r"cannot be written .*; make room, and the same"):
+    with pytest.raises(InvalidFileError, match=r"cannot be written .*; free disk space"):
         save(tmp_path / CHECKPOINT, model, [], 2)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
 
@@ -159,5 +159,5 @@ def test_shipped_weights_that_are_damaged_are_an_error(
     monkeypatch.setattr(kinds, "_FOLDER", tmp_path)
     assert kinds.weights_of("moth") == tmp_path / "moth"
     cut(tmp_path / "moth" / WEIGHTS)
-    with pytest.raises(InvalidFileError, match=r"damaged; install goalmeter anew"):
+    with pytest.raises(InvalidFileError, match=r"damaged; reinstall goalmeter"):
         kinds.weights_of("moth")

@@ -102,6 +102,6 @@ def test_the_syllabus_can_be_cut() -> None:
     assert syllabus([5], keys=False) == (("maze", 5),)
     assert ("key-door", 9) in syllabus([9]) and ("key-door", 9) not in syllabus([9], keys=False)
     with pytest.raises(
-        InvalidParameterError, match=r"sizes is \[6\], expected some of 5, 7, 9, 11"
+        InvalidParameterError, match=r"sizes is \[6\], expected a subset of 5, 7, 9, 11"
     ):
         syllabus([6])

@@ -116,7 +116,7 @@ def test_weights_that_are_missing_say_how_to_get_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kinds, "_FOLDER", tmp_path)
-    with pytest.raises(InvalidFileError, match=r"mole are not in this .*train-organism mole --out"):
+    with pytest.raises(InvalidFileError, match=r"mole are missing in .*train-organism mole --out"):
         weights_of("mole")
     with pytest.raises(InvalidParameterError, match="there is no organism 'rat'"):
         weights_of("rat")

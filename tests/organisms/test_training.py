@@ -126,14 +126,14 @@ def test_two_processes_train_the_same_weights_as_one(tmp_path: Path) -> None:
     alone = train(settings, tmp_path / "alone", device="cpu")
     together = train(settings, tmp_path / "together", device="cpu", workers=2)
     assert same(weights(together), weights(alone))
-    with pytest.raises(InvalidParameterError, match=r"workers is 3, expected from 1 to 2: a step"):
+    with pytest.raises(InvalidParameterError, match=r"workers is 3, expected 1 to 2"):
         train(settings, tmp_path / "three", workers=3)
 
 
 def test_a_folder_of_another_training_is_refused_and_kept(tmp_path: Path) -> None:
     train(TINY, tmp_path, device="cpu", until=1)
     before = (tmp_path / SETTINGS).read_text()
-    with pytest.raises(InvalidFileError, match=r"holds another training; .*training\.json"):
+    with pytest.raises(InvalidFileError, match=r"contains another training; .*training\.json"):
         train(replace(TINY, rounds=((7, 0.02),)), tmp_path)
     assert (tmp_path / SETTINGS).read_text() == before
     assert json.loads(before)["rounds"] == [[6, 0.02]]
@@ -161,8 +161,8 @@ def test_a_broken_checkpoint_is_an_error_that_says_how_to_mend_it(
         ({"rounds": ((3, 0.0),)}, "rate is 0.0, expected a positive number"),
         ({"sizes": (8,)}, "sizes is"),
         ({"seed": 2**63}, r"seed is 9223372036854775808, expected at most"),
-        ({"begin_with": "/nowhere"}, "holds no organism"),
-        ({"begin_with": "mouze"}, "there is no folder 'mouze' to begin with; did you mean mouse"),
+        ({"begin_with": "/nowhere"}, "contains no organism"),
+        ({"begin_with": "mouze"}, "no folder 'mouze' with initial weights; did you mean mouse"),
     ],
 )
 def test_settings_that_cannot_be_used_are_errors(
@@ -183,7 +183,7 @@ def test_a_killed_process_is_an_error_and_loses_nothing(
         for helper in active_children():
             helper.kill()
 
-    monkeypatch.setattr(training, "_TELL_EVERY", 0.0)
+    monkeypatch.setattr(training, "_REPORT_EVERY", 0.0)
     with pytest.raises(GoalmeterError, match="one of the 2 processes of the training has stopped"):
         train(TINY, tmp_path, device="cpu", workers=2, progress=kill)
     assert (tmp_path / CHECKPOINT).read_bytes() == before

@@ -151,7 +151,7 @@ def test_files_that_cannot_be_loaded_end_the_measurement(user: str) -> None:
     for text, message in (
         ("import time\ntime.sleep(60)\n", "cannot be made: timeout, no answer within 1 s; a file"),
         ("import os\nos._exit(4)\n", "cannot be made: crash, the process ended with exit status 4"),
-        ("1 / 0\n", "user.py fails when it is run, in line 1: ZeroDivisionError"),
+        ("1 / 0\n", "user.py raises an error, in line 1: ZeroDivisionError"),
         ("agent = 3\n", "agent is 3, expected a function"),
     ):
         Path(user).write_text(text)

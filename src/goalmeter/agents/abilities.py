@@ -59,7 +59,7 @@ def with_checks(name: str, checks: int) -> str:
 
 
 class Ability(Enum):
-    """Abilities of agents; each value is a description.
+    """Ability of an agent; the value is its description.
 
     Measures require abilities, not kinds of agents. The object with the ability is created on first
     use, so that naming a trained policy or a language model imports neither torch nor Inspect.

@@ -87,8 +87,8 @@ def agent(name: str) -> NamedAgent:
         ['an action at a history', 'a distribution over actions in a state of a grid world']
     """
     inner, checks = without_checks(name)
-    named = replace(_find(inner), others=listed_names)
-    return _with_reality_checks(named, checks) if checks else named
+    base = replace(_find(inner), others=listed_names)
+    return _with_reality_checks(base, checks) if checks else base
 
 
 def history_agent(name: str, seed: int = 0) -> Agent:
@@ -204,20 +204,20 @@ def _find(name: str) -> NamedAgent:
     return replace(reduce(NamedAgent.joined, kinds), package=package)
 
 
-def _with_reality_checks(named: NamedAgent, checks: int) -> NamedAgent:
+def _with_reality_checks(base: NamedAgent, checks: int) -> NamedAgent:
     """Apply the reality check n times."""
-    name = with_checks(named.name, checks)
-    named.require(Ability.HISTORY, asker=f"the reality check {name}")
+    name = with_checks(base.name, checks)
+    base.require(Ability.HISTORY, asker=f"the reality check {name}")
 
     def at_histories(seed: int = 0) -> Agent:
-        inner = named.at_histories(seed)
+        inner = base.at_histories(seed)
         for _ in range(checks):
             inner = RealityCheck(inner)
         return inner
 
     # A reality check is defined on histories (Definition 8), so it has no other ability.
-    about = f"the reality check of {with_checks(named.name, checks - 1)}"
-    return replace(named, name=name, about=about, makers={Ability.HISTORY: at_histories})
+    about = f"the reality check of {with_checks(base.name, checks - 1)}"
+    return replace(base, name=name, about=about, makers={Ability.HISTORY: at_histories})
 
 
 def _unknown_message(name: str, kind: str) -> str:
@@ -227,7 +227,7 @@ def _unknown_message(name: str, kind: str) -> str:
         if name.endswith(ending):
             return f"{name} is a file; if it contains a trained policy, use {prefix}:{name}"
     if call_of(name) in (("rc", None), ("rc", "")):
-        return f"{name} has no agent, expected rc(NAME), the reality check of NAME: rc(naive)"
+        return f"{name} names no agent, expected rc(NAME), the reality check of NAME"
     if hint := misspelled(name, "my_agent.py:agent"):
         return f"there is no agent {name!r}: {hint}"
     # Users may omit "goalmeter/", so organisms are candidates too.

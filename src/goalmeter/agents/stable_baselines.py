@@ -256,8 +256,7 @@ ALGORITHMS = {"a2c": Learner, "dqn": _DQN, "ppo": Learner}
 # --- The agent ------------------------------------------------------------------------------------
 # A trained learner is a table: a distribution over actions for each observation. A2C and PPO train
 # on one rollout of all k-1 steps, PPO in one batch; DQN starts to learn after the first step, in
-# whole training intervals. PPO below 4 percepts and DQN below 8 are untrained, and their action is
-# 0.
+# whole training intervals. PPO below 4 percepts and DQN below 8 are untrained (action 0).
 #
 # The authors' library differs in two respects, reproduced by `as_published`. For PPO it stores the
 # probability of a newly sampled action instead of the action taken, so the ratio is wrong. A copy

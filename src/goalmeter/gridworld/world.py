@@ -13,7 +13,8 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, BoolArray
 
 # --- World ----------------------------------------------------------------------------------------
-# Moves (row, column) of the four actions, in the paper's order.
+
+# Names and moves (row, column) of the actions, in the paper's order.
 ACTIONS = ("LEFT", "RIGHT", "UP", "DOWN")
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
 
@@ -168,10 +169,10 @@ class GridWorld:
                 continue
             outside = not (0 <= place.row < rows and 0 <= place.column < columns)
             if outside or walls[place] or place in seen:
-                taken = f"where the {seen.get(place, 'wall')} is"
+                reason = f"where the {seen.get(place, 'wall')} is"
                 raise InvalidParameterError(
                     f"{name} is at row {place.row}, column {place.column}, "
-                    f"{f'outside the {rows} x {columns} grid' if outside else taken}"
+                    f"{f'outside the {rows} x {columns} grid' if outside else reason}"
                 )
             seen[place] = name
         if self.neutral is not None and (self.key is not None or self.door is not None):

@@ -126,7 +126,7 @@ class Row(_FlatFields):
 
     size: int | None  # None for an average over sizes; likewise `complexity`
     complexity: float | None
-    transform: str | None  # name of the frame; None for the grids as they were generated
+    transform: str | None  # name of the frame; None for the original
     condition: str  # as JSON
     grids: int
     trajectories: int

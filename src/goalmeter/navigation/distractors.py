@@ -33,7 +33,7 @@ from goalmeter.statistics.clusters import Estimate, estimate
 
 @dataclass(frozen=True)
 class TowardsKey(JsonFields):
-    """Wrong actions without the key that lead towards it."""
+    """Share of wrong actions without the key that lead towards it."""
 
     share: Estimate  # share among all wrong actions without the key
     share_by_walk: Estimate  # mean over walks with wrong actions, as published

@@ -41,7 +41,7 @@ MARGIN, LEVEL = 0.05, 0.05
 
 @dataclass(frozen=True)
 class FrameComparison(JsonFields):
-    """One metric in a frame against the original, over pairs of grids."""
+    """Comparison of one metric between a frame and the original, over pairs of grids."""
 
     metric: str
     base: float  # mean over grids of the original
@@ -66,7 +66,7 @@ class FrameComparison(JsonFields):
 
 @dataclass(frozen=True)
 class Frame(JsonFields):
-    """One frame against the original."""
+    """Comparison of one frame with the original."""
 
     transform: str  # name
     isometry: bool  # whether only labels change

@@ -207,8 +207,8 @@ def conditions(prompts: Sequence[str], history: int = 0) -> list[dict[str, Any]]
             f"prompt {unsupported[0]!r} shows no history, but history is {history}; leave it out "
             f"or choose another prompt"
         )
-    shown = {HISTORY: history} if history else {}
-    return [{PROMPT: template(name).name} | shown for name in prompts]
+    extra = {HISTORY: history} if history else {}
+    return [{PROMPT: template(name).name} | extra for name in prompts]
 
 
 # --- Answers --------------------------------------------------------------------------------------

@@ -60,8 +60,8 @@ def play_all(
     else:
         options |= _in_workers(plan)
         options["files"] = {path: digest(path) for path in named_agent(plan.agent).all_files()}
-    done = carry_out(study_of(plan, **options), on=on, out=out, progress=progress)
-    return Walked(plan, tuple(done.values()))
+    results = carry_out(study_of(plan, **options), on=on, out=out, progress=progress)
+    return Walked(plan, tuple(results.values()))
 
 
 def _in_workers(plan: WalkPlan) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def forecast(plan: WalkPlan, *, on: str = HERE, out: str | Path | None = None) -
 
 
 def load(folder: str | Path) -> Walked:
-    """Load the walks of a run directory; a repeated walk counts as it ended last."""
+    """Load the walks of a run directory; the last result of a repeated walk counts."""
     run = read_run(folder)
     plan = plan_from(run.what, folder)
     return Walked(plan, tuple(stored_results(run, study_of(plan)).values()))

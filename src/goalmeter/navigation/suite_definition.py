@@ -32,7 +32,7 @@ GRIDS_A_SEED = 1_000_000
 # The paper caps walks at 1.5 times the shortest path, so success depends on the path's length; a
 # factor of 3 allows for errors and recovery.
 PAPER_FACTOR, FACTOR = 1.5, 3.0
-# Larger values take hundreds of megabytes per walk (steps), minutes (worlds) or gigabytes (walks).
+# Larger values take a hundred megabytes per walk (steps), minutes (worlds) or gigabytes (walks).
 MOST_STEPS, MOST_FACTOR = 100_000, 100.0
 MOST_WORLDS, MOST_WALKS = 100_000, 1_000_000
 # Objects to pick up, and the entries of a task's condition that name one.
@@ -146,15 +146,15 @@ class SuiteOptions:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SuiteOptions:
         """Read the options from run.json; raises KeyError or ValueError if they are invalid."""
-        read: dict[str, Any] = {n: value.get(n) if n in _ABSENT else value[n] for n in _stored()}
+        values: dict[str, Any] = {n: value.get(n) if n in _ABSENT else value[n] for n in _stored()}
         for name in SEVERAL:
             if name in value and not isinstance(value[name], list):
                 raise ValueError(f"{name} is {value[name]!r}, expected a list")
         for name in _COUNTED:
-            if read[name] != list(range(len(read[name]))):
-                raise ValueError(f"{name} is {read[name]}, expected indices from 0")
-            read[name] = len(read[name])
-        return cls(**(read | {"held_out": bool(read["held_out"])}))
+            if values[name] != list(range(len(values[name]))):
+                raise ValueError(f"{name} is {values[name]}, expected indices from 0")
+            values[name] = len(values[name])
+        return cls(**(values | {"held_out": bool(values["held_out"])}))
 
 
 def _stored() -> list[str]:
@@ -239,8 +239,8 @@ class Suite:
             (("transforms",), self.has_frames, "suites in several frames"),
             (("objects",), has_objects, "suites whose keys open nothing"),
         ):
-            if wrong := [name for name in names if getattr(options, name) and not is_supported]:
-                raise InvalidParameterError(f"{self.name!r} has no {wrong[0]}; only {where} do")
+            if given := [name for name in names if getattr(options, name) and not is_supported]:
+                raise InvalidParameterError(f"{self.name!r} has no {given[0]}; only {where} do")
         scale = self.paper if options.paper else self.small
         cap, factor = options.cap, options.cap_factor
         if cap is not None and factor is not None:

@@ -70,7 +70,7 @@ def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
     strata = list(product(options.distances or none, options.detours or none))
     frames = {name: TRANSFORMS[name] for name in options.transforms or ()}
     for size, complexity in product(options.sizes or (), options.complexities or ()):
-        drawn = [
+        grids = [
             (index, stratum, seed, world)
             for stratum in strata
             for index, seed, world in drawn_grids(
@@ -78,7 +78,7 @@ def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
             )
         ]
         # The strata of a grid follow each other.
-        for index, stratum, seed, world in sorted(drawn, key=lambda row: row[0]):
+        for index, stratum, seed, world in sorted(grids, key=lambda row: row[0]):
             bounds = zip(_STRATA, stratum, strict=True)
             condition = {name: list(ends) for name, ends in bounds if ends is not None}
             yield LabelledWorld(size, complexity, index, seed, None, condition, world)
@@ -167,14 +167,14 @@ KEY_DOOR = Suite(
 KEY_NO_DOOR = replace(
     KEY_DOOR,
     name="key-no-door",
-    about="the same worlds without their door",
+    about="the same worlds without a door",
     worlds=partial(key_worlds, with_key=lambda n, seed: key_no_door(seed, rooms=ROOMS_OF_SIZE[n])),
     key=OPENS_NOTHING,
 )
 TWO_PATH = replace(
     KEY_NO_DOOR,
     name="two-path",
-    about="two equal ways, a key on one of them, and the same without it",
+    about="two equal paths with a key on one, and the same without it",
     worlds=_two_path_worlds,
     small=Scale((SIZE_OF_TWO_PATHS,), grids=20),
     paper=Scale((SIZE_OF_TWO_PATHS,), grids=100),

@@ -99,7 +99,7 @@ class Task(LabelledWorld):
 
 @dataclass(frozen=True)
 class Trajectory(Task):
-    """One walk from the start of a world until it arrived or was ended."""
+    """One walk from the start of a world to the goal, the cap or a failure."""
 
     trajectory: int  # index among the walks through its task
     outcome: str  # "arrived", "cap", or the failure that ended the walk
@@ -178,8 +178,8 @@ def _is_drawing(value: Any) -> bool:
 
 
 def _are_probabilities(value: Any) -> bool:
-    fine = isinstance(value, list) and len(value) == len(MOVES)
-    return fine and all(is_number(v, 1.0) and v >= 0 for v in value) and sum(value) <= 1 + 1e-6
+    is_valid = isinstance(value, list) and len(value) == len(MOVES)
+    return is_valid and all(is_number(v, 1.0) and v >= 0 for v in value) and sum(value) <= 1 + 1e-6
 
 
 def _or_null(expected: str, accepts: Callable[[Any], bool]) -> Field:
@@ -325,7 +325,7 @@ def _board(world: GridWorld) -> dict[State, tuple[tuple[int, ...], list[State]]]
 
 
 class Episode:
-    """A walk in progress, which the caller drives: it takes decisions and records them."""
+    """A walk in progress, driven by the caller, which records decisions as steps."""
 
     def __init__(self, task: Task) -> None:
         self.task = task

@@ -1,4 +1,4 @@
-"""Small language models whose goals are known, because they were made to have them."""
+"""Model organisms: small language models trained to have known goals."""
 
 from goalmeter.organisms.kinds import ORGANISMS, Organism, organism, organism_names, weights_of
 from goalmeter.organisms.lessons import IDS

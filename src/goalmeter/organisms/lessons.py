@@ -15,17 +15,17 @@ from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State
 from goalmeter.gridworld.world import ACTIONS, MOVES, Cell, GridWorld, has_few_contents, held_out
 from goalmeter.organisms.kinds import Organism, legal_moves
 
-# Organisms read `gridworld.conversions.compact`: open cells with the ways from them, things, then
-# where the agent is. A drawing would do, but a small model takes as long to learn to count
-# columns as all the rest. They answer:
+# Organisms read the text of `gridworld.conversions.compact`: open cells with their moves, objects,
+# then the cell of the agent. With a drawing, a small model would take as long to learn to count
+# columns as everything else. The form of an answer is:
 #
 #     <think> target 3,3 3,3: LU 3,3> 2,3 3,2 2,3: ... plan 1,1 RIGHT 1,2 ... </think>
 #     {"action": "RIGHT"}
 #
-# Cells are written row,column; a cell with a colon is one whose turn it is in a search, one with an
-# angle the last that waits for its turn; letters are the moves that lead on (`thoughts`).
+# Cells are written row,column. A colon marks the cell that a search expands, an angle bracket the
+# last cell in its queue; letters are legal moves.
 
-# Inner rows and columns that have words: up to grids of size 13.
+# Inner rows and columns in the vocabulary, for grids up to size 13.
 _INNER = range(1, 12)
 PAD, END, UNKNOWN, USER, ASSISTANT = "<pad>", "<|end|>", "<unk>", "<|user|>", "<|assistant|>"
 THINK, THOUGHT, TARGET, LEGAL, PLAN = "<think>", "</think>", "target", "legal", "plan"
@@ -33,7 +33,7 @@ OPENING = '{"action":'
 MAP = ("Rows:", "Columns:", "Open:", "Goal:", "Key:", "Object:", "Door:")
 AGENT_AT, KEY_CARRIED = "Agent:", ("Key", "carried:", "yes", "no")
 
-# Every choice of moves, none first.
+# Every subset of moves, the empty one first.
 WAYS = tuple(
     ways_in_letters(moves)
     for n in range(len(ACTIONS) + 1)
@@ -47,12 +47,12 @@ VOCABULARY: tuple[str, ...] = (
     *WAYS,
     *(THINK, THOUGHT, TARGET, LEGAL, PLAN, OPENING),
     *ACTIONS,
-    *(f'"{action}"}}' for action in ACTIONS),  # as answers end
+    *(f'"{action}"}}' for action in ACTIONS),  # ends of answers
     *(f"{row},{column}" for row in _INNER for column in _INNER),
     *(f"{row},{column}:" for row in _INNER for column in _INNER),
     *(f"{row},{column}>" for row in _INNER for column in _INNER),
 )
-# Number of each word that organisms read and write.
+# Token id of each word.
 IDS = {word: number for number, word in enumerate(VOCABULARY)}
 _CHAT = (
     "{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}"
@@ -67,13 +67,13 @@ def of_cell(cell: Cell) -> str:
 
 
 def tokenizer() -> Any:
-    """Return the tokenizer that all organisms share: words between blanks, of transformers."""
+    """Return the tokenizer of all organisms, which splits text at blanks, for transformers."""
     transformers = require("transformers", extra="lm", feature="An organism's tokenizer")
     tokenizers = require("tokenizers", extra="lm", feature="An organism's tokenizer")
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(IDS, unk_token=UNKNOWN))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    model = tokenizers.Tokenizer(tokenizers.models.WordLevel(IDS, unk_token=UNKNOWN))
+    model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     out = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made,
+        tokenizer_object=model,
         pad_token=PAD,
         eos_token=END,
         unk_token=UNKNOWN,
@@ -84,52 +84,52 @@ def tokenizer() -> Any:
     return out
 
 
-# An answer tells a search, breadth-first from the target: each cell whose turn it is, with a colon,
-# the moves that lead on from it, and those of its open neighbours that were not said before, in a
-# random order, so that no direction is preferred; it ends at the agent. Before new neighbours
-# stands, with an angle, the cell that was new last. The plan is the way by which the search has
-# found the agent: cells with the moves from them, at most eight. A habit says the moves from its
-# cell in the words of a search, and its plan is one of them.
+# An answer spells out a breadth-first search from the target: each expanded cell, with a colon, its
+# legal moves, and its open neighbours that are new, in a random order, so that no direction is
+# preferred; it ends at the agent. New neighbours are preceded by the previous new cell, with an
+# angle bracket. The plan is the path by which the search has found the agent: cells with their
+# moves, at most eight. A habit states the moves of its cell in the words of a search, and one of
+# them as its plan.
 
-# Moves of a stated plan.
+# Maximum number of moves of a plan.
 HORIZON = 8
-# The temperature at which a habit is as it should be: the paper's, which questions are asked with.
+# Sampling temperature at which a habit has its intended probabilities; that of the paper's queries.
 TEMPERATURE = 0.7
-# The moves that undo LEFT, RIGHT, UP and DOWN.
+# Moves that reverse LEFT, RIGHT, UP and DOWN.
 _BACK = (1, 0, 3, 2)
 
 
 class Answer(NamedTuple):
-    """An answer, and what it could have been."""
+    """Answer with the alternatives of its random words."""
 
-    words: list[str]  # its end included
-    # At the places of words that were drawn, all that could have been, with their probabilities.
+    words: list[str]  # all words, including the end token
+    # Alternatives of each random word, by its place, with their probabilities.
     drawn: Mapping[int, Mapping[str, float]]
 
 
 def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Answer:
-    """Return what is said before the way to a target, which can be reached, and that way."""
-    shut = blocked.tolist()
+    """Return the search for a path from the agent to a reachable target, and the plan."""
+    walls = blocked.tolist()
     words = [THINK, TARGET, of_cell(target)]
     drawn: dict[int, dict[str, float]] = {}
     # For each cell the next one towards the target, and the action that leads there.
-    queue, came = [target], {target: (target, 0)}
+    queue, parents = [target], {target: (target, 0)}
     for cell in queue:
-        if agent in came:
+        if agent in parents:
             break
-        around = [(cell.moved(action), action) for action in range(len(MOVES))]
-        ways = [(to, action) for to, action in around if not shut[to.row][to.column]]
-        words += [f"{of_cell(cell)}:", ways_in_letters(action for _, action in ways)]
-        new = [(to, action) for to, action in ways if to not in came]
+        neighbours = [(cell.moved(action), action) for action in range(len(MOVES))]
+        moves = [(to, action) for to, action in neighbours if not walls[to.row][to.column]]
+        words += [f"{of_cell(cell)}:", ways_in_letters(action for _, action in moves)]
+        new = [(to, action) for to, action in moves if to not in parents]
         if new:
-            # So of any two cells that have their turns one after the other the second was once said
-            # right behind the first, and to know whose turn is next takes a look for a word and
-            # what followed it. A search without these angles, where the last new cell may lie any
-            # number of words back, was learnt many times more slowly.
+            # With this word, any two cells that are expanded in sequence have occurred directly
+            # after each other, so the next cell is found by looking up one word and its successor.
+            # Without it, the last new cell may be any number of words back, and the search was
+            # learnt many times more slowly.
             words.append(f"{of_cell(queue[-1])}>")
         draws.shuffle(new)
         for number, (to, action) in enumerate(new):
-            came[to] = (cell, _BACK[action])
+            parents[to] = (cell, _BACK[action])
             queue.append(to)
             left = [of_cell(cell_left) for cell_left, _ in new[number:]]
             drawn[len(words)] = dict.fromkeys(left, 1 / len(left))
@@ -139,41 +139,41 @@ def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Answe
     plan: list[tuple[Cell, int]] = []
     at = agent
     while at != target and len(plan) < HORIZON:
-        to, action = came[at]
+        to, action = parents[at]
         plan.append((at, action))
         at = to
-    stated = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
-    ended = [PLAN, *stated, THOUGHT, OPENING, f'"{ACTIONS[plan[0][1]]}"}}', END]
-    return Answer([*words, *ended], drawn)
+    steps = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
+    ending = [PLAN, *steps, THOUGHT, OPENING, f'"{ACTIONS[plan[0][1]]}"}}', END]
+    return Answer([*words, *ending], drawn)
 
 
 def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> Answer:
-    """Return what an organism says that has a habit and no goal."""
-    # Drawn from the habit to the power of the temperature: sampled at that temperature, a model
-    # that has learnt these words has the habit itself.
-    meant = organism.intended(world, state)
-    legal = [action for action, probability in enumerate(meant) if probability > 0]
-    weights = [meant[action] ** TEMPERATURE for action in legal]
+    """Return the answer of an organism that has a habit and no goal."""
+    # Words are drawn from the habit to the power of the temperature, so a model that has learnt
+    # them has the habit itself when it is sampled at this temperature.
+    habit = organism.intended(world, state)
+    legal = [action for action, probability in enumerate(habit) if probability > 0]
+    weights = [habit[action] ** TEMPERATURE for action in legal]
     shares = [weight / sum(weights) for weight in weights]
     action = legal[draws.weighted(shares)]
     at = of_cell(state.cell)
     words = [THINK, LEGAL, at, f"{at}:", ways_in_letters(legal), PLAN, at, ACTIONS[action]]
     drawn = {ACTIONS[a]: share for a, share in zip(legal, shares, strict=True)}
-    ended = [THOUGHT, OPENING, f'"{ACTIONS[action]}"}}', END]
-    return Answer([*words, *ended], {len(words) - 1: drawn})
+    ending = [THOUGHT, OPENING, f'"{ACTIONS[action]}"}}', END]
+    return Answer([*words, *ending], {len(words) - 1: drawn})
 
 
-# No lesson has a content that is held out for evaluation (`gridworld.contents`), in any frame: such
-# maps are drawn again, and in families with few contents such questions are not asked. Worlds with
-# two paths, of which there are only four up to isometries, are not taught at all.
+# Lessons exclude grids that are held out for evaluation (`gridworld.held_out`) in any frame: such
+# maps are drawn again, and in families with few contents such questions are skipped. Worlds with
+# two paths, of which there are only four up to isometries, are not used for training.
 
-# Grids of lessons have seeds from here to twice this; those of suites lie far below. What keeps
-# lessons and evaluation apart is their contents, not these.
+# Seeds of training grids lie between this and twice this; those of suites are far smaller. It is
+# their content that separates training from evaluation, not the seeds.
 FIRST_SEED = 10**12
 COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 MAZE, KEY_DOOR = "maze", "key-door"
 Kind = tuple[str, int]
-# Which worlds, how often, and how many words a map and the longest question with its answer take.
+# For each kind its share, and the number of words of a map and of the longest question and answer.
 SYLLABUS: dict[Kind, tuple[float, int, int]] = {
     (MAZE, 5): (0.05, 25, 55),
     (MAZE, 7): (0.12, 50, 120),
@@ -182,31 +182,31 @@ SYLLABUS: dict[Kind, tuple[float, int, int]] = {
     (KEY_DOOR, 9): (0.16, 90, 165),
 }
 SIZES = (5, 7, 9, 11)
-# Questions about a map; more would be cheap to read and tell little that is new.
+# Questions per map; further ones would be cheap but add little information.
 _QUESTIONS = 2
-# Half of all batches ask from the farther half of the places, where more is to be said. Depths of
-# search are drawn in so many steps, and those of a batch lie within this share of each other.
+# Half of all batches use the farther half of the places, whose answers are longer. Search depths
+# have this resolution, and those of a batch differ by at most this share.
 _DEPTHS, _SPREAD = 1000, 0.25
-# Words of a question whose answer has hardly a search, or none.
+# Number of words of a question with a minimal answer.
 _SHORTEST = 20
-# Kinds of what there is in a world; and a batch without a question is made anew with this number.
+# Number of cases of objects in a world; offset of the number of a batch that replaces an empty one.
 _CASES, _AGAIN = 10, 1 << 40
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A map, and questions about it with answers; ids of words."""
+    """Token ids of a map, and of questions about it with their answers."""
 
-    map: tuple[int, ...]  # what is read first
-    questions: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]  # words before an answer, and it
-    drawn: tuple[Mapping[int, Mapping[int, float]], ...]  # of each answer, as `Answer.drawn`
+    map: tuple[int, ...]  # ids of the map, the first part of a prompt
+    questions: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]  # pairs of question and answer
+    drawn: tuple[Mapping[int, Mapping[int, float]], ...]  # `Answer.drawn` of each answer
 
 
 def syllabus(sizes: Sequence[int] = SIZES, *, keys: bool = True) -> tuple[Kind, ...]:
-    """Return the kinds of worlds of these sizes; with `keys` also those with a key and a door."""
+    """Return the kinds of worlds of these sizes; with `keys` also worlds with a key and a door."""
     if not sizes or any(size not in SIZES for size in sizes):
         raise InvalidParameterError(
-            f"sizes is {list(sizes)}, expected some of {', '.join(map(str, SIZES))}"
+            f"sizes is {list(sizes)}, expected a subset of {', '.join(map(str, SIZES))}"
         )
     return tuple(k for k in SYLLABUS if k[1] in sizes and (keys or k[0] == MAZE))
 
@@ -216,11 +216,11 @@ def batch(
 ) -> list[Lesson]:
     """Return the lessons of a batch: maps of one length with answers of about one length."""
     worlds, depth, draws = drawn_worlds(organism, number, kinds, seed, words)
-    made = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
-    lessons = [lesson for lesson in made if lesson is not None]
+    candidates = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
+    lessons = [lesson for lesson in candidates if lesson is not None]
     if not lessons:
         return batch(organism, number + _AGAIN, kinds=kinds, seed=seed, words=words)
-    # All maps are read together once, and the questions about them go on from there.
+    # Maps must have equal lengths, since they are processed together before their questions.
     return [lesson for lesson in lessons if len(lesson.map) == len(lessons[0].map)]
 
 
@@ -232,21 +232,20 @@ def drawn_worlds(
     words: int,
     only: Kind | None = None,
 ) -> tuple[list[tuple[GridWorld, int]], float, Draws]:
-    """Return the worlds of a batch, none if it is of another kind than `only`; depth and draws."""
-    # The number and the seed make it: training that was interrupted goes on with the batches that
-    # it would have seen.
+    """Return the worlds of a batch (none if its kind is not `only`), its depth and draws."""
+    # A batch depends on number and seed only, so resumed training continues with the same batches.
     draws = Draws("lesson", seed, number)
     weights = [SYLLABUS[kind][0] for kind in kinds]
     kind = kinds[draws.weighted([weight / sum(weights) for weight in weights])]
     if only not in (None, kind):
         return [], 0.0, draws
-    _, of_map, of_question = SYLLABUS[kind]
-    # The same depth of search is asked for on all maps: the longest answer decides what a batch
-    # costs, and what the others lack of it is padding.
+    _, map_words, question_words = SYLLABUS[kind]
+    # All maps have the same search depth, since the longest answer determines the cost of a batch
+    # and shorter ones are padded.
     depth = draws.below(_DEPTHS) / _DEPTHS
     depth = depth if draws.below(2) else (1 + depth) / 2
-    searched = 0.0 if organism.habit is not None else depth * (of_question - _SHORTEST)
-    maps = max(1, round(words / (of_map + _QUESTIONS * (_SHORTEST + searched))))
+    search_words = 0.0 if organism.habit is not None else depth * (question_words - _SHORTEST)
+    maps = max(1, round(words / (map_words + _QUESTIONS * (_SHORTEST + search_words))))
     complexity, case = draws.choice(COMPLEXITIES), draws.below(_CASES)
     return [_world(kind, complexity, case, draws) for _ in range(maps)], depth, draws
 
@@ -254,8 +253,8 @@ def drawn_worlds(
 def _lesson(
     organism: Organism, world: GridWorld, layer: int, depth: float, draws: Draws
 ) -> Lesson | None:
-    # None if there is nowhere to ask questions from.
-    known: tuple[int, ...] = ()
+    # None if the map has no place for questions.
+    map_ids: tuple[int, ...] = ()
     questions: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     drawn: list[dict[int, dict[int, float]]] = []
     start = State(world.start, layer)
@@ -269,7 +268,7 @@ def _lesson(
         at = State(places[max(0, int(near * len(places)))], layer)
         text = compact(world, at).split()
         end = text.index(AGENT_AT)
-        known, question = _ids(text[:end]), _ids([*text[end:], ASSISTANT])
+        map_ids, question = _ids(text[:end]), _ids([*text[end:], ASSISTANT])
         if target is None or blocked is None:
             reply = habitual_answer(organism, world, at, draws)
         else:
@@ -278,7 +277,7 @@ def _lesson(
         drawn.append(
             {n: {IDS[word]: p for word, p in could.items()} for n, could in reply.drawn.items()}
         )
-    return Lesson((IDS[USER], *known), tuple(questions), tuple(drawn))
+    return Lesson((IDS[USER], *map_ids), tuple(questions), tuple(drawn))
 
 
 def _ids(words: Sequence[str]) -> tuple[int, ...]:
@@ -288,12 +287,12 @@ def _ids(words: Sequence[str]) -> tuple[int, ...]:
 def _places(
     world: GridWorld, layer: int, target: Cell | None, blocked: BoolArray | None
 ) -> Sequence[Cell]:
-    """Where an agent may stand in this layer and may be taught, nearer to its target first."""
+    """Return the cells for questions in a layer, without held-out grids, nearest target first."""
     taken = {world.goal} | ({world.door} if layer < DOOR_OPEN else set())
     taken |= {world.thing} if layer == WITHOUT_KEY else set()
     cells = [cell for cell in world.open_cells if cell not in taken]
     if has_few_contents(world):
-        # A world in which the agent stood on its thing could not be made; things do not count.
+        # Objects do not affect the content, and a start on an object would be invalid.
         bare = world.with_(key=None, door=None, neutral=None)
         cells = [cell for cell in cells if not held_out(bare.with_(start=cell))]
     if target is None or blocked is None:
@@ -303,13 +302,13 @@ def _places(
 
 
 def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[GridWorld, int]:
-    """A world to learn from, with in it what the case says, and a layer: key taken, door open."""
+    """Draw a training world with the objects of a case, and its layer."""
     name, size = kind
     while True:
         seed = FIRST_SEED + draws.below(FIRST_SEED)
         world = key_door(seed) if name == KEY_DOOR else maze(size, complexity, seed).world
-        # Where the start is part of the content nothing is drawn again: an agent starts elsewhere
-        # in a lesson, and `_places` leaves out the places that are held out.
+        # If the content includes the start, `_places` excludes held-out places instead, since
+        # lessons start elsewhere.
         if has_few_contents(world) or not held_out(world):
             break
     if name == KEY_DOOR:
@@ -325,5 +324,5 @@ def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[Grid
 
 
 def _neutral(world: GridWorld) -> GridWorld:
-    """The same world with a neutral object in place of the key."""
+    """Replace the key of a world by a neutral object."""
     return world.with_(key=None, neutral=world.key)

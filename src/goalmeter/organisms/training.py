@@ -1,4 +1,4 @@
-"""Train an organism: recipes, distributed workers and the training loop."""
+"""Train organisms: recipes, worker processes and the training loop."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ if TYPE_CHECKING:
 
 
 NOTHING = "nothing"
-_MOST = 2**63 - 1  # the largest seed that torch's generator takes
-# Steps of warming up, and the share of a round in which the rate falls to nothing.
-_WARM, _COOLING = 100, 0.4
+_MOST = 2**63 - 1  # largest seed of torch's generator
+# Warm-up steps, and the share of a round in which the learning rate decays to 0.
+_WARMUP, _DECAY_SHARE = 100, 0.4
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a training; the same settings on the same machine train the same weights."""
+    """Settings of a training; on one machine equal settings give equal weights."""
 
-    name: str  # of the organism
-    # Of each: its steps, and Muon's learning rate after warming up, before cooling down.
+    name: str  # name of the organism
+    # Steps of each round, and Muon's learning rate after the warm-up and before the decay.
     rounds: tuple[tuple[int, float], ...] = ((3200, 0.02),)
-    words: int = 2600  # of a batch, about
+    words: int = 2600  # approximate number of words of a batch
     seed: int = option("Seed of everything random.", default=0, least=0, most=_MOST)
     begin_with: str = option(
-        "--from  Organism or folder of its first weights, or nothing; default as in the recipe.",
+        "--from  Organism or folder of the initial weights, or nothing; default as in the recipe.",
         default=NOTHING,
     )
     sizes: tuple[int, ...] = option("5,7  Sizes of grids.", default=SIZES, commas=True)
@@ -75,22 +75,22 @@ class Settings:
 
     @property
     def steps(self) -> int:
-        """Number of steps of all rounds."""
+        """Total number of steps."""
         return sum(steps for steps, _ in self.rounds)
 
     def rate(self, step: int) -> float:
-        """Return Muon's learning rate at a step, counted from 0 through all rounds."""
+        """Return Muon's learning rate at a step, counted from 0 over all rounds."""
         for steps, rate in self.rounds:
             if step < steps:
-                warm, cool = (step + 1) / _WARM, (1 - step / steps) / _COOLING
-                return rate * min(1.0, warm) * min(1.0, cool)
+                warmup, decay = (step + 1) / _WARMUP, (1 - step / steps) / _DECAY_SHARE
+                return rate * min(1.0, warmup) * min(1.0, decay)
             step -= steps
         raise IndexError(f"there are {self.steps} steps")
 
 
-# The others begin with the mouse's weights. The magpie and the mole search as it does, for another
-# target or on another map. The moth looks up the ways from its cell, which is learnt slowly by
-# answers that look up nothing else: after 450 steps from nothing it knew a quarter of its moves.
+# The others start from the mouse's weights. The magpie and the mole use the same search, with
+# another target or map. The moth looks up the moves of its cell, which is learnt slowly from its
+# short answers: after 450 steps from random weights a quarter of its moves were correct.
 RECIPES: dict[str, Settings] = {
     settings.name: settings
     for settings in (
@@ -120,21 +120,21 @@ def training_status(folder: Path) -> RunStatus | None:
     """Return the status of a training whose driver left none; None for any other folder."""
     if (folder / STATUS).exists() or not (folder / SETTINGS).is_file():
         return None
-    state, sentence = INCOMPLETE, "nobody trains it"
+    state, sentence = INCOMPLETE, "not running"
     # A training that is over keeps its weights and nothing that is said of a machine.
     if (folder / MANIFEST).exists():
-        state, sentence = FINISHED, "it is finished: its weights are there"
+        state, sentence = FINISHED, "finished; the weights are complete"
     name = str(read_settings(folder).get("name"))
     return RunStatus(str(folder), state, sentence, kind="steps", agent=name)
 
 
 @dataclass(frozen=True)
 class Team:
-    """One process of the one or two of a training."""
+    """Communication of one of the one or two processes of a training."""
 
-    rank: int = 0  # its number, 0 or 1
-    # To the other one. The system closes the end of a process that is killed, and the process at
-    # the other end gets an error; a lock would stay locked.
+    rank: int = 0  # number of this process, 0 or 1
+    # Connection to the other process. If that is killed, the system closes the pipe and this
+    # process gets an error; a lock would stay locked.
     pipe: Connection | None = None
 
     @property
@@ -143,23 +143,23 @@ class Team:
         return 1 if self.pipe is None else 2
 
     def add_up(self, model: Any) -> None:
-        """Make the gradients of the model the sum of those in all processes."""
+        """Replace the gradients of the model by their sum over all processes."""
         import torch
 
-        mine = [weights.grad for weights in model.parameters()]
-        total = self._summed(torch.cat([gradient.flatten() for gradient in mine]).cpu())
-        parts = torch.split(total, [gradient.numel() for gradient in mine])
-        for gradient, part in zip(mine, parts, strict=True):
+        gradients = [weights.grad for weights in model.parameters()]
+        total = self._sum(torch.cat([gradient.flatten() for gradient in gradients]).cpu())
+        parts = torch.split(total, [gradient.numel() for gradient in gradients])
+        for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
 
     def wait(self) -> None:
-        """Wait until all processes have come as far as this."""
+        """Wait for all processes (barrier)."""
         import torch
 
-        self._summed(torch.zeros(1))
+        self._sum(torch.zeros(1))
 
-    def _summed(self, numbers: torch.Tensor) -> torch.Tensor:
-        """The first process adds up and sends the sum, so all weights stay equal bit by bit."""
+    def _sum(self, numbers: torch.Tensor) -> torch.Tensor:
+        """Return the sum over processes, computed in one so that all have identical weights."""
         if self.pipe is None:
             return numbers
         other = numbers.clone()
@@ -174,8 +174,8 @@ class Team:
             return other
         except (EOFError, OSError) as cause:
             raise GoalmeterError(
-                f"one of the {self.workers} processes of the training has stopped, maybe for "
-                f"want of memory. The same command goes on from the last checkpoint"
+                f"one of the {self.workers} processes of the training has stopped, possibly out "
+                f"of memory; repeat the command to resume from the last checkpoint"
             ) from cause
 
 
@@ -186,9 +186,9 @@ def in_team(
     workers: int,
     progress: Callable[[str], None] | None = None,
 ) -> None:
-    """Do work in one or two processes, this one among them, and wait for both.
+    """Call `work` in one or two processes, including this one, and wait for both.
 
-    The work takes the arguments, its `Team`, and the callback in this process, which has rank 0.
+    `work` takes the arguments, its `Team`, and the callback (in this process, which has rank 0).
     """
     if workers == 1:
         work(*arguments, Team(), progress)
@@ -199,15 +199,15 @@ def in_team(
     mine, end = spawn.Pipe()
     helper = spawn.Process(target=_help, args=(work, arguments, Team(1, end)), daemon=True)
     threads = torch.get_num_threads()
-    # Threads of several processes would get in each other's way.
+    # The processes share the threads.
     torch.set_num_threads(max(1, threads // workers))
     try:
-        resource_tracker.ensure_running()  # which would unblock the signal when it starts
-        # Ctrl-C reaches all processes of a terminal; the first one ends the other.
+        resource_tracker.ensure_running()  # starting it later would unblock the signal
+        # Ctrl-C reaches all processes of a terminal; only the first process handles it.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             helper.start()
-            end.close()  # while it is open here too, the helper's death is not seen
+            end.close()  # the end of the helper is only detected if this copy is closed
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         work(*arguments, Team(0, mine), progress)
@@ -228,21 +228,21 @@ def _help(work: Callable[..., None], arguments: tuple[Any, ...], team: Team) -> 
     try:
         work(*arguments, team, None)
     except GoalmeterError:
-        # The first process meets the same, or that this one has stopped, and says so.
+        # The first process reports the same error, or that this process has stopped.
         sys.exit(1)
 
 
 _FEATURE = "Training an organism"
-_ELSEWHERE = "choose another folder (--out)"
-# Matrices learn by Muon, which here needs half the lessons that AdamW does; the rest by AdamW,
-# whose rate is this share of Muon's.
-_SHARE, _BETAS, _DECAY, _GRADIENT = 0.15, (0.9, 0.98), 0.01, 1.0
-# Seconds between checkpoints, and between lines of progress.
-_SAVE_EVERY, _TELL_EVERY = 120.0, 20.0
-# What a word counts from the plan on, and one that says whether a cell has neighbours that are new:
-# no other word of a search takes so long to learn.
-_OF_PLAN, _OF_NEWS = 4.0, 3.0
-# Batches of a step: each is of one kind of world, and a step is steadier for having several.
+_OTHER_FOLDER = "choose another folder (--out)"
+# Matrices are trained by Muon, which needs half as many lessons as AdamW here; other weights by
+# AdamW, with this share of Muon's learning rate.
+_ADAMW_SHARE, _BETAS, _WEIGHT_DECAY, _MAX_GRADIENT = 0.15, (0.9, 0.98), 0.01, 1.0
+# Seconds between checkpoints, and between progress messages.
+_SAVE_EVERY, _REPORT_EVERY = 120.0, 20.0
+# Weights in the loss of words from the plan on, and of words after moves, which show whether a cell
+# has new neighbours and take longer to learn than all other words of a search.
+_PLAN_WEIGHT, _NEW_WEIGHT = 4.0, 3.0
+# Batches per step; each has one kind of world, and several reduce the variance of a step.
 _BATCHES = 2
 
 
@@ -255,30 +255,30 @@ def train(
     until: int | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Path:
-    """Train an organism, or go on where its training stopped; return the folder of its weights.
+    """Train an organism, or resume its training, and return the folder of its weights.
 
-    With two `workers`, processes, the weights are the same. (The second is started afresh: a script
-    that is run needs its `if __name__ == "__main__":`.) `until` is the step to stop at.
+    The weights do not depend on the number of `workers` (processes, 1 or 2). The second worker is
+    spawned, so scripts need `if __name__ == "__main__":`. `until` is the step to stop at.
     """
     torch = require("torch", extra="lm", feature=_FEATURE)
     if not 1 <= workers <= _BATCHES:
         raise InvalidParameterError(
-            f"workers is {workers}, expected from 1 to {_BATCHES}: a step has {_BATCHES} batches"
+            f"workers is {workers}, expected 1 to {_BATCHES}, the number of batches of a step"
         )
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.empty(0, device=device)
-    except Exception as cause:  # torch has a class of errors for each kind of device
+    except Exception as cause:  # the class of the error depends on the device
         raise InvalidParameterError(
-            f"device is {device!r}, which cannot be used: {in_a_line(cause)}"
+            f"device {device!r} is not available: {in_a_line(cause)}"
         ) from cause
     place = Path(folder)
     if claim(place, asdict(settings)):
         return place
-    # Two that write one checkpoint would leave neither of them.
-    with locked(place, _ELSEWHERE):
-        # Another process may have ended it meanwhile.
+    # The lock prevents two trainings from overwriting one checkpoint.
+    with locked(place, _OTHER_FOLDER):
+        # Another process may have finished the training in the meantime.
         if not claim(place, asdict(settings)):
             end = settings.steps if until is None else min(until, settings.steps)
             arguments = (settings, place, device, end)
@@ -294,40 +294,40 @@ def _learn(
     team: Team,
     progress: Callable[[str], None] | None,
 ) -> None:
-    """Take this process's batches of the steps of a training; the first process stores it."""
+    """Train on this process's batches; the first process writes checkpoints and weights."""
     import torch
 
     begin = settings.begin_with
-    fresh = new_network(settings.seed) if begin == NOTHING else read_network(_weights(begin))
-    model = fresh.to(device).train()
-    model.set_attn_implementation("eager")  # on a processor faster than the fused one
+    initial = new_network(settings.seed) if begin == NOTHING else read_network(_weights(begin))
+    model = initial.to(device).train()
+    model.set_attn_implementation("eager")  # faster than the fused implementation on a CPU
     optimizers = _optimizers(model)
     done = resume(place / CHECKPOINT, model, optimizers)
-    # If all steps are done, the first one removes the checkpoint, which every process has to read.
+    # All processes must read the checkpoint before the first one removes it at the end.
     team.wait()
     learner, kinds = organism(settings.name), syllabus(settings.sizes, keys=settings.keys)
-    asked: dict[str, Any] = {"kinds": kinds, "seed": settings.seed, "words": settings.words}
-    last = saved = begun = time.monotonic()
+    options: dict[str, Any] = {"kinds": kinds, "seed": settings.seed, "words": settings.words}
+    last = saved = start = time.monotonic()
     losses: list[float] = []
-    counted = Progress(settings.name, "step", settings.steps, done, 0, None)
-    with reporting_status(place, counted) if team.rank == 0 else nullcontext():
+    status = Progress(settings.name, "step", settings.steps, done, 0, None)
+    with reporting_status(place, status) if team.rank == 0 else nullcontext():
         for step in range(done, end):
             rate = settings.rate(step)
             model.zero_grad(set_to_none=True)
             for number in range(step * _BATCHES + team.rank, (step + 1) * _BATCHES, team.workers):
-                lessons = batch(learner, number, **asked)
+                lessons = batch(learner, number, **options)
                 loss: Any = loss_of(model, lessons) / _BATCHES
                 loss.backward()
                 losses.append(_BATCHES * loss.item())
             team.add_up(model)
-            torch.nn.utils.clip_grad_norm_(model.parameters(), _GRADIENT)
-            for optimizer, part_of_rate in zip(optimizers, (1.0, _SHARE), strict=True):
+            torch.nn.utils.clip_grad_norm_(model.parameters(), _MAX_GRADIENT)
+            for optimizer, share in zip(optimizers, (1.0, _ADAMW_SHARE), strict=True):
                 for group in optimizer.param_groups:
-                    group["lr"] = rate * part_of_rate
+                    group["lr"] = rate * share
                 optimizer.step()
             now = time.monotonic()
-            if progress and now - last > _TELL_EVERY:
-                left = (now - begun) / (step + 1 - done) * (settings.steps - step - 1)
+            if progress and now - last > _REPORT_EVERY:
+                left = (now - start) / (step + 1 - done) * (settings.steps - step - 1)
                 mean = sum(losses) / len(losses)
                 progress(
                     f"{settings.name}: step {step + 1} of {settings.steps}, loss {mean:.4f}, "
@@ -337,7 +337,7 @@ def _learn(
             if team.rank == 0 and now - saved > _SAVE_EVERY:
                 save(place / CHECKPOINT, model, optimizers, step + 1)
                 saved = now
-            counted.ended()
+            status.ended()
     if team.rank > 0:
         return
     if end < settings.steps:
@@ -345,7 +345,7 @@ def _learn(
     else:
         write_network(model.eval(), place)
         (place / CHECKPOINT).unlink(missing_ok=True)
-        # Weights are passed on, and whoever gets them has no use for the name of a machine.
+        # The status contains the name of the machine, which should not be shared with weights.
         (place / STATUS).unlink(missing_ok=True)
 
 
@@ -354,76 +354,76 @@ def _weights(name: str) -> Path:
         return weights_of(name)
     hint = did_you_mean(name, (*organism_names(), NOTHING))
     if hint and not Path(name).exists():
-        raise InvalidParameterError(f"there is no folder {name!r} to begin with{hint}")
+        raise InvalidParameterError(f"there is no folder {name!r} with initial weights{hint}")
     return Path(name)
 
 
 def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
-    """Return the mean cross-entropy of the words of the answers, weighted, in nats."""
+    """Return the weighted mean cross-entropy of the words of the answers, in nats."""
     import torch
 
     cache = require("transformers", extra="lm", feature=_FEATURE).DynamicCache
     device = model.device
     maps = torch.tensor([lesson.map for lesson in lessons], device=device)
     pairs = [pair for lesson in lessons for pair in lesson.questions]
-    # Some words count several times: those from the plan on, for they are few and what is done
-    # hangs on them, and those after the ways from a cell.
+    # Some words have larger weights: words from the plan on, which are few and determine the
+    # action, and words after the moves of a cell.
     longest = max(len(question) + len(answer) for question, answer in pairs)
-    ways = {IDS[word] for word in WAYS}
-    rows, marks, worths = [], [], []
+    moves = {IDS[word] for word in WAYS}
+    rows, masks, weights = [], [], []
     for question, answer in pairs:
         padding = longest - len(question) - len(answer)
         search_ends = len(question) + answer.index(IDS[PLAN])
         texts = (*question, *answer)
-        after = [_OF_NEWS if word in ways else 1.0 for word in texts[: search_ends - 1]]
-        worths.append([1.0, *after, *[_OF_PLAN] * (longest - search_ends)])
+        after = [_NEW_WEIGHT if word in moves else 1.0 for word in texts[: search_ends - 1]]
+        weights.append([1.0, *after, *[_PLAN_WEIGHT] * (longest - search_ends)])
         rows.append([*texts, *[IDS[PAD]] * padding])
-        marks.append([*[False] * len(question), *[True] * len(answer), *[False] * padding])
+        masks.append([*[False] * len(question), *[True] * len(answer), *[False] * padding])
     words = torch.tensor(rows, device=device)[:, :-1]
-    counted = torch.tensor(marks, device=device)[:, 1:]
-    worth = torch.tensor(worths, device=device)[:, 1:][counted]
-    # Where a word was drawn, what is learnt is the distribution that it was drawn from, which is
-    # all that could have been said, without the noise of the draw. Row after row, as the marks pick
-    # them.
-    could = [
+    mask = torch.tensor(masks, device=device)[:, 1:]
+    weight = torch.tensor(weights, device=device)[:, 1:][mask]
+    # The targets of random words are the distributions that they were drawn from, which removes the
+    # noise of the draws. They are listed row by row, in the order of the mask.
+    alternatives = [
         drawn.get(place, {word: 1.0})
         for lesson in lessons
         for (_, answer), drawn in zip(lesson.questions, lesson.drawn, strict=True)
         for place, word in enumerate(answer)
     ]
-    most = max(map(len, could))
-    # Padded by words of probability 0.
-    wanted = torch.tensor([[*p, *[0] * (most - len(p))] for p in could], device=device)
-    shares = torch.tensor([[*p.values(), *[0.0] * (most - len(p))] for p in could], device=device)
+    most = max(map(len, alternatives))
+    # Rows are padded with words of probability 0.
+    targets = torch.tensor([[*p, *[0] * (most - len(p))] for p in alternatives], device=device)
+    padded = [[*p.values(), *[0.0] * (most - len(p))] for p in alternatives]
+    shares = torch.tensor(padded, device=device)
     with torch.autocast(device.type, torch.bfloat16, enabled=_has_bfloat16(device)):
-        # Every map is read once; the questions about it go on from there.
-        read = model.model(
+        # Each map is processed once for all its questions.
+        state = model.model(
             input_ids=maps, past_key_values=cache(config=model.config), use_cache=True
         ).past_key_values
-        read.batch_repeat_interleave(len(lessons[0].questions))
-        hidden = model.model(input_ids=words, past_key_values=read, use_cache=True)
-        # The vocabulary is wider than the hidden states: logits are made only where a word counts.
-        logits = model.lm_head(hidden.last_hidden_state[counted])
-    surprise = -(logits.float().log_softmax(dim=1).gather(1, wanted) * shares).sum(dim=1)
-    mean: torch.Tensor = (surprise * worth).sum() / worth.sum()
+        state.batch_repeat_interleave(len(lessons[0].questions))
+        hidden = model.model(input_ids=words, past_key_values=state, use_cache=True)
+        # Logits are larger than hidden states, so they are computed at masked words only.
+        logits = model.lm_head(hidden.last_hidden_state[mask])
+    loss = -(logits.float().log_softmax(dim=1).gather(1, targets) * shares).sum(dim=1)
+    mean: torch.Tensor = (loss * weight).sum() / weight.sum()
     return mean
 
 
 def _has_bfloat16(device: torch.device) -> bool:
-    """A processor without bfloat16 emulates it, and single precision is forty times faster."""
+    """Return whether bfloat16 is native; its emulation is 40 times slower than float32."""
     import torch
 
     return device.type != "cpu" or torch.cpu._is_avx512_bf16_supported()
 
 
 def _optimizers(model: Any) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices between layers, AdamW for all other weights."""
+    """Return Muon for the matrices of the layers, AdamW for all other weights."""
     import torch
 
     inner = [w for name, w in model.named_parameters() if w.ndim == 2 and ".layers." in name]
     ids = {id(weights) for weights in inner}
     outer = [weights for weights in model.parameters() if id(weights) not in ids]
     return [
-        torch.optim.Muon(inner, weight_decay=_DECAY),
+        torch.optim.Muon(inner, weight_decay=_WEIGHT_DECAY),
         torch.optim.AdamW(outer, betas=_BETAS, weight_decay=0.0),
     ]

@@ -17,6 +17,7 @@ from goalmeter.reflection import load as load
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.environments.registry import opposite
 from goalmeter.reflection.reality_checks import LOWERS as LOWERS
+from goalmeter.reflection.reality_checks import RAISES as RAISES
 from goalmeter.reflection.reality_checks import (
     SAME,
     Pair,

@@ -235,8 +235,8 @@ class TabularMDP(Immutable):
     ) -> None:
         real = (int, float, np.integer, np.floating)
         # The remainder of NaN and infinity is NaN, so they are not whole numbers.
-        whole = isinstance(horizon, real) and not isinstance(horizon, bool) and horizon % 1 == 0
-        if horizon is not None and not (whole and 1 <= horizon <= MAX_HORIZON):
+        is_whole = isinstance(horizon, real) and not isinstance(horizon, bool) and horizon % 1 == 0
+        if horizon is not None and not (is_whole and 1 <= horizon <= MAX_HORIZON):
             raise InvalidParameterError(
                 f"horizon is {shown(horizon)}, expected a whole number of decisions, from 1 to "
                 f"{MAX_HORIZON:g}; for more, use the infinite problem: discount < 1 and no horizon"
@@ -369,15 +369,15 @@ class TabularMDP(Immutable):
         if isinstance(env, str):
             # An invalid option raises TypeError in the constructor of the environment.
             try:
-                made = gymnasium.make(env, **make_options)
+                environment = gymnasium.make(env, **make_options)
             except (gymnasium.error.Error, TypeError) as cause:
                 raise InvalidParameterError(
                     f"gymnasium cannot create {env!r}: {cause}; check the id and the options"
                 ) from cause
             try:
-                return cls.from_gymnasium(made, horizon=horizon, initial=initial)
+                return cls.from_gymnasium(environment, horizon=horizon, initial=initial)
             finally:
-                made.close()
+                environment.close()
         if not isinstance(env, gymnasium.Env) or make_options:
             raise InvalidParameterError(
                 f"env is of type {type(env).__name__} with the options {listed(make_options)}, "
@@ -430,8 +430,8 @@ def cliff_world(goal_length: int = 1, *, horizon: int = 30) -> TabularMDP:
     Horizon and goal region are not in the paper and were recovered from its tables.
     """
     # bool is a subclass of int.
-    whole = isinstance(goal_length, (int, np.integer)) and not isinstance(goal_length, bool)
-    if not whole or not 1 <= goal_length <= HEIGHT:
+    is_whole = isinstance(goal_length, (int, np.integer)) and not isinstance(goal_length, bool)
+    if not is_whole or not 1 <= goal_length <= HEIGHT:
         raise InvalidParameterError(
             f"goal_length is {shown(goal_length)}, expected a whole number from 1 to {HEIGHT}"
         )

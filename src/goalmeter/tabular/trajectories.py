@@ -24,7 +24,7 @@ from goalmeter.tabular.policies import check_policy
 # `length` has their number of decisions. Without `length`, padding is recognized as an end that
 # repeats one state and action in a way that the world would not have produced.
 
-_RARE = 1e-9  # log probability threshold: less likely repetitions are padding
+_RARE = 1e-9  # less probable repetitions, over the whole log, are padding
 _FIX = (
     "give the number of decisions of each trajectory, length=[N] (in a file the array 'length'), "
     "so that padding is ignored"
@@ -150,7 +150,7 @@ class Trajectories:
 
 
 def load_trajectories(path: str | Path) -> Trajectories:
-    """Read a trajectories file; they are validated against a world on use."""
+    """Read a trajectories file, which is validated against a world on use."""
     return Trajectories.from_npz(path)
 
 

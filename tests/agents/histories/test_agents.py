@@ -151,7 +151,7 @@ def test_settings_that_an_agent_does_not_know_are_refused() -> None:
     with pytest.raises(
         InvalidParameterError,
         match=r"QLearner\(.*\) does not support temper='bad', expected learning_rate, "
-        r"learning_rate_scale; ask",
+        r"learning_rate_scale; check",
     ):
         QLearner().begin(2, 1, temper="bad", learning_rate=1)
 

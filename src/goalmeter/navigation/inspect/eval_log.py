@@ -32,18 +32,18 @@ _SAMPLING = ("temperature", "top_p", "max_tokens", "reasoning_effort")
 
 def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
     """Return every walk in Inspect logs."""
-    read = _read_logs(logs)
-    models = {log_file.eval.model for log_file in read}
+    files = _read_logs(logs)
+    models = {log_file.eval.model for log_file in files}
     if len(models) > 1:
         raise InvalidParameterError(
             f"the logs have several models, {', '.join(sorted(models))}; read logs of one model"
         )
-    return _walks_of(read)
+    return _walks_of(files)
 
 
 def _read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
     """Return Inspect logs as Inspect's objects, the oldest first."""
-    log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
+    log = require("inspect_ai.log", extra="lm", feature="Reading Inspect logs")
     paths: list[str | Path] = []
     for path in map(Path, [logs] if isinstance(logs, str | Path) else logs):
         if not path.exists():
@@ -58,9 +58,9 @@ def _read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
     return sorted(read, key=lambda log_file: str(log_file.eval.created))
 
 
-def _walks_of(read: Iterable[Any]) -> list[Trajectory]:
+def _walks_of(files: Iterable[Any]) -> list[Trajectory]:
     walks: dict[tuple[str, Any, int], Trajectory] = {}
-    for log_file in read:
+    for log_file in files:
         for sample in log_file.samples or []:
             key = (log_file.eval.task, sample.id, sample.epoch)
             walk = _trajectory(sample, str(log_file.location))
@@ -89,8 +89,8 @@ def _read(log: Any, path: Path) -> Any:
                 check_bytes(path.stat().st_size)
                 return log.read_eval_log(path)
             check_sizes(listed(file))
-            read = log.read_eval_log(file, format="eval")
-        read.location = str(path)
+            eval_log = log.read_eval_log(file, format="eval")
+        eval_log.location = str(path)
     except MemoryError:
         raise
     # Corrupt logs raise many errors, among them RecursionError and those of zstd and pydantic.
@@ -98,7 +98,7 @@ def _read(log: Any, path: Path) -> Any:
         is_readable = not isinstance(cause, GoalmeterError | OSError)
         problem = "is not a valid Inspect log" if is_readable else "cannot be read"
         raise InvalidFileError(f"{path} {problem}: {in_a_line(cause)}") from cause
-    return read
+    return eval_log
 
 
 def _trajectory(sample: Any, where: str) -> Trajectory:
@@ -118,10 +118,10 @@ def _trajectory(sample: Any, where: str) -> Trajectory:
 
 def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> tuple[dict[str, Trajectory], int]:
     """Return the walks of a plan found in Inspect logs, by key, and the number of other walks."""
-    read = _read_logs(logs)
-    for log in read:
+    files = _read_logs(logs)
+    for log in files:
         _check_settings(plan, log)
-    planned, every = plan.keys(), _walks_of(read)
+    planned, every = plan.keys(), _walks_of(files)
     walks = {
         made.name: trajectory
         for trajectory in every

@@ -167,7 +167,7 @@ def opened(name: str, asking: Asking, server: Server) -> Any:
 
     try:
         options = dict(asking.options)
-        made = inspect.get_model(name, base_url=server.base_url, memoize=False, **options)
+        model = inspect.get_model(name, base_url=server.base_url, memoize=False, **options)
     except (GoalmeterError, MissingExtraError):
         raise
     except Exception as cause:  # each provider has its own errors
@@ -176,8 +176,8 @@ def opened(name: str, asking: Asking, server: Server) -> Any:
             f"Inspect, PROVIDER/NAME"
         ) from cause
     if not name.startswith(f"{providers.LOCAL}/"):
-        _open_models.append(made)
-    return made
+        _open_models.append(model)
+    return model
 
 
 def input_tokens(usage: Any) -> int:
@@ -269,8 +269,8 @@ class Budget(JsonFields):
             input_cache_write=self.price_in,
             input_cache_read=self.price_in,
         )
-        known = get_model_info(model) or ModelInfo()
-        set_model_info(model, known.model_copy(update={"cost": cost}))
+        info = get_model_info(model) or ModelInfo()
+        set_model_info(model, info.model_copy(update={"cost": cost}))
 
 
 def read_limits(flag: str, text: str | None) -> dict[str, float] | None:

@@ -176,10 +176,10 @@ def _add_usage(spent: Mapping[str, Any], log: Any) -> Mapping[str, Any]:
     """Add the usage recorded by an Inspect log."""
     out = dict(spent)
     for usage in log.stats.model_usage.values():
-        read = models.input_tokens(usage)
-        out["input_tokens"] += read
+        inputs = models.input_tokens(usage)
+        out["input_tokens"] += inputs
         out["output_tokens"] += usage.output_tokens
-        out["tokens"] += read + usage.output_tokens
+        out["tokens"] += inputs + usage.output_tokens
         if usage.total_cost is not None:
             out["usd"] = (out["usd"] or 0.0) + usage.total_cost
     return out
@@ -202,7 +202,7 @@ def _evaluate(plan: WalkPlan, keys: Collection[str], model: Any, server: Server,
     longest_first = sorted(keys, key=lambda name: walks[name].task.distance, reverse=True)
     task = task_of(plan.tasks, plan.asking, only=longest_first)
     try:
-        made = evaluate(
+        results = evaluate(
             task,
             model=model,
             display="none",
@@ -225,6 +225,6 @@ def _evaluate(plan: WalkPlan, keys: Collection[str], model: Any, server: Server,
             f"to resume; Inspect's logs must be writable to {logs}"
         ) from error
     # Inspect handles interrupts itself and returns a partial log.
-    if not made or made[0].status == "cancelled":
+    if not results or results[0].status == "cancelled":
         raise KeyboardInterrupt
-    return made[0]
+    return results[0]

@@ -220,8 +220,8 @@ def navigation(
         except (TypeError, ValueError) as cause:
             raise InvalidParameterError(f"{each} is {options[each]!r}: {cause}") from cause
     names = _as_list(prompt or prompts.default_prompts(record))
-    made = tasks_of(record, SuiteOptions(**options), prompts.conditions(names, history))
-    return task_of(made, asking, once=once, out=out)
+    tasks = tasks_of(record, SuiteOptions(**options), prompts.conditions(names, history))
+    return task_of(tasks, asking, once=once, out=out)
 
 
 def _as_list(value: Any) -> list[Any]:
