@@ -202,7 +202,7 @@ def _parameter(name: str, option: Option, **more: Any) -> inspect.Parameter:
         more["autocompletion"] = lambda incomplete: [
             name for name in dict.fromkeys(names()) if name.startswith(incomplete)
         ]
-    declare = typer.Argument if option.is_argument else partial(typer.Option, option.flag)
+    declare: Any = typer.Argument if option.is_argument else partial(typer.Option, option.flag)
     bounds = {"min": option.least, "max": option.most}
     look = {"metavar": option.metavar, "rich_help_panel": option.group}
     declared = declare(help=option.help, **bounds, **look, **more)

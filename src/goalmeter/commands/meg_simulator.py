@@ -6,6 +6,7 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from goalmeter.commands.declare import InterruptedCommand, Tell, command, option
 from goalmeter.commands.outcome import Outcome, write_outcome
@@ -43,8 +44,14 @@ def measure_simulator(o: _SimulatorOptions, tell: Tell) -> Outcome:
     outcome = _outcome(result)
     if out is None:
         return outcome
-    shown = {"tables": outcome.tables, "text": outcome.text, "command": "goalmeter meg simulator"}
-    return write_outcome(out, result=outcome.json, **part_of([result]).page, **shown)
+    shown: dict[str, Any] = {"tables": outcome.tables, "text": outcome.text}
+    return write_outcome(
+        out,
+        result=outcome.json,
+        command="goalmeter meg simulator",
+        **part_of([result]).page,
+        **shown,
+    )
 
 
 def _outcome(measurement: Measurement) -> Outcome:

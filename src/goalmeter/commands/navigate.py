@@ -6,6 +6,7 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from goalmeter._errors import MOST_SECONDS, InvalidParameterError
 from goalmeter._options import given, optional, options_in
@@ -74,7 +75,10 @@ def navigate(o: _NavigateOptions, tell: Tell) -> Outcome:
         if Ability.GRID not in named.abilities:
             options["budget"] = Budget(**options.get("budget", {}), **given(o, Budget))
         if o.dry_run:
-            costs = {"call_seconds": o.call_seconds, "answer_tokens": o.answer_tokens}
+            costs: dict[str, Any] = {
+                "call_seconds": o.call_seconds,
+                "answer_tokens": o.answer_tokens,
+            }
             return planned(forecast(name, o.suite, **options, **costs))
         result = measure(name, o.suite, **options, progress=tell)
     except BudgetReachedError as reached:
