@@ -33,7 +33,7 @@ from goalmeter._errors import MOST_SEED, message, visible
 from goalmeter._files import strict_json
 from goalmeter._names import nearest
 from goalmeter._options import REQUIRED, Option, options_in
-from goalmeter.commands.declare import Command, InterruptedCommand
+from goalmeter.commands.declare import Command
 
 if TYPE_CHECKING:
     from goalmeter.commands.outcome import Outcome
@@ -49,23 +49,23 @@ _CLEAR = "\x1b[H\x1b[2J"  # to the upper left of a terminal, and nothing below
 
 # Where each command is, or the commands of a group; and its help.
 MEG: dict[str, tuple[Any, str]] = {
-    "mdp": ("meg:measure_mdp", "Measure the MEG of a policy or of logged trajectories."),
-    "simulator": ("meg_simulator:measure_simulator", "Measure the MEG of an agent in a simulator."),
-    "sweep": ("meg_sweep:sweep_worlds", "Measure policies × utilities × worlds, one row each."),
-    "causal": ("meg_causal:measure_causal", "Measure the MEG of variables of a causal model."),
+    "mdp": (".meg:measure_mdp", "Measure the MEG of a policy or of logged trajectories."),
+    "simulator": (".meg_simulator:measure_simulator", "Measure MEG of an agent in a simulator."),
+    "sweep": (".meg_sweep:sweep_worlds", "Measure policies × utilities × worlds, one row each."),
+    "causal": (".meg_causal:measure_causal", "Measure the MEG of variables of a causal model."),
 }
 COMMANDS: dict[str, tuple[Any, str]] = {
     "meg": (MEG, "Measure maximum entropy goal-directedness (MEG)."),
-    "navigate": ("navigate:navigate", "Evaluate an agent in grid worlds against baseline agents."),
-    "probe": ("probe:probe", "Probe what a model's activations encode and what it uses."),
-    "reflect": ("reflect:reflect", "Measure the self-reflection of an agent."),
-    "agents": ("agents:agents", "List available agents and the measures that support each."),
-    "train-organism": ("agents:train_organism", "Train a small model whose goal is known."),
-    "demo": ("replicate:demo", "Measure four small language models and write a report."),
-    "report": ("runs:report_runs", "Write an HTML report of one or more runs."),
-    "replicate": ("replicate:replicate", "Replicate a published table and compare the numbers."),
-    "status": ("runs:status", "Show the progress of runs: done, failed, rate, time left."),
-    "runs": ("runs:runs", "List the runs in a directory and their progress."),
+    "navigate": (".navigate:navigate", "Evaluate an agent in grid worlds against baseline agents."),
+    "probe": (".probe:probe", "Probe what a model's activations encode and what it uses."),
+    "reflect": (".reflect:reflect", "Measure the self-reflection of an agent."),
+    "agents": (".agents:agents", "List available agents and the measures that support each."),
+    "train-organism": (".agents:train_organism", "Train a small model whose goal is known."),
+    "demo": ("..demo:demo", "Measure four small language models and write a report."),
+    "report": (".runs:report_runs", "Write an HTML report of one or more runs."),
+    "replicate": (".replicate:replicate", "Replicate a published table and compare the numbers."),
+    "status": (".runs:status", "Show the progress of runs: done, failed, rate, time left."),
+    "runs": (".runs:runs", "List the runs in a directory and their progress."),
 }
 
 
@@ -82,14 +82,13 @@ class Commands(TyperGroup):
         """Return a command, which is imported now; None if there is none of this name."""
         where, text = self.table.get(cmd_name, (None, ""))
         if isinstance(where, dict):
-            look: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": None}
-            group = Commands(name=cmd_name, help=text, **look)
+            group = Commands(name=cmd_name, help=text, no_args_is_help=True, rich_markup_mode=None)
             group.table = where
             return group
         if where is None:
             return None
         module, _, function = where.partition(":")
-        found = getattr(import_module(f"goalmeter.commands.{module}"), function)
+        found = getattr(import_module(module, "goalmeter.commands"), function)
         return _command(cmd_name, found)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -174,10 +173,6 @@ def _command(name: str, command: Command[Any]) -> Any:
             outcome = command(progress=tell, **values)
             if values.get("watch"):
                 outcome = follow(partial(command, **values), outcome, as_json=json)
-        except InterruptedCommand as so_far:
-            show(so_far.outcome, as_json=json)
-            tell(f"goalmeter: {so_far}")
-            raise
         except KeyboardInterrupt:
             if folder := values.get("out") or values.get("run"):
                 tell(f"goalmeter: {folder} keeps what is finished; the same command continues it")
@@ -186,6 +181,8 @@ def _command(name: str, command: Command[Any]) -> Any:
                 tell(f"goalmeter: {lost}")
             raise
         show(outcome, as_json=json)
+        if outcome.is_interrupted:
+            raise KeyboardInterrupt
         if outcome.incomplete:
             raise typer.Exit(INCOMPLETE)
 

@@ -24,14 +24,6 @@ R = TypeVar("R")
 _WORTH_PROCESSES = 3.0  # seconds; processes take one to start, and import what trials need
 
 
-class InterruptedCommand(KeyboardInterrupt):
-    """A measurement was interrupted at the keyboard; `outcome` is what it had by then."""
-
-    def __init__(self, outcome: Outcome, note: str) -> None:
-        super().__init__(note)
-        self.outcome = outcome
-
-
 @dataclass(frozen=True)
 class Command(Generic[R]):
     """A command: a record of options, and a function of the record and a progress callback."""

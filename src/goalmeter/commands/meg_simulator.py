@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goalmeter.commands.declare import InterruptedCommand, Tell, command, option
+from goalmeter.commands.declare import Tell, command, option
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.meg.simulator import SimulatorInterrupted
 from goalmeter.meg.simulator.by_name import SimulatorSettings, measure
@@ -40,20 +40,16 @@ def measure_simulator(o: _SimulatorOptions, tell: Tell) -> Outcome:
             result = measure(o, out=out, progress=tell)
     except SimulatorInterrupted as so_far:
         note = "interrupted; this is what was proven by then, and nothing is kept"
-        raise InterruptedCommand(_outcome(so_far.measurement), note) from None
+        return _outcome(so_far.measurement, incomplete=note, is_interrupted=True)
     outcome = _outcome(result)
     if out is None:
         return outcome
     shown: dict[str, Any] = {"tables": outcome.tables, "text": outcome.text}
-    return write_outcome(
-        out,
-        result=outcome.json,
-        command="goalmeter meg simulator",
-        **part_of([result]).page,
-        **shown,
-    )
+    shown |= {"command": "goalmeter meg simulator"} | part_of([result]).page
+    return write_outcome(out, result=outcome.json, **shown)
 
 
-def _outcome(measurement: Measurement) -> Outcome:
+def _outcome(measurement: Measurement, **more: Any) -> Outcome:
     text = "\n".join(str(result) for result in measurement.results.values())
-    return Outcome(tables=short_tables(measurement), json=measurement.to_json(), text=text)
+    json, tables = measurement.to_json(), short_tables(measurement)
+    return Outcome(tables=tables, json=json, text=text, **more)

@@ -20,11 +20,11 @@ from goalmeter.meg.sweeps.sweep import forecast_of, play
 from goalmeter.meg.sweeps.table import FAILED, require_parquet, write_csv, write_parquet
 from goalmeter.pages.sweep import short_tables
 
-_arguments = partial(
-    values_by_name,
-    expected="NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'",
-    read=lambda text: tomllib.loads(f"value = {text}")["value"],
-)
+EXAMPLE = "NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'"
+
+
+def _value(text: str) -> Any:
+    return tomllib.loads(f"value = {text}")["value"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class _SweepOptions(declare.RunOptions, declare.SeedOptions):
     )
     arguments: Mapping[str, Any] | None = option(
         "--argument NAME=VALUE  Of FILE.py:NAME: a value, a list, or {from=0,count=100}.",
-        read=_arguments,
+        read=partial(values_by_name, expected=EXAMPLE, read=_value),
     )
     timeout: float | None = declare.search_time(
         "Limit of a row's search, which ends with its best."

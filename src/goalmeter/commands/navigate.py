@@ -114,9 +114,7 @@ def _refuse_model_options(o: _NavigateOptions, agent: str) -> None:
 
 
 def as_typed(message: str) -> str:
-    """Return a message on prices, or on what two runs differ in, with options as they are typed."""
-    head, mark, differences = message.partition("holds another run: ")
-    for name, declared in options_in(SuiteOptions).items():
-        differences = re.sub(rf"\b{name}(?= is )", declared.flag, differences)
-    head = head.replace("price_in", "--price-in").replace("price_out", "--price-out")
-    return head + mark + differences
+    """Return a message on options of suites, or on prices, with options as they are typed."""
+    for name, declared in (options_in(SuiteOptions) | options_in(Budget)).items():
+        message = re.sub(rf"\b{name}(?= is | are | and price)", declared.flag, message)
+    return message

@@ -27,10 +27,6 @@ def _agents() -> list[str]:
     return [form.format(n) for form in ("{}", "rc({})") for n in listed_names(Ability.HISTORY)]
 
 
-def _environments() -> list[str]:
-    return [form.format(name) for form in ("{}", "opposite({})") for name in environment_names()]
-
-
 @dataclass(frozen=True, kw_only=True)
 class _ReflectOptions(RunOptions):
     agent: str | None = argument(
@@ -40,7 +36,7 @@ class _ReflectOptions(RunOptions):
         "--environment NAME  This and its opposite, or opposite(NAME) alone, or FILE.py:NAME; "
         "default the paper's battery.",
         default=(),
-        complete=_environments,
+        complete=lambda: [f.format(n) for f in ("{}", "opposite({})") for n in environment_names()],
     )
     steps: int = option("Percepts of each trial.", default=500, least=1, most=MOST_STEPS)
     seeds: int = option("Trials of each environment.", default=10, least=1, most=MOST_SEEDS)
@@ -110,15 +106,9 @@ def reflect(o: _ReflectOptions, tell: Tell) -> Outcome:
     if rival is not None and comparison is not None:
         json |= {"against": rival.to_json(), "comparison": comparison.to_json()}
         json |= {} if beside is None else {"against_run": str(beside.resolve())}
-    incomplete = ""
-    if failed := [each for each in measured if len(each.failures) == len(each.trials)]:
-        incomplete = (
-            f"none of the {len(failed[0].failures)} trials of {failed[0].agent} was finished, so "
-            f"its measure says nothing; the table says why"
-        )
     return Outcome(
         text=early_text(result, rival),
-        incomplete=incomplete,
+        incomplete=next(filter(None, (each.failed_in_words for each in measured)), ""),
         tables=[rewards_table(result, rival), measure_table(result, rival, comparison, others)],
         json=json,
     )

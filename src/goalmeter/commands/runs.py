@@ -11,7 +11,7 @@ from typing import Any
 
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.outcome import Outcome, provenance
+from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.simulator.measure import KIND as SIMULATOR
 from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.navigation.plan import command_of as navigation_command
@@ -21,7 +21,7 @@ from goalmeter.pages.runs import runs_table, status_table, workers_tables
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.reflection.measure import command_of as reflection_command
 from goalmeter.report import require_report_extra, write_report
-from goalmeter.report.page import check_replaceable
+from goalmeter.report.page import check_replaceable, provenance
 from goalmeter.runs.status import UNREADABLE, runs_below, status_of
 
 
@@ -49,12 +49,10 @@ def status(o: _StatusOptions, tell: Tell) -> Outcome:
     unreadable = [run for run in runs if run.state == UNREADABLE]
     if unreadable and len(runs) == 1:
         raise InvalidFileError(runs[0].sentence)
+    table = status_table(runs[0]) if len(runs) == 1 else runs_table(runs, "Runs")
     return Outcome(
         text="\n".join(f"{run.folder}: {run.sentence}" for run in runs if run not in unreadable),
-        tables=[
-            status_table(runs[0]) if len(runs) == 1 else runs_table(runs, "Runs"),
-            *workers_tables(runs),
-        ],
+        tables=[table, *workers_tables(runs)],
         json={"runs": [run.to_json() for run in runs]},
         incomplete="; ".join(run.sentence for run in unreadable),
     )
