@@ -2,8 +2,7 @@
 
 Results go to standard output, as tables, or with --json as one JSON object and nothing else.
 Progress and errors go to standard error. Exit status: 0; 2 for invalid input; 3 for a result in
-which something failed; 1 for a result that could not be written, or an internal error; 130 after
-Ctrl-C.
+which something failed; 1 for an unwritten result or an internal error; 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 # 128 + the number of the signal, as shells give it; and what typer gives for a closed pipe.
-INTERRUPTED, PIPE_CLOSED, UNWRITTEN, INTERNAL_ERROR = 130, 1, 1, 1
-INCOMPLETE = 3
+INTERRUPTED, PIPE_CLOSED, UNWRITTEN, INTERNAL_ERROR, INCOMPLETE = 130, 1, 1, 1, 3
 SHOW = "GOALMETER_TRACEBACK"
 _EVERY = 1.0  # seconds between two looks at a run, as often as a driver writes
 _CLEAR = "\x1b[H\x1b[2J"  # to the upper left of a terminal, and nothing below
@@ -103,10 +101,7 @@ class Commands(TyperGroup):
             return super().resolve_command(ctx, args)
         hint = "The measures are meg, reflect, navigate and probe; --help lists all commands."
         if set(name) & set("/.:(") or Path(name).exists():
-            hint = (
-                f"A command comes first: `goalmeter report {name}` for a run, "
-                f"`goalmeter navigate {name}` for an agent."
-            )
+            hint = f"A command comes first, such as goalmeter report or navigate {name}."
         elif near := nearest(name, self.table):
             hint = f"Did you mean '{near}'?"
         ctx.fail(f"No such command '{name}'. {hint}")
@@ -200,9 +195,8 @@ def _parameter(name: str, option: Option, **more: Any) -> inspect.Parameter:
             name for name in dict.fromkeys(names()) if name.startswith(incomplete)
         ]
     declare: Any = typer.Argument if option.is_argument else partial(typer.Option, option.flag)
-    bounds = {"min": option.least, "max": option.most}
     look = {"metavar": option.metavar, "rich_help_panel": option.group}
-    declared = declare(help=option.help, **bounds, **look, **more)
+    declared = declare(help=option.help, min=option.least, max=option.most, **look, **more)
     if default is REQUIRED:
         default = inspect.Parameter.empty
     elif default is None or default == ():
@@ -302,11 +296,10 @@ def _print_usage_error(error: Any) -> int:
 
 def _report_internal_error(error: Exception) -> str:
     """Write the traceback of an unexpected error to a file; return a line about it."""
-    report = (
-        f"goalmeter {goalmeter.__version__}, Python {platform.python_version()}, "
-        f"{platform.platform()}\n{shlex.join(['goalmeter', *sys.argv[1:]])[:2000]}\n\n"
-        f"{''.join(traceback.format_exception(error))}"
-    )
+    python = f"Python {platform.python_version()}, {platform.platform()}"
+    command = shlex.join(["goalmeter", *sys.argv[1:]])[:2000]
+    trace = "".join(traceback.format_exception(error))
+    report = f"goalmeter {goalmeter.__version__}, {python}\n{command}\n\n{trace}"
     if os.environ.get(SHOW):
         print(visible(report, lines=True), file=sys.stderr)
     where = f"what {SHOW}=1 prints before this line"

@@ -29,9 +29,7 @@ BASELINE_ENTRIES = 10_000_000
 @dataclass(frozen=True, kw_only=True)
 class _MdpOptions(declare.SeedOptions):
     mdp: Path = argument("MDP.npz  The world.")
-    policy: str | Path | None = option(
-        "POLICY.npz  The policy to measure, or a trained one such as sb3:PATH.zip.", kind=str
-    )
+    policy: str | None = option("POLICY.npz  The policy, or a trained one such as sb3:PATH.zip.")
     trajectories: Path | None = option("T.npz  Or the logged trajectories to measure.")
     unknown: str | None = option(
         "CLASS  Towards the best utility of a class instead of the reward: state, state-action, "
@@ -59,8 +57,8 @@ def measure_mdp(o: _MdpOptions, tell: Tell) -> Outcome:
     tell(f"measuring in {world!r}")
     if o.trajectories is not None:
         log, rng = load_trajectories(o.trajectories), np.random.default_rng(o.seed)
-        given = {"unknown": unknown, "reference": reference, "rng": rng}
-        estimate: Any = gm.meg.from_trajectories(world, log, **given)
+        how: dict[str, Any] = {"unknown": unknown, "reference": reference, "rng": rng}
+        estimate = gm.meg.from_trajectories(world, log, **how)
         return Outcome(tables=[result_table(estimate)], json=estimate.to_json())
     now_and_then = slowly(tell)
 

@@ -45,9 +45,7 @@ class _SweepOptions(declare.RunOptions, declare.SeedOptions):
         "--argument NAME=VALUE  Of FILE.py:NAME: a value, a list, or {from=0,count=100}.",
         read=partial(values_by_name, expected=EXAMPLE, read=_value),
     )
-    timeout: float | None = declare.search_time(
-        "Limit of a row's search, which ends with its best."
-    )
+    timeout: float | None = declare.search_time("Limit of a row's search, ending with its best.")
     csv: Path | None = option("FILE.csv  A file for all rows.")
     parquet: Path | None = option("FILE.parquet  The same as Parquet; needs pyarrow.")
 

@@ -60,7 +60,6 @@ def navigate(o: _NavigateOptions, tell: Tell) -> Outcome:
             f"PROVIDER/NAME (`goalmeter agents` lists all); suites are {', '.join(suite_names())}"
         )
     named = agent(o.agent)
-    named.require(Ability.GRID, Ability.TEXT, asker="navigation")
     name = named.name
     options = given(o, NavigationOptions)
     if Ability.GRID in named.abilities:
@@ -85,9 +84,8 @@ def navigate(o: _NavigateOptions, tell: Tell) -> Outcome:
         json, again = {"agent": name, "suite": o.suite} | reached.to_json(), _LOST
         if o.out is not None:
             json["run"] = str(Path(o.out).resolve())
-            again = (
-                f"the same command with a larger --budget goes on from {shlex.quote(str(o.out))}"
-            )
+            folder = shlex.quote(str(o.out))
+            again = f"the same command with a larger --budget goes on from {folder}"
         walks = [(part, json["walks"][part]) for part in ("ended", "left")]
         table = Texts("commands").table("unfinished", walks, agent=name, suite=o.suite)
         return Outcome(tables=[table], json=json, incomplete=f"{reached}; {again}")

@@ -17,7 +17,6 @@ from goalmeter.reflection import compare, measure
 from goalmeter.reflection.environments.registry import BATTERY, environment_names
 from goalmeter.reflection.measure import BASELINES, HEAVY, bare, baselines, check, forecast
 from goalmeter.reflection.trial import MOST_SEEDS, MOST_STEPS, is_user_code
-from goalmeter.runs import HERE
 
 TIMEOUT = 60.0  # seconds for a trial of a user's code, unless --timeout says otherwise
 SECONDS_A_PERCEPT = 6e-6  # of scripted agents; those that train take a thousand times as long
@@ -96,7 +95,7 @@ def reflect(o: _ReflectOptions, tell: Tell) -> Outcome:
     measured = [measure(name, **options, progress=tell) for name, options in in_turn]
     result, rival = measured[0], measured[1] if len(measured) > 1 else None
     comparison = None if rival is None else compare(rival, result)
-    options = options_of(BASELINES[0], None) | {"on": HERE}
+    options = options_of(BASELINES[0], None)
     others = baselines((o.agent, str(o.against)), **options, progress=tell)
     short = ("seeds", "measure", "stderr", "interval", "failures", "outcomes")
     shown = {name: baseline.to_json() for name, baseline in others.items()}

@@ -29,8 +29,8 @@ def how_to_continue(error: IncompleteRunError) -> str:
     """Return what a run lacks, and the command or call that makes it, from its run.json."""
     # A sweep knows its worlds by content, and not by the file or the folder that named them.
     command = f"the command that began it, with --out {shlex.quote(error.folder)}"
-    makers = {NAVIGATION: navigation_command, REFLECTION: reflection_command}
-    if make := makers.get(error.what["kind"]):
+    known = {NAVIGATION: navigation_command, REFLECTION: reflection_command}
+    if make := known.get(error.what["kind"]):
         command = make(error.what, error.folder)
     return f"{error.shortage}; make them with: {command}"
 
