@@ -18,7 +18,7 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import GridWorld
 from goalmeter.navigation import Trajectory
-from goalmeter.navigation.walks import play_every, require_models
+from goalmeter.navigation.agent_walks import play_every, require_models
 from goalmeter.organisms import organism, organism_names
 from goalmeter.pages import navigation as navigation_page
 from goalmeter.report import (

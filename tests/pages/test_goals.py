@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from goalmeter.demo.run import SUITES
+from goalmeter.navigation.agent_walks import play_every, walk_plan
 from goalmeter.navigation.measure import navigation_of
 from goalmeter.navigation.rationality import Directedness, GoalFit, directedness
-from goalmeter.navigation.walks import play_every, walk_plan
 from goalmeter.organisms.kinds import organism, organism_names
 from goalmeter.pages import navigation_tables
 from goalmeter.pages.navigation_tables import (

@@ -17,11 +17,11 @@ from goalmeter import GoalmeterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.gridworld import Cell, GridWorld, tabular_world
+from goalmeter.navigation.agent_walks import IDEAL, ideal_organism
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.rollouts import play_all
 from goalmeter.navigation.steps import Grid
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
-from goalmeter.navigation.walks import IDEAL, ideal_organism
 from goalmeter.organisms.kinds import organism
 from replications.calibration import instruments as learnt
 from replications.calibration import study as command

@@ -12,7 +12,7 @@ from goalmeter.agents import agent
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.gridworld import Cell, distances_from, tabular_world
 from goalmeter.navigation import Decisions, Trajectory, summed_evidence, walk
-from goalmeter.navigation.walks import ideal_organism
+from goalmeter.navigation.agent_walks import ideal_organism
 from goalmeter.runs import Study, carry_out
 from replications.calibration.population import agents as simulated
 from replications.calibration.population.agents import GOAL, KEY, TARGETS, Scene, ScenePair, Traits

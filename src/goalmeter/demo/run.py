@@ -19,14 +19,7 @@ from goalmeter.demo import mouse
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.meg import from_trajectories
-from goalmeter.navigation.plan import WalkPlan
-from goalmeter.navigation.plan import forecast as model_forecast
-from goalmeter.navigation.prompts import template
-from goalmeter.navigation.rollouts import Walked
-from goalmeter.navigation.rollouts import forecast as forecast_of_walks
-from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
-from goalmeter.navigation.trajectories import Trajectory, suite
-from goalmeter.navigation.walks import (
+from goalmeter.navigation.agent_walks import (
     IDEAL,
     TRAINED,
     play_every,
@@ -34,6 +27,13 @@ from goalmeter.navigation.walks import (
     run_folder,
     walk_plan,
 )
+from goalmeter.navigation.plan import WalkPlan
+from goalmeter.navigation.plan import forecast as model_forecast
+from goalmeter.navigation.prompts import template
+from goalmeter.navigation.rollouts import Walked
+from goalmeter.navigation.rollouts import forecast as forecast_of_walks
+from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
+from goalmeter.navigation.trajectories import Trajectory, suite
 from goalmeter.organisms.kinds import is_unseen, organism, organism_names
 from goalmeter.pages import Texts, navigation, navigation_tables
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
