@@ -13,6 +13,7 @@ from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.meg.simulator import SimulatorInterrupted
 from goalmeter.meg.simulator.by_name import SimulatorSettings, measure
 from goalmeter.meg.simulator.measure import Measurement
+from goalmeter.pages.runs import page_of
 from goalmeter.pages.simulator import part_of, short_tables
 from goalmeter.report import require_report_extra
 
@@ -45,7 +46,7 @@ def measure_simulator(o: _SimulatorOptions, tell: Tell) -> Outcome:
     if out is None:
         return outcome
     shown: dict[str, Any] = {"tables": outcome.tables, "text": outcome.text}
-    shown |= {"command": "goalmeter meg simulator"} | part_of([result]).page
+    shown |= {"command": "goalmeter meg simulator"} | page_of(part_of([result]))
     return write_outcome(out, result=outcome.json, **shown)
 
 

@@ -16,8 +16,7 @@ from goalmeter.meg.simulator.measure import KIND as SIMULATOR
 from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.navigation.plan import command_of as navigation_command
 from goalmeter.organisms.training import training_status
-from goalmeter.pages.part import part_of_runs
-from goalmeter.pages.runs import runs_table, status_table, workers_tables
+from goalmeter.pages.runs import page_of, part_of_runs, runs_table, status_table, workers_tables
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.reflection.measure import command_of as reflection_command
 from goalmeter.report import require_report_extra, write_report
@@ -99,6 +98,6 @@ def report_runs(o: _ReportOptions, tell: Tell) -> Outcome:
     part = part_of_runs(o.runs, tell)
     tell("report")
     made_by = provenance(f"goalmeter report {shlex.join(map(str, o.runs))}")
-    path = write_report(o.out, **part.page, provenance=made_by).resolve()
+    path = write_report(o.out, **page_of(part), provenance=made_by).resolve()
     runs = [each | {"run": str(folder)} for each, folder in zip(part.runs, folders, strict=True)]
     return Outcome(tables=part.tables, json={"report": str(path), "runs": runs}, report=path)

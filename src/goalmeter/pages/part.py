@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidFileError
 from goalmeter.meg.simulator.measure import KIND as SIMULATOR
 from goalmeter.meg.sweeps.plan import KIND as SWEEP
 from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.report import Finding, Section, Table
 from goalmeter.runs.progress import Tell
-from goalmeter.runs.reading import RUN, read_about
 
 # Kind of run -> the module that shows such runs: `load(run)` and `part_of(loaded runs, tell)`.
 INSTRUMENTS = {
@@ -41,39 +39,19 @@ class Part:
     tables: tuple[Table, ...] = ()  # for a terminal
     runs: Sequence[dict[str, Any]] = ()  # JSON values about each run, in the order given
 
-    @property
-    def page(self) -> dict[str, Any]:
-        """What `write_report` takes of it."""
-        names = ("title", "sections", "lede", "findings", "glossary")
-        return {name: getattr(self, name) for name in names}
 
-
-def part_of_runs(runs: Sequence[str | Path], tell: Tell) -> Part:
-    """Load runs of any kinds of `INSTRUMENTS`; return what they and what they hold have to say."""
-    kinds: dict[str, list[int]] = {}  # numbers of the runs of each kind, in the order given
-    for number, run in enumerate(runs):
-        kind = read_about(Path(run) / RUN)["what"].get("kind")
-        if not isinstance(kind, str) or kind not in INSTRUMENTS:
-            known = ", ".join(map(repr, INSTRUMENTS))
-            raise InvalidFileError(f"{run} is a run of {kind!r}, expected one of {known}")
-        kinds.setdefault(kind, []).append(number)
-    parts: list[Part] = []
-    about: list[dict[str, Any]] = [{} for _ in runs]
-    for kind, numbers in kinds.items():
-        # Imported by name, so that a page of one instrument does not load the others.
-        module, given, loaded = import_module(INSTRUMENTS[kind]), [runs[n] for n in numbers], []
-        for run in given:
-            tell(f"reading {run}")
-            loaded.append(module.load(run))
-        made = [module.part_of(loaded, tell)]
-        if kind in BEHIND:
-            made.append(import_module(BEHIND[kind]).part_of_runs(given, tell))
-        for part in filter(None, made):
-            parts.append(part)
-            for number, more in zip(numbers, part.runs, strict=True):
-                about[number] |= more
-    title = parts[0].title if len(kinds) == 1 else "How agents do: measured runs"
-    return replace(joined(parts), title=title, runs=about)
+def parts_of_runs(kind: str, runs: Sequence[str | Path], tell: Tell) -> list[Part]:
+    """Load runs of a kind of `INSTRUMENTS`; their part, and that of what they hold besides."""
+    # Imported by name, so that a page of one instrument does not load the others.
+    module = import_module(INSTRUMENTS[kind])
+    loaded = []
+    for run in runs:
+        tell(f"reading {run}")
+        loaded.append(module.load(run))
+    parts = [module.part_of(loaded, tell)]
+    if kind in BEHIND:
+        parts.append(import_module(BEHIND[kind]).part_of_runs(runs, tell))
+    return [part for part in parts if part is not None]
 
 
 def without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -1,20 +1,57 @@
-"""Tables of runs: their progress, and what they are expected to cost."""
+"""Pages of runs of any kinds; tables of their progress, and of what they are expected to cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from goalmeter._errors import shortened
+from goalmeter._errors import InvalidFileError, shortened
 from goalmeter.pages import Texts
 from goalmeter.report import Column, Table
 from goalmeter.report.numbers import DASH, percent, storage
 from goalmeter.report.tables import summary_table
 from goalmeter.runs.forecast import Forecast, Span
-from goalmeter.runs.progress import in_words
+from goalmeter.runs.progress import Tell, in_words
+from goalmeter.runs.reading import RUN, read_about
 from goalmeter.runs.status import UNREADABLE, RunStatus
+
+if TYPE_CHECKING:
+    from goalmeter.pages.part import Part
 
 say = Texts("commands")
 _LONGEST = 60  # characters of a trial's key, or of a reason, in a table
+
+
+# --- Pages ----------------------------------------------------------------------------------------
+def part_of_runs(runs: Sequence[str | Path], tell: Tell) -> Part:
+    """Load runs of any kinds of `INSTRUMENTS`; return what they and what they hold have to say."""
+    # It imports the instruments.
+    from goalmeter.pages.part import INSTRUMENTS, joined, parts_of_runs
+
+    kinds: dict[str, list[int]] = {}  # numbers of the runs of each kind, in the order given
+    for number, run in enumerate(runs):
+        kind = read_about(Path(run) / RUN)["what"].get("kind")
+        if not isinstance(kind, str) or kind not in INSTRUMENTS:
+            known = ", ".join(map(repr, INSTRUMENTS))
+            raise InvalidFileError(f"{run} is a run of {kind!r}, expected one of {known}")
+        kinds.setdefault(kind, []).append(number)
+    parts: list[Part] = []
+    about: list[dict[str, Any]] = [{} for _ in runs]
+    for kind, numbers in kinds.items():
+        for part in parts_of_runs(kind, [runs[number] for number in numbers], tell):
+            parts.append(part)
+            for number, more in zip(numbers, part.runs, strict=True):
+                about[number] |= more
+    title = parts[0].title if len(kinds) == 1 else "How agents do: measured runs"
+    return replace(joined(parts), title=title, runs=about)
+
+
+def page_of(part: Part) -> dict[str, Any]:
+    """Return what `write_report` takes of a part."""
+    names = ("title", "sections", "lede", "findings", "glossary")
+    return {name: getattr(part, name) for name in names}
 
 
 # --- Forecasts ------------------------------------------------------------------------------------
