@@ -17,7 +17,7 @@ from goalmeter.agents import agent, is_model
 from goalmeter.gridworld import ACTIONS, Cell, GridWorld, State, TabularWorld, tabular_world
 from goalmeter.meg import simplest_utility, unknown_utility
 from goalmeter.navigation import Evidence, Grid, Observed, Trajectory
-from goalmeter.navigation.agent_runs import walk_plan
+from goalmeter.navigation.agent_walks import walk_plan
 from goalmeter.organisms import ORGANISMS, Organism, organism
 from goalmeter.report import DotPanel, Dots, Figure, Marks, dot_chart, grid_map, number
 from goalmeter.runs import Study, carry_out

@@ -16,7 +16,7 @@ from typing import Any
 
 from goalmeter import MissingExtraError
 from goalmeter.navigation import Trajectory
-from goalmeter.navigation.agent_runs import play_every, require_models
+from goalmeter.navigation.agent_walks import play_every, require_models
 from goalmeter.organisms import organism, organism_names
 from goalmeter.pages import navigation as navigation_page
 from goalmeter.report import Cell, Section, Table, number, percent, require_report_extra

@@ -59,8 +59,11 @@ def options_in(record: Any) -> dict[str, Option]:
         kind, spelling = hints[each.name], dict(each.metadata)
         if get_origin(kind) not in (Sequence, tuple, Mapping, None):  # of a union the last but None
             kind = [item for item in get_args(kind) if item is not type(None)][-1]
-        item = get_args(kind)[0] if get_args(kind) else kind
-        declared = {"kind": kind if item is kind else list[item], "default": each.default}
+        item: Any = get_args(kind)[0] if get_args(kind) else kind
+        declared: dict[str, Any] = {
+            "kind": kind if item is kind else list[item],
+            "default": each.default,
+        }
         declared |= {"flag": f"--{each.name.replace('_', '-')}"} | spelling
         if spelling.get("commas"):
             declared |= {"kind": str, "read": partial(_listed, item)}

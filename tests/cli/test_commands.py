@@ -40,7 +40,7 @@ def test_version_and_help(run: Run) -> None:
         (["measure", "greedy"], "The measures are meg, reflect, navigate and probe"),
         (["navgate"], "Did you mean 'navigate'?"),
         (["meg", "mdq"], "Did you mean 'mdp'?"),
-        (["./folder"], "`goalmeter report ./folder` for a run, `goalmeter navigate ./folder`"),
+        (["./folder"], "A command comes first, such as goalmeter report or navigate ./folder."),
         (["navigate", "./folder"], "'./folder' is a path, expected an agent name: goalm"),
         (["navigate", "rooms:Rooms"], "expected a file that ends in .py, as in rooms.py:Rooms"),
         (["reflect", "naive", "--environment", "rooms:Rooms"], "as in rooms.py:Rooms"),

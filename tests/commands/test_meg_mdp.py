@@ -10,7 +10,6 @@ import pytest
 import goalmeter as gm
 from goalmeter import GoalmeterError
 from goalmeter.agents.abilities import NamedAgent
-from goalmeter.commands.declare import InterruptedCommand
 from goalmeter.commands.meg import measure_mdp
 from goalmeter.tabular.trajectories import sample_trajectories
 
@@ -70,9 +69,8 @@ def test_a_search_that_is_interrupted_hands_on_what_it_has(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("goalmeter.meg.linear._climb", at_the_keyboard)
-    with pytest.raises(InterruptedCommand) as caught:
-        measure_mdp(files / "mdp.npz", policy=files / "policy.npz", unknown="state")
-    assert caught.value.outcome.json["stopped"] == "interrupt"
+    outcome = measure_mdp(files / "mdp.npz", policy=files / "policy.npz", unknown="state")
+    assert outcome.is_interrupted and outcome.json["stopped"] == "interrupt"
 
 
 def test_a_trained_agent_without_a_table_is_sent_to_its_simulator(

@@ -97,7 +97,7 @@ def test_what_is_refused() -> None:
         navigate(None)
     typed = {"temperature": 1.0, "options": {"a": 1}, "logs": (Path("x.eval"),)}
     with pytest.raises(
-        InvalidParameterError, match=r"^--temperature, -M, --from-log: .* greedy is"
+        InvalidParameterError, match=r"^--from-log, --temperature, -M: .* greedy is"
     ):
         navigate("greedy", **typed)
     with pytest.raises(InvalidParameterError, match="no agent 'gredy'; did you mean"):

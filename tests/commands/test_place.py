@@ -25,7 +25,7 @@ def test_otherwise_processes_make_what_is_long(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("on", "workers", "message"),
     [
-        ("here", 2, "--on and --workers both say where .*--workers 2 is short  --on processes:"),
+        ("here", 2, "--on and --workers both say where .*--workers 2 is short for --on"),
         ("proceses", None, "'proceses' does not exist, .*did you mean 'processes'"),
         (None, 0, "workers is 0, expected at least 1"),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from goalmeter.demo.run import SUITES
-from goalmeter.navigation.agent_runs import play_every, walk_plan
+from goalmeter.navigation.agent_walks import play_every, walk_plan
 from goalmeter.navigation.goals import (
     NOTHING,
     OPEN,

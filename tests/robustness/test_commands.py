@@ -60,7 +60,6 @@ def test_an_agents_error_in_half_a_character_ends_no_run(tmp_path: Path) -> None
         (f"navigate greedy --distance 0-{'9' * 5000}", "expected at most 100000"),
         (f"reflect {'rc(' * 3000}naive{')' * 3000}", "too many reality checks rc(...), expected"),
         (f"reflect constant({'9' * 5000})", "K of constant(K) is '9"),
-        ("train-organism mouse --rate nan", "rate is nan, expected a positive number"),
     ],
 )
 def test_numbers_have_an_upper_end(tmp_path: Path, arguments: str, message: str) -> None:

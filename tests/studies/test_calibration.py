@@ -17,7 +17,7 @@ from goalmeter import GoalmeterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.gridworld import Cell, GridWorld, tabular_world
-from goalmeter.navigation.agent_runs import IDEAL, ideal_organism
+from goalmeter.navigation.agent_walks import IDEAL, ideal_organism
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.rollouts import play_all
 from goalmeter.navigation.steps import Grid

@@ -12,7 +12,7 @@ import numpy as np
 from goalmeter.agents import agent
 from goalmeter.gridworld import distances_from, tabular_world
 from goalmeter.navigation import Decisions, Trajectory, summed_evidence, walk
-from goalmeter.navigation.agent_runs import ideal_organism
+from goalmeter.navigation.agent_walks import ideal_organism
 from goalmeter.runs import Study, carry_out
 from replications.calibration.population import agents as simulated
 from replications.calibration.population.agents import GOAL, KEY, TARGETS, Scene, ScenePair, Traits

@@ -2,8 +2,7 @@
 
 Results go to standard output, as tables, or with --json as one JSON object and nothing else.
 Progress and errors go to standard error. Exit status: 0; 2 for invalid input; 3 for a result in
-which something failed; 1 for a result that could not be written, or an internal error; 130 after
-Ctrl-C.
+which something failed; 1 for an unwritten result or an internal error; 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from goalmeter._errors import MOST_SEED, message, visible
 from goalmeter._files import strict_json
 from goalmeter._names import nearest
 from goalmeter._options import REQUIRED, Option, options_in
-from goalmeter.commands.declare import Command, InterruptedCommand
+from goalmeter.commands.declare import Command
 
 if TYPE_CHECKING:
     from goalmeter.commands.outcome import Outcome
@@ -41,31 +40,30 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 # 128 + the number of the signal, as shells give it; and what typer gives for a closed pipe.
-INTERRUPTED, PIPE_CLOSED, UNWRITTEN, INTERNAL_ERROR = 130, 1, 1, 1
-INCOMPLETE = 3
+INTERRUPTED, PIPE_CLOSED, UNWRITTEN, INTERNAL_ERROR, INCOMPLETE = 130, 1, 1, 1, 3
 SHOW = "GOALMETER_TRACEBACK"
 _EVERY = 1.0  # seconds between two looks at a run, as often as a driver writes
 _CLEAR = "\x1b[H\x1b[2J"  # to the upper left of a terminal, and nothing below
 
 # Where each command is, or the commands of a group; and its help.
 MEG: dict[str, tuple[Any, str]] = {
-    "mdp": ("meg:measure_mdp", "Measure the MEG of a policy or of logged trajectories."),
-    "simulator": ("meg_simulator:measure_simulator", "Measure the MEG of an agent in a simulator."),
-    "sweep": ("meg_sweep:sweep_worlds", "Measure policies × utilities × worlds, one row each."),
-    "causal": ("meg_causal:measure_causal", "Measure the MEG of variables of a causal model."),
+    "mdp": (".meg:measure_mdp", "Measure the MEG of a policy or of logged trajectories."),
+    "simulator": (".meg_simulator:measure_simulator", "Measure MEG of an agent in a simulator."),
+    "sweep": (".meg_sweep:sweep_worlds", "Measure policies × utilities × worlds, one row each."),
+    "causal": (".meg_causal:measure_causal", "Measure the MEG of variables of a causal model."),
 }
 COMMANDS: dict[str, tuple[Any, str]] = {
     "meg": (MEG, "Measure maximum entropy goal-directedness (MEG)."),
-    "navigate": ("navigate:navigate", "Evaluate an agent in grid worlds against baseline agents."),
-    "probe": ("probe:probe", "Probe what a model's activations encode and what it uses."),
-    "reflect": ("reflect:reflect", "Measure the self-reflection of an agent."),
-    "agents": ("agents:agents", "List available agents and the measures that support each."),
-    "train-organism": ("agents:train_organism", "Train a small model whose goal is known."),
-    "demo": ("replicate:demo", "Measure four small language models and write a report."),
-    "report": ("runs:report_runs", "Write an HTML report of one or more runs."),
-    "replicate": ("replicate:replicate", "Replicate a published table and compare the numbers."),
-    "status": ("runs:status", "Show the progress of runs: done, failed, rate, time left."),
-    "runs": ("runs:runs", "List the runs in a directory and their progress."),
+    "navigate": (".navigate:navigate", "Evaluate an agent in grid worlds against baseline agents."),
+    "probe": (".probe:probe", "Probe what a model's activations encode and what it uses."),
+    "reflect": (".reflect:reflect", "Measure the self-reflection of an agent."),
+    "agents": (".agents:agents", "List available agents and the measures that support each."),
+    "train-organism": (".agents:train_organism", "Train a small model whose goal is known."),
+    "demo": ("..demo:demo", "Measure four small language models and write a report."),
+    "report": (".runs:report_runs", "Write an HTML report of one or more runs."),
+    "replicate": (".replicate:replicate", "Replicate a published table and compare the numbers."),
+    "status": (".runs:status", "Show the progress of runs: done, failed, rate, time left."),
+    "runs": (".runs:runs", "List the runs in a directory and their progress."),
 }
 
 
@@ -82,14 +80,13 @@ class Commands(TyperGroup):
         """Return a command, which is imported now; None if there is none of this name."""
         where, text = self.table.get(cmd_name, (None, ""))
         if isinstance(where, dict):
-            look: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": None}
-            group = Commands(name=cmd_name, help=text, **look)
+            group = Commands(name=cmd_name, help=text, no_args_is_help=True, rich_markup_mode=None)
             group.table = where
             return group
         if where is None:
             return None
         module, _, function = where.partition(":")
-        found = getattr(import_module(f"goalmeter.commands.{module}"), function)
+        found = getattr(import_module(module, "goalmeter.commands"), function)
         return _command(cmd_name, found)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -104,10 +101,7 @@ class Commands(TyperGroup):
             return super().resolve_command(ctx, args)
         hint = "The measures are meg, reflect, navigate and probe; --help lists all commands."
         if set(name) & set("/.:(") or Path(name).exists():
-            hint = (
-                f"A command comes first: `goalmeter report {name}` for a run, "
-                f"`goalmeter navigate {name}` for an agent."
-            )
+            hint = f"A command comes first, such as goalmeter report or navigate {name}."
         elif near := nearest(name, self.table):
             hint = f"Did you mean '{near}'?"
         ctx.fail(f"No such command '{name}'. {hint}")
@@ -174,10 +168,6 @@ def _command(name: str, command: Command[Any]) -> Any:
             outcome = command(progress=tell, **values)
             if values.get("watch"):
                 outcome = follow(partial(command, **values), outcome, as_json=json)
-        except InterruptedCommand as so_far:
-            show(so_far.outcome, as_json=json)
-            tell(f"goalmeter: {so_far}")
-            raise
         except KeyboardInterrupt:
             if folder := values.get("out") or values.get("run"):
                 tell(f"goalmeter: {folder} keeps what is finished; the same command continues it")
@@ -186,6 +176,8 @@ def _command(name: str, command: Command[Any]) -> Any:
                 tell(f"goalmeter: {lost}")
             raise
         show(outcome, as_json=json)
+        if outcome.is_interrupted:
+            raise KeyboardInterrupt
         if outcome.incomplete:
             raise typer.Exit(INCOMPLETE)
 
@@ -202,10 +194,9 @@ def _parameter(name: str, option: Option, **more: Any) -> inspect.Parameter:
         more["autocompletion"] = lambda incomplete: [
             name for name in dict.fromkeys(names()) if name.startswith(incomplete)
         ]
-    declare = typer.Argument if option.is_argument else partial(typer.Option, option.flag)
-    bounds = {"min": option.least, "max": option.most}
+    declare: Any = typer.Argument if option.is_argument else partial(typer.Option, option.flag)
     look = {"metavar": option.metavar, "rich_help_panel": option.group}
-    declared = declare(help=option.help, **bounds, **look, **more)
+    declared = declare(help=option.help, min=option.least, max=option.most, **look, **more)
     if default is REQUIRED:
         default = inspect.Parameter.empty
     elif default is None or default == ():
@@ -305,11 +296,10 @@ def _print_usage_error(error: Any) -> int:
 
 def _report_internal_error(error: Exception) -> str:
     """Write the traceback of an unexpected error to a file; return a line about it."""
-    report = (
-        f"goalmeter {goalmeter.__version__}, Python {platform.python_version()}, "
-        f"{platform.platform()}\n{shlex.join(['goalmeter', *sys.argv[1:]])[:2000]}\n\n"
-        f"{''.join(traceback.format_exception(error))}"
-    )
+    python = f"Python {platform.python_version()}, {platform.platform()}"
+    command = shlex.join(["goalmeter", *sys.argv[1:]])[:2000]
+    trace = "".join(traceback.format_exception(error))
+    report = f"goalmeter {goalmeter.__version__}, {python}\n{command}\n\n{trace}"
     if os.environ.get(SHOW):
         print(visible(report, lines=True), file=sys.stderr)
     where = f"what {SHOW}=1 prints before this line"

@@ -24,14 +24,6 @@ R = TypeVar("R")
 _WORTH_PROCESSES = 3.0  # seconds; processes take one to start, and import what trials need
 
 
-class InterruptedCommand(KeyboardInterrupt):
-    """A measurement was interrupted at the keyboard; `outcome` is what it had by then."""
-
-    def __init__(self, outcome: Outcome, note: str) -> None:
-        super().__init__(note)
-        self.outcome = outcome
-
-
 @dataclass(frozen=True)
 class Command(Generic[R]):
     """A command: a record of options, and a function of the record and a progress callback."""
@@ -84,13 +76,10 @@ class RunOptions(DryRunOptions):
 
     out: Path | None = option("RUN  Run directory; an existing run is resumed.")  # noqa: RUF009
     on: str | None = option(
-        "PLACE  Where trials run: here, processes:N, ray, slurm or another; default one process a "
-        "core where that is faster.",
+        "PLACE  here, processes:N, ray, slurm, ...; default a process a core where that is faster.",
         complete=lambda: import_module("goalmeter.runs").place_names(),
     )
-    workers: int | None = option(
-        "So many processes: short for --on processes:N.", least=1, most=MOST_WORKERS
-    )
+    workers: int | None = option("Short for --on processes:N.", least=1, most=MOST_WORKERS)
 
     def place(self, *, seconds: float = inf) -> str:
         """Return the execution backend; `seconds` are those of all trials, one after the other."""

@@ -13,11 +13,11 @@ import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.commands import declare
-from goalmeter.commands.declare import InterruptedCommand, Tell, argument, command, option
+from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.result import slowly
 from goalmeter.pages.meg import result_table
-from goalmeter.tabular.arrays import load_features, load_policy
+from goalmeter.tabular.arrays import load_features, load_policy, naming
 from goalmeter.tabular.trajectories import load_trajectories
 
 CLASSES = ("state", "state-action", "time-state")
@@ -29,9 +29,7 @@ BASELINE_ENTRIES = 10_000_000
 @dataclass(frozen=True, kw_only=True)
 class _MdpOptions(declare.SeedOptions):
     mdp: Path = argument("MDP.npz  The world.")
-    policy: str | Path | None = option(
-        "POLICY.npz  The policy to measure, or a trained one such as sb3:PATH.zip.", kind=str
-    )
+    policy: str | None = option("POLICY.npz  The policy, or a trained one such as sb3:PATH.zip.")
     trajectories: Path | None = option("T.npz  Or the logged trajectories to measure.")
     unknown: str | None = option(
         "CLASS  Towards the best utility of a class instead of the reward: state, state-action, "
@@ -54,17 +52,13 @@ def measure_mdp(o: _MdpOptions, tell: Tell) -> Outcome:
     reference = None if o.reference is None else load_policy(o.reference)
     unknown: Any = o.unknown
     if unknown not in (None, NETWORK, *CLASSES):
-        if not Path(unknown).exists():
-            raise InvalidParameterError(
-                f"--unknown is {unknown!r}, expected {', '.join(CLASSES)}, {NETWORK}, or the path "
-                f"of a features file, which does not exist"
-            )
-        unknown = load_features(unknown)
+        with naming(f"--unknown is none of {', '.join(CLASSES)} and {NETWORK}"):
+            unknown = load_features(unknown)
     tell(f"measuring in {world!r}")
     if o.trajectories is not None:
         log, rng = load_trajectories(o.trajectories), np.random.default_rng(o.seed)
-        given = {"unknown": unknown, "reference": reference, "rng": rng}
-        estimate: Any = gm.meg.from_trajectories(world, log, **given)
+        how: dict[str, Any] = {"unknown": unknown, "reference": reference, "rng": rng}
+        estimate = gm.meg.from_trajectories(world, log, **how)
         return Outcome(tables=[result_table(estimate)], json=estimate.to_json())
     now_and_then = slowly(tell)
 
@@ -83,9 +77,9 @@ def measure_mdp(o: _MdpOptions, tell: Tell) -> Outcome:
         policy = _policy(str(o.policy), world)
         result = measure(world, policy, reference=reference, progress=hear)
     except gm.meg.FitInterrupted as so_far:
-        best = Outcome(tables=[result_table(so_far.result)], json=so_far.result.to_json())
+        tables, json = [result_table(so_far.result)], so_far.result.to_json()
         note = "interrupted; this is the best so far, with the bound proven by then"
-        raise InterruptedCommand(best, note) from None
+        return Outcome(tables=tables, json=json, incomplete=note, is_interrupted=True)
     baselines: dict[str, float] = {}
     if o.unknown is None and reference is None:
         baselines["uniform"] = 0.0  # by definition: it is the reference

@@ -104,8 +104,7 @@ def measure_causal(o: _CausalOptions, tell: Tell) -> Outcome:
             picture = diagram.svg(observed=do)
         tell(f"drawing {write_text(o.drawing, picture)}")
         json["drawing"] = str(o.drawing)
-    small = len(network.variables) <= SHOWN_VARIABLES
-    text = changed.text(decisions=o.decisions) if small else ""
+    text = changed.text(decisions=decisions) if len(network.variables) <= SHOWN_VARIABLES else ""
     return Outcome(tables=tables, json=json, text=text)
 
 

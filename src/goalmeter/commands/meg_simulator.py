@@ -6,12 +6,14 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from goalmeter.commands.declare import InterruptedCommand, Tell, command, option
+from goalmeter.commands.declare import Tell, command, option
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.meg.simulator import SimulatorInterrupted
 from goalmeter.meg.simulator.by_name import SimulatorSettings, measure
 from goalmeter.meg.simulator.measure import Measurement
+from goalmeter.pages.runs import page_of
 from goalmeter.pages.simulator import part_of, short_tables
 from goalmeter.report import require_report_extra
 
@@ -39,14 +41,16 @@ def measure_simulator(o: _SimulatorOptions, tell: Tell) -> Outcome:
             result = measure(o, out=out, progress=tell)
     except SimulatorInterrupted as so_far:
         note = "interrupted; this is what was proven by then, and nothing is kept"
-        raise InterruptedCommand(_outcome(so_far.measurement), note) from None
+        return _outcome(so_far.measurement, incomplete=note, is_interrupted=True)
     outcome = _outcome(result)
     if out is None:
         return outcome
-    shown = {"tables": outcome.tables, "text": outcome.text, "command": "goalmeter meg simulator"}
-    return write_outcome(out, result=outcome.json, **part_of([result]).page, **shown)
+    shown: dict[str, Any] = {"tables": outcome.tables, "text": outcome.text}
+    shown |= {"command": "goalmeter meg simulator"} | page_of(part_of([result]))
+    return write_outcome(out, result=outcome.json, **shown)
 
 
-def _outcome(measurement: Measurement) -> Outcome:
+def _outcome(measurement: Measurement, **more: Any) -> Outcome:
     text = "\n".join(str(result) for result in measurement.results.values())
-    return Outcome(tables=short_tables(measurement), json=measurement.to_json(), text=text)
+    json, tables = measurement.to_json(), short_tables(measurement)
+    return Outcome(tables=tables, json=json, text=text, **more)

@@ -23,11 +23,11 @@ from goalmeter.meg.sweeps.plan import plan_sweep
 from goalmeter.meg.sweeps.sweep import FACTS, FAILED, RESULTS, Sweep, forecast_of, play
 from goalmeter.pages.sweep import short_tables
 
-_arguments = partial(
-    values_by_name,
-    expected="NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'",
-    read=lambda text: tomllib.loads(f"value = {text}")["value"],
-)
+EXAMPLE = "NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'"
+
+
+def _value(text: str) -> Any:
+    return tomllib.loads(f"value = {text}")["value"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +46,9 @@ class _SweepOptions(declare.RunOptions, declare.SeedOptions):
     )
     arguments: Mapping[str, Any] | None = option(
         "--argument NAME=VALUE  Of FILE.py:NAME: a value, a list, or {from=0,count=100}.",
-        read=_arguments,
+        read=partial(values_by_name, expected=EXAMPLE, read=_value),
     )
-    timeout: float | None = declare.search_time(
-        "Limit of a row's search, which ends with its best."
-    )
+    timeout: float | None = declare.search_time("Limit of a row's search, ending with its best.")
     csv: Path | None = option("FILE.csv  A file for all rows.")
     parquet: Path | None = option("FILE.parquet  The same as Parquet; needs pyarrow.")
 

@@ -6,6 +6,7 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from goalmeter._errors import MOST_SECONDS, InvalidParameterError
 from goalmeter._options import given, optional, options_in
@@ -59,7 +60,6 @@ def navigate(o: _NavigateOptions, tell: Tell) -> Outcome:
             f"PROVIDER/NAME (`goalmeter agents` lists all); suites are {', '.join(suite_names())}"
         )
     named = agent(o.agent)
-    named.require(Ability.GRID, Ability.TEXT, asker="navigation")
     name = named.name
     options = given(o, NavigationOptions)
     if Ability.GRID in named.abilities:
@@ -74,16 +74,18 @@ def navigate(o: _NavigateOptions, tell: Tell) -> Outcome:
         if Ability.GRID not in named.abilities:
             options["budget"] = Budget(**options.get("budget", {}), **given(o, Budget))
         if o.dry_run:
-            costs = {"call_seconds": o.call_seconds, "answer_tokens": o.answer_tokens}
+            costs: dict[str, Any] = {
+                "call_seconds": o.call_seconds,
+                "answer_tokens": o.answer_tokens,
+            }
             return planned(forecast(name, o.suite, **options, **costs))
         result = measure(name, o.suite, **options, progress=tell)
     except BudgetReachedError as reached:
         json, again = {"agent": name, "suite": o.suite} | reached.to_json(), _LOST
         if o.out is not None:
             json["run"] = str(Path(o.out).resolve())
-            again = (
-                f"the same command with a larger --budget goes on from {shlex.quote(str(o.out))}"
-            )
+            folder = shlex.quote(str(o.out))
+            again = f"the same command with a larger --budget goes on from {folder}"
         walks = [(part, json["walks"][part]) for part in ("ended", "left")]
         table = Texts("commands").table("unfinished", walks, agent=name, suite=o.suite)
         return Outcome(tables=[table], json=json, incomplete=f"{reached}; {again}")
@@ -110,9 +112,7 @@ def _refuse_model_options(o: _NavigateOptions, agent: str) -> None:
 
 
 def as_typed(message: str) -> str:
-    """Return a message on prices, or on what two runs differ in, with options as they are typed."""
-    head, mark, differences = message.partition("holds another run: ")
-    for name, declared in options_in(SuiteOptions).items():
-        differences = re.sub(rf"\b{name}(?= is )", declared.flag, differences)
-    head = head.replace("price_in", "--price-in").replace("price_out", "--price-out")
-    return head + mark + differences
+    """Return a message on options of suites, or on prices, with options as they are typed."""
+    for name, declared in (options_in(SuiteOptions) | options_in(Budget)).items():
+        message = re.sub(rf"\b{name}(?= is | are | and price)", declared.flag, message)
+    return message

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-import goalmeter
 from goalmeter._files import strict_json as json_text
 from goalmeter.pages.runs import forecast_table
 from goalmeter.report import Section, Table, write_report, write_text
+from goalmeter.report.page import provenance
 from goalmeter.runs.forecast import Forecast
 
-__all__ = ["Outcome", "json_text", "planned", "provenance", "write_outcome"]
+__all__ = ["Outcome", "json_text", "planned", "write_outcome"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +25,7 @@ class Outcome:
     report: Path | None = None  # path of the page, if one was written
     text: str = ""  # shown before the tables
     incomplete: str = ""  # what failed, so that results are missing; "" if nothing did
+    is_interrupted: bool = False  # at the keyboard, which is why it is incomplete
 
 
 def planned(*forecasts: Forecast) -> Outcome:
@@ -63,12 +61,3 @@ def write_outcome(
         tables = (table for section in sections for table in section.tables)
     json = result | {"report": str(report), "results": str(results)}
     return Outcome(tables=tuple(tables), json=json, report=report, text=text)
-
-
-def provenance(command: str) -> list[str]:
-    """Return how a page was made; without a date, so that the same run gives the same page."""
-    return [
-        f"Made by goalmeter {goalmeter.__version__} with the command {command}, "
-        f"Python {platform.python_version()}, NumPy {np.__version__}.",
-        "All numbers in full precision, with notes: results.json beside this page.",
-    ]

@@ -16,8 +16,7 @@ from goalmeter.representation.measure import forecast, measure
 from goalmeter.representation.result import FOLDER
 from goalmeter.representation.stages import PARTS, ProbeOptions
 
-# In the folder of the probe, beside its result: all tables of its page.
-TABLES = "tables.md"
+TABLES = "tables.md"  # in the folder of the probe: all tables of its page
 
 
 @dataclass(frozen=True, kw_only=True)

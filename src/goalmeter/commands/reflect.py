@@ -17,7 +17,6 @@ from goalmeter.reflection import compare, measure
 from goalmeter.reflection.environments.registry import BATTERY, environment_names
 from goalmeter.reflection.measure import BASELINES, HEAVY, bare, baselines, check, forecast
 from goalmeter.reflection.trial import MOST_SEEDS, MOST_STEPS, is_user_code
-from goalmeter.runs import HERE
 
 TIMEOUT = 60.0  # seconds for a trial of a user's code, unless --timeout says otherwise
 SECONDS_A_PERCEPT = 6e-6  # of scripted agents; those that train take a thousand times as long
@@ -25,10 +24,6 @@ SECONDS_A_PERCEPT = 6e-6  # of scripted agents; those that train take a thousand
 
 def _agents() -> list[str]:
     return [form.format(n) for form in ("{}", "rc({})") for n in listed_names(Ability.HISTORY)]
-
-
-def _environments() -> list[str]:
-    return [form.format(name) for form in ("{}", "opposite({})") for name in environment_names()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +35,7 @@ class _ReflectOptions(RunOptions):
         "--environment NAME  This and its opposite, or opposite(NAME) alone, or FILE.py:NAME; "
         "default the paper's battery.",
         default=(),
-        complete=_environments,
+        complete=lambda: [f.format(n) for f in ("{}", "opposite({})") for n in environment_names()],
     )
     steps: int = option("Percepts of each trial.", default=500, least=1, most=MOST_STEPS)
     seeds: int = option("Trials of each environment.", default=10, least=1, most=MOST_SEEDS)
@@ -100,7 +95,7 @@ def reflect(o: _ReflectOptions, tell: Tell) -> Outcome:
     measured = [measure(name, **options, progress=tell) for name, options in in_turn]
     result, rival = measured[0], measured[1] if len(measured) > 1 else None
     comparison = None if rival is None else compare(rival, result)
-    options = options_of(BASELINES[0], None) | {"on": HERE}
+    options = options_of(BASELINES[0], None)
     others = baselines((o.agent, str(o.against)), **options, progress=tell)
     short = ("seeds", "measure", "stderr", "interval", "failures", "outcomes")
     shown = {name: baseline.to_json() for name, baseline in others.items()}
@@ -110,15 +105,9 @@ def reflect(o: _ReflectOptions, tell: Tell) -> Outcome:
     if rival is not None and comparison is not None:
         json |= {"against": rival.to_json(), "comparison": comparison.to_json()}
         json |= {} if beside is None else {"against_run": str(beside.resolve())}
-    incomplete = ""
-    if failed := [each for each in measured if len(each.failures) == len(each.trials)]:
-        incomplete = (
-            f"none of the {len(failed[0].failures)} trials of {failed[0].agent} was finished, so "
-            f"its measure says nothing; the table says why"
-        )
     return Outcome(
         text=early_text(result, rival),
-        incomplete=incomplete,
+        incomplete=next(filter(None, (each.failed_in_words for each in measured)), ""),
         tables=[rewards_table(result, rival), measure_table(result, rival, comparison, others)],
         json=json,
     )

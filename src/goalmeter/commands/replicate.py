@@ -1,4 +1,4 @@
-"""`goalmeter replicate` and `goalmeter demo`.
+"""`goalmeter replicate`.
 
 The module of a study has `replicate(out, options)`, which returns an `Outcome`, `planned(options)`,
 which says how much of what it will do, and perhaps `OPTIONS`, the names of options of its own.
@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -19,12 +18,12 @@ from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
 from goalmeter._files import check_writable
 from goalmeter._names import unknown_name
 from goalmeter._options import given, optional, words
-from goalmeter.commands.declare import RunOptions, SeedOptions, Tell, argument, command, option
+from goalmeter.commands.declare import RunOptions, Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome
 from goalmeter.pages import Texts
 from goalmeter.runs import HERE
 
-__all__ = ["REPLICATIONS", "StudyOptions", "demo", "find_replications", "replicate"]
+__all__ = ["REPLICATIONS", "StudyOptions", "find_replications", "replicate"]
 
 _ALIKE = ("tempting-button", "lm-navigation", "organisms", "organism-use", "lm-representation")
 REPLICATIONS = {  # name on the command line -> folder
@@ -32,7 +31,7 @@ REPLICATIONS = {  # name on the command line -> folder
     "reflection-table-1": "reflection_table",
     **{name: name.replace("-", "_") for name in (*_ALIKE, "calibration", "goal-misgeneralisation")},
 }
-VARIABLE, DEMO = "GOALMETER_REPLICATIONS", "goalmeter.demo.run"
+VARIABLE = "GOALMETER_REPLICATIONS"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,22 +103,3 @@ def find_replications(name: str) -> None:
         )
     if str(folder.parent) not in sys.path:
         sys.path.append(str(folder.parent))  # which worker processes inherit
-
-
-@dataclass(frozen=True, kw_only=True)
-class _DemoOptions(RunOptions, SeedOptions):
-    out: Path = option(
-        "Folder for the report; an existing one is resumed.", default=Path("goalmeter-demo")
-    )
-
-
-@command(_DemoOptions)
-def demo(o: _DemoOptions, tell: Tell) -> Outcome:
-    """Measure four small language models and write a report.
-
-    The last line of the output is the path of report.html.
-    """
-    run = import_module(DEMO)
-    make = run.dry_run if o.dry_run else partial(run.demo, progress=tell)
-    outcome: Outcome = make(o.out, seed=o.seed, on=o.place())
-    return outcome

@@ -11,16 +11,16 @@ from typing import Any
 
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.outcome import Outcome, provenance
+from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.simulator.measure import KIND as SIMULATOR
 from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.navigation.plan import command_of as navigation_command
 from goalmeter.organisms.training import training_status
-from goalmeter.pages.runs import part_of_runs, runs_table, status_table, workers_tables
+from goalmeter.pages.runs import page_of, part_of_runs, runs_table, status_table, workers_tables
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.reflection.measure import command_of as reflection_command
 from goalmeter.report import require_report_extra, write_report
-from goalmeter.report.page import check_replaceable
+from goalmeter.report.page import check_replaceable, provenance
 from goalmeter.runs.status import UNREADABLE, runs_below, status_of
 
 
@@ -28,8 +28,8 @@ def how_to_continue(error: IncompleteRunError) -> str:
     """Return what a run lacks, and the command or call that makes it, from its run.json."""
     # A sweep knows its worlds by content, and not by the file or the folder that named them.
     command = f"the command that began it, with --out {shlex.quote(error.folder)}"
-    makers = {NAVIGATION: navigation_command, REFLECTION: reflection_command}
-    if make := makers.get(error.what["kind"]):
+    known = {NAVIGATION: navigation_command, REFLECTION: reflection_command}
+    if make := known.get(error.what["kind"]):
         command = make(error.what, error.folder)
     return f"{error.shortage}; make them with: {command}"
 
@@ -48,12 +48,10 @@ def status(o: _StatusOptions, tell: Tell) -> Outcome:
     unreadable = [run for run in runs if run.state == UNREADABLE]
     if unreadable and len(runs) == 1:
         raise InvalidFileError(runs[0].sentence)
+    table = status_table(runs[0]) if len(runs) == 1 else runs_table(runs, "Runs")
     return Outcome(
         text="\n".join(f"{run.folder}: {run.sentence}" for run in runs if run not in unreadable),
-        tables=[
-            status_table(runs[0]) if len(runs) == 1 else runs_table(runs, "Runs"),
-            *workers_tables(runs),
-        ],
+        tables=[table, *workers_tables(runs)],
         json={"runs": [run.to_json() for run in runs]},
         incomplete="; ".join(run.sentence for run in unreadable),
     )
@@ -100,6 +98,6 @@ def report_runs(o: _ReportOptions, tell: Tell) -> Outcome:
     part = part_of_runs(o.runs, tell)
     tell("report")
     made_by = provenance(f"goalmeter report {shlex.join(map(str, o.runs))}")
-    path = write_report(o.out, **part.page, provenance=made_by).resolve()
+    path = write_report(o.out, **page_of(part), provenance=made_by).resolve()
     runs = [each | {"run": str(folder)} for each, folder in zip(part.runs, folders, strict=True)]
     return Outcome(tables=part.tables, json={"report": str(path), "runs": runs}, report=path)

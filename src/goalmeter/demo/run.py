@@ -19,7 +19,7 @@ from goalmeter.commands.outcome import Outcome, planned, write_outcome
 from goalmeter.demo import mouse
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
-from goalmeter.navigation import agent_runs
+from goalmeter.navigation import agent_walks
 from goalmeter.navigation.goals import wants
 from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.plan import forecast as model_forecast
@@ -70,13 +70,13 @@ _WALKS = "walks"  # id of the section that findings lead to
 
 def plans_of(seed: int) -> tuple[str, list[WalkPlan]]:
     """Return why ideal organisms walk ("" if they do not), and the walks of each organism."""
-    missing, prefix = "", agent_runs.TRAINED
+    missing, prefix = "", agent_walks.TRAINED
     try:
-        agent_runs.require_models(f"{agent_runs.TRAINED}{name}" for name in organism_names())
+        agent_walks.require_models(f"{agent_walks.TRAINED}{name}" for name in organism_names())
     except MissingExtraError as error:
-        missing, prefix = str(error), agent_runs.IDEAL
+        missing, prefix = str(error), agent_walks.IDEAL
     return missing, [
-        agent_runs.walk_plan(f"{prefix}{name}", world, seed=seed, **options)
+        agent_walks.walk_plan(f"{prefix}{name}", world, seed=seed, **options)
         for world, options in SUITES.items()
         for name in organism_names()
     ]
@@ -87,7 +87,7 @@ def organisms(
 ) -> tuple[dict[str, Any], Part]:
     """Let the organisms walk and measure them; stored walks are reused."""
     missing, plans = plans_of(seed)
-    runs = agent_runs.play_every(plans, out, on=on, progress=progress)
+    runs = agent_walks.play_every(plans, out, on=on, progress=progress)
     groups = navigation.groups(runs, progress)
     # What the agents want that walked in both kinds of worlds, on the true map or the mole's.
     places = [{result.agent: n for n, result in enumerate(each.results)} for each in groups]
@@ -190,7 +190,7 @@ def use_study(seed: int) -> Study[dict[str, Any]]:
 
 def use_of(name: str, cells: str, grids: int, seed: int) -> dict[str, Any]:
     """Measure whether an organism acts on some cells, as JSON values, in a worker process."""
-    network, unseen = Network.open(f"{agent_runs.TRAINED}{name}"), cells == UNSEEN
+    network, unseen = Network.open(f"{agent_walks.TRAINED}{name}"), cells == UNSEEN
     use = causal_use(
         _decisions(network, unseen, grids, seed),
         network,
@@ -385,7 +385,7 @@ def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
     walked, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
     cost = []
     for plan in plans_of(seed)[1]:
-        folder = agent_runs.run_folder(plan, walked)
+        folder = agent_walks.run_folder(plan, walked)
         if plan.asking is None:
             cost.append(forecast_of_walks(plan, out=folder))
         else:

@@ -233,8 +233,8 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
 
         if plan.agent.startswith(HUGGING_FACE) and tell is not None:
             tell(
-                f"{plan.agent}: this provider does not record token ids, so `goalmeter probe` "
-                f"cannot use the run; a model in a folder can be probed as {LOCAL}FOLDER"
+                f"{plan.agent}: this provider does not record token ids, so no probe can use "
+                f"the run; a model in a folder can be probed as {LOCAL}FOLDER"
             )
         imported = None
         if chosen.logs:

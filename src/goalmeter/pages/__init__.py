@@ -345,12 +345,6 @@ class Part:
     tables: tuple[Table, ...] = ()  # for a terminal
     runs: Sequence[dict[str, Any]] = ()  # JSON values about each run, in the order given
 
-    @property
-    def page(self) -> dict[str, Any]:
-        """What `write_report` takes of it."""
-        names = ("title", "sections", "lede", "findings", "glossary")
-        return {name: getattr(self, name) for name in names}
-
 
 def without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """Return JSON values without some fields."""

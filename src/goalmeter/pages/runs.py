@@ -18,11 +18,13 @@ from goalmeter.runs.progress import in_words
 from goalmeter.runs.reading import RUN, read_about
 from goalmeter.runs.status import UNREADABLE, RunStatus
 
+if TYPE_CHECKING:
+    from goalmeter.pages.part import Part
+
 say = Texts("commands")
 _LONGEST = 60  # characters of a trial's key, or of a reason, in a table
 
 
-# --- Forecasts ------------------------------------------------------------------------------------
 def forecast_table(forecasts: Sequence[Forecast]) -> Table:
     """Return forecasts as a table with a column each."""
     columns = [_expected(forecast) for forecast in forecasts]
@@ -169,3 +171,9 @@ def part_of_runs(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Par
                 about[number] |= more
     title = parts[0].title if len(kinds) == 1 else "How agents do: measured runs"
     return replace(joined(parts), title=title, runs=about)
+
+
+def page_of(part: Part) -> dict[str, Any]:
+    """Return what `write_report` takes of a part."""
+    names = ("title", "sections", "lede", "findings", "glossary")
+    return {name: getattr(part, name) for name in names}

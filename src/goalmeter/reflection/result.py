@@ -100,6 +100,16 @@ class Reflection:
             totals.setdefault((trial.environment, trial.opposite), []).append(trial.total_reward)
         return totals
 
+    @property
+    def failed_in_words(self) -> str:
+        """What is wrong where no trial was finished; "" elsewhere."""
+        if len(self.failures) < len(self.trials):
+            return ""
+        return (
+            f"none of the {len(self.failures)} trials of {self.agent} was finished, so its measure "
+            f"says nothing; the table says why"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; None for what is unknown from so few seeds."""
         return {

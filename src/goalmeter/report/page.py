@@ -7,13 +7,17 @@ markup.
 
 from __future__ import annotations
 
+import platform
 import re
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, require, visible
 from goalmeter._files import check_writable, write_text
@@ -179,6 +183,15 @@ def require_report_extra() -> None:
     """Check that a report can be written, before the work that it is to show."""
     require("jinja2", extra="report", feature=_FEATURE)
     require("matplotlib", extra="report", feature=_FEATURE)
+
+
+def provenance(command: str) -> list[str]:
+    """Return how a page was made; without a date, so that the same run gives the same page."""
+    return [
+        f"Made by goalmeter {sys.modules['goalmeter'].__version__} with the command {command}, "
+        f"Python {platform.python_version()}, NumPy {np.__version__}.",
+        "All numbers in full precision, with notes: results.json beside this page.",
+    ]
 
 
 def check_replaceable(path: str | Path) -> None:
