@@ -309,7 +309,7 @@ def unused(**changes: Any) -> Representation:
         "doses": dose_rows(0.1),
         "spans": span_rows(0.04),
         "moved": moved_rows(0.1),
-        "subspaces": (subspace_row("cannot be told", degrees=None, chance=()),),
+        "subspaces": (subspace_row("inconclusive", degrees=None, chance=()),),
         "believed": believed(est(1.8, 0.6)),
         "states": (picture(), picture(used=False, action=None), picture(decoded=False)),
     }

@@ -108,14 +108,14 @@ def test_beside_controls(
     [
         ("used", share(0.9), share(0.02), share(0.02), "used"),
         # A verdict that its intervals do not carry is not repeated.
-        ("used", share(0.1), share(0.1), share(0.02), "cannot be told"),
-        ("used", share(0.3), share(0.02), share(0.28), "cannot be told"),
-        ("used", ALONE, share(0.02), None, "cannot be told"),
+        ("used", share(0.1), share(0.1), share(0.02), "inconclusive"),
+        ("used", share(0.3), share(0.02), share(0.28), "inconclusive"),
+        ("used", ALONE, share(0.02), None, "inconclusive"),
         ("not used", share(0.1), share(0.02), share(0.02), "not used"),
-        ("not used", share(0.22), share(0.02), share(0.02), "cannot be told"),  # reaches 27%
-        ("not used", NOTHING, share(0.02), None, "cannot be told"),
-        ("cannot be told", share(0.9), share(0.02), share(0.02), "cannot be told"),
-        ("", share(0.9), share(0.02), share(0.02), "cannot be told"),
+        ("not used", share(0.22), share(0.02), share(0.02), "inconclusive"),  # reaches 27%
+        ("not used", NOTHING, share(0.02), None, "inconclusive"),
+        ("inconclusive", share(0.9), share(0.02), share(0.02), "inconclusive"),
+        ("", share(0.9), share(0.02), share(0.02), "inconclusive"),
     ],
 )
 def test_use_is_claimed_where_the_verdict_and_the_intervals_agree(
@@ -204,7 +204,7 @@ def test_a_world_that_was_not_read_or_whose_use_is_not_known_is_no_belief(
     ("above", "words"),
     [
         (0.3, "more than every control explains (empty room: 30.0%"),
-        (0.01, "Whether every control explains less cannot be told"),
+        (0.01, "Whether every control explains less is inconclusive"),
         (-0.3, "A control explains more"),
     ],
 )
@@ -218,8 +218,8 @@ def test_explained_errors_by_the_interval_of_the_difference(above: float, words:
 def test_plans_as_far_as_they_are_above_every_simple_baseline() -> None:
     lines = [line.plain for line in findings(made.result()) if "it reasons" in line.plain]
     before, after = lines
-    # 54% before, where position alone tells 52% with the same half-width: it cannot be told.
-    assert "before it reasons" in before and "cannot be told" in before
+    # 54% before, where position alone tells 52% with the same half-width: it is inconclusive.
+    assert "before it reasons" in before and "inconclusive" in before
     # Neither the optimal plan nor another answer, which are higher, stands in the way.
     assert "after it reasons" in after and "Up to 4 actions it is above" in after
     lower = made.result(plan=made.plan_rows(0.4))
@@ -229,10 +229,10 @@ def test_plans_as_far_as_they_are_above_every_simple_baseline() -> None:
 
 def test_paired_differences_decide_where_they_are_known() -> None:
     (row, *_) = (row for row in made.plan_rows() if row.position == "post/end")
-    # Far apart, and by the difference it cannot be told; a baseline that the run lacks is none.
+    # Far apart, and by the difference it is inconclusive; a baseline that the run lacks is none.
     position = {"prefix": share(0.2), "conditional": share(0.2), "beyond": est(0.1, 0.2)}
     apart = replace(row, baselines={"position only": position, "asked again": None})
-    assert "cannot be told" in about("it reasons", made.bare(plan=(apart,)))
+    assert "inconclusive" in about("it reasons", made.bare(plan=(apart,)))
     near = {"position only": position | {"prefix": share(0.88), "beyond": est(0.02, 0.01)}}
     line = about("it reasons", made.bare(plan=(replace(row, baselines=near),)))
     assert "That is above every simple baseline." in line

@@ -66,7 +66,7 @@ def test_a_difference_is_told_by_its_interval() -> None:
     wide = replace(CORNER, interval=(0.25, 2.75))
     untold = replace(MADE, results={"goal": GOAL, "corner": wide})
     (table,) = part_of([untold]).sections[0].tables[1:]
-    assert table.cells[0][-1].text == "cannot be told"
+    assert table.cells[0][-1].text == "inconclusive"
     said = [getattr(finding, "plain", finding) for finding in part_of([MADE]).findings]
     assert "It is more directed towards goal than corner." in said
     assert len(part_of([untold]).findings) == 2

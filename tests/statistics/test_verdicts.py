@@ -27,13 +27,13 @@ from goalmeter.statistics.verdicts import (
         ((-4, 4.9), "equal"),
         ((1, 4), "equal"),  # it is certainly above 0, and by less than what matters
         ((-5, 5), "equal"),  # the ends belong to the margin
-        ((-5.1, 4), "cannot be told"),
-        ((-1, 6), "cannot be told"),
-        ((0, 6), "cannot be told"),  # 0 itself is left open
-        ((-20, 20), "cannot be told"),
+        ((-5.1, 4), "inconclusive"),
+        ((-1, 6), "inconclusive"),
+        ((0, 6), "inconclusive"),  # 0 itself is left open
+        ((-20, 20), "inconclusive"),
         ((6, 7), "above"),
-        (None, "cannot be told"),
-        ((math.nan, math.nan), "cannot be told"),
+        (None, "inconclusive"),
+        ((math.nan, math.nan), "inconclusive"),
     ],
 )
 def test_intervals_by_hand(interval: tuple[float, float] | None, message: str) -> None:

@@ -55,13 +55,13 @@ def test_estimates_are_compared_by_welchs_interval() -> None:
     assert row.limit == pytest.approx(t.ppf(0.975, 0.0025**2 * 9 / (0.0016**2 + 0.0009**2)))
     # 0.1 ± 2.11 * 0.05 has 0 inside, and would not, were 1.96 the limit.
     assert row.difference_interval(0.1) == pytest.approx((-0.0056, 0.2056), abs=1e-4)
-    assert row.verdict == "cannot be told" and within(row, 0.21).verdict == "equal within 0.21"
+    assert row.verdict == "inconclusive" and within(row, 0.21).verdict == "equal within 0.21"
     assert replace(row, ours=0.21).verdict == "above"
     assert replace(row, ours=-0.01).verdict == "below"
     assert replace(row, ours=0.0).z == pytest.approx(-2.0)
     # A misprint is not what ours is compared with, and stands beside.
     misprint = replace(row, ours=0.21, corrected=0.2)
-    assert (misprint.verdict, misprint.verdict_on_print) == ("cannot be told", "above")
+    assert (misprint.verdict, misprint.verdict_on_print) == ("inconclusive", "above")
     assert row.verdict_on_print == ""
     assert replace(row, ours=float("nan"), seeds=0).verdict == "not run"
 
@@ -88,7 +88,7 @@ def test_welchs_test_is_scipys() -> None:
             tuple(oracle.confidence_interval(0.95))
         )
         side = "above" if mean(ours) > mean(theirs) else "below"
-        assert within(row, 0.0).verdict == ("cannot be told" if oracle.pvalue >= 0.05 else side)
+        assert within(row, 0.0).verdict == ("inconclusive" if oracle.pvalue >= 0.05 else side)
 
 
 def test_a_verdict_compares_to_the_printed_digits() -> None:
@@ -97,11 +97,11 @@ def test_a_verdict_compares_to_the_printed_digits() -> None:
     assert replace(row, ours=21.344).verdict == "below"
     assert replace(row, ours=21.46).verdict == "above"
     # The printed spread leaves open whether they are the same: it shows neither.
-    assert replace(row, published="21.4 ± 0.1", ours=21.31).verdict == "cannot be told"
+    assert replace(row, published="21.4 ± 0.1", ours=21.31).verdict == "inconclusive"
     assert replace(row, published="21.4 ± 0.1", ours=21.2).verdict == "below"
     bound = replace(row, relation="lower bound", published="32.1 ± 0.5", ours=32.2)
     assert bound.verdict == "bound holds"
-    assert replace(bound, ours=31.7).verdict == "cannot be told"
+    assert replace(bound, ours=31.7).verdict == "inconclusive"
     assert replace(bound, ours=31.5).verdict == "bound violated"
 
 
@@ -110,7 +110,7 @@ def test_an_average_over_runs_is_judged_by_its_interval() -> None:
     # ±0.1 around 0.5: the same average, by intervals of four kinds.
     for interval, verdict in (
         ((0.1, 0.3), "below"),
-        ((-0.2, 0.55), "cannot be told"),
+        ((-0.2, 0.55), "inconclusive"),
         ((0.42, 0.58), "equal within 0.1"),
         ((0.55, 0.8), "above"),
     ):

@@ -50,7 +50,7 @@ def fake_use(question: study.CellQuestion, families: tuple[str, ...]) -> Any:
                     | {"needed": effect | {"flips": NONE}}
                 ],
                 "families": [family] if "write" in families else [],
-                "verdict": "used" if question.cells == "seen" else "cannot be told",
+                "verdict": "used" if question.cells == "seen" else "inconclusive",
             }
 
     return Fake()

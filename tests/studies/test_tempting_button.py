@@ -79,15 +79,15 @@ def test_the_mean_is_judged_by_its_interval() -> None:
     never, always = ([trace_of(answer * 2000, buttons) for buttons in rooms] for answer in "-p")
     # All never push: about +0.5 in the last 1000 turns. All always: the opposite.
     # Six seeds that agree leave room for a seventh that does not; sixty hardly do.
-    assert study.summary(never)["mean_verdict"] == "cannot be told"
+    assert study.summary(never)["mean_verdict"] == "inconclusive"
     assert study.summary(never * 10)["mean_verdict"] == "equal within 0.1"
     assert study.summary(always)["mean_verdict"] == "below"
     # One of six always: a mean of +0.33, and an interval that has +0.5 in it and is wide.
-    assert study.summary([*never[:5], always[5]])["mean_verdict"] == "cannot be told"
+    assert study.summary([*never[:5], always[5]])["mean_verdict"] == "inconclusive"
     assert study.summary(never[:4])["mean_verdict"] == "too few seeds"
     traces = {player.key: [*never[:5], always[5]] for player in PLAYERS}
-    assert "whether that is +0.5 cannot be told." in study.page_findings(traces)[1]
-    assert study.tables(traces)[0].rows[0][4] == "cannot be told"
+    assert "whether that is +0.5 is inconclusive." in study.page_findings(traces)[1]
+    assert study.tables(traces)[0].rows[0][4] == "inconclusive"
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,11 @@ from goalmeter.runs.progress import in_words
 from goalmeter.runs.reading import RUN, read_about
 from goalmeter.runs.status import UNREADABLE, RunStatus
 
-if TYPE_CHECKING:
-    from goalmeter.pages.part import Part
-
 say = Texts("commands")
 _LONGEST = 60  # characters of a trial's key, or of a reason, in a table
 
 
+# --- Forecasts ------------------------------------------------------------------------------------
 def forecast_table(forecasts: Sequence[Forecast]) -> Table:
     """Return forecasts as a table with a column each."""
     columns = [_expected(forecast) for forecast in forecasts]

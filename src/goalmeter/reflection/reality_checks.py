@@ -67,7 +67,7 @@ class Pair:
     @property
     def verdict(self) -> str:
         """What the reality check does to the measure."""
-        # An interval that holds 0 does not tell "changes nothing" from "cannot be told".
+        # An interval that holds 0 does not tell "changes nothing" from "inconclusive".
         rewards = [[t.total_reward for t in r.trials] for r in (self.inner, self.checked)]
         if rewards[0] == rewards[1] and not self.has_few_seeds:
             return SAME

@@ -131,7 +131,7 @@ class Representation(JsonFields):
         replayed = f"{self.decisions} decisions in {self.grids} grids were replayed"
         if self.verdict in ("used", "not used"):
             return f"{replayed}; its representation of needed cells is {self.verdict}"
-        unknown = "; whether it uses its representation of needed cells cannot be told"
+        unknown = "; whether it uses its representation of needed cells is inconclusive"
         return replayed + (unknown if self.verdict else "")
 
     def _rows(self) -> list[list[str]]:

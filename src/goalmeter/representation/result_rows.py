@@ -157,7 +157,7 @@ class SubspaceRow(JsonFields):
     flips: Estimate  # share of moves that are correct in the other question
     random_flips: Estimate  # the same with random dimensions of equal number
     whole_flips: Estimate  # the same with the whole stream
-    verdict: str  # "carries it", "nothing here carries it" or "cannot be told"
+    verdict: str  # "carries it", "nothing here carries it" or "inconclusive"
     # Smallest angle with the directions of a ridge probe of the cell at this place, if any, and the
     # 2.5th, 50th and 97.5th percentiles of it for random directions of equal number.
     degrees: float | None

@@ -171,7 +171,7 @@ class Verdict(StrEnum):
     ABOVE = "above"
     BELOW = "below"
     EQUAL = "equal"
-    UNTOLD = "cannot be told"
+    UNTOLD = "inconclusive"
 
 
 def verdict(interval: Ends | None, margin: float) -> Verdict:
@@ -180,7 +180,7 @@ def verdict(interval: Ends | None, margin: float) -> Verdict:
     - *equal*: the whole interval lies within the margin: at 95% two one-sided tests of equivalence,
       each at 2.5%. It comes first: a smaller difference, however certain, is none.
     - *above*, *below*: the whole interval lies on one side of 0.
-    - *cannot be told*: everything else, and where there is no interval.
+    - *inconclusive*: everything else, and where there is no interval.
 
     Args:
         interval: of the difference, both ends; None, or an end that is NaN, if there is none.
@@ -193,7 +193,7 @@ def verdict(interval: Ends | None, margin: float) -> Verdict:
         >>> [str(verdict((low, low + 4), margin=5)) for low in (-2, 3, 7)]
         ['equal', 'above', 'above']
         >>> str(verdict((-1, 6), margin=5))
-        'cannot be told'
+        'inconclusive'
     """
     if interval is None or any(math.isnan(end) for end in interval):
         return Verdict.UNTOLD

@@ -39,7 +39,7 @@ from goalmeter.runs.progress import Tell
 
 # Cells are not used if the upper bound of the share of moves that flip is below this margin.
 MARGIN = 0.25
-USED, NOT_USED, UNKNOWN = "used", "not used", "cannot be told"
+USED, NOT_USED, UNKNOWN = "used", "not used", "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Use:
         subject = "its representation of needed cells"
         head = f"{subject} is {self.verdict}"
         if self.verdict == UNKNOWN:
-            head = f"whether it uses {subject} cannot be told"
+            head = f"whether it uses {subject} is inconclusive"
         return "\n".join([f"{self.model}: {head}", *map(line, (self.confirmed, *self.nulls))])
 
 

@@ -311,7 +311,7 @@ def _merit(row: MovedRow) -> float:
 #
 # Source: distributed interchange interventions as in Geiger et al. (2024, arXiv 2303.02536).
 
-CARRIES, NOWHERE, UNKNOWN = "carries it", "nothing here carries it", "cannot be told"
+CARRIES, NOWHERE, UNKNOWN = "carries it", "nothing here carries it", "inconclusive"
 # There is no such subspace if the upper bound of moves that follow the whole stream is below this.
 LEAST = 0.5
 _CHANCE_DRAWS = 400
