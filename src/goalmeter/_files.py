@@ -149,8 +149,15 @@ def locked(folder: Path, elsewhere: str) -> Iterator[None]:
         except OSError as cause:  # a file system without locks: the existence of a file is the lock
             if cause.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
                 raise
-            lock = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
-            lock.acquire()
+            lock = soft = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
+            try:
+                lock.acquire()
+            except Timeout:
+                if soft.pid is not None:
+                    raise
+                # Its holder was stopped before it had written its name.
+                (folder / SOFT_LOCK).unlink(missing_ok=True)
+                lock.acquire()
     except Timeout as cause:
         raise InvalidParameterError(
             f"another process writes to {folder}; wait for it or end it, or {elsewhere}"
