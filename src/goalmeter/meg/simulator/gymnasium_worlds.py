@@ -214,7 +214,7 @@ class AnswersByState:
         return []
 
     def ask(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
-        """Return the answers of an agent without memory in all states; None if there is no table."""
+        """Return the answers of an agent without memory in all states; None if there are none."""
         times = range(horizon) if actor.timed else range(1)
         rows = np.zeros((len(times), len(self._states), self._n_actions))
         for state, observation in enumerate(self._states.observations):
