@@ -36,7 +36,7 @@ class BackwardConsciousness(WholeHistory):
     """
 
     def is_right(self, action: int) -> bool:
-        # Anew each time: what was first told is now the last, so nothing told before can be kept.
+        # Each step needs a new copy, since the order of all percepts changes.
         copy = self.source.begin()
         replay(copy, reversed(self.percepts), reversed(self.actions))
         return copy.act() == action
@@ -68,7 +68,7 @@ class DejaVu(WholeHistory):
 
     def is_right(self, action: int) -> bool:
         self.copy.take(action)
-        # A fork hears it all again; the copy itself goes on with what happened once.
+        # A fork gets the history a second time; the copy itself continues with a single history.
         again = self.copy.fork()
         replay(again, self.percepts, self.actions)
         return again.act() == action
@@ -110,7 +110,7 @@ class Repeater(Agreement):
         alternate: (n - 1) % 2
     """
 
-    before: float = 0  # the reward of the last percept
+    before: float = 0  # reward of the last percept
 
     def tell(self, action: int, reward: float) -> None:
         for heard in (self.before, reward):
@@ -166,7 +166,7 @@ class ShiftedRewards(Agreement):
         opposite, last sign: 1 - n
     """
 
-    before: float = 0  # the reward of the percept before
+    before: float = 0  # reward of the previous percept
 
     def tell(self, action: int, reward: float) -> None:
         self.copy.take(action)
@@ -392,13 +392,13 @@ class LimitedMemory(Run):
         alternate: min(n - 1, 4 + (n - 1) % 2)
     """
 
-    memory: deque[float]  # rewards and actions in turn, a reward first and last
+    memory: deque[float]  # alternating rewards and actions, a reward first and last
     answers: dict[tuple[float, ...], int]
 
     def begin(self) -> tuple[float, int]:
         self.memory = deque([0], maxlen=2 * 5 - 1)
-        # What the copy did is kept by what it remembered: with two rewards and two actions that is
-        # some five hundred short histories, so telling it five percepts is paid for only at first.
+        # Actions of the copy are cached by memory: with two rewards and two actions there are about
+        # five hundred memories, so replays of five percepts are rare after the first steps.
         self.answers = {}
         return 0, 0
 
