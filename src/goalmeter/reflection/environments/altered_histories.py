@@ -267,10 +267,10 @@ class IgnoreRewards2(Forgetful):
         would if pleasant turns had been forgotten altogether. In its opposite no deterministic
         agent can win: the first action agrees, so its reward is -1; then there are no positive
         rewards, so nothing is forgotten and the next action agrees too.
-    What is simulated: a copy at the history without the turns whose percept has a reward above 0;
-        with a percept goes the action that follows it. If the last percept goes, so does the action
-        before it, so that the copy's history ends at the last percept that is left. The first
-        always is.
+    What is simulated: a copy at the history without the turns whose percept has a reward above 0; a
+        percept is removed with the action that follows it. If the last percept is removed, so is
+        the action before it, so that the copy's history ends at the last remaining percept. The
+        first always remains.
     Source: named in section 3.1; rules from the authors' library at e38e3dc.
     Differences from the paper: none known. The authors' later version forgets the action that
         earned the reward, not the one that was taken after it.
@@ -355,10 +355,10 @@ class CensoredObservation(Forgetful):
 
     Idea: the agent is paid for acting as it would if it could not perceive anything when it sees 2.
     Observations: 3: first 0, then each equally likely; 2 is the censored one.
-    What is simulated: a copy at the history without the turns whose percept has observation 2; with
-        a percept goes the action that follows it. If the last percept goes, so does the action
-        before it, so that the copy's history ends at the last percept that is left. The first
-        always is.
+    What is simulated: a copy at the history without the turns whose percept has observation 2; a
+        percept is removed with the action that follows it. If the last percept is removed, so is
+        the action before it, so that the copy's history ends at the last remaining percept. The
+        first always remains.
     Differences from the paper: none known. The authors' later version keeps the action of the
         censored turn instead of the one before it.
     Known returns:

@@ -58,7 +58,9 @@ class Environment:
                 f"got {type(run).__name__}"
             )
         if missing := sorted(run.__abstractmethods__):
-            raise InvalidParameterError(f"{where}: lacks {' and '.join(missing)}; define them")
+            raise InvalidParameterError(
+                f"{where} does not define {' and '.join(missing)}, expected all abstract methods"
+            )
         for name in ("n_actions", "n_observations"):
             count = getattr(run, name)
             if not (isinstance(count, int) and count >= 1):
@@ -261,8 +263,9 @@ def _unknown(spelled: str, name: str) -> InvalidParameterError:
         message += f": the opposite of an opposite is {itself} itself; use that name"
     else:
         known = environment_names()
-        hint = did_you_mean(name, known, quoted=True) or ";"
-        message += f"{hint} expected one of {listed(known)}"
+        hint = did_you_mean(name, known, quoted=True)
+        message += f"{hint} Expected" if hint else ", expected"
+        message += f" one of {listed(known)}"
     return InvalidParameterError(message)
 
 
