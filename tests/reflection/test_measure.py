@@ -97,7 +97,7 @@ def test_trials_that_fail_are_counted_and_named() -> None:
         "4 of 4 trials ended early (4 illegal action); the first in BackwardConsciousness, seed 0: "
         "illegal action, action 9, expected 0 to 1"
     )
-    assert str(result).splitlines()[0].endswith("; no trial was finished: this number is meaningless")
+    assert str(result).splitlines()[0].endswith("no trial was finished: this number is meaningless")
     assert result.outcomes == result.to_json()["outcomes"] == {"illegal action": 4}
     assert result.to_json()["failures"] == 4
     assert np.isnan(result.stderr)

@@ -117,7 +117,7 @@ def test_what_is_refused(
     with monkeypatch.context() as patch:
         usage = type("Usage", (), {"free": 10})
         patch.setattr(activations.shutil, "disk_usage", lambda path: usage)
-        with pytest.raises(InvalidFileError, match=r"take [\d.]+ kB, and .* has 10 B free, \d"):
+        with pytest.raises(InvalidFileError, match=r"need [\d.]+ kB, but .* has 10 B free, \d"):
             capture(samples, network, tmp_path / "b", layers=[1], positions=["pre/end"])
     kept_rows = capture(samples, network, tmp_path / "c", layers=[1], positions=["pre/end"])
     with pytest.raises(InvalidParameterError, match="no activations at layer 2, expected one of 1"):
@@ -198,5 +198,5 @@ def test_a_damaged_manifest(
     (name,) = damage
     with pytest.raises(InvalidFileError, match=f"is not a manifest .*: its {name} is"):
         Activations.open(tmp_path)
-    with pytest.raises(InvalidFileError, match="holds no activations"):
+    with pytest.raises(InvalidFileError, match="contains no activations"):
         Activations.open(tmp_path / "nowhere")
