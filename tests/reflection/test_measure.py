@@ -122,9 +122,7 @@ def test_a_comparison_in_words_and_as_json() -> None:
     up = sum(row["difference"] > 0 for row in data["environments"])
     down = sum(row["difference"] < 0 for row in data["environments"])
     assert str(result).startswith(f"rc(naive) minus naive: {result.difference:+.6f} ± ")
-    assert f"of 50 environments and opposites, it gains in {up} and loses in {down}" in str(
-        result
-    )
+    assert f"of 50 environments and opposites, it gains in {up} and loses in {down}" in str(result)
     first = max(data["environments"], key=lambda row: abs(row["difference"]))
     assert f"largest changes: {'opposite(' * first['opposite']}{first['name']}" in str(result)
     same = compare(measure("constant", 9, 2), measure("constant", 9, 2))

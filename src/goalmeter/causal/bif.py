@@ -110,10 +110,10 @@ class Parser:
         line = self.line(self.start if start is None else start)
         return InvalidFileError(f"{self.source}, line {line}: {message}")
 
-    def expected(self, wanted: str, token: str, start: int | None = None) -> InvalidFileError:
+    def expected(self, required: str, token: str, start: int | None = None) -> InvalidFileError:
         """Return the error for an unexpected token."""
         shown = f'"{token[:40]}"' if token else "the end of the file"
-        return self.error(f"expected {wanted}, got {shown}", start)
+        return self.error(f"expected {required}, got {shown}", start)
 
     def punctuation(self, mark: str, where: str) -> None:
         """Take a required punctuation mark; `where` describes its place in the error."""
@@ -184,9 +184,9 @@ class Parser:
             if not token:
                 raise self.expected('";" after the property', "", start)
 
-    def _in_block(self, block: str, wanted: str, token: str, start: int) -> InvalidFileError:
+    def _in_block(self, block: str, required: str, token: str, start: int) -> InvalidFileError:
         opened = f" in {block} (opened in line {self.line(start)})"
-        return self.expected(wanted + opened, token)
+        return self.expected(required + opened, token)
 
     def _variable(self) -> None:
         start = self.start
@@ -199,8 +199,8 @@ class Parser:
             elif token == "type" and states is None:
                 states = self._states(x)
             else:
-                wanted = 'a property or "}"' if states else "type discrete [ n ] { states };"
-                raise self._in_block(f"the block of variable {x!r}", wanted, token, start)
+                required = 'a property or "}"' if states else "type discrete [ n ] { states };"
+                raise self._in_block(f"the block of variable {x!r}", required, token, start)
         if states is None:
             raise self.error(f"variable {x!r} has no type, expected type discrete [ n ] {{ ... }};")
         if x in self._domains:
@@ -249,8 +249,8 @@ class Parser:
             elif token in ("(", "table", "default"):
                 self._row(block, token)
             else:
-                wanted = 'table, default, a row "(...)" or "}"'
-                raise self._in_block(f"the block of probability {block.x!r}", wanted, token, start)
+                rule = 'table, default, a row "(...)" or "}"'
+                raise self._in_block(f"the block of probability {block.x!r}", rule, token, start)
         if block.x in self._blocks:
             raise self.error(f"{block.x!r} has a second table, expected one for each", start)
         self._blocks[block.x] = block

@@ -139,9 +139,9 @@ class DecisionProcess:
         out = self._room(prod(self.neutral.size(x) for x in scope))
         for d, family, kernel in self._payers(scope):
             # Targets that the decision observes are equal to their observed values.
-            seen = {x: f"\0{x}" for x in scope if x in family}
-            same = [Factor((x, new), np.eye(self.neutral.size(x))) for x, new in seen.items()]
-            order = (*family, *(seen.get(x, x) for x in scope))
+            copies = {x: f"\0{x}" for x in scope if x in family}
+            same = [Factor((x, new), np.eye(self.neutral.size(x))) for x, new in copies.items()]
+            order = (*family, *(copies.get(x, x) for x in scope))
             table = sum_of_product([kernel, *same], order).arranged(order)
             out[d.states, : d.n_actions] += table.reshape(-1, d.n_actions, out.shape[-1])
         return self._padded(out)

@@ -115,7 +115,7 @@ class TrialPlan:
         """Arguments of `trial.play` that all trials share."""
         return {"agent": self.agent_name, "steps": self.steps} | self.readings
 
-    def made(self, seed: int) -> Agent:
+    def new_agent(self, seed: int) -> Agent:
         """Return a new agent for a trial."""
         if isinstance(self.agent, str):
             return history_agent(self.agent, seed)
@@ -124,7 +124,7 @@ class TrialPlan:
     def played(self, case: Case) -> Trial:
         """Run a trial in this process."""
         try:
-            player = self.made(case.seed)
+            player = self.new_agent(case.seed)
         except (Exception, SystemExit) as error:
             return case.ended(self.steps, FAILED, in_a_line(error), played=0)
         arguments: dict[str, Any] = case._asdict() | self.readings
@@ -132,7 +132,7 @@ class TrialPlan:
 
     def check(self) -> None:
         """Raise errors that would occur in every trial."""
-        player, environments = self.made(self.seeds[0]), [run for run, _ in self.runs]
+        player, environments = self.new_agent(self.seeds[0]), [run for run, _ in self.runs]
         is_object = not isinstance(self.agent, str)
         check_player(player, self.agent_name, environments, is_users=is_object)
 
