@@ -152,6 +152,15 @@ class Texts(Formatter):
         lines = zip(*(cells for _, cells in columns), strict=True) if rows else ()
         return Table(columns=tuple(head for head, _ in columns), rows=tuple(lines), **texts)
 
+    def upright(
+        self, name: str, heads: Sequence[str], rows: Sequence[Any], /, **values: Any
+    ) -> Table:
+        """Return the table of an entry turned upright: a column for each row, with these heads."""
+        flat = self.table(name, rows, **values)
+        lines = zip((head.title for head in flat.heads), *flat.rows, strict=True)
+        columns = tuple(Column(head, numeric=False) for head in ("", *heads))
+        return replace(flat, columns=columns, rows=tuple(lines))
+
     def _columns(
         self, specs: Sequence[Sequence[str]], rows: Sequence[Any], values: Mapping[str, object]
     ) -> Iterator[tuple[Column, list[Cell | str]]]:

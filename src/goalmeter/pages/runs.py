@@ -10,99 +10,83 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError, shortened
 from goalmeter.pages import Part, Texts, joined
-from goalmeter.report import Column, Table
+from goalmeter.report import Table
 from goalmeter.report.numbers import DASH, percent, storage
-from goalmeter.report.tables import summary_table
 from goalmeter.runs.forecast import Forecast, Span
 from goalmeter.runs.progress import in_words
 from goalmeter.runs.reading import RUN, read_about
 from goalmeter.runs.status import UNREADABLE, RunStatus
 
-say = Texts("commands")
 _LONGEST = 60  # characters of a trial's key, or of a reason, in a table
 
 
-# --- Forecasts ------------------------------------------------------------------------------------
+def _span(number: Callable[[float], str]) -> Callable[[Span | None], str]:
+    """A format of spans: both ends, or one if they read the same."""
+    return lambda span: (
+        " to ".join(dict.fromkeys(map(number, (span.least, span.most)))) if span else DASH
+    )
+
+
+def _done(run: RunStatus | None) -> str:
+    if run is None:
+        return DASH
+    if run.total is None:
+        return f"{run.done:,}"
+    share = f" ({percent(run.done / run.total, 0)})" if run.total else ""
+    return f"{run.done:,} of {run.total:,}{share}"
+
+
+def _where(run: RunStatus) -> str:
+    process = f"(process {run.pid} on {run.host})" if run.pid else ""
+    return f"{run.place} {process}".strip()
+
+
+def _rate(a_second: float) -> str:
+    for times, unit in ((1, "a second"), (60, "a minute")):
+        if a_second * times >= 1:
+            return f"{a_second * times:.3g} {unit}"
+    return f"{a_second * 3600:.3g} an hour"
+
+
+say = Texts(
+    "commands",
+    {
+        "counts": _span(lambda number: f"{round(number):,}"),
+        "dollars": _span("{:,.2f}".format),
+        "hours": _span(lambda h: "under 1 s" if 0 < h * 3600 < 1 else in_words(h * 3600)),
+        "sizes": _span(lambda size: storage(round(size))),
+        "size": storage,
+        "time": lambda seconds: DASH if seconds is None else in_words(seconds),
+        "done": _done,
+        "rate": _rate,
+        "where": _where,
+    },
+)
+
+
 def forecast_table(forecasts: Sequence[Forecast]) -> Table:
     """Return forecasts as a table with a column each."""
-    columns = [_expected(forecast) for forecast in forecasts]
-    heads = dict.fromkeys(head for column in columns for head in column)
-    cells = [(head, *(column.get(head) for column in columns)) for head in heads]
     notes = dict.fromkeys(
         (f"{f.name}: " if len(forecasts) > 1 else "") + sentence
         for f in forecasts
         for sentence in f.assumed
     )
-    return Table(
-        columns=tuple(Column(name, numeric=False) for name in ("", *(f.name for f in forecasts))),
-        rows=tuple(tuple(cell or DASH for cell in row) for row in cells if any(row[1:])),
-        notes=tuple(notes),
-        **say("forecast"),
-    )
+    return say.upright("forecast", [f.name for f in forecasts], forecasts, notes=notes)
 
 
-def _expected(f: Forecast) -> dict[str, str]:
-    return {
-        "a trial is a": f.noun,
-        "trials": _count(f.trials),
-        "kept already": _count(f.kept),
-        "left": _count(f.left),
-        **{name: _count(number) for name, number in f.counted.items()},
-        "made at once": f"{f.slots} ({f.place})" if f.place else str(f.slots),
-        "calls": _span(f.calls, _count),
-        "prompt tokens": _span(f.prompt_tokens, _count),
-        "output tokens": _span(f.output_tokens, _count),
-        "output tokens at most": "" if f.output_cap is None else _count(f.output_cap),
-        "US dollars": _span(f.usd, "{:,.2f}".format),
-        "time": _span(f.hours, lambda h: "under 1 s" if 0 < h * 3600 < 1 else in_words(h * 3600)),
-        "disk": _span(f.disk, lambda size: storage(round(size))),
-    }
-
-
-def _count(value: float) -> str:
-    return f"{round(value):,}"
-
-
-def _span(span: Span | None, number: Callable[[float], str]) -> str:
-    ends = [] if span is None else [number(span.least), number(span.most)]
-    return " to ".join(dict.fromkeys(ends))
-
-
-# --- Progress -------------------------------------------------------------------------------------
 def status_table(run: RunStatus) -> Table:
     """Return what is known of a run, a line each."""
-    process = f"(process {run.pid} on {run.host})" if run.pid else ""
-    rows = {
-        "state": run.state,
-        "kind": run.kind,
-        "agent": run.agent,
-        "done": _done(run),
-        "failed": f"{run.failed:,}",
-        "left": "" if run.left is None else f"{run.left:,}",
-        "rate": "" if run.rate is None else _rate(run.rate),
-        "time left": "" if run.left_seconds is None else in_words(run.left_seconds),
-        "where": f"{run.place} {process}".strip(),
-        "begun": run.began,
-        "last heard of": run.updated,
-        "version": run.version,
-        "size": storage(run.size),
-    }
-    return summary_table([row for row in rows.items() if row[1]], **say("run", run=run))
+    return say.upright("run", ["value"], [run], run=run)
 
 
 def runs_table(runs: Sequence[RunStatus], caption: str) -> Table:
     """Return a line for each run, with what is wrong with unreadable ones."""
-    rows = [
-        {name: value or None for name, value in vars(run).items()}
-        | {
-            "done": None if run.state == UNREADABLE else _done(run),
-            "left": None if run.left_seconds is None else in_words(run.left_seconds),
-            "size": storage(run.size),
-        }
-        for run in runs
-    ]
     unreadable = [run for run in runs if run.state == UNREADABLE]
     notes = [f"{run.folder}: {shortened(run.sentence, 4 * _LONGEST)}" for run in unreadable]
+    # What is empty, and the count of a run that cannot be read, is a dash.
+    known = [{name: value or None for name, value in vars(run).items()} for run in runs]
+    counted = [None if run in unreadable else run for run in runs]
+    rows = zip(known, runs, counted, strict=True)
     return say.table("runs", rows, notes=notes, caption=caption)
 
 
@@ -118,20 +102,6 @@ def workers_tables(runs: Sequence[RunStatus]) -> list[Table]:
     hidden = sum(run.workers for run in runs) - len(rows)
     notes = [f"{hidden} more batches"] if hidden > 0 else []
     return [say.table("at_work", rows, notes=notes)] if rows else []
-
-
-def _done(run: RunStatus) -> str:
-    if run.total is None:
-        return f"{run.done:,}"
-    share = f" ({percent(run.done / run.total, 0)})" if run.total else ""
-    return f"{run.done:,} of {run.total:,}{share}"
-
-
-def _rate(a_second: float) -> str:
-    for times, unit in ((1, "a second"), (60, "a minute")):
-        if a_second * times >= 1:
-            return f"{a_second * times:.3g} {unit}"
-    return f"{a_second * 3600:.3g} an hour"
 
 
 # --- Reports --------------------------------------------------------------------------------------
@@ -152,11 +122,8 @@ def part_of_runs(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Par
     about: list[dict[str, Any]] = [{} for _ in runs]
     for kind, numbers in kinds.items():
         # Imported by name, so that a page of one instrument does not load the others.
-        module, given, loaded = (
-            import_module(f"goalmeter.pages.{kind}"),
-            [runs[n] for n in numbers],
-            [],
-        )
+        module, loaded = import_module(f"goalmeter.pages.{kind}"), []
+        given = [runs[n] for n in numbers]
         for run in given:
             tell(f"reading {run}")
             loaded.append(module.load(run))
