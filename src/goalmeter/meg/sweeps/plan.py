@@ -63,6 +63,7 @@ POLICIES: dict[str, Callable[..., Sequence[FloatArray]]] = {
 }
 # The arguments of each built-in name.
 WORDS: dict[str, dict[str, Signature]] = {
+    FILES: {FILES: Signature()},
     GENERATOR: {name: signature(make) for name, make in GENERATORS.items()},
     POLICY: {name: signature(partial(make, None, None)) for name, make in POLICIES.items()},
     UTILITY: {"reward": Signature()},
@@ -128,7 +129,7 @@ class SweepChoice(JsonFields):
     @property
     def is_word(self) -> bool:
         """Whether it is built in."""
-        return self.name in WORDS.get(self.role, ())
+        return self.name in WORDS[self.role]
 
     def path_in(self, world: SweepChoice) -> str:
         """Return the path of a file in a world, whose {names} are filled in."""
@@ -251,8 +252,8 @@ class SweepPlan:
     policies: tuple[SweepChoice, ...]
     utilities: tuple[SweepChoice, ...]
     timeout: float | None = None  # seconds for the search of a row
-    # SHA-256 by path of every file that a row depends on, None for a missing one
-    contents: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    # SHA-256 by path of every file that a row depends on; a missing one fails its rows alone
+    contents: Mapping[str, str] = field(default_factory=dict, repr=False)
     sizes: Sequence[int] = field(default=(), repr=False)  # rows of each chunk
     seconds: float = 0.0  # rough estimate of the time on one core
 
@@ -307,8 +308,7 @@ class SweepPlan:
         if self.timeout is not None:
             out["timeout"] = self.timeout
         out["rows of chunks"] = [[size, len(list(run))] for size, run in groupby(self.sizes)]
-        present = {path: text for path, text in self.contents.items() if text is not None}
-        return out | {f"{_BEFORE}{path}{_AFTER}": text for path, text in present.items()}
+        return out | {f"{_BEFORE}{path}{_AFTER}": text for path, text in self.contents.items()}
 
 
 def plan_of(what: Mapping[str, Any]) -> SweepPlan:
@@ -334,7 +334,18 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
     return replace(plan, sizes=[size for size, times in runs for _ in range(times)])
 
 
-def _with_chunks(plan: SweepPlan) -> SweepPlan:
+def _completed(plan: SweepPlan) -> SweepPlan:
+    """Return a plan with the digests of its files, its chunks, and the estimate of its time."""
+    contents: dict[str, str] = {}
+    data = (plan.data_paths(source, range(len(source))) for source in plan.sources)
+    for path in sorted(set(chain.from_iterable(data))):
+        with suppress(InvalidFileError):
+            contents[path] = digest(path)
+    named = [source.name for source in plan.sources]
+    named += [choice.name for choice in (*plan.policies, *plan.utilities)]
+    code = {file for parts in map(split_name, named) if parts for file in files_of(parts[0])}
+    contents |= {path: digest(path) for path in sorted(code)}
+
     _, policies, utilities = plan.shape
     sizes: list[int] = []
     total = 0
@@ -352,7 +363,7 @@ def _with_chunks(plan: SweepPlan) -> SweepPlan:
                 filled, work, worlds = filled + size, work + cost, worlds + 1
         if worlds:
             sizes.append(worlds * policies * utilities)
-    return replace(plan, sizes=sizes, seconds=_SECONDS * total)
+    return replace(plan, contents=contents, sizes=sizes, seconds=_SECONDS * total)
 
 
 def _work(states: int, utility: SweepChoice) -> int:
@@ -411,8 +422,7 @@ def plan_sweep(
         )
     measured, towards = (tuple(each.values()) for each in choices.values())
     aims = towards or (SweepChoice(UTILITY, "reward"),)
-    plan = SweepPlan(tuple(sources), measured, aims, timeout)
-    return _with_chunks(replace(plan, contents=_contents(plan)))
+    return _completed(SweepPlan(tuple(sources), measured, aims, timeout))
 
 
 def _sections(worlds: Worlds, arguments: Entry) -> tuple[Path, Mapping[str, Sequence[Any]]]:
@@ -459,11 +469,9 @@ def _read_entry(value: Any, section: str, folder: Path, seed: int) -> SweepEntry
         )
     (role,) = present
     arguments = {name: item for name, item in value.items() if name != role}
-    takes = Signature()  # nothing, as files do
-    name, known = str(value[role]), WORDS.get(role, {})
-    if role == FILES:
-        name = FILES
-    elif split_name(name) is not None:
+    known, takes = WORDS[role], Signature()
+    name = FILES if role == FILES else str(value[role])
+    if split_name(name) is not None:
         name = canonical(str(folder / name.strip()))
         function = function_of(SweepChoice(role, name))
         # Functions but generators take the world first.
@@ -526,17 +534,3 @@ def _paths(value: Any, folder: Path) -> tuple[str, ...]:
             )
         out |= dict.fromkeys(map(from_here, found))
     return tuple(out)
-
-
-def _contents(plan: SweepPlan) -> dict[str, str | None]:
-    """Return the digest of every file of a row; a missing file fails its rows alone."""
-    out: dict[str, str | None] = {}
-    every = (plan.data_paths(source, range(len(source))) for source in plan.sources)
-    for path in sorted(set(chain.from_iterable(every))):
-        out[path] = None
-        with suppress(InvalidFileError):
-            out[path] = digest(path)
-    named = [source.name for source in plan.sources]
-    named += [choice.name for choice in (*plan.policies, *plan.utilities)]
-    code = {file for parts in map(split_name, named) if parts for file in files_of(parts[0])}
-    return out | {path: digest(path) for path in sorted(code)}

@@ -125,7 +125,7 @@ class SweepGroup:
     not_certified: int  # number of these
     failed: int  # number of rows without a value
     policy_arguments: Mapping[str, Any]
-    at: tuple[str, Any] | None  # an argument that these worlds share; None for all worlds
+    at: Any  # the value of an argument that these worlds share; None for all worlds
 
     def value_in_words(self) -> str:
         """Return the mean in nats, with its interval in brackets if it has one."""
@@ -233,8 +233,7 @@ class Sweep:
             not_certified = sum(row.status == OPEN for row in rows)
             counts = len(rows), not_certified, len(groups[at]) - len(rows)
             names = policy.label, utility.label
-            shared = None if argument is None else (argument, at)
-            out.append(SweepGroup(*names, mean, fraction, *counts, policy.arguments, shared))
+            out.append(SweepGroup(*names, mean, fraction, *counts, policy.arguments, at))
         return out
 
     @cached_property
@@ -345,7 +344,7 @@ def measure(what: Mapping[str, Any], key: str) -> Columns:
                 found[n, p, u] = SweepValues(FAILED, note=sentences[0])
             else:
                 cases[n, p, u] = case
-        rows = _measure_cases(list(cases.values()), utility, plan.timeout)
+        rows = _measured(list(cases.values()), utility, plan.timeout)
         found |= zip(cases, rows, strict=True)
     facts = {
         n: WorldFacts(w.n_states, w.n_actions, w.horizon, w.discount, w.digest())
@@ -358,10 +357,7 @@ _READERS = {POLICY: load_policy, UTILITY: load_utility, UNKNOWN: load_features}
 
 
 def _arrays(
-    choice: SweepChoice,
-    source: plans.SweepEntry,
-    worlds: Mapping[int, TabularMDP],
-    best: Callable[[], Sequence[FloatArray]],
+    choice: SweepChoice, source: plans.SweepEntry, worlds: Mapping[int, TabularMDP], best: Any
 ) -> Mapping[int, FloatArray | str]:
     """Return the array of each world, or what is wrong; none for its reward or a named class."""
     if choice.is_word and choice.role != POLICY:
@@ -385,18 +381,16 @@ def _arrays(
     return {number: _attempt(load, number, world) for number, world in worlds.items()}
 
 
-def _measure_cases(
-    cases: Sequence[Any], utility: SweepChoice, timeout: float | None
-) -> list[SweepValues]:
+def _measured(cases: Sequence[Any], utility: SweepChoice, limit: float | None) -> list[SweepValues]:
     """Return the row of each case: a world, a policy, and a utility or features, or None."""
-    results = _attempt(_results, cases, utility, timeout) if cases else []
+    results = _attempt(_results, cases, utility, limit) if cases else []
     if not isinstance(results, str):
         return list(map(_row_of, results))
     if len(cases) == 1:
         return [SweepValues(FAILED, note=results)]
     half = len(cases) // 2  # as a batch names no row, the rows that fail are looked for
     parts = (cases[:half], cases[half:])
-    return [row for part in parts for row in _measure_cases(part, utility, timeout)]
+    return [row for part in parts for row in _measured(part, utility, limit)]
 
 
 def _results(cases: Sequence[Any], utility: SweepChoice, limit: float | None) -> list[MegResult]:
