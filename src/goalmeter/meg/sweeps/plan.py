@@ -51,8 +51,7 @@ GENERATORS: dict[str, Callable[..., TabularMDP]] = {
     "key_door": mdp_maker(key_door),
     "key_no_door": mdp_maker(key_no_door),
     "two_paths": mdp_maker(two_paths),
-    # `id` is the name that Gymnasium uses.
-    "gymnasium": lambda id, **options: TabularMDP.from_gymnasium(id, **options),
+    "gymnasium": lambda id, **options: TabularMDP.from_gymnasium(id, **options),  # as gym.make(id)
 }
 # Policies of many worlds; `best` returns the optimal ones, which all values of epsilon share.
 POLICIES: dict[str, Callable[..., Sequence[FloatArray]]] = {
@@ -106,11 +105,6 @@ def _axis(name: str, value: Any) -> Sequence[Any]:
     return values
 
 
-def spelled(value: Any) -> str:
-    """Return a value as a label shows it: text as it is, everything else as JSON."""
-    return str(value) if value in (inf, -inf) or isinstance(value, str) else json_text(value)
-
-
 # --- Choices --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class SweepChoice(JsonFields):
@@ -123,7 +117,10 @@ class SweepChoice(JsonFields):
     @property
     def label(self) -> str:
         """The name in tables, unique in a sweep: "maze(size=7, seed=0)", "unknown state"."""
-        given = ", ".join(f"{name}={spelled(value)}" for name, value in self.arguments.items())
+        given = ", ".join(
+            f"{name}={v if isinstance(v, str) or v in (inf, -inf) else json_text(v)}"
+            for name, v in self.arguments.items()
+        )
         return "unknown " * (self.role == UNKNOWN) + self.name + f"({given})" * bool(given)
 
     @property
@@ -296,13 +293,12 @@ class SweepPlan:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON, each value under a name that explains it: `RunStore.what`."""
         out: dict[str, Any] = {"kind": KIND}
-        for number, source in enumerate(self.sources, start=1):
+        for n, source in enumerate(self.sources, start=1):
             if source.role == GENERATOR:
-                out[f"worlds {number}"] = source.name
+                out[f"worlds {n}"] = source.name
             for name, values in source.axes.items():
-                is_range = isinstance(values, range)
-                written = {"from": values[0], "count": len(values)} if is_range else list(values)
-                out[f"worlds {number}, {name}"] = written
+                span = {"from": values[0], "count": len(values)}
+                out[f"worlds {n}, {name}"] = span if isinstance(values, range) else list(values)
         for noun, choices in ((POLICY, self.policies), (UTILITY, self.utilities)):
             out |= {f"{noun} {n}": choice.to_json() for n, choice in enumerate(choices, start=1)}
         if self.timeout is not None:
@@ -347,12 +343,16 @@ def _completed(plan: SweepPlan) -> SweepPlan:
     contents |= {path: digest(path) for path in sorted(code)}
 
     _, policies, utilities = plan.shape
+    searched = [utility.name for utility in plan.utilities if utility.role == UNKNOWN]
     sizes: list[int] = []
     total = 0
     for source in plan.sources:
         filled = work = worlds = 0
         for size in source.states():
-            cost = policies * sum(_work(size, utility) for utility in plan.utilities)
+            known = size * (utilities - len(searched))
+            over_states = _SEARCH * size if size <= _SMALL_CLASS else _MOST_WORK
+            searches = (over_states if name == "state" else _MOST_WORK for name in searched)
+            cost = policies * (known + sum(searches))
             total += cost
             if worlds and (filled + size > MOST_STATES or work + cost > _MOST_WORK):
                 sizes.append(worlds * policies * utilities)
@@ -364,14 +364,6 @@ def _completed(plan: SweepPlan) -> SweepPlan:
         if worlds:
             sizes.append(worlds * policies * utilities)
     return replace(plan, contents=contents, sizes=sizes, seconds=_SECONDS * total)
-
-
-def _work(states: int, utility: SweepChoice) -> int:
-    """Return the work of a row, in states with a known utility."""
-    if utility.role != UNKNOWN:
-        return states
-    is_small = utility.name == "state" and states <= _SMALL_CLASS
-    return _SEARCH * states if is_small else _MOST_WORK
 
 
 # --- Entries --------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain, islice, product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -199,7 +200,7 @@ class Sweep:
                 out[prefix] = getattr(row, prefix)
                 for name, value in getattr(row, f"{prefix}_arguments").items():
                     is_plain = isinstance(value, (int, float, str)) or value is None
-                    out[f"{prefix}.{name}"] = value if is_plain else plans.spelled(value)
+                    out[f"{prefix}.{name}"] = value if is_plain else json_text(value)
             out |= {} if row.facts is None else row.facts._asdict()
             out |= {"status": row.measured.status, "notes": row.measured.note or None}
             if row.measured.status != FAILED:
@@ -346,10 +347,8 @@ def measure(what: Mapping[str, Any], key: str) -> Columns:
                 cases[n, p, u] = case
         rows = _measured(list(cases.values()), utility, plan.timeout)
         found |= zip(cases, rows, strict=True)
-    facts = {
-        n: WorldFacts(w.n_states, w.n_actions, w.horizon, w.discount, w.digest())
-        for n, w in good.items()
-    }
+    size_of = attrgetter("n_states", "n_actions", "horizon", "discount")
+    facts = {n: WorldFacts(*size_of(world), world.digest()) for n, world in good.items()}
     return columns_of(list(map(facts.get, numbers)), [found[place] for place in sorted(found)])
 
 
