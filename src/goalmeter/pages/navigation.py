@@ -260,8 +260,7 @@ def key_tables(results: Sequence[Navigation], anchor: str = "") -> list[Table]:
     """Return the additional tables of a suite with keys."""
     keys = named(results, "keys")
     tables = [say.table("keys", keys, anchor=anchor), say.table("stages", keys)]
-    tables.append(say.table("two_paths", named(results, "two_paths")))
-    return [table for table in tables if table.rows] + factor_tables(results)
+    return [*tables, say.table("two_paths", named(results, "two_paths")), *factor_tables(results)]
 
 
 def factor_tables(results: Sequence[Navigation]) -> list[Table]:
@@ -322,10 +321,7 @@ def directed_tables(agents: Sequence[Directedness], anchor: str = "") -> tuple[T
     """Return the table of MEG towards the goal and, where there is a key, of goal against key."""
     silent = {agent.agent: agent.silent for agent in agents if agent.silent}
     counts = ", ".join(f"{count} of {agent}" for agent, count in silent.items())
-    rows = [
-        (label_agent(agent, agents), agent, WISHES.get(agent.larger or "", OPEN))
-        for agent in agents
-    ]
+    rows = [(label_agent(a, agents), a, WISHES.get(a.larger or "", OPEN)) for a in agents]
     goal = say.table("goal", rows, anchor=anchor, silent=counts)
     if not (item := item_of(agents)):
         return (goal,)
@@ -347,8 +343,8 @@ def item_of(agents: Sequence[Directedness]) -> str:
 
 def wants_table(verdicts: Sequence[Want]) -> Table:
     """Return the table of the numbers behind each verdict."""
-    items = [want.item for want in verdicts if want.things_about.thing is not None]
-    item = items[0] if items else WISHES[KEY_UTILITY]
+    items = (want.item for want in verdicts if want.things_about.thing is not None)
+    item = next(items, WISHES[KEY_UTILITY])
     rows = [(want.agent + " (reference)" * want.reference, want) for want in verdicts]
     texts = {"margin": percent(LEAST_SHARE, 0), "item": item, "bare": item.removeprefix("the ")}
     return say.table("wants", rows, anchor="wants", **texts)

@@ -12,22 +12,11 @@ from operator import itemgetter
 import numpy as np
 
 from goalmeter.pages import Content, Part, Texts, value_at, without
-from goalmeter.reflection import Comparison, Reflection
+from goalmeter.reflection import Comparison, Reflection, reality_checks
 from goalmeter.reflection import load as load
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.environments.registry import opposite
-from goalmeter.reflection.reality_checks import LOWERS as LOWERS
-from goalmeter.reflection.reality_checks import RAISES as RAISES
-from goalmeter.reflection.reality_checks import (
-    SAME,
-    Pair,
-    describe_readings,
-    labels,
-    numbered,
-    pairs,
-)
-from goalmeter.reflection.reality_checks import UNTOLD as UNTOLD
-from goalmeter.reflection.reality_checks import verdict as verdict
+from goalmeter.reflection.reality_checks import Pair, describe_readings, labels, pairs
 from goalmeter.reflection.result import TOO_FEW as NO_INTERVAL
 from goalmeter.reflection.result import (
     all_early,
@@ -116,7 +105,7 @@ def groups(results: Sequence[Reflection]) -> list[AgentGroup]:
             describe_readings(first),
         ]
         titles.append(", ".join(filter(None, parts)) or "as published" * (len(members) > 1))
-    named = zip(members.values(), numbered(titles, "{}, {}"), strict=True)
+    named = zip(members.values(), reality_checks.numbered(titles, "{}, {}"), strict=True)
     return [AgentGroup(tuple(agents), title, n) for n, (agents, title) in enumerate(named, start=1)]
 
 
@@ -197,21 +186,20 @@ def measure_table(
         readings=readings_in_words(result),
         fewer=len(first.seeds) if len(first.seeds) < len(result.seeds) else 0,
     )
-    notes = [f"{r.agent}: {early}." for r in both if (early := failures_in_words(r))]
+    notes = _failures([(r.agent, r) for r in both], 2)
     if any(TIMEOUT in r.outcomes for r in both):
         notes.append("A trial is given more time with --timeout, in a new run (0: no limit).")
     return summary_table(rows, notes=(*texts.pop("notes"), *notes), **texts)
 
 
-def early_text(result: Reflection, against: Reflection | None) -> str:
+def early_text(results: Iterable[Reflection]) -> str:
     """Return a line for each agent with trials that ended early."""
-    both = [result] if against is None else [result, against]
-    return "\n".join(f"{r.agent}: {early}{doubt(r)}" for r in both if (early := early_in_words(r)))
+    return "\n".join(f"{r.agent}: {early_in_words(r)}{doubt(r)}" for r in results if r.failures)
 
 
 def _with_error(result: Reflection) -> str:
-    early = f", {ended}" if (ended := early_in_words(result)) else ""
-    return f"{plus(result.measure, 6)} ± {number(result.stderr, 6)}{early}{doubt(result)}"
+    early = f", {early_in_words(result)}" * bool(result.failures) + doubt(result)
+    return f"{plus(result.measure, 6)} ± {number(result.stderr, 6)}{early}"
 
 
 # --- Page -----------------------------------------------------------------------------------------
@@ -231,11 +219,10 @@ def _heat(
     ]
     cells = [
         (_TITLES[opposite], agent, environment, value)
-        for way in (False, True)
         for agent, average in values.items()
         for (environment, opposite), value in average.items()
-        if opposite == way
     ]
+    cells.sort(key=lambda cell: _TITLES.index(cell[0]))
     extremes = []
     for label, average in values.items():
         # Environments and opposites taken together.
@@ -250,17 +237,17 @@ def _heat(
     return say.heat(texts, name, cells, failed, **counts, extremes=" ".join(extremes))
 
 
-def pairs_chart(pairs: Sequence[Pair], name: str) -> Figure:
-    """Draw each agent, its reality check and the difference, with intervals."""
-    rows = []
-    for pair in pairs:
-        numbers = {
-            "agent": (pair.inner.measure, pair.inner.interval),
-            "checked": (pair.checked.measure, pair.checked.interval),
-            "change": (pair.comparison.difference, pair.comparison.interval),
+def _pairs_chart(pairs: Sequence[Pair], name: str) -> Figure:
+    """Each agent, its reality check and the difference, with intervals."""
+    rows = [
+        {
+            "pair": pair,
+            "agent": Estimate(pair.inner.measure, pair.inner.interval, 0, 0),
+            "checked": Estimate(pair.checked.measure, pair.checked.interval, 0, 0),
+            "change": Estimate(pair.comparison.difference, pair.comparison.interval, 0, 0),
         }
-        estimates = {name: Estimate(*number, 0, 0) for name, number in numbers.items()}
-        rows.append({"pair": pair} | estimates)
+        for pair in pairs
+    ]
     few = any(pair.has_few_seeds for pair in pairs) and FEWEST
     return say.dots("pairs_chart", name, [pair.label for pair in pairs], rows, few=few)
 
@@ -295,7 +282,7 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
         if checks:
             changes = {pair.label: pair.comparison.by_environment for pair in group.pairs}
             differences = _heat("differences_map", f"reflection-differences{end}", changes)
-            chart = pairs_chart(group.pairs, f"reflection-pairs{end}")
+            chart = _pairs_chart(group.pairs, f"reflection-pairs{end}")
             content["reality_checks"] = [checks, chart, differences]
         content["all_section"] = [table(group, "environments")]
         out += say.sections(content, title=title)
@@ -320,7 +307,12 @@ def findings(results: Sequence[Reflection]) -> list[Finding]:
         ranked = [(label, result) for label, result in group.agents if not all_early(result)]
         ranked.sort(key=lambda item: -item[1].measure)
         if ends := dict(ranked[:1] + ranked[-1:]):
-            measured = [_measured(label, result) for label, result in ends.items()]
+            measured = [
+                say("measured", label=label, of=r, failures=len(r.failures))[
+                    "interval" if len(r.by_seed) >= FEWEST else "few"
+                ]
+                for label, r in ends.items()
+            ]
             least = measured[-1] if len(ends) > 1 else ""
             text = say.sentence("found", start=start, most=measured[0], least=least)
             row_anchor = table(group, "agents").row_anchor
@@ -350,24 +342,19 @@ def thesis(compared: Sequence[Pair]) -> str:
     parts = []
     for kind, text in say("thesis").items():
         members = [
-            pair.label + f" ({plus(pair.comparison.difference, 3)})" * (kind != SAME)
+            pair.label + f" ({plus(pair.comparison.difference, 3)})" * (kind != reality_checks.SAME)
             for pair in compared
             if pair.verdict == kind
         ]
         # The thesis is that it raises; so that it lowers is answered even where it is "none".
-        if members or kind == LOWERS:
+        if members or kind == reality_checks.LOWERS:
             parts.append(f"{text} {', '.join(members) or 'none'}")
     return f"The reality check {'; '.join(parts)}."
-
-
-def _measured(label: str, result: Reflection) -> str:
-    error = "interval" if len(result.by_seed) >= FEWEST else "few"
-    return say.sentence("measured", error, label=label, of=result, failures=len(result.failures))
 
 
 def _failures(named: Sequence[_Named], most: int) -> list[str]:
     """What ended trials early, agent by agent, of so many agents at most."""
     lines = [f"{label}: {failures_in_words(r)}." for label, r in named if r.failures]
-    left = len(lines) - most
-    more = [f"{left} more agent{'s' * (left != 1)} had trials that ended early."]
-    return lines[:most] + (more if left > 0 else [])
+    if (left := len(lines) - most) > 0:
+        lines[most:] = [f"{left} more agent{'s' * (left != 1)} had trials that ended early."]
+    return lines
