@@ -130,14 +130,6 @@ def cells_table(results: Sequence[Navigation]) -> Table:
     return say.table("cells", rows, agent=agent.agent)
 
 
-def calibration_table(results: Sequence[Navigation]) -> Table | None:
-    """Return the table of calibration; None without probabilities."""
-    known = [(r, fit) for r in results if (fit := r.behaviour.calibration) is not None]
-    # A table of reference agents alone would answer a question that nobody asked.
-    asked = any(not result.reference for result, _ in known)
-    return say.table("calibration", known) if asked else None
-
-
 def mixed_table(results: Sequence[Navigation]) -> Table | None:
     """Return the table of the mixed model in mazes; None if no model can be fitted."""
     # A term of the model -> its unit in words, and percentage points of it in the model's unit.
@@ -482,7 +474,10 @@ def _suite(group: Group, prefix: str) -> list[Section]:
         content.append(surface(results, f"{prefix}-surface"))
         content += [cells_table([result, *beside]) for result in group.measured]
         content.append(mixed_table(results))
-    content.append(calibration_table(results))
+    known = [(r, fit) for r in results if (fit := r.behaviour.calibration) is not None]
+    # A table of reference agents alone would answer a question that nobody asked.
+    if any(not result.reference for result, _ in known):
+        content.append(say.table("calibration", known))
     frames = frames_table(results, every=True, anchor=f"{prefix}-frames")
     parts: Contents = {
         "suite_section": content,

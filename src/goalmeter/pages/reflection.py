@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,23 +47,13 @@ say = Texts(
 
 
 # --- Groups ---------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class AgentGroup:
+class AgentGroup(NamedTuple):
     """Agents measured in the same environments with equal steps and readings."""
 
-    results: tuple[Reflection, ...]
+    agents: list[tuple[str, Reflection]]  # with their labels
+    pairs: list[Pair]  # with their reality checks
     title: str  # how it differs from other groups of a page, and what is not as published
     number: int  # of the group on the page, from 1
-
-    @cached_property
-    def agents(self) -> list[tuple[str, Reflection]]:
-        """Each agent with its label."""
-        return list(zip(labels(self.results), self.results, strict=True))
-
-    @cached_property
-    def pairs(self) -> list[Pair]:
-        """Agents with their reality checks."""
-        return pairs(self.results)[0]
 
     def gains(self) -> Iterator[list[str | None]]:
         """The environments where each reality check gains and loses."""
@@ -106,7 +95,10 @@ def groups(results: Sequence[Reflection]) -> list[AgentGroup]:
         ]
         titles.append(", ".join(filter(None, parts)) or "as published" * (len(members) > 1))
     named = zip(members.values(), reality_checks.numbered(titles, "{}, {}"), strict=True)
-    return [AgentGroup(tuple(agents), title, n) for n, (agents, title) in enumerate(named, start=1)]
+    return [
+        AgentGroup([*zip(labels(agents), agents, strict=True)], pairs(agents)[0], title, number)
+        for number, (agents, title) in enumerate(named, start=1)
+    ]
 
 
 _Played = frozenset[tuple[str, bool]]  # environments, and whether their opposites are meant
@@ -132,7 +124,8 @@ def _environments(played: _Played) -> str:
 # --- Tables ---------------------------------------------------------------------------------------
 def table(group: AgentGroup, name: str) -> Table:
     """Return a table of a group: "agents", "pairs", "gains" or "environments", with such rows."""
-    results, played = group.results, _played(group.results[0])
+    results = [result for _, result in group.agents]
+    played = _played(results[0])
     compared = [pair.inner for pair in group.pairs] if name == "pairs" else results
     levels = {result.confidence for result in results}
     return say.table(
