@@ -88,19 +88,18 @@ def heat_map(shown: ShownModel, name: str) -> Iterator[Figure | None]:
     """Draw the declared panels of a model's rows; the chosen places are hatched."""
     entry, rows = say.declared(name), _rows(shown, name)
     # An intervention at several positions is named with them.
-    named = [(getattr(row, "intervention", ""), row.position) for row in rows]
-    positions = Counter(name for name, _ in set(named))
-    places = []
-    for row, (intervention, _) in zip(rows, named, strict=True):
-        values = {"row": row, "several": positions[intervention] > 1}
-        places.append([say.filled(text, values) for text in entry["place"]])
+    named = {(getattr(row, "intervention", ""), row.position) for row in rows}
+    positions = Counter(name for name, _ in named)
+    placed = []
+    for row in rows:
+        values = {"row": row, "several": positions[getattr(row, "intervention", "")] > 1}
+        placed.append((row, [say.filled(text, values) for text in entry["place"]]))
     cells = []
     for title, field in entry["panels"]:
-        for row, place in zip(rows, places, strict=True):
+        for row, place in placed:
             value = value_at(row, f"{field}.value")
             cells.append((say.filled(title, {"row": row}), *place, nan if value is None else value))
     known = [cell for cell in cells if not isnan(cell[3])]
-    placed = list(zip(rows, places, strict=True))
     lines, columns = (
         list(dict.fromkeys(place[n] for _, place in sorted(placed, key=lambda each: rank(each[0]))))
         for n, rank in enumerate(map(_RANKS.__getitem__, entry["axes"]))
@@ -217,22 +216,13 @@ def _map(
 
 
 # --- Sections -------------------------------------------------------------------------------------
-# Figures of a model, and tables or a figure of all models together, by their names in the texts.
+# Figures of a model by their names in the texts; all others are heat maps.
 _FIGURES: dict[str, Callable[[ShownModel], Iterable[Figure | None]]] = {
-    "auroc_map": partial(heat_map, name="auroc_map"),
-    "gain_map": partial(heat_map, name="gain_map"),
-    "flips_map": partial(heat_map, name="flips_map"),
-    "moved_map": partial(heat_map, name="moved_map"),
     "states": state_figures,
     "doses": dose_figures,
     "spans_figure": spans_figure,
     "plans": plan_figures,
     "decided_figure": decided_figures,
-}
-_JOINT: dict[str, Callable[[Sequence[ShownModel]], Content]] = {
-    "read": partial(summary, name="read"),
-    "used": partial(summary, name="used"),
-    "believed_figure": believed_figure,
 }
 
 
@@ -241,9 +231,13 @@ def sections(models: Sequence[ShownModel]) -> list[Section]:
     known = {name for shown in models for name, value in vars(shown.result).items() if value}
     out = []
     for name, content in say("sections").items():
-        joint = [_JOINT[each](models) for each in content.get("joint", ())]
+        joint: list[Content] = [
+            believed_figure(models) if each == "believed_figure" else summary(models, each)
+            for each in content.get("joint", ())
+        ]
         tables = [table(shown, each) for shown in models for each in content.get("tables", ())]
-        drawers = [_FIGURES[each] for each in content.get("figures", ())]
+        figures = content.get("figures", ())
+        drawers = [_FIGURES.get(each, partial(heat_map, name=each)) for each in figures]
         drawn = [figure for shown in models for draw in drawers for figure in draw(shown)]
         has_content = any(each.rows for each in tables) if tables else any(drawn)
         if known & {*content["fields"]} if "fields" in content else has_content:

@@ -28,8 +28,8 @@ _Points = list[tuple[str, float, Estimate]]  # the line, the place and the mean 
 
 def curves(sweep: Sweep, prefix: str) -> list[Figure]:
     """Draw a chart for each numeric argument and utility, up to `MOST_CHARTS`."""
-    charts = (_chart(prefix, *each) for each in (*_over_policies(sweep), *_over_worlds(sweep)))
-    return [chart for chart in charts if chart is not None][:MOST_CHARTS]
+    told = (*_over_policies(sweep), *_over_worlds(sweep))
+    return [chart for each in told if (chart := _chart(prefix, *each))][:MOST_CHARTS]
 
 
 def _over_policies(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
