@@ -32,7 +32,7 @@ from goalmeter.pages import Content, Contents, Part, Texts, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import MUTED, STROKES
 from goalmeter.report.charts import Curve, Move, short, walk_map
-from goalmeter.report.numbers import DASH, LEAST_SHARE, percent, points
+from goalmeter.report.numbers import LEAST_SHARE, percent, points
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import Verdict, words
@@ -57,12 +57,6 @@ def cut(text: str | None) -> str:
     return line if len(line) <= 160 else f"{line[:80]} … {line[-80:]}"
 
 
-def _agreement(frame: Frame) -> str:
-    """How often answers agree between frames and, in brackets, within one."""
-    across, within = frame.agreement, frame.self_agreement
-    return f"{percent(across.value)} ({percent(within.value)})" if across and within else DASH
-
-
 say = Texts(
     "navigation",
     {
@@ -76,7 +70,6 @@ say = Texts(
         # The interval of no invalid answers would only say how few answers there are.
         "invalid": lambda share: percent(share if share.value else 0.0),
         "verdict": lambda test: words(test.verdict, 100 * test.equivalence.margin, "points"),
-        "agreement": _agreement,
     },
 )
 

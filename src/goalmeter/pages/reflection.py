@@ -230,21 +230,6 @@ def _heat(
     return say.heat(texts, name, cells, failed, **counts, extremes=" ".join(extremes))
 
 
-def _pairs_chart(pairs: Sequence[Pair], name: str) -> Figure:
-    """Each agent, its reality check and the difference, with intervals."""
-    rows = [
-        {
-            "pair": pair,
-            "agent": Estimate(pair.inner.measure, pair.inner.interval, 0, 0),
-            "checked": Estimate(pair.checked.measure, pair.checked.interval, 0, 0),
-            "change": Estimate(pair.comparison.difference, pair.comparison.interval, 0, 0),
-        }
-        for pair in pairs
-    ]
-    few = any(pair.has_few_seeds for pair in pairs) and FEWEST
-    return say.dots("pairs_chart", name, [pair.label for pair in pairs], rows, few=few)
-
-
 GLOSSARY: dict[str, str] = say("glossary")
 
 
@@ -275,7 +260,17 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
         if checks:
             changes = {pair.label: pair.comparison.by_environment for pair in group.pairs}
             differences = _heat("differences_map", f"reflection-differences{end}", changes)
-            chart = _pairs_chart(group.pairs, f"reflection-pairs{end}")
+            rows = [
+                {
+                    "pair": pair,
+                    "agent": Estimate(pair.inner.measure, pair.inner.interval, 0, 0),
+                    "checked": Estimate(pair.checked.measure, pair.checked.interval, 0, 0),
+                    "change": Estimate(pair.comparison.difference, pair.comparison.interval, 0, 0),
+                }
+                for pair in group.pairs
+            ]
+            few = any(pair.has_few_seeds for pair in group.pairs) and FEWEST
+            chart = say.dots("pairs_chart", f"reflection-pairs{end}", [*changes], rows, few=few)
             content["reality_checks"] = [checks, chart, differences]
         content["all_section"] = [table(group, "environments")]
         out += say.sections(content, title=title)

@@ -82,9 +82,15 @@ def _chart(prefix: str, name: str, argument: str, caption: str, points: _Points)
 
 def part_of(sweeps: Sequence[Sweep], tell: Tell | None = None) -> Part:
     """Return the page part of sweeps."""
+    sections: list[Section] = []
+    for number, sweep in enumerate(sweeps, start=1):
+        prefix = f"sweep-{number}"
+        means, *failures = short_tables(sweep, prefix)
+        content: Contents = {"summary_section": [means], "curves_section": curves(sweep, prefix)}
+        sections += say.sections({**content, "failures_section": failures}, number=number)
     return Part(
         **say("part"),
-        sections=[section for n, sweep in enumerate(sweeps, start=1) for section in _of(sweep, n)],
+        sections=sections,
         findings=findings(sweeps),
         glossary=say("glossary"),
         tables=tuple(table for sweep in sweeps for table in short_tables(sweep)),
@@ -123,10 +129,3 @@ def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
                 ends: dict[str, Any] = {"utility": utility, "most": groups[0], "least": least}
                 out.append(say.finding("found", **link, **ends))
     return out
-
-
-def _of(sweep: Sweep, number: int) -> list[Section]:
-    prefix = f"sweep-{number}"
-    summary, *failures = short_tables(sweep, prefix)
-    content: Contents = {"summary_section": [summary], "curves_section": curves(sweep, prefix)}
-    return say.sections({**content, "failures_section": failures}, number=number)
