@@ -20,7 +20,7 @@ from goalmeter.pages import Content, Part, value_at, without
 from goalmeter.pages import representation_claims as claims
 from goalmeter.pages.representation_claims import ShownModel, position_rank, say, shown_models
 from goalmeter.report import Figure, Section, Table
-from goalmeter.report.charts import Marked, Place, belief_map, short
+from goalmeter.report.charts import Marked, belief_map, short
 from goalmeter.report.numbers import percent
 from goalmeter.representation.replay import run_digest
 from goalmeter.representation.result import RESULT, Representation, has_result
@@ -32,9 +32,8 @@ from goalmeter.statistics.clusters import Estimate
 # --- Tables ---------------------------------------------------------------------------------------
 def summary(models: Sequence[ShownModel], name: str) -> Table:
     """Every model where its maps are decoded ("read") or as its cells are "used"."""
-    rows = [shown for shown in models if (shown.probe if name == "read" else shown.confirmed)]
-    texts = {"anchor": f"representation-{name}", "margin": percent(causal_use.MARGIN, 0)}
-    return say.table("summary" if name == "read" else name, rows, **texts)
+    rows = [shown for shown in models if value_at(shown, say.declared(name)["has"])]
+    return say.table(name, rows, margin=percent(causal_use.MARGIN, 0))
 
 
 # How rows are sorted by a field, where it is not by its value.
@@ -190,21 +189,16 @@ def state_figures(shown: ShownModel) -> Iterator[Figure]:
             known[: len(read_as)] = read_as
         view = state.decoded, state.action, state.optimal_decoded
         places = {"framed": used, "dotted": frozenset(tried) - used, "crossed": wrong}
-        label = "probability of a wall, as read"
-        svg, texts = _map(f"{name}-read", cells, view, label, **places)
+        svg, texts = _map(f"{name}-read", cells, view, "probability of a wall, as read", **places)
         counts = {"used": len(used), "tried": len(tried), "wrong": len(wrong)}
         yield say.figure("read_state" if state.decoded else "unread_state", svg, **counts, **texts)
 
 
-# A grid, the action of the agent, and the actions that are optimal on it.
-_View = tuple[Sequence[str], int | None, Sequence[int]]
-
-
 def _map(
-    name: str, cells: list[list[float]], view: _View, label: str = "", **places: frozenset[Place]
+    name: str, cells: list[list[float]], view: tuple[Any, ...], label: str = "", **places: Any
 ) -> tuple[str, dict[str, str]]:
     """A map with the move of the agent and those that are optimal on it, and both in words."""
-    grid, action, optimal = view
+    grid, action, optimal = view  # of a state, as it is or as it is read
     taken = "its answer could not be read" if action is None else f"it goes {ACTIONS[action]}"
     if action is not None and optimal:
         taken += f", which is {'' if action in optimal else 'not '}optimal"

@@ -69,12 +69,11 @@ def _chart(prefix: str, name: str, argument: str, caption: str, points: _Points)
     several = [(label, line) for label, line in lines.items() if len(line) > 1]
     drawn, values = [], []
     for (label, line), (colour, stroke) in zip(several, STROKES, strict=False):
-        xs, means = zip(*sorted(line, key=itemgetter(0)), strict=True)
+        line.sort(key=itemgetter(0))
+        xs, means = zip(*line, strict=True)
         drawn.append(Curve.of(label, xs, means, colour=colour, stroke=stroke, marker="o"))
-        listed = [
-            f"{nats(mean.value)} at {general(x, 3)}" for x, mean in zip(xs, means, strict=True)
-        ]
-        values.append(f"{label}: {', '.join(listed)}.")
+        listed = ", ".join(f"{nats(mean.value)} at {general(x, 3)}" for x, mean in line)
+        values.append(f"{label}: {listed}.")
     texts = {"caption": caption, "values": " ".join(values), "left": len(several) - len(drawn)}
     axes = {"x_label": argument}
     return say.curves("curves", f"{prefix}-{name}", drawn, axes, **texts) if drawn else None
