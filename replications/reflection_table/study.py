@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goalmeter.pages import reflection as reflection_page
-from goalmeter.reflection import Reflection, compare, measure, reality_checks
+from goalmeter.reflection import Reflection, compare, measure
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.report import Figure, Section, Table, require_report_extra
 from goalmeter.statistics import reach
@@ -26,6 +26,7 @@ from replications import ledger
 from replications.common import FEWEST, TOO_FEW, FloatArray, Outcome, StudyOptions, Texts, optional
 
 say = Texts("reflection_table")
+reality_checks = reflection_page.reality_checks
 LEDGER_PREFIX = "reflection-table-1/"
 STEPS = (500, 1000)
 SEEDS = 10  # as in the paper

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter.pages import Content, Part, Texts, value_at, without
-from goalmeter.reflection import Comparison, Reflection, reality_checks
+from goalmeter.reflection import Comparison, Reflection
 from goalmeter.reflection import load as load
+from goalmeter.reflection import reality_checks as reality_checks
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.environments.registry import opposite
 from goalmeter.reflection.reality_checks import Pair, describe_readings, labels, pairs
