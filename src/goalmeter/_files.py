@@ -1,7 +1,8 @@
-"""Atomic file writes, locks, JSON values and records, size-limited archives, transformers."""
+"""Atomic file writes, locks, JSON values and records, archives, table files, transformers."""
 
 from __future__ import annotations
 
+import csv
 import errno
 import hashlib
 import json
@@ -10,10 +11,11 @@ import os
 import stat
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
-from io import BufferedReader
+from io import BufferedReader, TextIOWrapper
+from itertools import islice
 from math import isfinite, isnan
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +23,7 @@ from typing import IO, Any
 from goalmeter._errors import (
     InvalidFileError,
     InvalidParameterError,
+    encodable,
     in_a_line,
     json_text,
     require,
@@ -149,8 +152,15 @@ def locked(folder: Path, elsewhere: str) -> Iterator[None]:
         except OSError as cause:  # a file system without locks: the existence of a file is the lock
             if cause.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
                 raise
-            lock = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
-            lock.acquire()
+            lock = soft = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
+            try:
+                lock.acquire()
+            except Timeout:
+                if soft.pid is not None:
+                    raise
+                # Its holder was stopped before it had written its name.
+                (folder / SOFT_LOCK).unlink(missing_ok=True)
+                lock.acquire()
     except Timeout as cause:
         raise InvalidParameterError(
             f"another process writes to {folder}; wait for it or end it, or {elsewhere}"
@@ -319,6 +329,54 @@ def check_bytes(size: int) -> None:
             f"the file unpacks to {size:,} bytes, more than the limit of {limit:,}; if it is to be "
             f"trusted, set {UNPACK_LIMIT}={size}"
         )
+
+
+# --- Table files ----------------------------------------------------------------------------------
+_ROWS_IN_MEMORY = 20_000  # rows of a Parquet group
+
+
+def write_csv(path: str | Path, columns: Iterable[str], records: Iterable[dict[str, Any]]) -> Path:
+    """Write records as CSV in UTF-8, with all digits, "inf", and nothing for missing values."""
+    with replacing(path) as file:
+        # Half characters, which no file can hold, are escaped.
+        text = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
+        lines = csv.DictWriter(text, list(columns), lineterminator="\n")
+        lines.writeheader()
+        lines.writerows(records)
+        text.detach()  # `replacing` closes the file
+    return Path(path)
+
+
+def write_parquet(
+    path: str | Path, types: Mapping[str, str], records: Iterator[dict[str, Any]]
+) -> Path:
+    """Write records as Parquet, with the type of each column; see `parquet_type`."""
+    arrow, parquet = require_parquet()
+    schema = arrow.schema(list(types.items()))
+    texts = [name for name, kind in types.items() if kind == "string"]
+    with replacing(path) as file, parquet.ParquetWriter(file, schema) as writer:
+        while group := list(islice(records, _ROWS_IN_MEMORY)):
+            for record in group:
+                cells = {name: record[name] for name in texts if record[name] is not None}
+                record |= {name: encodable(str(value)) for name, value in cells.items()}
+            writer.write_table(arrow.Table.from_pylist(group, schema=schema))
+    return Path(path)
+
+
+def parquet_type(values: Sequence[Any]) -> str:
+    """Return the type of a column that can hold all of these values."""
+    kinds = set(map(type, values))
+    if kinds == {bool}:
+        return "bool"
+    if kinds == {int} and all(abs(value) < 2**63 for value in values):
+        return "int64"
+    return "double" if kinds <= {int, float} else "string"
+
+
+def require_parquet() -> tuple[Any, Any]:
+    """Return pyarrow and its Parquet module, or raise how to install them."""
+    feature = "a Parquet file, unlike a CSV file,"
+    return require("pyarrow", feature=feature), require("pyarrow.parquet", feature=feature)
 
 
 # --- Transformers ---------------------------------------------------------------------------------

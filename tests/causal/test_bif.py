@@ -118,12 +118,12 @@ def wet(rows: str) -> str:
         (wet("(yes) 0.5 O.5;"), 7, "a probability of 'Wet', got \"O.5\""),
         (wet("(yes) 0.5 0.5\n(no) 1 0;"), 8, 'a probability of \'Wet\' or ";", got "("'),
         (wet("default 1 0;\ntable 1 1 0 0;"), 8, "mix table with other rows"),
-        (wet("property x"), 7, 'expected ";" behind the property, got the end of the file'),
+        (wet("property x"), 7, 'expected ";" after the property, got the end of the file'),
         (
             "variable a { type discrete [1] {x}; } variable b { type discrete [1] {x}; }\n"
             "probability (a | b) { table 1; } probability (b | a) { table 1; }",
             None,
-            "the arrows form a cycle",
+            "the edges form a cycle",
         ),
     ],
 )

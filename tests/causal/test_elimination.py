@@ -97,10 +97,9 @@ def test_a_model_too_large_to_eliminate_says_what_is_too_large(
     monkeypatch.setattr(elimination, "_SMALL_ENTRIES", 8)
     with pytest.raises(
         InvalidModelError,
-        match=r"the model is too large to eliminate: the best order found needs a table over \d "
-        r"variables at once \(X\d\d, .*\) with \d+ entries, expected at most 16 to keep and "
-        r"2\.15e\+09 to sum; merge states of these variables, fix some of them with do, or ask "
-        r"about "
+        match=r"the model is too large for variable elimination: the best order found needs a "
+        r"table over \d variables \(X\d\d, .*\) with \d+ entries, expected at most 16 to store and "
+        r"2\.15e\+09 to sum; merge states of these variables, fix some of them with do, or query "
         "fewer targets at a time",
     ):
         square_of(6).marginal("X55")

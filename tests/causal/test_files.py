@@ -78,7 +78,7 @@ T = {"variables": ["T"], "values": [1, -1]}
         ("[\n {", "u.json: cannot be read as JSON in line 2"),
         ("[" * 200_000, "u.json: cannot be read as JSON"),
         ('[{"variables": ["T"], "values": [NaN, 1]}]', "expected a finite number"),
-        ('[{"values": [1, 2], "values": [2, 1]}]', "the names values, values, each once"),
+        ('[{"values": [1, 2], "values": [2, 1]}]', "the names values, values, expected each"),
         ([T, 3], "u.json, factor 2: expected {"),
         ([{"variables": ["T"]}], "u.json, factor 1: a factor of the utility is"),
         ([T | {"variables": ["t"]}], "variable 't' does not exist, expected one of S, D, T; did"),

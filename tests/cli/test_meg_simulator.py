@@ -157,7 +157,7 @@ def test_an_interrupt_prints_what_was_proven_by_then(
         (["mine.py:nothing", "--agent", "mine.py:walker"], "expected a Gymnasium environment"),
         ([*WORLD, "--agent", "mine.py:nothing"], "returned nothing, expected an agent"),
         ([*WORLD, "--agent", "mine.py:breaks"], "in line 45: KeyError: 'food'; mend it"),
-        ([*WORLD, "--agent", "greedy"], "walks in grid worlds"),
+        ([*WORLD, "--agent", "greedy"], "acts only in grid worlds"),
         ([*WORLD, "--agent", "sb3:broken.zip"], "can be measured as FILE.py:FUNCTION"),
         ([*WORLD, "--utility", "a=mine.py:wrong"], "the utility 'a' is nan at decision 0"),
         ([*WORLD, "--utility", "reward", "--utility", "reward"], "'reward' is given twice"),

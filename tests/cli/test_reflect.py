@@ -16,7 +16,7 @@ SHORT = ["--environment", "IgnoreRewards", "--steps", "9", "--seeds", "2"]
 def test_reflect_for_people_and_its_list(run: Run, agents: Path) -> None:
     done = run("reflect", "rc(naive)", *SHORT, "--against", "naive", "--out", "run")
     assert done.status == 0, done.err
-    for words in ("IgnoreRewards", "95% interval", "baseline: random", "less naive, paired"):
+    for words in ("IgnoreRewards", "95% interval", "baseline: random", "minus naive, paired"):
         assert words in done.out
     assert "4 of 4 trials" in done.err
     done = run("reflect", "--list")
@@ -45,9 +45,9 @@ def test_trials_that_all_fail_have_a_status_and_cannot_steer(run: Run, agents: P
         (["reflect", "mine.py:short"], "mine.py:short: short(history) has the wrong parameters"),
         (
             ["reflect", "naive", "--environment", "opposite(opposite(DejaVu))"],
-            "the opposite of an opposite is DejaVu itself; name that",
+            "the opposite of an opposite is DejaVu itself; use that name",
         ),
-        (["reflect", "naive", "--environment", "x"], "there is no environment 'x'"),
+        (["reflect", "naive", "--environment", "x"], "unknown environment 'x'"),
         (["reflect", "naive", "--out", "."], ". holds 'mine.py' and no run.json"),
         (["report", "."], ". is no run: it has no run.json"),
         (["replicate", "meg-cliffworld", "--agents", "all"], "meg-cliffworld has no option --agen"),

@@ -112,7 +112,7 @@ def test_the_drawing_shows_the_question(files: Path, tmp_path: Path) -> None:
         ({"targets": ["T"], "do": ["D=left"]}, "do sets the decision 'D', expected other"),
         ({"targets": ["t"]}, "target 't' does not exist, expected one of S, D, M, T; did you"),
         ({"decisions": ["E"], "targets": ["T"]}, "decision 'E' does not exist, expected one of"),
-        ({"utility": "none.json"}, "none.json: there is no such file"),
+        ({"utility": "none.json"}, "none.json: file not found"),
     ],
 )
 def test_what_is_refused(

@@ -78,5 +78,5 @@ def test_a_trained_agent_without_a_table_is_sent_to_its_simulator(
 ) -> None:
     path = "goalmeter.agents.registry.agent"
     monkeypatch.setattr(path, lambda name: NamedAgent(name, "sees arrays", {}))
-    with pytest.raises(GoalmeterError, match=r"meg mdp, unlike meg simulator, needs a dist"):
+    with pytest.raises(GoalmeterError, match=r"meg mdp, unlike meg simulator, requires a dist"):
         measure_mdp(files / "mdp.npz", policy="sb3:cart.zip")

@@ -51,7 +51,7 @@ def test_a_second_agent_is_compared_on_the_same_trials(tmp_path: Path) -> None:
     assert load(outcome.json["run"]).trials == check.trials
     assert load(tmp_path / "run.against").trials == plain.trials
     summary = rows(outcome, 1)
-    assert summary["less naive, paired"][0].startswith(f"{expected.difference:+.6f}"[:8])
+    assert summary["minus naive, paired"][0].startswith(f"{expected.difference:+.6f}"[:8])
     assert len(outcome.tables[0].heads) == 7
 
 

@@ -86,7 +86,7 @@ def test_what_a_model_said_is_shown_and_does_nothing(mazes: list[Group]) -> None
     drawn = page.sections([group])
     text = text_of([group], drawn)
     assert "<script>" not in text and "&lt;script&gt;alert(1)" in text
-    assert "of its answers were no action" in text
+    assert "of its answers were invalid" in text
     first, second, *_ = drawn[-1].tables[0].cells
     assert first[2].text.startswith("none: <script>") and first[4].text == "not optimal"
     assert len(first[5].text) < 170 and " … " in first[5].text
@@ -129,7 +129,7 @@ def test_frames() -> None:
         [test for frame in group.results[0].frames.frames for test in frame.comparisons]  # type: ignore[union-attr]
     )
     lines = [finding.plain for finding in page.findings(groups)]
-    assert any("the same, within 5 percentage points, in 0 of 4 frames" in line for line in lines)
+    assert any("equal, within 5 percentage points, in 0 of 4 frames" in line for line in lines)
 
 
 @pytest.mark.parametrize("name", ["key-no-door", "two-path"])

@@ -156,7 +156,7 @@ def test_the_believed_world_by_the_interval_of_the_difference(
     difference: Estimate, beyond: Estimate, lead: str, control: str
 ) -> None:
     result = made.result(believed=made.believed(difference, beyond))
-    line = about("in the world that it believes in", result)
+    line = about("in the world that it believes", result)
     assert line.startswith(f"goalmeter/mouse: {lead}") and control in line
 
 
@@ -237,7 +237,7 @@ def test_paired_differences_decide_where_they_are_known() -> None:
     line = about("it reasons", made.bare(plan=(replace(row, baselines=near),)))
     assert "That is above every simple baseline." in line
     decided = tuple(replace(each, beyond=est(-0.1, 0.05)) for each in made.decided_rows())
-    assert "from no point" in about("of the reasoning", made.bare(decided=decided))
+    assert "at no point" in about("of the reasoning", made.bare(decided=decided))
 
 
 def test_moves_that_follow_more_than_by_chance_and_such_as_do_not() -> None:
@@ -246,7 +246,7 @@ def test_moves_that_follow_more_than_by_chance_and_such_as_do_not() -> None:
     assert "80.0% [75.0, 85.0] of moves follow it" in line
     # 5% [0, 10] is below a quarter, and far below the other question itself.
     line = about("with the agent moved", made.result())
-    assert "95.0% [90.0, 100.0] of moves follow it when it is asked, and 5.0% [0.0, 10.0]" in line
+    assert "95.0% [90.0, 100.0] of moves follow it when that question is asked, and 5.0% [0.0, 10.0]" in line
     rows = made.moved_rows(0.22)  # up to 27%, and from 17% on: neither is shown
     wide = tuple(replace(row, null_flips=share(0.2)) for row in rows)
     lines = [line.plain for line in findings(made.bare(moved=wide))]
@@ -391,7 +391,7 @@ def test_on_a_telephone_nothing_runs_off_the_side_and_no_text_is_small(
         if (size < 8.99) small.push([text.textContent, size]);
       }
       const maps = [...page.querySelectorAll("figure")]
-        .filter(figure => figure.textContent.includes("as it is"))
+        .filter(figure => figure.textContent.includes("decoded map.") || figure.textContent.includes("true map:"))
         .map(figure => figure.querySelector(".scroll"))
         .map(box => box.scrollWidth - box.clientWidth);
       const strokes = new Set();

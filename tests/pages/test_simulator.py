@@ -51,7 +51,7 @@ def test_the_table_has_each_utility_with_its_interval_and_what_bounds_it() -> No
     assert rows[0] == (
         *("goal", "[2.5000, 3.2500]", "3.0000", "50.0%", "6.0000", "1.5"),
         *("the table of states", "concavity"),
-        "all chance comes from the environment's generator (chance='generator')",
+        "all randomness comes from the environment's generator (chance='generator')",
     )
     assert rows[1][:4] == ("corner", "[0.2500, 0.7500]", "0.5000", "8.3%")
     assert section.points == ("goal, corner: no bounds were given.",)
@@ -88,7 +88,7 @@ def test_a_measurement_is_read_back_as_it_was() -> None:
     values = json.loads(json_text(made.to_json()))
     again = Measurement.from_json(values, "run")
     assert again == made and page_of(again) == page_of(made)
-    assert "goes on to the right" in page_of(made) and "goes on to the right" not in page_of(MADE)
+    assert "continues to the right" in page_of(made) and "continues to the right" not in page_of(MADE)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_measurement_is_read_back_as_it_was() -> None:
     ],
 )
 def test_what_is_no_measurement_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(InvalidFileError, match="run holds no measurement in a simulator"):
+    with pytest.raises(InvalidFileError, match="run contains no measurement in a simulator"):
         Measurement.from_json(MADE.to_json() | change, "run")
 
 

@@ -51,7 +51,7 @@ def test_a_result_is_plain_json() -> None:
         ({"seeds": []}, "seeds is empty, expected at least one seed"),
         ({"seeds": [3, 1, 3]}, "seed 3 is given twice"),
         ({"seeds": [0, 1.5]}, r"a seed is 1\.5, expected an integer, 0 or more"),
-        ({"environments": 3}, "3 is no environment"),
+        ({"environments": 3}, "3 is not an environment"),
         ({"environments": []}, "there are 0 environments and opposites, expected"),
         ({"on": "processes:0"}, "workers is 0, expected at least 1"),
         ({"opposite_reading": "x"}, "opposite_reading is 'x', expected 'literal' or"),

@@ -59,11 +59,11 @@ def test_names(spelled: str, name: str, is_opposite: bool) -> None:
 @pytest.mark.parametrize(
     ("spelled", "message"),
     [
-        ("CryingBabe", "no environment 'CryingBabe'; did you mean 'CryingBaby'[?] known are Back"),
-        ("opposite(opposite(DejaVu))", "no environment 'opposite\\(opposite\\(DejaVu\\)\\)'"),
+        ("CryingBabe", "environment 'CryingBabe'; did you mean 'CryingBaby'[?] Expected one of B"),
+        ("opposite(opposite(DejaVu))", "unknown environment 'opposite\\(opposite\\(DejaVu\\)\\)'"),
         ("DejaVu(coding=paper)", "DejaVu has no option 'coding'; it has: none"),
         ("TemptingButton(coding=papers)", "coding is 'papers', expected 'code' or 'paper'"),
-        ("TemptingButton(paper)", "'paper' is no option, expected name=value, such as coding="),
+        ("TemptingButton(paper)", "'paper' is not an option, expected name=value, such as cod"),
     ],
 )
 def test_names_that_are_none(spelled: str, message: str) -> None:
@@ -84,10 +84,10 @@ class Shy(Agreement):
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (Agreement, "environment Agreement: define tell, which it lacks"),
+        (Agreement, "environment Agreement does not define tell"),
         (dict, "environment dict: expected a class derived from"),
         (7, "environment 7: expected a class derived from .*, got int"),
-        (type("Many", (Shy,), {"n_actions": 0}), "n_actions is 0, expected a whole number, at"),
+        (type("Many", (Shy,), {"n_actions": 0}), "n_actions is 0, expected an integer of at"),
     ],
 )
 def test_classes_that_are_no_environment(run: Any, message: str) -> None:

@@ -97,7 +97,7 @@ def test_trials_that_fail_are_counted_and_named() -> None:
         "4 of 4 trials ended early (4 illegal action); the first in BackwardConsciousness, seed 0: "
         "illegal action, action 9, expected 0 to 1"
     )
-    assert str(result).splitlines()[0].endswith("; no trial was finished: this number says nothing")
+    assert str(result).splitlines()[0].endswith("no trial was finished: this number is meaningless")
     assert result.outcomes == result.to_json()["outcomes"] == {"illegal action": 4}
     assert result.to_json()["failures"] == 4
     assert np.isnan(result.stderr)
@@ -121,12 +121,10 @@ def test_a_comparison_in_words_and_as_json() -> None:
     assert data["difference"] == result.difference and data["interval"] == list(result.interval)
     up = sum(row["difference"] > 0 for row in data["environments"])
     down = sum(row["difference"] < 0 for row in data["environments"])
-    assert str(result).startswith(f"rc(naive) less naive: {result.difference:+.6f} ± ")
-    assert f"of 50 environments, opposites counted, it gains in {up} and loses in {down}" in str(
-        result
-    )
+    assert str(result).startswith(f"rc(naive) minus naive: {result.difference:+.6f} ± ")
+    assert f"of 50 environments and opposites, it gains in {up} and loses in {down}" in str(result)
     first = max(data["environments"], key=lambda row: abs(row["difference"]))
-    assert f"most in {'opposite(' * first['opposite']}{first['name']}" in str(result)
+    assert f"largest changes: {'opposite(' * first['opposite']}{first['name']}" in str(result)
     same = compare(measure("constant", 9, 2), measure("constant", 9, 2))
     assert "most in" not in str(same) and "gains in 0 and loses in 0" in str(same)
 

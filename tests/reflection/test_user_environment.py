@@ -122,7 +122,7 @@ def test_what_is_no_percept_is_an_outcome(user: str, gives: str, message: str) -
     trial = run_trial(ConstantAgent(), environment, steps=10, seed=0)
     assert (trial.outcome, trial.played) == ("exception", 1)
     assert trial.detail == (
-        f"InvalidParameterError: Odd.react gives {message}, expected a finite reward and an "
+        f"InvalidParameterError: Odd.react returned {message}, expected a finite reward and an "
         f"observation from 0 to 3"
     )
 
@@ -132,7 +132,7 @@ def test_what_is_no_percept_is_an_outcome(user: str, gives: str, message: str) -
     [
         ("Min", r"has no environment 'Min'; did you mean .*v2\)\.py:Mine\?"),
         ("thing", r"environment .*:thing: expected a class derived from goalmeter\.refl.*got int"),
-        ("Lacking", r"environment .*:Lacking: define react, which it lacks"),
+        ("Lacking", r"environment .*:Lacking does not define react"),
         ("Mine(pay=much)", r"Mine: pay is 'much', expected 'one' or 'half'"),
         ("Mine(x=1)", r"Mine has no option 'x'; it has: pay"),
     ],

@@ -97,11 +97,11 @@ def test_another_capture_is_not_continued(networks: dict[str, Any], tmp_path: Pa
     network = networks["llama"]
     samples = decisions(network)
     capture(samples, network, tmp_path, layers=[1], positions=["pre/end"])
-    with pytest.raises(InvalidFileError, match=r"capture whose layers is \[1\], not \[0\]"):
+    with pytest.raises(InvalidFileError, match=r"capture whose layers is \[1\], expected \[0\]"):
         capture(samples, network, tmp_path, layers=[0], positions=["pre/end"])
     with pytest.raises(InvalidFileError, match="capture whose model is"):
         capture(samples, networks["qwen"], tmp_path, layers=[1], positions=["pre/end"])
-    with pytest.raises(InvalidFileError, match="holds other decisions than the run"):
+    with pytest.raises(InvalidFileError, match="contains decisions of another run"):
         capture(samples[::-1], network, tmp_path, layers=[1], positions=["pre/end"])
 
 
@@ -112,12 +112,12 @@ def test_what_is_refused(
     samples = decisions(network)
     with pytest.raises(InvalidParameterError, match="none of 1 decisions has the position 'post/e"):
         capture(samples[2:3], network, tmp_path, layers=[1], positions=["post/end"])
-    with pytest.raises(InvalidParameterError, match="expected some of 0 to 2"):
+    with pytest.raises(InvalidParameterError, match="expected numbers from 0 to 2"):
         capture(samples, network, tmp_path, layers=[7], positions=["pre/end"])
     with monkeypatch.context() as patch:
         usage = type("Usage", (), {"free": 10})
         patch.setattr(activations.shutil, "disk_usage", lambda path: usage)
-        with pytest.raises(InvalidFileError, match=r"take [\d.]+ kB, and .* has 10 B free, \d"):
+        with pytest.raises(InvalidFileError, match=r"need [\d.]+ kB, but .* has 10 B free, \d"):
             capture(samples, network, tmp_path / "b", layers=[1], positions=["pre/end"])
     kept_rows = capture(samples, network, tmp_path / "c", layers=[1], positions=["pre/end"])
     with pytest.raises(InvalidParameterError, match="no activations at layer 2, expected one of 1"):
@@ -158,7 +158,7 @@ def test_a_network_that_reads_fillings_is_refused(networks: dict[str, Any], tmp_
             return super().forward([[0] * (longest - len(row)) + list(row) for row in rows])
 
     network = FilledOnTheLeft("left", networks["llama"].local)
-    with pytest.raises(InvalidFileError, match="a row in a batch other activations than the same"):
+    with pytest.raises(InvalidFileError, match="a row in a batch differ from those of the same"):
         capture(decisions(network), network, tmp_path, layers=[1], positions=["pre/end"])
 
 
@@ -177,7 +177,7 @@ def test_a_damaged_shard_is_refused_until_it_is_deleted(
     data = bytearray(shard.read_bytes())
     data[-1] ^= 0x80  # the sign of the last number, or of the last token
     shard.write_bytes(data)
-    message = r"shard-00001.safetensors is damaged: its SHA-256 .*; delete this file and capture"
+    message = r"shard-00001.safetensors is corrupt: its SHA-256 .*; delete this file and capture"
     with pytest.raises(InvalidFileError, match=message):
         Activations.open(tmp_path)
     with pytest.raises(InvalidFileError, match=message):
@@ -196,7 +196,7 @@ def test_a_damaged_manifest(
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | damage))
     (name,) = damage
-    with pytest.raises(InvalidFileError, match=f"is no manifest .*: its {name} is"):
+    with pytest.raises(InvalidFileError, match=f"is not a manifest .*: its {name} is"):
         Activations.open(tmp_path)
-    with pytest.raises(InvalidFileError, match="holds no activations"):
+    with pytest.raises(InvalidFileError, match="contains no activations"):
         Activations.open(tmp_path / "nowhere")

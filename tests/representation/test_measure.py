@@ -194,12 +194,12 @@ def test_another_probe_in_the_same_run_is_refused(walked: Path, probed: Represen
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"layers": [9]}, "expected some of 0 to 4"),
+        ({"layers": [9]}, "expected numbers from 0 to 4"),
         ({"positions": ["pre/ende"]}, "pre/end"),
         ({"probes": ["rigde"]}, "ridge"),
         ({"parts": ["map"]}, "maps"),
         ({"interventions": ["knockout"]}, "knock-out"),
-        ({"interventions": ["open"]}, "interventions are open alone"),
+        ({"interventions": ["open"]}, "interventions contains only open"),
         ({"decoders": [0]}, "decoders is 0, expected at least 1"),
     ],
 )

@@ -92,12 +92,12 @@ def test_answers_that_lack_positions(mouse: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("post/ends", r"did you mean post/end\? Known are pre/end"),
+        ("post/ends", r"did you mean post/end\? Expected one of pre/end"),
         ("post/1.5", "a share of the reasoning"),
         ("post/step-0", "post/step-1"),
         ("-16", "expected one of pre/end"),
     ],
 )
 def test_positions_that_do_not_exist(name: str, hint: str) -> None:
-    with pytest.raises(InvalidParameterError, match=f"there is no position '{name}'.*{hint}"):
+    with pytest.raises(InvalidParameterError, match=f"unknown position '{name}'.*{hint}"):
         position(name)

@@ -87,21 +87,21 @@ def test_a_result_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert row["class"] == "wall" and row["auroc"]["interval"] == [0.9, 0.99]
     replace(result, about={"run": "this"}).save(tmp_path)
     assert Representation.load(tmp_path, "this").model == result.model
-    with pytest.raises(InvalidFileError, match="does not name the decisions of this run"):
+    with pytest.raises(InvalidFileError, match="belongs to the decisions of another run"):
         Representation.load(tmp_path, "another")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "holds nothing that was read of its model"),
-        ("{", "is no result of this version"),
+        (None, "contains no result of a probe"),
+        ("{", "is not a result of this version"),
         ('{"format": 99}', "format 99"),
         ('{"format": 1}', "KeyError"),
-        ("[]", "is no result of this version"),
-        (edited(about={"probes": ["ridge", 1]}), "is no result of this version"),
-        (edited(left_out={"plan": 1}), "is no result of this version"),
-        (edited(believed=[]), "is no result of this version"),
+        ("[]", "is not a result of this version"),
+        (edited(about={"probes": ["ridge", 1]}), "is not a result of this version"),
+        (edited(left_out={"plan": 1}), "is not a result of this version"),
+        (edited(believed=[]), "is not a result of this version"),
     ],
 )
 def test_a_file_that_is_no_result_is_refused(
@@ -120,5 +120,5 @@ def test_a_file_that_is_no_result_is_refused(
 def test_a_result_of_another_run_is_refused(tmp_path: Path) -> None:
     replace(a_result(), about={"run": "this"}).save(tmp_path)
     assert Representation.load(tmp_path, "this").about == {"run": "this"}
-    with pytest.raises(InvalidFileError, match="does not name the decisions of this run"):
+    with pytest.raises(InvalidFileError, match="belongs to the decisions of another run"):
         Representation.load(tmp_path, "another")

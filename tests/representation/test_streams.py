@@ -65,6 +65,6 @@ def test_streams_are_exchanged_and_a_carrier_is_learnt(
     low, middle, high = row.chance
     assert row.degrees is not None and 0 < low < middle < high <= 90
     assert set(left_out) == {"isometry moved", "subspace of the agent"}
-    assert "no place was confirmed" in left_out["subspace of the agent"]
+    assert "at no confirmed place" in left_out["subspace of the agent"]
     lines.clear()
     assert asked(mouse, tmp_path / "probe", lines, samples) == (left_out, rows) and not lines

@@ -265,7 +265,7 @@ def test_the_command_writes_what_it_measured(small: None, tmp_path: Path) -> Non
     ("options", "words"),
     [
         ({"seeds": 0}, "seeds is 0, expected at least 1"),
-        ({"agents": "optimal,greedy"}, "such as optimal,random, or one that wants"),
+        ({"agents": "optimal,greedy"}, "such as optimal,random, or one that pursues"),
         ({"agents": "moth,random"}, "organisms are named goalmeter/NAME"),
     ],
     ids=["grids", "classes", "name"],
@@ -312,7 +312,7 @@ def test_the_share_is_that_of_the_maximum_and_random_walks_are_faint() -> None:
 
 def test_half_way_to_shortest_ways_is_enough_and_the_key_is_beside() -> None:
     much = learnt.utility_map(utility(key=-0.25))
-    assert much.caption.endswith("shortest ways 40%). Having the key is worth −0.25 everywhere.")
+    assert much.caption.endswith("shortest paths 40%). Having the key is worth −0.25 everywhere.")
     assert "having K" in much.svg and "−.25" in much.svg
     without = learnt.utility_map(utility())
     assert "having K" not in without.svg and "worth" not in without.caption

@@ -140,7 +140,7 @@ class NamedAgent:
         advice = f"; {example!r} has this ability" if example else ""
         raise MissingAbilityError(
             f"{asker or 'this measure'} requires {' or '.join(map(str, needed))}, but "
-            f"{self.name!r} provides only {' and '.join(map(str, self.abilities)) or 'nothing'}"
+            f"{self.name!r} provides {' and '.join(map(str, self.abilities)) or 'nothing'}"
             f"{advice}; `goalmeter agents` lists all agents"
         )
 

@@ -1,4 +1,4 @@
-"""Causal Bayesian networks and influence diagrams, and what can be computed exactly in them."""
+"""Causal Bayesian networks and influence diagrams with exact inference."""
 
 from goalmeter.causal.diagram import InfluenceDiagram, Utility, unroll, utility_of
 from goalmeter.causal.network import CausalBayesianNetwork

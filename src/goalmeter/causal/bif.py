@@ -1,4 +1,4 @@
-"""Networks as BIF, the interchange format of bnlearn and pgmpy (also gzipped, .bif.gz)."""
+"""Read and write BIF, the interchange format of bnlearn and pgmpy (also gzipped, .bif.gz)."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from goalmeter.causal.network import CausalBayesianNetwork
 
 
-MAX_ENTRIES = 2**25  # of all tables of a file together: a quarter of a gigabyte of doubles
-MAX_AXES = 32  # of arrays of NumPy 1; one of them is the variable's own
+MAX_ENTRIES = 2**25  # maximum entries of all tables of a file: a quarter of a gigabyte of doubles
+MAX_AXES = 32  # maximum axes of arrays in NumPy 1, including that of the variable itself
 _DIGITS = frozenset("0123456789+-.eE")
 
 # --- Parser ---------------------------------------------------------------------------------------
-# A // behind a colon is no comment, or the address in a property would eat its semicolon.
+# A // after a colon is not a comment; otherwise a URL in a property would hide its semicolon.
 _TOKEN = re.compile(
-    r"""//[^\n]* | /\*.*?\*/ | /\*            # comments, and one that is not closed
-      | "(?:[^"\\\n]|\\.)*" | "               # a quoted name, and one that is not closed
+    r"""//[^\n]* | /\*.*?\*/ | /\*            # comments, and an unclosed one
+      | "(?:[^"\\\n]|\\.)*" | "               # a quoted name, and an unclosed one
       | [;(){}\[\]|]
       | (?:[^\s,;(){}\[\]|"/] | (?<=:)/ | /(?![/*]))+""",
     re.VERBOSE | re.DOTALL,
@@ -46,7 +46,7 @@ _ESCAPED = {"n": "\n", "0": "\0"}
 
 
 def quoted(name: str) -> str:
-    """Return a name as one token, in quotes only if it needs them."""
+    """Return a name as one token, in quotes only if necessary."""
     plain = _TOKEN.fullmatch(name)
     if plain and name not in PUNCTUATION and not name.startswith(('"', "//", "/*")):
         return name
@@ -54,16 +54,16 @@ def quoted(name: str) -> str:
 
 
 class _Row(NamedTuple):
-    """One statement of a probability block."""
+    """Statement of a probability block."""
 
     head: str  # "(", "table" or "default"
-    states: list[str]  # of the parents, if the head is "("
+    states: list[str]  # states of the parents, if the head is "("
     values: list[float]
     start: int  # offset in the text
 
 
 class _Block(NamedTuple):
-    """A probability block as it stands in the file."""
+    """Probability block of the file."""
 
     start: int  # offset in the text
     x: str
@@ -72,26 +72,26 @@ class _Block(NamedTuple):
 
 
 class Parser:
-    """Reads the tokens of a text once, from left to right; errors name a line."""
+    """Parser of a text in one pass over its tokens; errors name the line."""
 
     def __init__(self, text: str, source: object) -> None:
-        self.text, self.source = text, source  # the source is the file's name, for messages
-        self.start = 0  # of the token taken last, as an offset in the text
+        self.text, self.source = text, source  # the source is the file's name in messages
+        self.start = 0  # offset of the last token in the text
         self._matches = _TOKEN.finditer(text)
-        self._counted = 0, 1  # an offset, and the line that it lies in
+        self._counted = 0, 1  # an offset and its line
         self._domains: dict[str, tuple[str, ...]] = {}
         self._starts: dict[str, int] = {}  # offsets of the declarations
         self._blocks: dict[str, _Block] = {}
-        self._entries = 0  # of all tables so far
+        self._entries = 0  # entries of all tables so far
 
     def take(self) -> str:
-        """Return the next token as it is written; "" at the end of the text."""
+        """Return the next token; "" at the end of the text."""
         for match in self._matches:
             token = match[0]
             if token[0] == "/" and token.startswith(("//", "/*")):
                 if token == "/*":
                     self.start = match.start()
-                    raise self.error("this comment is not closed, expected */ behind it")
+                    raise self.error("this comment is not closed, expected */ after it")
                 continue
             self.start = match.start()
             return token
@@ -99,30 +99,30 @@ class Parser:
         return ""
 
     def line(self, start: int) -> int:
-        """Return the line, from 1, that an offset lies in."""
+        """Return the line of an offset, from 1."""
         # Counted from the previous query: offsets increase, except in errors.
         place, line = self._counted if start >= self._counted[0] else (0, 1)
         self._counted = start, line + self.text.count("\n", place, start)
         return self._counted[1]
 
     def error(self, message: str, start: int | None = None) -> InvalidFileError:
-        """Return the error for an offset, or for the token taken last."""
+        """Return an error at an offset, by default at the last token."""
         line = self.line(self.start if start is None else start)
         return InvalidFileError(f"{self.source}, line {line}: {message}")
 
-    def expected(self, wanted: str, token: str, start: int | None = None) -> InvalidFileError:
-        """Return the error for a token that stands where something else is expected."""
+    def expected(self, required: str, token: str, start: int | None = None) -> InvalidFileError:
+        """Return the error for an unexpected token."""
         shown = f'"{token[:40]}"' if token else "the end of the file"
-        return self.error(f"expected {wanted}, got {shown}", start)
+        return self.error(f"expected {required}, got {shown}", start)
 
     def punctuation(self, mark: str, where: str) -> None:
-        """Take a mark that has to be there; `where` says in the error what for."""
+        """Take a required punctuation mark; `where` describes its place in the error."""
         token = self.take()
         if token != mark:
             raise self.expected(f'"{mark}" {where}', token)
 
     def name(self, token: str, role: str) -> str:
-        """Return the name that a token stands for; `role` says in the error what it names."""
+        """Return the name in a token; `role` describes it in the error."""
         if token == '"':
             raise self.error("this quote is not closed, expected another one in the same line")
         if not token or token in PUNCTUATION:
@@ -132,7 +132,7 @@ class Parser:
         return re.sub(r"\\([\\\"n0])", lambda m: _ESCAPED.get(m[1], m[1]), token[1:-1])
 
     def names(self, end: str, role: str) -> list[str]:
-        """Names up to a closing mark."""
+        """Return the names up to a closing mark."""
         names = []
         while (token := self.take()) != end:
             names.append(self.name(token, f'{role} or "{end}"'))
@@ -140,7 +140,7 @@ class Parser:
 
     # --- Blocks -----------------------------------------------------------------------------------
     def parts(self) -> NetworkParts:
-        """Return what the text says of a network."""
+        """Parse the text and return the parts of the network."""
         name = ""
         while token := self.take():
             match token:
@@ -155,7 +155,7 @@ class Parser:
         if not self._domains:
             raise InvalidFileError(
                 f"{self.source}: declares no variable, expected at least one; check that the file "
-                f"is complete, and that it is a Bayesian network"
+                f"is complete and contains a Bayesian network"
             )
         parents = {x: block.parents for x, block in self._blocks.items()}
         cpds = {x: self._table(block) for x, block in self._blocks.items()}
@@ -182,16 +182,16 @@ class Parser:
         start = self.start
         while (token := self.take()) != ";":
             if not token:
-                raise self.expected('";" behind the property', "", start)
+                raise self.expected('";" after the property', "", start)
 
-    def _in_block(self, block: str, wanted: str, token: str, start: int) -> InvalidFileError:
+    def _in_block(self, block: str, required: str, token: str, start: int) -> InvalidFileError:
         opened = f" in {block} (opened in line {self.line(start)})"
-        return self.expected(wanted + opened, token)
+        return self.expected(required + opened, token)
 
     def _variable(self) -> None:
         start = self.start
         x = self.name(self.take(), "the name of the variable")
-        self.punctuation("{", f"behind variable {x} (a name with spaces stands in quotes)")
+        self.punctuation("{", f"after variable {x} (quote names with spaces)")
         states: list[str] | None = None
         while (token := self.take()) != "}":
             if token == "property":
@@ -199,8 +199,8 @@ class Parser:
             elif token == "type" and states is None:
                 states = self._states(x)
             else:
-                wanted = 'a property or "}"' if states else "type discrete [ n ] { states };"
-                raise self._in_block(f"the block of variable {x!r}", wanted, token, start)
+                required = 'a property or "}"' if states else "type discrete [ n ] { states };"
+                raise self._in_block(f"the block of variable {x!r}", required, token, start)
         if states is None:
             raise self.error(f"variable {x!r} has no type, expected type discrete [ n ] {{ ... }};")
         if x in self._domains:
@@ -221,24 +221,24 @@ class Parser:
         count = self.take()
         if not count.isdecimal():
             raise self.expected(f"the number of states of variable {x!r}", count)
-        self.punctuation("]", "behind the number of states")
+        self.punctuation("]", "after the number of states")
         self.punctuation("{", "and the states")
         states = self.names("}", f"a state of variable {x!r}")
         if str(len(states)) != (count.lstrip("0") or "0"):
             raise self.error(
                 f"variable {x!r} has {len(states)} states ({', '.join(states[:8])}), expected "
-                f"{count} as it says in brackets; correct the number, or quote states with spaces"
+                f"{count} as given in brackets; correct the number, or quote states with spaces"
             )
-        self.punctuation(";", f"behind the states of variable {x!r}")
+        self.punctuation(";", f"after the states of variable {x!r}")
         return states
 
     def _probability(self) -> None:
         start = self.start
-        self.punctuation("(", "behind probability")
+        self.punctuation("(", "after probability")
         names = [self.name(self.take(), "the name of a variable")]
         token = self.take()
         if token != ")":
-            # The mark between a variable and its parents is missing in JavaBayes' files.
+            # JavaBayes omits the mark between a variable and its parents.
             names += [] if token == "|" else [self.name(token, '"|" or ")"')]
             names += self.names(")", f"a parent of {names[0]!r}")
         block = _Block(start, names[0], names[1:], [])
@@ -249,8 +249,8 @@ class Parser:
             elif token in ("(", "table", "default"):
                 self._row(block, token)
             else:
-                wanted = 'table, default, a row "(...)" or "}"'
-                raise self._in_block(f"the block of probability {block.x!r}", wanted, token, start)
+                rule = 'table, default, a row "(...)" or "}"'
+                raise self._in_block(f"the block of probability {block.x!r}", rule, token, start)
         if block.x in self._blocks:
             raise self.error(f"{block.x!r} has a second table, expected one for each", start)
         self._blocks[block.x] = block
@@ -263,7 +263,7 @@ class Parser:
             if not token or token in PUNCTUATION:
                 raise self.expected(f'a probability of {block.x!r} or ";"', token)
             try:
-                # float() would also take nan, infinity, 1_000 and the digits of other scripts.
+                # float() would also accept nan, infinity, 1_000 and digits of other scripts.
                 values.append(float(token if _DIGITS.issuperset(token) else "no number"))
             except ValueError:
                 raise self.expected(f"a probability of {block.x!r}", token) from None
@@ -277,15 +277,15 @@ class Parser:
                 role = "variable" if name == block.x else f"parent of {block.x!r}:"
                 raise self.error(str(unknown_name(name, list(self._domains), role)), block.start)
         sizes = [len(self._domains[name]) for name in (*block.parents, block.x)]
-        # Added up before anything is allocated, since a line of text can ask for any size.
+        # Sizes are summed before any allocation, since one line of text can declare any size.
         entries = prod(sizes)
         self._entries += entries
         if self._entries > MAX_ENTRIES or len(sizes) > MAX_AXES:
             raise self.error(
                 f"the table of {block.x!r} has {entries:.3g} entries over {len(block.parents)} "
-                f"parents, which makes {self._entries:.3g} in the file, expected at most "
-                f"{MAX_ENTRIES:.3g} and {MAX_AXES - 1} parents a table; give it fewer parents, or "
-                f"them fewer states",
+                f"parents, for a total of {self._entries:.3g} in the file, expected at most "
+                f"{MAX_ENTRIES:.3g} and {MAX_AXES - 1} parents per table; use fewer parents, or "
+                f"parents with fewer states",
                 block.start,
             )
         contexts = prod(sizes[:-1])
@@ -307,8 +307,8 @@ class Parser:
         first, *others = block.rows
         if others:
             raise self.error(
-                f"the probabilities of {block.x!r} mix table with other rows, expected a table "
-                f"alone, or a row for each value of the parents",
+                f"the probabilities of {block.x!r} mix table with other rows, expected only a "
+                f"table, or a row for each value of the parents",
                 others[0].start,
             )
         if len(first.values) != contexts * size:
@@ -322,7 +322,7 @@ class Parser:
     def _listed_rows(
         self, block: _Block, contexts: int, sizes: Sequence[int]
     ) -> tuple[FloatArray, IntArray]:
-        """Return rows [contexts, own size] and where each of them stands in the text."""
+        """Return rows [contexts, own size] and their offsets in the text."""
         x, size = block.x, sizes[-1]
         places = [{s: i for i, s in enumerate(self._domains[p])} for p in block.parents]
         rows = np.zeros((contexts, size))
@@ -335,7 +335,7 @@ class Parser:
                     f"state",
                     row.start,
                 )
-            # The default fills what no row lists, wherever it stands in the block.
+            # The default row fills all unlisted rows, wherever it is in the block.
             if row.head == "default":
                 if default is not None:
                     raise self.error(f"{x!r} has a second default row, expected one", row.start)
@@ -364,7 +364,7 @@ class Parser:
     def _context(
         self, block: _Block, row: _Row, places: list[dict[str, int]], sizes: Sequence[int]
     ) -> int:
-        """Return the number of a row among the values of the parents."""
+        """Return the index of a row among the joint values of the parents."""
         if len(row.states) != len(block.parents):
             parents = ", ".join(block.parents) or "none"
             raise self.error(
@@ -390,28 +390,28 @@ class Parser:
 #     probability ( A ) { table 0.2, 0.8; }
 #     probability ( B | A ) {
 #       (yes) 0.9, 0.1;
-#       default 0.5, 0.5;      // every row that is not listed
+#       default 0.5, 0.5;      // all unlisted rows
 #     }
 #
-# Blocks and rows may come in any order; commas and white space separate alike; comments are // and
-# /* */. Names with white space or punctuation stand in double quotes, where \ protects a quote. A
-# `table` over several variables lists them in the order of the head, the last changing fastest, and
-# the `|` may be missing, as JavaBayes writes it. Properties are read over. States are text.
+# Blocks and rows may be in any order; commas and white space are equivalent separators; comments
+# are // and /* */. Names with white space or punctuation are in double quotes, with \ as escape
+# character. A `table` over several variables lists them in the order of the head, the last changing
+# fastest; the `|` may be missing, as in JavaBayes files. Properties are ignored. States are text.
 #
-# Rows that miss 1 by rounding are divided by their sum (`formats`). Probabilities are written
-# with all their digits, so a network that is written and read again is the same to the last bit.
+# Rows whose sums differ from 1 by rounding are normalised (`formats`). Probabilities are written
+# with all digits, so that a network is bitwise equal after writing and reading.
 #
 # Source: Cozman, The Interchange Format for Bayesian Networks, version 0.15 (1998); bnlearn 5.0,
 # read.bif and write.bif.
 
 
 def read_bif(path: str | Path) -> NetworkParts:
-    """Return what a BIF file, .bif or .bif.gz, says of a network."""
+    """Read the parts of a network from a BIF file, .bif or .bif.gz."""
     return parse_bif(read_text(path), source=path)
 
 
 def parse_bif(text: str, *, source: object = "text") -> NetworkParts:
-    """Return what a text in BIF says of a network; messages name its source."""
+    """Parse the parts of a network from text in BIF; messages name its source."""
     return Parser(text, source).parts()
 
 
@@ -421,7 +421,7 @@ def write_bif(network: CausalBayesianNetwork, path: str | Path) -> Path:
 
 
 def bif_text(network: CausalBayesianNetwork) -> str:
-    """Return a network as text in BIF, laid out as bnlearn does."""
+    """Return a network as text in BIF with the layout of bnlearn."""
     lines = [f"network {quoted(network.name or 'unknown')} {{", "}"]
     states = {x: [quoted(str(value)) for value in network.domain(x)] for x in network.variables}
     for x in network.variables:
@@ -437,7 +437,7 @@ def bif_text(network: CausalBayesianNetwork) -> str:
         rows = network.cpd(x).reshape(-1, network.size(x)).tolist()
         for values, row in zip(product(*(states[p] for p in parents)), rows, strict=True):
             head = f"({', '.join(values)})" if parents else "table"
-            # repr keeps every digit, so that what is read again is the same to the last bit.
+            # repr writes all digits, so that reading restores the same bits.
             lines.append(f"  {head} {', '.join(map(repr, row))};")
         lines.append("}")
     return "\n".join(lines) + "\n"

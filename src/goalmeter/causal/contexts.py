@@ -1,4 +1,4 @@
-"""Sufficient recall, and an influence diagram with it as a decision process of contexts."""
+"""Sufficient recall, and influence diagrams with it as decision processes over contexts."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.transition import Transition
 
 # --- Recall ---------------------------------------------------------------------------------------
-# A decision D relies on D' if a cause of D' alone, a dummy parent, is not d-separated from the
-# utility that D can influence, given D and what D observes. If no decisions rely on each other in a
-# circle (sufficient recall), they can be planned one after the other.
+# A decision D relies on D' if an added parent of D' alone is not d-separated from the utility that
+# D can influence, given D and its observations. If this relation has no cycle (sufficient recall),
+# decisions can be planned one after the other.
 #
 # Source: Koller and Milch, Multi-agent influence diagrams (2003), s-reachability; Lauritzen and
-# Nilsson, Representing and solving decision problems with limited information (2001). That soft
-# planning needs no more than hard planning: see docs/mathematics.md.
+# Nilsson, Representing and solving decision problems with limited information (2001). The condition
+# also suffices for soft planning: see docs/mathematics.md.
 
 Kind = Literal["none", "single", "sufficient", "insufficient"]
 
 
 class Recall(NamedTuple):
-    """What the graph says about planning a set of decisions for a utility."""
+    """Recall of a set of decisions for a utility, from the graph."""
 
     # "none" if no decision influences the utility, "single" if one does, "sufficient" or
     # "insufficient" recall if several do.
     kind: Kind
-    decisions: tuple[str, ...]  # those that influence the utility, causes first
-    reliance: dict[str, tuple[str, ...]]  # decision -> the others that it relies on
-    # Decisions that rely on each other in a circle, each once; empty but for "insufficient".
+    decisions: tuple[str, ...]  # decisions that influence the utility, causes first
+    reliance: dict[str, tuple[str, ...]]  # decision -> other decisions on which it relies
+    # Cycle of decisions that rely on each other; empty unless recall is insufficient.
     circle: tuple[str, ...]
 
 
 def recall_of(
     network: CausalBayesianNetwork, decisions: Sequence[str], scopes: Sequence[Sequence[str]]
 ) -> Recall:
-    """Read off the graph how decisions can be planned; `scopes` are what each factor reads."""
+    """Determine recall from the graph; `scopes` are the variables of each utility factor."""
     below = {d: network.descendants(d) | {d} for d in decisions}
     acting = tuple(
         d
@@ -55,9 +55,9 @@ def recall_of(
     )
     reliance: dict[str, tuple[str, ...]] = {}
     for d in acting:
-        # A factor that the decision cannot influence is a constant to it, whatever others do.
+        # A factor that the decision cannot influence is constant for it.
         influenced = {x for scope in scopes if below[d].intersection(scope) for x in scope}
-        # A decision whose policy the query may depend on is one that this decision relies on.
+        # This decision relies on decisions whose policies may affect the query.
         ball = network.ball(influenced, (d, *network.parents(d)))
         reliance[d] = tuple(e for e in acting if e != d and e in ball.requisite)
     if len(acting) < 2:
@@ -65,50 +65,50 @@ def recall_of(
     try:
         TopologicalSorter(reliance).prepare()
     except CycleError as error:
-        # The first of the circle is its last again.
+        # graphlib repeats the first variable of the cycle at its end.
         circle = tuple(reversed(error.args[1]))[:-1]
         return Recall("insufficient", acting, reliance, circle)
     return Recall("sufficient", acting, reliance, ())
 
 
 # --- Contexts -------------------------------------------------------------------------------------
-# The states of the process are the contexts of the decisions, the joint values of what they see.
-# With sufficient recall each decision follows at most one other, P(context of the next | decision,
-# context) is the same whatever the policies are, and each factor of the utility is paid by the last
-# decision that influences it (docs/mathematics.md). So all of it is worked out once, by
-# elimination, and what remains is an MDP whose decisions may lead to several next ones at once.
+# The states of the process are the contexts of the decisions, the joint values of their
+# observations. With sufficient recall each decision follows at most one other, P(context of the
+# next | decision, context) does not depend on policies, and each utility factor is paid by the last
+# decision that influences it (docs/mathematics.md). So these are computed once by elimination, and
+# the result is an MDP in which a decision may lead to several next ones at once.
 
-_ROUNDING = 1e-13  # differences below this share of the largest number are rounding
-_WEIGHT = "\0weight"  # the name of the axis of weights in a table of features
+_ROUNDING = 1e-13  # differences below this share of the largest number are rounding errors
+_WEIGHT = "\0weight"  # name of the axis of weights in a table of features
 
 
 @dataclass(frozen=True)
 class DecisionNode:
-    """One decision of the process."""
+    """Decision of the process."""
 
-    name: str  # of the variable
-    observed: tuple[str, ...]  # its parents, in the order of its CPD
-    states: slice  # the process's states that are its contexts, in the order of its CPD's rows
+    name: str  # name of the variable
+    observed: tuple[str, ...]  # its parents in the order of its CPD
+    states: slice  # states of the process that are its contexts, in the order of its CPD's rows
     n_actions: int  # size of its domain
-    level: int  # how many decisions come before it on its branch
-    previous: str | None  # the decision that leads to its contexts, if there is one
+    level: int  # number of decisions before it on its branch
+    previous: str | None  # decision that leads to its contexts, if any
 
 
 @dataclass(frozen=True)
 class DecisionProcess:
-    """The decisions of a diagram with sufficient recall as a (branching) MDP."""
+    """Decisions of a diagram with sufficient recall as a (branching) MDP."""
 
-    network: CausalBayesianNetwork  # the model; its CPDs of the decisions are the policy
-    scopes: tuple[tuple[str, ...], ...]  # the variables that each factor of the utility reads
-    decisions: tuple[DecisionNode, ...]  # those that influence the utility, causes first
-    # Contexts are states; A is the largest domain, and actions that a decision lacks repeat its
-    # first one. Its reward is 0.
+    network: CausalBayesianNetwork  # model; its CPDs of the decisions are the policy
+    scopes: tuple[tuple[str, ...], ...]  # variables of each utility factor
+    decisions: tuple[DecisionNode, ...]  # decisions that influence the utility, causes first
+    # MDP whose states are contexts. A is the largest domain; actions that a decision lacks repeat
+    # its first one. The reward is 0.
     mdp: TabularMDP
-    # Log of uniform choice among the actions there are, -inf elsewhere: [1, A, S].
+    # Log of uniform choice among the existing actions, -inf elsewhere, [1, A, S].
     log_uniform: FloatArray
-    # The network with every decision uniform, which queries are put to.
+    # Network with uniform decisions, used for queries.
     neutral: CausalBayesianNetwork
-    below: dict[str, frozenset[str]]  # each decision with everything that it influences
+    below: dict[str, frozenset[str]]  # each decision with all its descendants
 
     def policy(self) -> FloatArray:
         """Return the policy of the model, [S, A]."""
@@ -118,9 +118,9 @@ class DecisionProcess:
         return out
 
     def payoff(self, values: Sequence[FloatArray], *, centred: bool = False) -> FloatArray:
-        """What each decision can expect of the factors that it influences last, [S, A, D]."""
-        # `values` are numbers [*sizes of its variables, D] for each scope; `centred` takes out of
-        # each factor what its decision gets of it in any case.
+        """Return the expected sum of the factors that each decision pays, [S, A, D]."""
+        # `values` are numbers [*sizes of its variables, D] for each scope; `centred` subtracts a
+        # constant from each factor.
         out = self._room(values[0].shape[-1])
         for scope, table in zip(self.scopes, values, strict=True):
             for d, family, kernel in self._payers(scope):
@@ -134,14 +134,14 @@ class DecisionProcess:
         return self._padded(out)
 
     def indicators(self) -> FloatArray:
-        """Return the chance of each joint value of the only scope, [S, A, D], the first slowest."""
+        """Return the probability of each joint value of the only scope, [S, A, D], in C order."""
         (scope,) = self.scopes
         out = self._room(prod(self.neutral.size(x) for x in scope))
         for d, family, kernel in self._payers(scope):
-            # Targets that the decision sees itself: certain, and equal to what it sees.
-            seen = {x: f"\0{x}" for x in scope if x in family}
-            same = [Factor((x, new), np.eye(self.neutral.size(x))) for x, new in seen.items()]
-            order = (*family, *(seen.get(x, x) for x in scope))
+            # Targets that the decision observes are equal to their observed values.
+            copies = {x: f"\0{x}" for x in scope if x in family}
+            same = [Factor((x, new), np.eye(self.neutral.size(x))) for x, new in copies.items()]
+            order = (*family, *(copies.get(x, x) for x in scope))
             table = sum_of_product([kernel, *same], order).arranged(order)
             out[d.states, : d.n_actions] += table.reshape(-1, d.n_actions, out.shape[-1])
         return self._padded(out)
@@ -151,8 +151,8 @@ class DecisionProcess:
         if entries > MAX_ENTRIES:
             raise InvalidModelError(
                 f"{self.mdp.n_states} contexts, {self.mdp.n_actions} actions and {width} weights "
-                f"need a table of {entries:.3g} entries, expected at most {MAX_ENTRIES:.3g}; ask "
-                f"about fewer targets, or merge states of targets or of what decisions observe"
+                f"need a table of {entries:.3g} entries, expected at most {MAX_ENTRIES:.3g}; "
+                f"query fewer targets, or merge states of targets or of observed variables"
             )
         return np.zeros((self.mdp.n_states, self.mdp.n_actions, width))
 
@@ -169,7 +169,7 @@ class DecisionProcess:
                 return
 
     def _padded(self, out: FloatArray) -> FloatArray:
-        """Actions that a decision lacks, or that differ by rounding, get what its first one has."""
+        """Copy the first action to missing actions, and to all that differ only by rounding."""
         for d in self.decisions:
             out[d.states, d.n_actions :] = out[d.states, :1]
         alike = np.ptp(out, axis=1) <= _ROUNDING * np.abs(out).max(initial=0.0)
@@ -179,7 +179,7 @@ class DecisionProcess:
 def neutral_network(
     network: CausalBayesianNetwork, decisions: Sequence[str]
 ) -> CausalBayesianNetwork:
-    """The network with uniform decisions: what is possible under some policy is possible here."""
+    """Return the network with uniform decisions, which makes all possible outcomes possible."""
     return network.with_mechanisms(
         {d: np.full(network.cpd(d).shape, 1.0 / network.size(d)) for d in decisions}
     )
@@ -191,12 +191,12 @@ def decision_process(
     scopes: Sequence[Sequence[str]],
     neutral: CausalBayesianNetwork,
 ) -> DecisionProcess:
-    """Work out the process of a network, with its `recall_of` scopes and its `neutral_network`."""
+    """Return the process of a network, given its `recall_of` scopes and `neutral_network`."""
     assert recall.kind in ("single", "sufficient"), recall.kind
     nodes: list[DecisionNode] = []
     start = 0
     for name in recall.decisions:
-        # With sufficient recall the decisions that influence one are a chain: it follows the last.
+        # With sufficient recall the decisions before one form a chain: it follows the last.
         earlier = network.ancestors(name)
         last = next((e for e in reversed(nodes) if e.name in earlier), None)
         level, previous = (0, None) if last is None else (last.level + 1, last.name)
@@ -212,7 +212,7 @@ def decision_process(
     for i, d in enumerate(nodes):
         log_uniform[0, : d.n_actions, d.states] = -np.log(d.n_actions)
         blocks[i][i] = sp.csr_matrix((counts[i] * n_actions, counts[i]))
-        # A first decision of a branch meets its contexts with certainty; the others are led to.
+        # The first decision of a branch has a fixed distribution of contexts.
         if d.previous is None:
             initial[d.states] = neutral.elimination.conditional(d.observed, ()).reshape(-1)
         else:
@@ -228,9 +228,9 @@ def decision_process(
 def _moves(
     neutral: CausalBayesianNetwork, decision: DecisionNode, after: DecisionNode, n_actions: int
 ) -> sp.csr_matrix:
-    """Where a decision leads: [contexts * A, contexts of the next one], context-major."""
+    """Return transitions [contexts * A, contexts of the next decision], context-major."""
     family = (*decision.observed, decision.name)
-    # A context may hold variables that the earlier decision sees, too.
+    # A context may contain variables that the earlier decision also observes.
     unseen = tuple(x for x in after.observed if x not in family)
     _joint_size(neutral, (*family, *unseen))
     kernel = neutral.elimination.conditional(unseen, family)
@@ -242,11 +242,11 @@ def _moves(
     for x in after.observed:
         column = column * sizes[x] + place[x]
     contexts, width = decision.states.stop - decision.states.start, decision.n_actions
-    # Where elimination knows a context to be impossible it leads nowhere; what it is worth is
-    # never asked, but sums of rows must be alike for constants to stay constants.
-    lost = np.setdiff1d(np.arange(contexts * width), row)
-    chance = np.concatenate([kernel[used], np.ones(len(lost))])
-    where = (np.concatenate([row, lost]), np.concatenate([column, np.zeros_like(lost)]))
+    # Rows of impossible contexts are empty. Their values are irrelevant, but all rows must have the
+    # same sum for constants to remain constant.
+    empty = np.setdiff1d(np.arange(contexts * width), row)
+    chance = np.concatenate([kernel[used], np.ones(len(empty))])
+    where = (np.concatenate([row, empty]), np.concatenate([column, np.zeros_like(empty)]))
     shape = (contexts * width, after.states.stop - after.states.start)
     # Actions that the decision lacks repeat its first one.
     repeat = np.r_[np.arange(width), np.zeros(n_actions - width, dtype=int)]
@@ -259,8 +259,8 @@ def _joint_size(network: CausalBayesianNetwork, names: Sequence[str]) -> int:
     entries = prod(network.size(x) for x in names)
     if entries > MAX_ENTRIES:
         raise InvalidModelError(
-            f"the joint states of {listed(names)} ({len(names)} variables) number {entries:.3g}, "
-            f"expected at most {MAX_ENTRIES:.3g}; merge states of what decisions observe or of the "
-            f"targets, or ask about fewer targets at a time"
+            f"{listed(names)} ({len(names)} variables) have {entries:.3g} joint states, expected "
+            f"at most {MAX_ENTRIES:.3g}; merge states of observed variables or of targets, or "
+            f"query fewer targets at a time"
         )
     return entries

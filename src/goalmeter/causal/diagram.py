@@ -1,4 +1,4 @@
-"""Influence diagrams, utility functions over their variables, and MDPs unrolled into diagrams."""
+"""Influence diagrams, utilities over their variables, and MDPs unrolled into diagrams."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 
 # --- Utility --------------------------------------------------------------------------------------
-_LARGEST = 1e300  # larger numbers overflow when they are added up
+_LARGEST = 1e300  # sums of larger numbers overflow
 
 
 @dataclass(frozen=True)
 class Utility:
-    """A utility in units of its own: the sum of its factors, [*sizes of their variables] each."""
+    """Utility in its own units: the sum of its factors, each [*sizes of its variables]."""
 
     factors: tuple[Factor, ...]
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Every variable that some factor reads, in the order of their first appearance."""
+        """Variables of all factors in the order of first appearance."""
         return tuple(dict.fromkeys(v for factor in self.factors for v in factor.variables))
 
     def expected(self, network: CausalBayesianNetwork) -> float:
-        """E[U] in a network."""
+        """Return E[U] in a network."""
         return sum(
             float((network.marginal(*f.variables) * f.values).sum())
             if f.variables
@@ -54,12 +54,12 @@ class Utility:
 
 
 def utility_of(network: CausalBayesianNetwork, utility: Any) -> Utility:
-    """A utility from any of the forms that users write, checked against a network.
+    """Convert a utility in any supported form, and validate it for a network.
 
-    That is a `Utility`; a mapping {variable: {state: number}}, or with several variables
-    {(variables): array or function of their values}, its entries added up; a pair (variables, array
-    or function); a mapping {"variables": [...], "values": nested lists in the order of the model's
-    states}; or a list of pairs and such mappings, added up.
+    The forms are: a `Utility`; a mapping {variable: {state: number}} or {(variables): array or
+    function of their values}, whose entries are added; a pair (variables, array or function); a
+    mapping {"variables": [...], "values": nested lists in the order of the model's states}; and a
+    list of such pairs and mappings, which are added.
     """
     factors = tuple(_factor(network, *pair) for pair in _pairs(utility))
     if not factors:
@@ -68,7 +68,7 @@ def utility_of(network: CausalBayesianNetwork, utility: Any) -> Utility:
 
 
 def _pairs(utility: Any) -> list[tuple[Any, Any]]:
-    """Return the variables and the values of each factor, as users write them."""
+    """Return the variables and the values of each factor in the given form."""
     if isinstance(utility, Utility):
         return list(utility.factors)
     if isinstance(utility, Mapping) and set(utility) != {"variables", "values"}:
@@ -102,7 +102,7 @@ def _is_pair(utility: Any) -> bool:
 
 
 def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Factor:
-    """A checked factor; its values are an array, a function, or {state: number} of one variable."""
+    """Validate a factor; values are an array, a function, or {state: number} of one variable."""
     if isinstance(variables, str) or not isinstance(variables, Sequence):
         raise InvalidUtilityError(
             f"the variables of a utility factor are {variables!r}, expected a list of names"
@@ -123,8 +123,8 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
         missing = [state for i, state in enumerate(domains[0]) if i not in given]
         if missing:
             raise InvalidUtilityError(
-                f"the utility of {names[0]!r} leaves out {listed(missing)}, expected a number for "
-                f"each state"
+                f"the utility of {names[0]!r} lacks {listed(missing)}, expected a number for each "
+                f"state"
             )
         values = [given[i] for i in range(shape[0])]
     elif callable(values):
@@ -134,7 +134,7 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
             raise InvalidUtilityError(
                 f"the utility's function cannot be called with {len(names)} values: {error}"
             ) from None
-        # A function that returns sequences has another size; the message below says so.
+        # A function that returns sequences has another size, which is refused below.
         values = np.reshape(values, shape) if np.size(values) == np.prod(shape) else values
     array = as_floats(values, f"the utility over {listed(names)}", InvalidUtilityError)
     if array.shape != shape:
@@ -146,27 +146,27 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
     if np.abs(array).max(initial=0.0) > _LARGEST:
         raise InvalidUtilityError(
             f"the utility over {listed(names)} has an entry of size "
-            f"{np.abs(array).max():.3g}, expected at most {_LARGEST:g}; measure it in a larger unit"
+            f"{np.abs(array).max():.3g}, expected at most {_LARGEST:g}; use a larger unit"
         )
-    # A copy, for the same reason as a CPD's.
+    # Copy the array, so that later changes by the caller have no effect.
     return Factor(names, read_only(np.array(array)))
 
 
 # --- Diagram --------------------------------------------------------------------------------------
 class InfluenceDiagram(Immutable):
-    """A causal influence diagram: chance, decision and utility nodes.
+    """Causal influence diagram with chance, decision and utility nodes.
 
-    Domains, parents and CPDs are those of `CausalBayesianNetwork`, of chance variables and
-    decisions; the parents of a decision are what it observes, its CPD is in `policy`, by default
-    uniform. `utilities` has {name: (variables, array or function of their values)}, whose sum is
-    the utility function; utility nodes have no children.
+    Domains, parents and CPDs are those of `CausalBayesianNetwork` for chance variables and
+    decisions. The parents of a decision are its observations; its CPD is in `policy`, by default
+    uniform. `utilities` is {name: (variables, array or function of their values)}; their sum is the
+    utility function. Utility nodes have no children.
 
     Source: MEG paper (NeurIPS 2024), Definition 2.2.
     """
 
     _copies = "with_policy(...) or do(...)"
-    network: CausalBayesianNetwork  # that diagram and policy make
-    decisions: tuple[str, ...]  # names, in the order given
+    network: CausalBayesianNetwork  # network of the diagram with its policy
+    decisions: tuple[str, ...]  # names in the given order
     utilities: dict[str, Factor]
 
     def __init__(
@@ -184,7 +184,7 @@ class InfluenceDiagram(Immutable):
         for x in cpds:
             if x in decisions:
                 raise InvalidModelError(
-                    f"the decision {x!r} has a CPD among cpds, expected it in policy"
+                    f"the decision {x!r} has a CPD in cpds, expected it in policy"
                 )
         _check_policy(policies, decisions)
         for x in decisions:
@@ -228,12 +228,12 @@ class InfluenceDiagram(Immutable):
         for name in utilities:
             if name in network.variables:
                 raise InvalidModelError(
-                    f"the utility {name!r} has the name of a variable, expected another; a utility "
-                    f"node is not among domains and cpds, but {{{name!r}: (variables, array or "
-                    f"function of their values)}} in utilities"
+                    f"the utility {name!r} has the name of a variable, expected another one; "
+                    f"utility nodes belong in utilities, as {{{name!r}: (variables, array or "
+                    f"function of their values)}}, not in domains and cpds"
                 )
-        made = {name: utility_of(network, [form]).factors[0] for name, form in utilities.items()}
-        self.__dict__.update(network=network, decisions=names, utilities=made)
+        factors = {name: utility_of(network, [form]).factors[0] for name, form in utilities.items()}
+        self.__dict__.update(network=network, decisions=names, utilities=factors)
 
     def __repr__(self) -> str:
         return (
@@ -243,7 +243,7 @@ class InfluenceDiagram(Immutable):
 
     @property
     def utility(self) -> Utility:
-        """The utility function: the sum of the utility nodes."""
+        """Utility function: the sum of the utility nodes."""
         return Utility(tuple(self.utilities.values()))
 
     def with_policy(self, policy: Mapping[str, Mechanism]) -> InfluenceDiagram:
@@ -265,34 +265,34 @@ class InfluenceDiagram(Immutable):
     def do(
         self, values: Mapping[str, object] | None = None, /, **named: object
     ) -> InfluenceDiagram:
-        """Set variables by intervention; a decision that is set is a decision no longer."""
-        wanted = {**(values or {}), **named}
-        left = [x for x in self.decisions if x not in wanted]
-        return self.of(self.network.do(wanted), decisions=left, utilities=self.utilities)
+        """Set variables by intervention; decisions that are set become chance variables."""
+        targets = {**(values or {}), **named}
+        others = [x for x in self.decisions if x not in targets]
+        return self.of(self.network.do(targets), decisions=others, utilities=self.utilities)
 
     def expected_utility(self, policy: Mapping[str, Mechanism] | None = None) -> float:
-        """Expected utility under the diagram's policy or another one, in units of the utilities."""
+        """Return the expected utility under the diagram's policy or another one."""
         diagram = self if policy is None else self.with_policy(policy)
         return diagram.utility.expected(diagram.network)
 
     def svg(
         self, *, targets: Sequence[str] = (), observed: Iterable[str] = (), name: str = "diagram"
     ) -> str:
-        """A picture as an <svg> element: decisions square, utilities diamond, chance round."""
+        """Draw an <svg> element: decisions square, utilities diamond, chance round."""
         from goalmeter.report.diagram import svg_text
 
         framed, grey = self.network.check_names(targets), self.network.check_names(observed)
         return svg_text(*self._graph(), targets=framed, observed=grey, name=name)
 
     def text(self) -> str:
-        """A line for each node: [decision], <utility> or (chance), its states, its causes."""
+        """Return one line per node: [decision], <utility> or (chance), its states, its causes."""
         from goalmeter.report.diagram import text_form
 
         domains = {x: self.network.domain(x) for x in self.network.variables}
         return text_form(*self._graph(), domains)
 
     def _graph(self) -> tuple[list[tuple[str, Kind]], list[tuple[str, str]]]:
-        """Nodes with their kinds, and arrows, utilities last."""
+        """Return nodes with their kinds, and edges, utilities last."""
         nodes = self.network.nodes(self.decisions)
         nodes += [(name, "utility") for name in self.utilities]
         paid = [(x, name) for name, f in self.utilities.items() for x in f.variables]
@@ -311,31 +311,30 @@ def _check_policy(policy: Mapping[str, object], decisions: Sequence[str]) -> Non
 
 
 # --- Unroll ---------------------------------------------------------------------------------------
-MAX_ENTRIES = 2**24  # of the transition tables, of which the diagram holds one a step
+MAX_ENTRIES = 2**24  # maximum entries of the transition tables, one per step
 
 
 def unroll(mdp: TabularMDP, policy: ArrayLike | None = None) -> InfluenceDiagram:
-    """The influence diagram of an MDP with a finite horizon.
+    """Return the influence diagram of an MDP with a finite horizon.
 
     It has variables S1, D1, S2, ..., DH, whose states are numbers from 0, and a utility node Ut for
-    each decision: the reward, discounted to the first. The policy, [S, A] or [H, S, A], is uniform
-    by default.
+    each decision: the reward, discounted to the first step. The policy, [S, A] or [H, S, A], is
+    uniform by default.
 
     Source: MEG paper (NeurIPS 2024), Definition 5.1.
     """
     if mdp.horizon is None:
         raise InvalidParameterError(
-            "the MDP has no horizon, expected a finite one: an infinite process has no diagram; "
-            "use mdp.replace(horizon=H)"
+            "the MDP has no horizon, expected a finite one; use mdp.replace(horizon=H)"
         )
     s, a = mdp.n_states, mdp.n_actions
     if s * a * s * mdp.horizon > MAX_ENTRIES:
         raise InvalidParameterError(
-            f"{mdp.horizon} steps of {s} states and {a} actions take "
-            f"{s * a * s * mdp.horizon:.3g} probabilities when written out, expected at most "
-            f"{MAX_ENTRIES:.3g}; measure the MDP itself, which gives the same"
+            f"{mdp.horizon} steps of {s} states and {a} actions need "
+            f"{s * a * s * mdp.horizon:.3g} probabilities, expected at most {MAX_ENTRIES:.3g}; "
+            f"measure the MDP itself, which gives the same result"
         )
-    # Action-major [T, A, S], as it is used below.
+    # Action-major, [T, A, S].
     chosen = check_policy(mdp, uniform_policy(mdp) if policy is None else policy)
     moves, rewards = mdp.transition.to_dense(), rewards_of(mdp)
     domains: dict[str, Any] = {}
@@ -349,7 +348,7 @@ def unroll(mdp: TabularMDP, policy: ArrayLike | None = None) -> InfluenceDiagram
         parents[state] = [f"S{t}", f"D{t}"] if t else []
         parents[decision] = [state]
         cpds[state] = moves if t else mdp.initial
-        # A policy that is the same at every step comes as one step.
+        # A stationary policy has one step.
         policies[decision] = chosen[min(t, len(chosen) - 1)].T
         paid = mdp.discount**t * rewards.at(t, slice(None))[..., 0]
         on_actions = len(paid) > 1

@@ -1,11 +1,11 @@
 """Files of models and utilities, and interventions as text.
 
-    model    .bif or .xmlbif (also .xml), gzipped or not: every variable is a chance node; which
-             ones are decisions is the question, not part of the file
-    utility  .json: a list of factors that are added up, each {"variables": ["S", "M"], "values":
+    model    .bif or .xmlbif (also .xml), optionally gzipped; every variable is a chance node, since
+             decisions are part of the query, not of the file
+    utility  .json: a list of factors that are added, each {"variables": ["S", "M"], "values":
              [[1, 0], [0, 1]]} with nested lists in the order of the model's states
 
-Every error names the file and the place in it.
+Errors name the file and the place in it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from goalmeter.tabular.arrays import naming
 
 EXAMPLE = "asia"
 _SHAPE = '{"variables": [names], "values": nested lists of numbers}'
-# Readers by the ending of a file's name; behind any of them .gz may stand.
+# Readers by file extension, which may be followed by .gz.
 MODEL_FORMATS: dict[str, Callable[[str | Path], NetworkParts]] = {
     ".bif": read_bif,
     ".xmlbif": read_xmlbif,
@@ -35,7 +35,7 @@ MODEL_FORMATS: dict[str, Callable[[str | Path], NetworkParts]] = {
 
 
 def load_model(path: str | Path) -> CausalBayesianNetwork:
-    """Read a network, in the format that the file's name tells; "asia" comes with the package."""
+    """Read a network in the format of the file extension; "asia" is included in the package."""
     if str(path) == EXAMPLE and not Path(path).exists():
         path = Path(__file__).with_name(f"{EXAMPLE}.bif")
     name = Path(path).name.lower().removesuffix(".gz")
@@ -44,19 +44,21 @@ def load_model(path: str | Path) -> CausalBayesianNetwork:
             return CausalBayesianNetwork.of(read(path))
     *endings, last = MODEL_FORMATS
     raise InvalidFileError(
-        f"{path}: the name of a model ends in {', '.join(endings)} or {last} (or one of them and "
-        f".gz), which tells its format; rename the file, or convert it with pgmpy or bnlearn"
+        f"{path}: unknown file extension, expected {', '.join(endings)} or {last}, optionally with "
+        f".gz; rename the file, or convert it with pgmpy or bnlearn"
     )
 
 
 def load_utility(path: str | Path, network: CausalBayesianNetwork) -> Utility:
-    """Read a utility file, whatever its extension, and check it against a model."""
+    """Read a utility file with any extension, and validate it for a model."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """An object without a name that comes twice, which Python's reader would accept."""
+        """Refuse an object with duplicate names, which Python's reader accepts."""
         names = [name for name, _ in pairs]
         if len(set(names)) < len(names):
-            raise InvalidFileError(f"{path}: an object has the names {listed(names)}, each once")
+            raise InvalidFileError(
+                f"{path}: an object has the names {listed(names)}, expected each one once"
+            )
         return dict(pairs)
 
     try:
@@ -71,17 +73,17 @@ def load_utility(path: str | Path, network: CausalBayesianNetwork) -> Utility:
         ) from cause
     if not isinstance(factors, list) or not factors:
         raise InvalidFileError(f"{path}: expected a list of one or more factors, each {_SHAPE}")
-    made: list[Any] = []
+    parts: list[Any] = []
     for number, factor in enumerate(factors, start=1):
         with naming(f"{path}, factor {number}"):
             if not isinstance(factor, dict) or not factor.get("variables"):
                 raise InvalidFileError(f"expected {_SHAPE}")
-            made += utility_of(network, [factor]).factors
-    return Utility(tuple(made))
+            parts += utility_of(network, [factor]).factors
+    return Utility(tuple(parts))
 
 
 def parse_do(texts: Iterable[str], network: CausalBayesianNetwork) -> dict[str, Value]:
-    """Return an intervention from texts such as "X=x": {variable: state}."""
+    """Parse an intervention {variable: state} from texts such as "X=x"."""
     out: dict[str, Value] = {}
     for text in texts:
         places = [i for i, c in enumerate(text) if c == "="]
@@ -90,7 +92,7 @@ def parse_do(texts: Iterable[str], network: CausalBayesianNetwork) -> dict[str, 
                 f"{text!r} has no '=', expected VARIABLE=STATE, such as "
                 f"{network.variables[0]}=STATE"
             )
-        # A name or a state may hold a = itself; the text is cut where a variable ends.
+        # A name or a state may contain "="; the text is split after the name of a variable.
         pairs = [(text[:i].strip(), text[i + 1 :].strip()) for i in places]
         x, state = next((pair for pair in pairs if pair[0] in network.variables), pairs[0])
         network.check_names([x])

@@ -1,4 +1,4 @@
-"""Network files: common limits and tables, XMLBIF 0.3, and pgmpy model objects."""
+"""Network files: shared limits and tables, XMLBIF 0.3, and pgmpy model objects."""
 
 from __future__ import annotations
 
@@ -25,93 +25,93 @@ if TYPE_CHECKING:
 
 
 # --- Model files ----------------------------------------------------------------------------------
-# Published networks give probabilities to a few decimals. A row that misses 1 by at most
-# `ROW_TOLERANCE` is divided by its sum; a larger miss is an error of the file.
+# Published networks have probabilities with few decimals. A row whose sum differs from 1 by at most
+# `ROW_TOLERANCE` is normalised; a larger difference is an error.
 
-MAX_BYTES = 2**26  # of a file, unpacked; the largest network that pgmpy ships has 5.5 million
+MAX_BYTES = 2**26  # maximum unpacked size of a file; the largest in pgmpy has 5.5 million bytes
 ROW_TOLERANCE = 1e-3
-NO_NAMES = frozenset({"", "unknown", "UNTITLED"})  # of bnlearn and pgmpy for a network without one
+NO_NAMES = frozenset({"", "unknown", "UNTITLED"})  # names of unnamed networks in bnlearn and pgmpy
 
 _GZIP = b"\x1f\x8b"
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a file in UTF-8, unpacked if it is a gzip archive (whatever its name)."""
+    """Read a UTF-8 text file; gzip archives are unpacked, whatever their name."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
-        # Recognised by its first bytes; pgmpy ships its networks packed.
+        # Archives are recognised by their first bytes.
         if data.startswith(_GZIP) and len(data) <= MAX_BYTES:
             with gzip.open(path) as unpacked:
                 data = unpacked.read(MAX_BYTES + 1)
     except FileNotFoundError as cause:
-        raise InvalidFileError(f"{path}: there is no such file; check the path") from cause
+        raise InvalidFileError(f"{path}: file not found; check the path") from cause
     except (gzip.BadGzipFile, zlib.error, EOFError) as cause:
         raise InvalidFileError(
-            f"{path}: a damaged gzip archive ({cause}), expected one that can be unpacked; "
-            f"fetch or pack the file again"
+            f"{path}: corrupt gzip archive ({cause}), expected one that can be unpacked; download "
+            f"or pack the file again"
         ) from cause
     except OSError as cause:
         raise InvalidFileError(f"{path}: cannot be read: {cause.strerror or cause}") from cause
     if len(data) > MAX_BYTES:
         raise InvalidFileError(
-            f"{path}: the text is longer than {MAX_BYTES / 2**20:.0f} MiB, the most that is read; "
-            f"leave out variables that the question does not touch"
+            f"{path}: the text exceeds the limit of {MAX_BYTES / 2**20:.0f} MiB; remove variables "
+            f"that are irrelevant to the query"
         )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as cause:
         raise InvalidFileError(
             f"{path}, line {1 + data.count(10, 0, cause.start)}: not UTF-8 text (byte "
-            f"0x{data[cause.start]:02x}); if it is text, save it in UTF-8"
+            f"0x{data[cause.start]:02x}); save text files in UTF-8"
         ) from cause
     if "\0" in text:
         raise InvalidFileError(
-            f"{path}: not a text file (it has zero bytes), expected a network in text form"
+            f"{path}: not a text file (it contains zero bytes), expected a network as text"
         )
     return text
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write a text file in UTF-8, packed if its name ends in .gz, in a single step."""
+    """Write a UTF-8 text file atomically, gzipped if its name ends in .gz."""
     data = text.encode("utf-8")
     if Path(path).suffix == ".gz":
-        data = gzip.compress(data, mtime=0)  # no time stamp: the same bytes for the same network
+        data = gzip.compress(data, mtime=0)  # no timestamp, so that bytes are reproducible
     return write_bytes(path, data)
 
 
 def within_rounding(rows: FloatArray, complain: Callable[[int, str], GoalmeterError]) -> FloatArray:
-    """Return rows as distributions: those within `ROW_TOLERANCE` of 1 are divided by their sum."""
+    """Normalise rows whose sums are within `ROW_TOLERANCE` of 1; refuse others."""
     check_rows(rows, ROW_TOLERANCE, complain)
     sums = rows.sum(axis=1)
-    # Sums that differ from 1 by rounding alone are left, so that files read back bit for bit.
+    # Sums within rounding of 1 are unchanged, so that written files are read bitwise equal.
     return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0)[:, None])
 
 
 def row_text(x: str, parents: Mapping[str, Sequence[object]], row: int) -> str:
-    """Return a row of a table in words: 'X' given A = a, B = b; parents come with their states."""
+    """Return a description of a table row: 'X' given A = a, B = b; `parents` have their states."""
     places = np.unravel_index(row, [len(states) for states in parents.values()]) if parents else ()
     pairs = [f"{p} = {parents[p][int(i)]}" for p, i in zip(parents, places, strict=True)]
     return f"{x!r} given {', '.join(pairs)}" if pairs else repr(x)
 
 
 class NetworkParts(NamedTuple):
-    """What a network is made from; `CausalBayesianNetwork.of` makes and checks it."""
+    """Parts of a network, validated by `CausalBayesianNetwork.of`."""
 
-    domains: Mapping[str, Sequence[Value]]  # the states of each variable
-    parents: Mapping[str, Sequence[str]]  # the direct causes of each
-    cpds: Mapping[str, AnyArray]  # of each an array [*sizes of parents, own size]
-    name: str = ""  # of the network; may be empty
-    source: object = None  # what messages call the file; None if there is none
+    domains: Mapping[str, Sequence[Value]]  # states of each variable
+    parents: Mapping[str, Sequence[str]]  # direct causes of each variable
+    cpds: Mapping[str, AnyArray]  # CPD of each variable, [*sizes of parents, own size]
+    name: str = ""  # name of the network; may be empty
+    source: object = None  # name of the file in messages; None if there is none
 
 
 # --- XMLBIF ---------------------------------------------------------------------------------------
-# Files are read by pgmpy. They are written here, because pgmpy's writer sorts the variables by name
-# and replaces characters in the names of states.
+# Files are read by pgmpy but written here, because pgmpy's writer sorts variables by name and
+# replaces characters in the names of states.
 #
 # Source: Cozman, The Interchange Format for Bayesian Networks, XMLBIF 0.3 (1998).
 
-# Characters that no XML 1.0 document may hold.
+# Characters that XML 1.0 documents must not contain.
 _NOT_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -119,14 +119,14 @@ def read_xmlbif(path: str | Path) -> NetworkParts:
     """Read an XMLBIF file, gzipped or not, with pgmpy."""
     text = read_text(path)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the packages that pgmpy imports
+        warnings.simplefilter("ignore")  # warnings of packages that pgmpy imports
         readwrite = require("pgmpy.readwrite", extra="pgmpy", feature="Reading XMLBIF")
     if "<!ENTITY" in text:
         raise InvalidFileError(
-            f"{path}: declares an entity, expected none: such a file can expand without limit; "
-            f"write the text of the entity in its place"
+            f"{path}: declares an entity, expected none, since entities can expand without limit; "
+            f"replace the entity by its text"
         )
-    # The text is UTF-8 by now, whatever it declares, and pgmpy keeps white space around names.
+    # Remove the declared encoding, since the text is decoded, and white space around names.
     text = re.sub(r"^\s*<\?xml.*?\?>", "", text, flags=re.DOTALL)
     text = re.sub(r"<(NAME|OUTCOME|FOR|GIVEN)>\s*([^<]*?)\s*</\1>", r"<\1>\2</\1>", text)
     text = re.sub(r"<PROPERTY\b.*?(</PROPERTY>|/>)", "", text, flags=re.DOTALL)
@@ -154,7 +154,7 @@ def write_xmlbif(network: CausalBayesianNetwork, path: str | Path) -> Path:
     for x in network.variables:
         lines += ["<DEFINITION>", f"  {_element('FOR', x)}"]
         lines += [f"  {_element('GIVEN', parent)}" for parent in network.parents(x)]
-        # The variable's own states change fastest, then the parents, the last one first.
+        # The variable's own states change fastest, then those of its last parent, and so on.
         rows = network.cpd(x).reshape(-1, network.size(x)).tolist()
         table = "\n    ".join(" ".join(map(repr, row)) for row in rows)
         lines += [f"  <TABLE>\n    {table}\n  </TABLE>", "</DEFINITION>"]
@@ -167,21 +167,21 @@ def _element(tag: str, name: str) -> str:
             f"the name {name!r} cannot be written as XMLBIF: it is empty, begins or ends with "
             f"white space, or has a control character; rename it, or write BIF"
         )
-    # A parser converts every line end to a line feed, unless it is written as a number.
+    # Parsers convert all line ends to line feeds, except character references.
     return f"<{tag}>{escape(name, quote=False)}</{tag}>".replace("\r", "&#13;")
 
 
 # --- Pgmpy models ---------------------------------------------------------------------------------
-# A model is read by what it offers, so reading one does not import pgmpy; making one does. States
-# and their types stay as they are; the rule of files holds for columns that miss 1.
+# Models are read through their attributes, without importing pgmpy; creating one imports it. States
+# and their types are preserved; columns are normalised as in files.
 
 
 def read_pgmpy(model: Any) -> NetworkParts:
-    """Return what a pgmpy `DiscreteBayesianNetwork` with a `TabularCPD` for each variable says."""
-    # Variables keep pgmpy's order; names that are no text (pgmpy allows numbers) become text.
+    """Return the parts of a pgmpy `DiscreteBayesianNetwork` with a `TabularCPD` per variable."""
+    # Variables are in pgmpy's order; other names than strings (pgmpy allows numbers) become text.
     try:
         cpds = {node: model.get_cpds(node) for node in model.nodes()}
-        # The states of each variable as each CPD lists them; NumPy's scalars come from data.
+        # States of each variable by CPD; models fitted to data have NumPy scalars.
         states = {
             node: {
                 v: [s.item() if isinstance(s, np.generic) else s for s in cpd.state_names[v]]
@@ -197,19 +197,19 @@ def read_pgmpy(model: Any) -> NetworkParts:
         ) from cause
     names = {node: str(node) for node in cpds}
     if len(set(names.values())) < len(names):
-        raise InvalidModelError("two variables have names that read the same, expected one each")
+        raise InvalidModelError("two variables have the same name as text, expected unique names")
     parents = {node: list(cpd.variables)[1:] for node, cpd in cpds.items()}
     arrays: dict[str, FloatArray] = {}
     for node, values in tables.items():
-        for axis, (v, named) in enumerate(states[node].items()):
-            wanted = states[v][v]
-            if len(named) != len(wanted) or set(named) != set(wanted):
+        for axis, (v, found) in enumerate(states[node].items()):
+            own = states[v][v]
+            if len(found) != len(own) or set(found) != set(own):
                 raise InvalidModelError(
-                    f"the CPD of {names[node]!r} names the states {listed(named)} of {str(v)!r}, "
-                    f"expected those of its own CPD, {listed(wanted)}; give state_names to both"
+                    f"the CPD of {names[node]!r} names the states {listed(found)} of {str(v)!r}, "
+                    f"expected those of its own CPD, {listed(own)}; give state_names to both"
                 )
-            values = values.take([named.index(state) for state in wanted], axis=axis)
-        # Own states come first in pgmpy.
+            values = values.take([found.index(state) for state in own], axis=axis)
+        # The axis of the variable itself is first in pgmpy.
         table = np.moveaxis(values, 0, -1)
         given = {str(v): states[v][v] for v in parents[node]}
 
@@ -228,8 +228,8 @@ def read_pgmpy(model: Any) -> NetworkParts:
 
 
 def to_pgmpy(network: CausalBayesianNetwork) -> Any:
-    """Return the same network as a pgmpy `DiscreteBayesianNetwork`, states under their names."""
-    feature = "Making a pgmpy model"
+    """Return the same network as a pgmpy `DiscreteBayesianNetwork` with named states."""
+    feature = "Creating a pgmpy model"
     models = require("pgmpy.models", extra="pgmpy", feature=feature)
     factors = require("pgmpy.factors.discrete", extra="pgmpy", feature=feature)
     model = models.DiscreteBayesianNetwork()
@@ -242,7 +242,7 @@ def to_pgmpy(network: CausalBayesianNetwork) -> Any:
             factors.TabularCPD(
                 x,
                 network.size(x),
-                # pgmpy puts own states in rows and values of the parents in columns.
+                # In pgmpy, rows are states of the variable and columns values of the parents.
                 network.cpd(x).reshape(-1, network.size(x)).T,
                 evidence=list(parents) or None,
                 evidence_card=[network.size(parent) for parent in parents] or None,

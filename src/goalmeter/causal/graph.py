@@ -16,18 +16,18 @@ from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.arrays import as_floats, check_finite, normalised_rows, read_only, shape_text
 
 # --- Separation -----------------------------------------------------------------------------------
-# The Bayes ball bounces from the targets through the graph as the given variables let it. Variables
-# that it leaves at the bottom are d-connected with the targets; the conditional distribution
-# depends on the CPDs of those that it leaves at the top.
+# The Bayes ball bounces from the targets through the graph, blocked by the given variables.
+# Variables left at the bottom are d-connected with the targets; the conditional distribution
+# depends on the CPDs of variables left at the top.
 #
 # Source: Shachter, Bayes-Ball: The Rational Pastime (UAI 1998), section 3.
 
 
 class Ball(NamedTuple):
-    """What a query P(targets | given) is about."""
+    """Variables that are relevant to a query P(targets | given)."""
 
-    connected: frozenset[str]  # d-connected with some target, targets included, given ones left out
-    requisite: frozenset[str]  # variables whose CPDs the query may depend on
+    connected: frozenset[str]  # targets and variables d-connected with them, without given ones
+    requisite: frozenset[str]  # variables whose CPDs may affect the query
 
 
 def bayes_ball(
@@ -36,7 +36,7 @@ def bayes_ball(
     targets: Iterable[str],
     given: Iterable[str],
 ) -> Ball:
-    """Bounce the ball from the targets; cost O(variables + edges)."""
+    """Run the Bayes ball from the targets; cost O(variables + edges)."""
     observed = frozenset(given)
     top: set[str] = set()
     bottom: set[str] = set()
@@ -44,8 +44,8 @@ def bayes_ball(
     visits = [(target, True) for target in targets]
     while visits:
         x, from_child = visits.pop()
-        # From a child the ball passes up unless x is known; from a parent it is reflected up only
-        # if x is known, because a known effect makes its causes dependent.
+        # From a child the ball passes up unless x is observed; from a parent it is reflected only
+        # if x is observed, because an observed effect makes its causes dependent.
         up = x not in observed if from_child else x in observed
         if up and x not in top:
             top.add(x)
@@ -61,7 +61,7 @@ Value = str | int | float | bool
 Mechanism = ArrayLike | Callable[..., Any]
 
 SUM_TOLERANCE = 1e-9
-MAX_ENTRIES = 2**26  # of one CPD: half a gigabyte of doubles
+MAX_ENTRIES = 2**26  # maximum entries of one CPD: half a gigabyte of doubles
 
 
 def conditional(
@@ -76,11 +76,11 @@ def conditional(
     if entries > MAX_ENTRIES:
         raise InvalidModelError(
             f"the CPD of {name!r} would have {entries:.3g} entries, expected at most "
-            f"{MAX_ENTRIES:.3g}; give it fewer parents, or its parents fewer states"
+            f"{MAX_ENTRIES:.3g}; use fewer parents, or parents with fewer states"
         )
 
     def where(values: Iterable[Value]) -> str:
-        """The CPD and the parents' values, in words."""
+        """Return the name of the CPD and the parents' values for a message."""
         pairs = zip(parents, values, strict=False)
         given = ", ".join(f"{parent} = {value}" for (parent, _), value in pairs)
         return f"the CPD of {name!r}{f' given {given}' if given else ''}"
@@ -105,7 +105,7 @@ def conditional(
                 f"{shape_text(shape)}: one axis for each of {axes}, its own last"
             )
     check_rows(array.reshape(-1, len(domain)), SUM_TOLERANCE, error)
-    # A copy: what the caller does to the array later is of no account here.
+    # Copy the array, so that later changes by the caller have no effect.
     return read_only(normalised_rows(np.array(array)))
 
 
@@ -121,7 +121,7 @@ def _fill(row: FloatArray, domain: Sequence[Value], answer: Any, where: str) -> 
         return
     place = {value: i for i, value in enumerate(domain)}
     for state, probability in (answer if isinstance(answer, Mapping) else {answer: 1.0}).items():
-        # A NumPy scalar is the value it holds.
+        # Convert NumPy scalars to Python values.
         value = state.item() if isinstance(state, np.generic) else state
         if value not in place:
             raise unknown_name(value, domain, f"{where}: the returned state", InvalidModelError)
@@ -131,11 +131,11 @@ def _fill(row: FloatArray, domain: Sequence[Value], answer: Any, where: str) -> 
 def check_rows(
     rows: FloatArray, tolerance: float, error: Callable[[int, str], GoalmeterError]
 ) -> None:
-    """Refuse rows, [n, states], that are not distributions, by `error` of the first such row."""
+    """Require that rows, [n, states], are distributions; raise `error` of the first that is not."""
     sums = rows.sum(axis=1)
     for bad, values, problem in (
         ((rows < 0).any(axis=1), rows.min(axis=1), "has the negative probability"),
-        # Written so that a sum that is not a number is refused too.
+        # This form also refuses NaN.
         (~(np.abs(sums - 1.0) <= tolerance), sums, "sums to"),
     ):
         if bad.any():
@@ -143,12 +143,12 @@ def check_rows(
             raise error(
                 first,
                 f"{problem} {values[first]:.10g}, expected probabilities that sum to 1 (tolerance "
-                f"{tolerance:g}); divide each row by its sum if it holds counts or rounded numbers",
+                f"{tolerance:g}); divide each row by its sum if it has counts or rounded numbers",
             )
 
 
 def check_domain(name: str, domain: Sequence[Value]) -> tuple[Value, ...]:
-    """A variable's states: at least one, all different, all of a kind that can be looked up."""
+    """Validate and return a variable's states: at least one, all different, all hashable."""
     if isinstance(domain, (str, bytes)) or not hasattr(domain, "__iter__"):
         raise InvalidModelError(
             f"the domain of {name!r} is {domain!r}, expected a list of its states, such as "
@@ -158,35 +158,35 @@ def check_domain(name: str, domain: Sequence[Value]) -> tuple[Value, ...]:
     for value in states:
         if not isinstance(value, (str, int, float, bool)) or value != value:
             raise InvalidModelError(
-                f"the domain of {name!r} has the state {value!r}, expected text, numbers or "
+                f"the domain of {name!r} has the state {value!r}, expected strings, numbers or "
                 f"booleans"
             )
-    # Files and command lines hold text only, so states must differ as text, too.
+    # Files and command lines contain only text, so states must also differ as text.
     texts = [str(value) for value in states]
     if not states or len(set(texts)) < len(states) or len(set(states)) < len(states):
         twice = next((text for text in texts if texts.count(text) > 1), None)
-        problem = "no states" if not states else f"two states that read {twice or states[0]!r}"
+        problem = "no states" if not states else f"two states with the text {twice or states[0]!r}"
         raise InvalidModelError(
-            f"the domain of {name!r} has {problem}, expected one or more, all different in print"
+            f"the domain of {name!r} has {problem}, expected one or more with different texts"
         )
     return states
 
 
 def causes_first(parents: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the variables in an order in which causes come before effects."""
+    """Return the variables in topological order, causes before effects."""
     try:
         return tuple(TopologicalSorter(parents).static_order())
     except CycleError as error:
         # graphlib lists the cycle from each variable to one that it precedes: cause to effect.
-        circle = " -> ".join(error.args[1])
+        cycle = " -> ".join(error.args[1])
         raise InvalidModelError(
-            f"the arrows form a cycle ({circle}), expected a directed acyclic graph; "
-            f"leave one of them out, or give the later variable a copy for each time step"
+            f"the edges form a cycle ({cycle}), expected a directed acyclic graph; remove one of "
+            f"them, or use one copy of the later variable for each time step"
         ) from None
 
 
 def checked_parents(x: str, parents: Sequence[str], variables: Collection[str]) -> tuple[str, ...]:
-    """Return the parents of a variable as a tuple."""
+    """Validate the parents of a variable and return them as a tuple."""
     if isinstance(parents, str):
         raise InvalidModelError(
             f"the parents of {x!r} are {parents!r}, expected a list of names such as [{parents!r}]"
@@ -203,12 +203,12 @@ def checked_parents(x: str, parents: Sequence[str], variables: Collection[str]) 
 
 
 def reached(starts: Iterable[str], links: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """Return everything that links lead to from the starts."""
+    """Return all nodes that are reachable from the starts by at least one link."""
     found: set[str] = set()
-    ahead = [y for x in starts for y in links[x]]
-    while ahead:
-        x = ahead.pop()
+    pending = [y for x in starts for y in links[x]]
+    while pending:
+        x = pending.pop()
         if x not in found:
             found.add(x)
-            ahead += links[x]
+            pending += links[x]
     return frozenset(found)

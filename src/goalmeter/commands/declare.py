@@ -74,7 +74,7 @@ class DryRunOptions:
 class RunOptions(DryRunOptions):
     """Where trials run, and where results are stored."""
 
-    out: Path | None = option("RUN  Run directory; an existing run is resumed.")  # noqa: RUF009
+    out: Path | None = option("RUN  Run directory; an existing run is resumed.")
     on: str | None = option(
         "PLACE  here, processes:N, ray, slurm, ...; default a process a core where that is faster.",
         complete=lambda: import_module("goalmeter.runs").place_names(),

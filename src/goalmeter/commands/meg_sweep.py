@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from io import TextIOWrapper
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError, MissingExtraError, encodable
-from goalmeter._files import check_writable, replacing
+from goalmeter._errors import InvalidParameterError
+from goalmeter._files import check_writable, parquet_type, require_parquet, write_csv, write_parquet
 from goalmeter._options import values_by_name
 from goalmeter.commands import declare
 from goalmeter.commands.declare import Tell, argument, command, option
@@ -85,7 +81,7 @@ def sweep_worlds(o: _SweepOptions, tell: Tell) -> Outcome:
         json["run"] = str(Path(o.out).resolve())
     for name, write in (("csv", write_csv), ("parquet", write_parquet)):
         if (path := getattr(o, name)) is not None:
-            json[name] = str(write(sweep, path).resolve())
+            json[name] = str(write(path, _column_types(sweep), sweep.records()).resolve())
     incomplete = ""
     if (failed := sweep.counts[FAILED]) == len(sweep):
         rows = "the only row" if failed == 1 else f"all {failed} rows"
@@ -94,57 +90,7 @@ def sweep_worlds(o: _SweepOptions, tell: Tell) -> Outcome:
     return Outcome(tables=short_tables(sweep), json=json, incomplete=incomplete)
 
 
-# --- Table files ----------------------------------------------------------------------------------
-_ROWS_IN_MEMORY = 20_000  # rows of a Parquet group
-
-
-def write_csv(sweep: Sweep, path: str | Path) -> Path:
-    """Write the rows as CSV in UTF-8, with all digits, "inf", and nothing for missing values."""
-    with replacing(path) as file:
-        # Half characters, which no file can hold, are escaped.
-        text = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
-        lines = csv.DictWriter(text, sweep.columns, lineterminator="\n")
-        lines.writeheader()
-        lines.writerows(sweep.records())
-        text.detach()  # `replacing` closes the file
-    return Path(path)
-
-
-def write_parquet(sweep: Sweep, path: str | Path) -> Path:
-    """Write the rows as Parquet, a column of arguments in the type that all of them have."""
-    arrow, parquet = require_parquet()
-    types = dict.fromkeys(("row", *FACTS), arrow.int64())
-    types |= dict.fromkeys(("discount", *RESULTS), arrow.float64())
-    types |= {name: _type(arrow, values) for name, values in sweep.arguments.items()}
-    schema = arrow.schema([(name, types.get(name, arrow.string())) for name in sweep.columns])
-    texts = [name for name in sweep.columns if schema.field(name).type == arrow.string()]
-    with replacing(path) as file, parquet.ParquetWriter(file, schema) as writer:
-        records = sweep.records()
-        while group := list(islice(records, _ROWS_IN_MEMORY)):
-            for record in group:
-                cells = {name: record[name] for name in texts if record[name] is not None}
-                record |= {name: encodable(str(value)) for name, value in cells.items()}
-            writer.write_table(arrow.Table.from_pylist(group, schema=schema))
-    return Path(path)
-
-
-def _type(arrow: Any, values: Sequence[Any]) -> Any:
-    kinds = {type(value) for value in values}
-    if kinds == {bool}:
-        return arrow.bool_()
-    if kinds == {int} and all(abs(value) < 2**63 for value in values):
-        return arrow.int64()
-    return arrow.float64() if kinds <= {int, float} else arrow.string()
-
-
-def require_parquet() -> tuple[Any, Any]:
-    """Return pyarrow and its Parquet module, or raise how to install them."""
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":  # installed but broken
-            raise
-        raise MissingExtraError(
-            "a Parquet file needs the package 'pyarrow', which is not installed; install it with: "
-            "pip install pyarrow, or write a CSV file"
-        ) from error
+def _column_types(sweep: Sweep) -> dict[str, str]:
+    types = dict.fromkeys(sweep.columns, "string") | dict.fromkeys(("row", *FACTS), "int64")
+    types |= dict.fromkeys(("discount", *RESULTS), "double")
+    return types | {name: parquet_type(values) for name, values in sweep.arguments.items()}

@@ -274,7 +274,7 @@ def _prepared(
     values = {each: getattr(chosen, each) for each in names}
     if given := [each for each, v in values.items() if v and v != Budget()]:
         raise InvalidParameterError(
-            f"{', '.join(given)}: for language models only, and {name} is none"
+            f"{', '.join(given)}: for language models only, and {name} is not one"
         )
     return chosen, chosen.plan(name, suite), walker
 

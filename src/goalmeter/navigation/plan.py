@@ -50,7 +50,7 @@ class NavigationOptions(SuiteOptions):
     rounds: int = reached(
         "Retries of trajectories that the server failed.", default=2, least=0, most=1000
     )
-    budget: Budget = option(  # noqa: RUF009
+    budget: Budget = option(
         "tokens=N,usd=X  Inspect's limits on tokens and cost over all commands of a resumable run.",
         factory=Budget,
         kind=str,

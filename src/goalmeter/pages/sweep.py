@@ -52,9 +52,9 @@ def _over_worlds(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
         groups = sweep.means(name)
         for number, utility in enumerate(sweep.plan.utilities):
             points = [
-                (group.policy, float(group.at[1]), group.value)
+                (group.policy, float(group.at), group.value)
                 for group in groups
-                if group.utility == utility.label and group.at is not None
+                if group.utility == utility.label
             ]
             caption = f"MEG towards {utility.label} over the worlds' {name}, by policy."
             yield f"world-{name}-{number}", name, caption, points

@@ -1,4 +1,4 @@
-"""Self-reflection: how an agent does in environments that simulate it."""
+"""Self-reflection: the performance of an agent in environments that simulate it."""
 
 from goalmeter.agents.history import FunctionAgent, History, Percept, RealityCheck
 from goalmeter.reflection.measure import load, measure

@@ -1,7 +1,7 @@
 """Measure self-reflection: the average reward per step over the battery.
 
-A plan lists the trials of a measurement; it runs as a study, in this process or in others, and
-can be resumed.
+A plan lists the trials of a measurement. It runs as a study in this process or in others, and can
+be resumed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
 
 KIND = "reflection"
-# What can be measured: a name, or what stands for an agent.
+# Names, objects and classes that can be measured as agents.
 AgentLike = Agent | HistoryFunction | type[Agent] | str
 Place = Environment | type[Run] | str
 # Readings of the rules: option -> values, the published one first.
@@ -54,13 +54,13 @@ OPTIONS = {"opposite_reading": READINGS, "step_counting": COUNTINGS}
 # Agents to compare with, where playing them takes about a second.
 BASELINES = ("random", "constant")
 _BASELINE_STEPS, _BASELINE_PERCEPTS = 1000, 250_000
-# Agents that train. They are played in processes of their own, whose numerics have one thread: with
-# more, the last bits of their sums, and so their choices, may differ.
+# Agents that train. They run in their own processes with one numerical thread: with more threads,
+# the last bits of sums, and therefore actions, may differ.
 HEAVY = frozenset({"a2c", "dqn", "ppo", "ppo-as-published", "recurrent-dqn"})
 
 
 class Case(NamedTuple):
-    """One trial that is asked for."""
+    """Requested trial."""
 
     environment: Environment
     opposite: bool
@@ -68,23 +68,23 @@ class Case(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What it is kept under."""
+        """Key of the trial in the run directory."""
         return key(spelled(self.environment, self.opposite), self.seed)
 
     def ended(self, steps: int, outcome: str, detail: str, played: int | None = None) -> Trial:
-        """Return a trial of which nothing is known but how it ended."""
+        """Return a trial of which only the outcome is known."""
         name = self.environment.name
         return Trial(name, self.opposite, self.seed, steps, 0, outcome, detail, played)
 
 
 @dataclass(frozen=True)
 class TrialPlan:
-    """The trials of a measurement; one by names can be played in any process and kept on disk."""
+    """Trials of a measurement; plans of names can run in any process and be stored on disk."""
 
-    agent: Agent | type[Agent] | str  # a class of it is called with a seed
-    runs: tuple[tuple[Environment, bool], ...]  # whether the opposites are meant
-    steps: int  # percepts of each trial
-    seeds: tuple[int, ...]  # all different
+    agent: Agent | type[Agent] | str  # a class is called with a seed
+    runs: tuple[tuple[Environment, bool], ...]  # environments, and whether opposites are meant
+    steps: int  # number of percepts of each trial
+    seeds: tuple[int, ...]  # distinct seeds
     opposite_reading: str = READINGS[0]  # see `Environment.start`
     step_counting: str = COUNTINGS[0]  # see `run_trial`
 
@@ -93,65 +93,65 @@ class TrialPlan:
             one_of(option, getattr(self, option), values)
         if (trials := len(self.runs) * len(self.seeds)) > MOST_TRIALS:
             raise InvalidParameterError(
-                f"environments, opposites and seeds make {trials} trials, expected at most "
-                f"{MOST_TRIALS}; ask for fewer seeds"
+                f"environments, opposites and seeds give {trials} trials, expected at most "
+                f"{MOST_TRIALS}; use fewer seeds"
             )
 
     @property
     def agent_name(self) -> str:
-        """As in tables."""
+        """Name of the agent in tables."""
         agent = self.agent
         if isinstance(agent, str):
             return agent
         if isinstance(agent, type):
             return agent.__name__
-        plain = type(agent).__repr__ is object.__repr__  # which gives its place in memory
+        plain = type(agent).__repr__ is object.__repr__  # which contains the memory address
         return type(agent).__name__ if plain else repr(agent)
 
     @property
     def readings(self) -> dict[str, str]:
-        """The readings of the rules."""
+        """Readings of the rules."""
         return {name: getattr(self, name) for name in OPTIONS}
 
     @property
     def common(self) -> dict[str, Any]:
-        """The arguments of `trial.play` that all trials share."""
+        """Arguments of `trial.play` that all trials share."""
         return {"agent": self.agent_name, "steps": self.steps} | self.readings
 
-    def made(self, seed: int) -> Agent:
-        """Return the agent of a trial."""
+    def new_agent(self, seed: int) -> Agent:
+        """Return a new agent for a trial."""
         if isinstance(self.agent, str):
             return history_agent(self.agent, seed)
         return agent_of(self.agent, seed, f"the agent {self.agent_name}")
 
     def played(self, case: Case) -> Trial:
-        """Play a trial in this process."""
+        """Run a trial in this process."""
         try:
-            player = self.made(case.seed)
+            player = self.new_agent(case.seed)
         except (Exception, SystemExit) as error:
             return case.ended(self.steps, FAILED, in_a_line(error), played=0)
-        asked: dict[str, Any] = case._asdict() | self.readings
-        return run_trial(player, asked.pop("environment"), steps=self.steps, **asked)
+        arguments: dict[str, Any] = case._asdict() | self.readings
+        return run_trial(player, arguments.pop("environment"), steps=self.steps, **arguments)
 
     def check(self) -> None:
-        """Raise what would be wrong with every trial."""
-        player, environments = self.made(self.seeds[0]), [run for run, _ in self.runs]
+        """Raise errors that would occur in every trial."""
+        player, environments = self.new_agent(self.seeds[0]), [run for run, _ in self.runs]
         is_object = not isinstance(self.agent, str)
         check_player(player, self.agent_name, environments, is_users=is_object)
 
     def object_in_it(self) -> str:
-        """Return what has no name by which another process could find it, in words; "" if none."""
+        """Return the part of the plan that other processes cannot find by name; "" if none."""
         if not isinstance(self.agent, str):
             return f"the agent {self.agent_name}"
         for environment, _ in self.runs:
-            # A user's class may have the name of one of ours, and is another environment.
+            # A user's class may have the name of a goalmeter environment but differs from it.
             known = ENVIRONMENTS.get(environment.base)
             if not environment.spelled and (known is None or known.run is not environment.run):
                 return f"the environment {environment.name}"
         return ""
 
     def needs_process(self) -> bool:
-        """Return whether it is played in another process even if nothing asks for one."""
+        """Return whether trials need another process even if none is requested."""
         return not self.object_in_it() and (
             is_user_code(self.agent_name)
             or bare(self.agent_name) in HEAVY
@@ -159,7 +159,7 @@ class TrialPlan:
         )
 
     def what(self) -> dict[str, Any]:
-        """Return the identity of the measurement as JSON values; of names only."""
+        """Return the identity of the measurement as JSON values; for plans of names only."""
         identity = {
             "kind": KIND,
             "agent": self.agent_name,
@@ -173,7 +173,7 @@ class TrialPlan:
         return identity | named_agent(self.agent_name).identity() | digests
 
     def files(self) -> dict[str, str]:
-        """Return the files that a trial reads, as far as they exist, with their SHA-256."""
+        """Return the existing files that a trial reads, with their SHA-256."""
         paths = [*named_agent(self.agent_name).all_files(), *self._environment_files()]
         return {path: digest(path) for path in dict.fromkeys(paths) if Path(path).is_file()}
 
@@ -185,7 +185,7 @@ class TrialPlan:
 def plan_of(
     agent: AgentLike, steps: object, seeds: object, environments: object, **readings: str
 ) -> TrialPlan:
-    """Return the plan of what `measure` is asked for; files have one spelling in it."""
+    """Return the plan for arguments of `measure`, with canonical file names."""
     if isinstance(agent, str):
         named = named_agent(agent)
         named.require(Ability.HISTORY, asker="self-reflection")
@@ -197,7 +197,7 @@ def plan_of(
 
 
 def readings_of(what: Mapping[str, Any]) -> dict[str, str]:
-    """Return the options of a measurement that are not as published."""
+    """Return the options of a measurement that differ from the published ones."""
     return {k: what[k] for k, known in OPTIONS.items() if what.get(k, known[0]) != known[0]}
 
 
@@ -222,7 +222,7 @@ def command_of(what: Mapping[str, Any], folder: str) -> str:
 
 
 def key(name: str, seed: int) -> str:
-    """Return what a trial is kept under; an opposite is named as such."""
+    """Return the key of a trial; opposites have their own names."""
     return f"{name} seed {seed}"
 
 
@@ -236,9 +236,9 @@ def bare(name: str) -> str:
     return without_checks(name)[0]
 
 
-# --- The study of a plan, and what a run directory holds ------------------------------------------
+# --- Study of a plan, and content of a run directory ----------------------------------------------
 _MODULE = "goalmeter.reflection.trial"
-_ADVICE = "a file is run before each trial, so keep what takes long or may fail out of it"
+_ADVICE = "a file is run before each trial, so it should not contain slow or unreliable code"
 _RUN = {
     "kind": Field.word(KIND),
     "agent": Field("text that is not empty", lambda name: isinstance(name, str) and name != ""),
@@ -255,26 +255,26 @@ _RUN = {
 def study_of(
     plan: TrialPlan, *, on: str, timeout: float | None, out: str | Path | None
 ) -> tuple[runs.Study[Trial], str]:
-    """Return the study of a plan, and where its trials run."""
+    """Return the study of a plan and the place of its trials."""
     runs.check_place(on)
-    asked = {"on": on != runs.HERE, "timeout": timeout is not None, "out": out is not None}
-    if any(asked.values()) and (subject := plan.object_in_it()):
-        options = " and ".join(name for name, is_asked in asked.items() if is_asked)
+    given = {"on": on != runs.HERE, "timeout": timeout is not None, "out": out is not None}
+    if any(given.values()) and (subject := plan.object_in_it()):
+        options = " and ".join(name for name, is_given in given.items() if is_given)
         raise InvalidParameterError(
-            f"{subject} is an object, and {options} cannot be had with it: another process cannot "
-            f"find it, nor can a run be continued with it; write it to a file, and name it as "
+            f"{subject} is an object, which does not support {options}: other processes cannot "
+            f"find it, and its run cannot be resumed; write it to a file and name it as "
             f"FILE.py:NAME"
         )
-    # Scripted agents and objects are played in this process if that is asked for. What needs a
-    # limit of time, trains networks or is of a user's file, which could do anything to this
-    # process, has one of its own then; an object cannot cross to another process.
+    # By default, scripted agents and objects run in this process. Trials with a timeout, agents
+    # that train networks and code of users, which could affect this process, run in another one;
+    # objects cannot be sent to another process.
     apart = on != runs.HERE or timeout is not None or plan.needs_process()
-    # One seed after the other.
+    # All environments of a seed come before the next seed.
     cases = [Case(*run, seed) for seed in plan.seeds for run in plan.runs]
     by_key = {case.key: case for case in cases}
 
     def without_answer(kept_as: str, result: runs.JobResult) -> Trial:
-        # What an agent does to its process is an outcome of its trial, and stops nothing else.
+        # A crash of the agent's process is an outcome of its trial and affects no other trial.
         outcome = FAILED if result.outcome == REFUSED else result.outcome
         return by_key[kept_as].ended(plan.steps, outcome, result.detail)
 
@@ -294,7 +294,7 @@ def study_of(
         jobs,
         common=plan.common if apart else {},
         files=plan.files() if apart else {},
-        # Of an object nothing is kept, so that nothing has to tell its run from others.
+        # Runs of objects are not stored and need no identity.
         what=plan.what() if out is not None else {},
         grows=("seeds",),
         from_json=partial(trial_of, steps=plan.steps),
@@ -308,13 +308,13 @@ def study_of(
 
 
 def trial_of(kept_as: str, value: Any, *, steps: int) -> Trial:
-    """Return the trial that a line of a run holds, under a key, in a run of so many steps."""
+    """Read a trial from a line of a run, and validate its key and number of steps."""
     trial = Trial.from_json(value)
     named = key(opposite(trial.environment) if trial.opposite else trial.environment, trial.seed)
     if (named, trial.steps) != (kept_as, steps):
         raise InvalidFileError(
-            f"it is of {named}, {trial.steps} steps, expected {kept_as}, {steps} steps, as its key "
-            f"has it"
+            f"the trial is {named}, {trial.steps} steps, expected {kept_as}, {steps} steps, from "
+            f"its key"
         )
     return trial
 
@@ -330,7 +330,7 @@ def _prepared(
     out: str | Path | None = None,
     **readings: str,
 ) -> tuple[TrialPlan, runs.Study[Trial], dict[str, Any]]:
-    """The plan of these arguments of `measure`, its study, and how that is carried out."""
+    """Return the plan for arguments of `measure`, its study, and the options of its execution."""
     seconds = check_timeout(timeout)
     plan = plan_of(agent, steps, seeds, environments, **readings)
     study, place = study_of(plan, on=on, timeout=seconds, out=out)
@@ -353,32 +353,30 @@ def measure(
 ) -> Reflection:
     """Measure the self-reflection of an agent.
 
-    The numbers are the same wherever trials are played, and however often it is interrupted
-    and continued.
+    The results do not depend on where trials run, or on interruptions and resumptions.
 
     Args:
         agent: its name as on the command line, "rc(naive)" or "my_agent.py:agent"; a function
             (history, n_actions, n_observations) -> int; an object with the method `begin`; or a
-            class of such objects. One given by name or as a class is made anew, from the seed,
-            for each trial; a function or an object is as it is, and only the environments differ.
-        steps: percepts of each trial, the first included; or see `step_counting`.
-        seeds: how many repetitions, or the seed of each.
-        environments: one or more to play, each with its opposite; default the paper's battery. A
-            name may be "opposite(IgnoreRewards)", for that alone, or "my_world.py:MyWorld"; a class
-            derived from `Run` is one of your own.
+            class of such objects. A name or class gives a new agent from the seed for each trial; a
+            function or an object is used as it is, and only the environments differ.
+        steps: number of percepts of each trial, the first included; see also `step_counting`.
+        seeds: number of repetitions, or the seed of each.
+        environments: one or more environments, each with its opposite; default: the paper's
+            battery. A name may be "opposite(IgnoreRewards)", for the opposite alone, or
+            "my_world.py:MyWorld"; a custom environment is a class derived from `Run`.
         confidence: nominal coverage of the interval.
         opposite_reading: "literal" or "unnegated"; see `Environment.start`.
-        step_counting: "percepts", or "actions" to count actions and the rewards that they bring;
-            see `run_trial`.
-        on: where trials are played: "here", in this process; "processes:8", in eight of this
-            machine; or any other place, such as "ray" or "slurm:partition=cpu". Agents that train,
-            users' files, and trials with a limit of time have a process of their own.
-        timeout: seconds that a trial may take before it is ended, which is then its outcome.
-        out: folder that keeps every finished trial. If it holds some of this measurement, also with
-            other seeds, only the others are played.
-        progress: told now and then how many trials are finished.
+        step_counting: "percepts", or "actions" to count actions and their rewards; see `run_trial`.
+        on: where trials run: "here" in this process, "processes:8" in eight processes of this
+            machine, or another backend such as "ray" or "slurm:partition=cpu". Agents that train,
+            users' files, and trials with a timeout run in their own process.
+        timeout: maximum seconds of a trial; exceeding it is an outcome of the trial.
+        out: run directory that stores every finished trial. If it contains trials of this
+            measurement, possibly with other seeds, only the missing ones run.
+        progress: callback for the number of finished trials.
 
-    Example: an agent that ignores everything gains in the opposites what it loses.
+    Example: the gains of an agent that ignores everything equal its losses in the opposites.
         >>> measure("constant", steps=50, seeds=2).measure
         0.0
     """
@@ -398,14 +396,14 @@ def measure(
 
 
 def check(agent: AgentLike, **options: Any) -> None:
-    """Raise what `measure` would raise with these options before it plays anything."""
-    # A user's file is run once, and a run directory that is missing is made.
+    """Validate the options of `measure` without running any trial."""
+    # A user's file is executed once, and a missing run directory is created.
     _, study, how = _prepared(agent, **options)
     runs.check(study, **how)
 
 
 def forecast(agent: AgentLike, **options: Any) -> Forecast:
-    """Estimate the cost of `measure` with these options; some of its trials are played for it."""
+    """Estimate the cost of `measure` with these options by running some of its trials."""
     _, study, how = _prepared(agent, **options)
     return forecast_of(study, **how)
 
@@ -423,12 +421,12 @@ def baselines(
 
 
 def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
-    """Return the measurement that a run directory holds.
+    """Read the measurement in a run directory.
 
-    The folder is what `measure` was given as `out`; `confidence` is the coverage of the interval.
+    The folder is the `out` argument of `measure`; `confidence` is the coverage of the interval.
 
     Raises:
-        IncompleteRunError: it holds not all of its trials.
+        IncompleteRunError: some trials are missing.
     """
     confidence = check_confidence(confidence)
     run = runs.read_run(folder)
@@ -440,9 +438,9 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
     trials = len(what["seeds"]) * len(what["environments"])
     if trials > MOST_TRIALS:
         raise InvalidFileError(
-            f"{where}: seeds and environments make {trials} trials, expected at most {MOST_TRIALS}"
+            f"{where}: seeds and environments give {trials} trials, expected at most {MOST_TRIALS}"
         )
-    # Nothing is looked up by the names in it, since users' files may be gone.
+    # Names are not looked up, since users' files may no longer exist.
     study = runs.Study(
         what["agent"],
         f"{_MODULE}:play",

@@ -25,50 +25,50 @@ from goalmeter.statistics.verdicts import FEWEST
 # after n steps. Seeds are repetitions; their spread gives the standard error.
 #
 # Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section 5.
-# The published table divides the standard deviation over seeds by their number, not by its root;
-# `published_stderr` does so too, for comparison only.
+# The published table divides the standard deviation over seeds by their number instead of its
+# square root; `published_stderr` reproduces this for comparison only.
 
 TOO_FEW = f"an interval needs at least {FEWEST} seeds"
 
 
 @dataclass(frozen=True)
 class Reflection:
-    """The self-reflection of one agent.
+    """Self-reflection of one agent.
 
-    Trials stand seed by seed. Those that ended early count with the reward that they had, which is
-    0 for "timeout" and "crash".
+    Trials are ordered by seed. Trials that ended early count with their reward so far, which is 0
+    for "timeout" and "crash".
     """
 
-    agent: str
-    steps: int  # percepts of each trial
+    agent: str  # name of the agent
+    steps: int  # number of percepts of each trial
     trials: tuple[Trial, ...]
-    by_seed: FloatArray  # the measure of each seed, [seeds], reward per step
+    by_seed: FloatArray  # measure of each seed, reward per step, [seeds]
     confidence: float  # nominal coverage of `interval`
-    # t interval over seeds; NaN for fewer than 5, which tell too little of whether their spread is
-    # that of a normal variable.
+    # t interval over seeds; NaN for fewer than 5 seeds, which do not show whether the measure is
+    # normally distributed.
     interval: tuple[float, float]
-    # Readings of the rules that are not the published ones: option -> value.
+    # Readings of the rules that differ from the published ones: option -> value.
     readings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def measure(self) -> float:
-        """The average over seeds, reward per step: from -1 to 1."""
+        """Average reward per step over seeds, from -1 to 1."""
         return float(self.by_seed.mean())
 
     @property
     def stderr(self) -> float:
-        """Standard deviation over seeds divided by the root of their number; NaN for one."""
+        """Standard error of the mean over seeds; NaN for one seed."""
         return _stderr(self.by_seed)
 
     @property
     def published_stderr(self) -> float:
-        """What the published table calls StdErr: the deviation divided by the number of seeds."""
+        """StdErr of the published table: the standard deviation divided by the number of seeds."""
         n = len(self.by_seed)
         return float(self.by_seed.std(ddof=1) / n) if n > 1 else math.nan
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seed of each entry of `by_seed`."""
+        """Seed of each entry of `by_seed`."""
         return tuple(dict.fromkeys(trial.seed for trial in self.trials))
 
     @property
@@ -78,7 +78,7 @@ class Reflection:
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """How many trials had each outcome, "ok" first."""
+        """Number of trials by outcome, "ok" first."""
         counts = Counter(trial.outcome for trial in self.trials)
         return {outcome: counts[outcome] for outcome in sorted(counts, key=lambda o: (o != OK, o))}
 
@@ -87,7 +87,7 @@ class Reflection:
         return {key: float(np.mean(totals)) / self.steps for key, totals in self.totals().items()}
 
     def spread(self) -> dict[tuple[str, bool], float]:
-        """(name, opposite) -> standard deviation over seeds of reward per step; NaN for one."""
+        """Return (name, opposite) -> standard deviation of reward per step; NaN for one seed."""
         return {
             key: float(np.std(totals, ddof=1)) / self.steps if len(totals) > 1 else math.nan
             for key, totals in self.totals().items()
@@ -111,7 +111,7 @@ class Reflection:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values; None for what is unknown from so few seeds."""
+        """Return the fields as JSON values; None for values that need more seeds."""
         return {
             "agent": self.agent,
             "steps": self.steps,
@@ -129,10 +129,10 @@ class Reflection:
         }
 
     def to_pandas(self) -> Any:
-        """Return one row an environment and one its opposite, as a pandas data frame.
+        """Return a pandas data frame with one row per environment and one per opposite.
 
         Columns: `environment`, `opposite`, `mean` and `sd` of reward per step over seeds (`sd` is
-        NaN for one seed), `seeds`, and `ended_early`, the number of trials that did.
+        NaN for one seed), `seeds`, and `ended_early`, the number of trials that ended early.
         """
         spread, totals = self.spread(), self.totals()
         ended = Counter((trial.environment, trial.opposite) for trial in self.failures)
@@ -144,7 +144,7 @@ class Reflection:
         return data_frame([dict(zip(columns, row, strict=True)) for row in rows])
 
     def summary(self) -> list[tuple[str, str]]:
-        """Return the measure and its uncertainty as names and texts."""
+        """Return the measure and its uncertainty as pairs of name and text."""
         return [
             ("trials", str(len(self.trials))),
             ("ended early", early_in_words(self) or "0"),
@@ -175,7 +175,7 @@ class Reflection:
 
 
 def early_in_words(result: Reflection) -> str:
-    """Return how many trials ended early, and why; "" if none did."""
+    """Return the number of trials that ended early and their outcomes; "" if none did."""
     early, n = len(result.failures), len(result.trials)
     if not early:
         return ""
@@ -194,7 +194,7 @@ def all_early(result: Reflection) -> bool:
 
 
 def failures_in_words(result: Reflection) -> str:
-    """Return how many trials ended early, why, and the first of them; "" if none did."""
+    """Return `early_in_words` with the first such trial; "" if none ended early."""
     if not result.failures:
         return ""
     first = result.failures[0]
@@ -207,7 +207,7 @@ def failures_in_words(result: Reflection) -> str:
 
 
 def readings_in_words(result: Reflection) -> str:
-    """Return the rules that are not the published ones, as options and values."""
+    """Return the readings that differ from the published ones, as options and values."""
     return ", ".join(f"{name} {value}" for name, value in result.readings.items())
 
 
@@ -218,7 +218,7 @@ def seeds_in_words(result: Reflection) -> str:
 
 
 def _spread(value: float, of: Reflection | Comparison) -> str:
-    """A number with its standard error and interval, or why there is none."""
+    """Return a number with its standard error and interval, or why there is no interval."""
     low, high = of.interval
     ends = f"– ({TOO_FEW})" if math.isnan(low) else f"[{plus(low, 6)}, {plus(high, 6)}]"
     interval = f"{percent(of.confidence, 0)} interval {ends}"
@@ -238,7 +238,7 @@ def reflection_of(
     confidence: float,
     readings: Mapping[str, str] | None = None,
 ) -> Reflection:
-    """Return the measure of finished trials, `runs` of each seed, one seed after the other."""
+    """Return the measure of finished trials, ordered by seed with `runs` trials each."""
     starts = range(0, len(trials), runs)
     totals = [sum(trial.total_reward for trial in trials[i : i + runs]) for i in starts]
     by_seed = np.array([total / (runs * steps) for total in totals])
@@ -253,8 +253,8 @@ def _stderr(by_seed: FloatArray) -> float:
 
 def interval_of(by_seed: FloatArray, confidence: float, most: float = 1.0) -> tuple[float, float]:
     """Return Student's t interval of the mean over seeds; NaN for fewer than 5 seeds."""
-    # Where all seeds are the same there is no spread to judge by, and the interval is what that
-    # many say of a quantity between -most and most (see `statistics.clustered`).
+    # Without any spread over seeds, the interval is that of a quantity between -most and most from
+    # this number of equal observations (see `statistics.clustered`).
     if len(by_seed) < FEWEST:
         return math.nan, math.nan
     ends = estimate(by_seed, bounds=(-most, most), paired=True, confidence=confidence).interval
@@ -264,11 +264,11 @@ def interval_of(by_seed: FloatArray, confidence: float, most: float = 1.0) -> tu
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two agents on the same environments and seeds."""
+    """Comparison of two agents on the same environments and seeds."""
 
-    agents: tuple[str, str]
-    difference: float  # the second's measure less the first's, reward per step
-    stderr: float  # of the difference, over seeds, paired
+    agents: tuple[str, str]  # names of the agents
+    difference: float  # measure of the second agent minus that of the first, reward per step
+    stderr: float  # standard error of the paired difference over seeds
     interval: tuple[float, float]  # t interval of the difference; NaN for fewer than 5 seeds
     # (name, opposite) -> difference in average reward per step
     by_environment: dict[tuple[str, bool], float]
@@ -289,15 +289,15 @@ class Comparison:
         }
 
     def to_pandas(self) -> Any:
-        """Return one row an environment and one its opposite, with the difference."""
+        """Return a data frame with the difference for each environment and opposite."""
         rows = self.to_json()["environments"]
         return data_frame([{"environment": row.pop("name")} | row for row in rows])
 
     def summary(self) -> list[tuple[str, str]]:
-        """Return the difference and its uncertainty as names and texts."""
+        """Return the difference and its uncertainty as pairs of name and text."""
         difference = f"{plus(self.difference, 6)} ± {number(self.stderr, 6)}"
         return [
-            (f"less {self.agents[0]}, paired", difference),
+            (f"minus {self.agents[0]}, paired", difference),
             (f"its {percent(self.confidence, 0)} interval", between(self.interval, 6, sign=True)),
         ]
 
@@ -309,9 +309,9 @@ class Comparison:
         up = sum(difference > 0 for difference in self.by_environment.values())
         down = sum(difference < 0 for difference in self.by_environment.values())
         lines = [
-            f"{second} less {first}: {_spread(self.difference, self)}",
-            f"  of {len(self.by_environment)} environments, opposites counted, it gains in {up} "
-            f"and loses in {down}",
+            f"{second} minus {first}: {_spread(self.difference, self)}",
+            f"  of {len(self.by_environment)} environments and opposites, it gains in {up} and "
+            f"loses in {down}",
         ]
         largest = sorted(self.by_environment.items(), key=lambda item: -abs(item[1]))[:3]
         if moved := [
@@ -319,14 +319,14 @@ class Comparison:
             for (name, is_opposite), value in largest
             if value
         ]:
-            lines.append(f"  most in {', '.join(moved)}")
+            lines.append(f"  largest changes: {', '.join(moved)}")
         return "\n".join(lines)
 
 
 def compare(first: Reflection, second: Reflection) -> Comparison:
     """Return the difference between two agents, paired by environment and seed.
 
-    Its interval has the coverage of the first. An agent differs from itself by exactly 0.
+    The interval has the coverage of the first result. An agent differs from itself by exactly 0.
     """
     plan, other_plan = (
         [(t.environment, t.opposite, t.seed, t.steps) for t in result.trials]
@@ -337,7 +337,7 @@ def compare(first: Reflection, second: Reflection) -> Comparison:
             f"{first.agent} and {second.agent} were measured on different trials, expected the "
             f"same environments, seeds, steps and readings for a paired comparison"
         )
-    # Paired: both met the same rooms, so what differs between seeds drops out of the difference.
+    # Both agents had the same rooms, so variation between seeds cancels in the difference.
     difference = second.by_seed - first.by_seed
     interval = interval_of(difference, first.confidence, most=2.0)
     if first.agent == second.agent and len(difference) >= FEWEST and not difference.any():

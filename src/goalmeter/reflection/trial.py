@@ -1,4 +1,4 @@
-"""Trials: validate arguments, and run an agent in an environment or its opposite."""
+"""Validate arguments of trials, and run an agent in an environment or its opposite."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from goalmeter.reflection.environments.base import READINGS, Run, one_of
 from goalmeter.reflection.environments.registry import Environment, find
 from goalmeter.runs.jobs import CRASH, FAILED, OK, TIMEOUT, in_a_line
 
-# A trial of so many percepts takes hours, and a run of so many trials days, with the fastest agent.
+# With the fastest agent, a trial of this length takes hours and a run of this size days.
 MOST_STEPS = 10_000_000
 MOST_SEEDS = 100_000
 MOST_ENVIRONMENTS = 1000
@@ -33,11 +33,11 @@ MOST_TRIALS = 1_000_000
 
 
 def seeds_of(seeds: object) -> tuple[int, ...]:
-    """Return the seeds, from their number or from a list of them."""
+    """Return the seeds from their number or a list of them."""
     listed = isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes)
     if not listed or getattr(seeds, "ndim", 1) == 0:  # an array of no dimension is a number
         return tuple(range(whole(seeds, "seeds", least=1, most=MOST_SEEDS)))
-    # Of an iterator without end no more is taken than what is too many.
+    # An infinite iterator is read only up to the limit.
     chosen = [
         whole(seed, "a seed", least=0, most=MOST_SEED)
         for seed in islice(seeds, MOST_SEEDS + 1)  # type: ignore[call-overload]
@@ -45,17 +45,17 @@ def seeds_of(seeds: object) -> tuple[int, ...]:
     if not chosen:
         raise InvalidParameterError("seeds is empty, expected at least one seed")
     if len(chosen) > MOST_SEEDS:
-        raise InvalidParameterError(f"there are more than {MOST_SEEDS} seeds, expected fewer")
-    if twice := [seed for seed, count in Counter(chosen).items() if count > 1]:
-        raise InvalidParameterError(f"seed {min(twice)} is given twice; give each once")
+        raise InvalidParameterError(f"there are too many seeds, expected at most {MOST_SEEDS}")
+    if duplicates := [seed for seed, count in Counter(chosen).items() if count > 1]:
+        raise InvalidParameterError(f"seed {min(duplicates)} is given twice, expected each once")
     return tuple(chosen)
 
 
 def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
-    """Return environments, and whether their opposites are meant, of one or several.
+    """Return one or several environments, each with whether its opposite is meant.
 
-    An environment, or its name, stands for itself and its opposite; the name of an opposite for the
-    opposite alone. What is named twice is played once.
+    An environment or its name stands for itself and its opposite, the name of an opposite for the
+    opposite alone. Duplicates are removed.
     """
     is_single = isinstance(environments, str | Environment | type)
     if not is_single and not isinstance(environments, Iterable):
@@ -82,13 +82,13 @@ def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
 
 def _no_environment(value: object) -> InvalidParameterError:
     return InvalidParameterError(
-        f"{shown(value)} is no environment, expected a name, an Environment, a class derived from "
-        f"goalmeter.reflection.environments.Run, or several of them"
+        f"{shown(value)} is not an environment, expected a name, an Environment, a class derived "
+        f"from goalmeter.reflection.environments.Run, or several of them"
     )
 
 
 def check_timeout(timeout: object) -> float | None:
-    """Return a time limit in seconds, or None for no limit."""
+    """Validate and return a timeout in seconds; None for no limit."""
     if timeout is None:
         return None
     if not isinstance(timeout, Real) or not cast(float, timeout) > 0:
@@ -99,7 +99,7 @@ def check_timeout(timeout: object) -> float | None:
 
 
 def check_confidence(confidence: object) -> float:
-    """Return the nominal coverage of an interval."""
+    """Validate and return the nominal coverage of an interval."""
     if not isinstance(confidence, Real) or not 0 < cast(float, confidence) < 1:
         raise InvalidParameterError(
             f"confidence is {shown(confidence)}, expected a number between 0 and 1, such as 0.95"
@@ -107,14 +107,14 @@ def check_confidence(confidence: object) -> float:
     return float(confidence)
 
 
-# Whatever an agent does wrong is an outcome of its trial and stops nothing else.
+# Errors of an agent are outcomes of its trial and do not affect other trials.
 BAD_ACTION = "illegal action"
-# What a step is: a percept, the first included, or an action with the reward that it brings.
+# Unit of steps: a percept, the first included, or an action with its reward.
 COUNTINGS = ("percepts", "actions")
 OUTCOMES = (OK, BAD_ACTION, FAILED, TIMEOUT, CRASH)
-# The size of a total reward: squares of it, and sums of many, are still numbers.
+# Maximum size of a total reward, whose squares and sums remain finite.
 MOST_REWARD = 1e100
-# A line of a run directory; "name" is the attribute `environment` of a trial.
+# Fields of a line in a run directory; "name" is the attribute `environment` of a trial.
 _FIELDS = {
     "name": Field("text that is not empty", lambda value: isinstance(value, str) and value != ""),
     "opposite": Field("true or false", lambda value: isinstance(value, bool)),
@@ -131,24 +131,24 @@ _FIELDS = {
 class Trial:
     """Result of one trial."""
 
-    environment: str
+    environment: str  # name of the environment
     opposite: bool  # whether it was the opposite
-    seed: int  # of the environment's draws and the agent's
-    steps: int  # percepts that were asked for, the first included; or actions, see `run_trial`
-    # Sum of the rewards of the percepts that there were; 0 after "timeout" and "crash".
+    seed: int  # seed of the environment and the agent
+    steps: int  # requested number of percepts, the first included, or of actions (see `run_trial`)
+    # Sum of the rewards of all percepts; 0 after "timeout" and "crash".
     total_reward: float
-    outcome: str = OK  # or why it ended early: "illegal action", "exception", "timeout", "crash"
-    detail: str = ""  # the error of a trial that was ended, in a line
-    played: int | None = None  # percepts that there were; None where it is not known
+    outcome: str = OK  # "ok", "illegal action", "exception", "timeout" or "crash"
+    detail: str = ""  # error of a trial that ended early, in one line
+    played: int | None = None  # number of percepts; None if unknown
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values; `environment` is called "name"."""
+        """Return the fields as JSON values; `environment` is stored as "name"."""
         fields = dict(vars(self))
         return {"name": fields.pop("environment")} | fields
 
     @classmethod
     def from_json(cls, value: Any, where: str = "the trial") -> Trial:
-        """Read the trial that `to_json` was of; `where` is its source, for the error."""
+        """Read a trial from JSON values; `where` names the source in errors."""
         fields = check_record(value, _FIELDS, where)
         return cls(environment=fields.pop("name"), **fields)
 
@@ -164,27 +164,27 @@ def run_trial(
     step_counting: str = COUNTINGS[0],
     keyboard: bool = True,
 ) -> Trial:
-    """Play an environment.
+    """Run an agent in an environment.
 
-    A run of n steps has n percepts, the first included, so n - 1 actions bring rewards: that is how
-    the published table counts.
+    A run of n steps has n percepts, the first included, so n - 1 actions bring rewards, as in the
+    published table.
 
     Args:
-        agent: begins the mind that plays, and the copies that the environment asks.
-        environment: what is played.
-        opposite: whether to play its opposite.
+        agent: agent that begins the acting mind and the copies simulated by the environment.
+        environment: environment to run.
+        opposite: whether to run its opposite.
         steps: number of percepts, or of actions, at least 1.
-        seed: of the environment's draws; the agent has its own.
+        seed: seed of the environment's draws; the agent has its own.
         opposite_reading: see `Environment.start`.
-        step_counting: "percepts" is as above. "actions": n actions and the rewards that they bring,
-            as the authors' later library counts; the first percept's reward does not count.
-        keyboard: whether KeyboardInterrupt is somebody's at a keyboard, and goes through; where no
-            keyboard reaches, it is an exception of the agent's.
+        step_counting: "percepts" counts as above; "actions" counts n actions and their rewards, as
+            in the authors' later library, without the reward of the first percept.
+        keyboard: whether a KeyboardInterrupt comes from a keyboard and is raised; otherwise it
+            counts as an exception of the agent.
     """
     if steps < 1:
         raise InvalidParameterError(f"steps is {steps}, expected at least 1")
     by_action = one_of("step_counting", step_counting, COUNTINGS) == COUNTINGS[1]
-    # Seeded by the name without options: all readings of the rules have the same rooms.
+    # The seed uses the name without options, so that all readings have the same rooms.
     draws = Random(f"{environment.base}:{seed}")
     total: float = 0
     played = 0
@@ -193,7 +193,7 @@ def run_trial(
         run = environment.start(agent, draws, opposite=opposite, opposite_reading=opposite_reading)
         mind = agent.begin(environment.n_actions, environment.n_observations)
         n_actions = environment.n_actions
-        # Looked up once: these four are all that a step of a scripted agent consists of.
+        # Bound methods are looked up once, since they dominate the time of scripted agents.
         perceive, act, take, react = mind.perceive, mind.act, mind.take, run.react
         reward, observation = run.begin()
         total, played = 0 if by_action else reward, 1
@@ -220,12 +220,12 @@ def run_trial(
     except NoActionError as error:
         outcome, detail = BAD_ACTION, str(error)
     except (Exception, SystemExit, KeyboardInterrupt) as error:
-        # What an agent raises is its own; what somebody presses ends the measurement.
+        # Exceptions of the agent are outcomes; a key press ends the measurement.
         if keyboard and isinstance(error, KeyboardInterrupt):
             raise
         outcome, detail = FAILED, in_a_line(error)
-    if not is_number(total, MOST_REWARD):  # rewards of a user's environment may be of any size
-        total, outcome, detail = 0, FAILED, f"the rewards add up to more than {MOST_REWARD:g}"
+    if not is_number(total, MOST_REWARD):  # rewards of a user's environment may have any size
+        total, outcome, detail = 0, FAILED, f"the total reward exceeds {MOST_REWARD:g}"
     if type(total) is not int:
         total = float(total)
     return Trial(environment.name, opposite, seed, steps, total, outcome, detail, played)
@@ -240,15 +240,14 @@ def play(
     opposite_reading: str,
     step_counting: str = COUNTINGS[0],
 ) -> dict[str, Any]:
-    """Play the trial of these names, in a worker; return `Trial.to_json` of it."""
-    # Where a user's file is involved, what it may draw from (`random`, NumPy's and torch's global
-    # generators) is seeded by the trial first, so that the trial is the same whatever was played in
-    # this process before.
+    """Run the trial of these names in a worker and return its JSON values."""
+    # For users' files, the global generators of `random`, NumPy and torch are seeded first, so that
+    # a trial does not depend on earlier ones in the same process.
     user = is_user_code(agent) or is_user_code(environment)
     try:
         had_torch = user and _seed_generators(seed)
         player, place = history_agent(agent, seed), find(environment)[0]
-        # A file that imports torch brings a generator that was not there to be seeded: once more.
+        # If the file imported torch, its generator was not seeded: repeat.
         if user and not had_torch and _seed_generators(seed):
             player, place = history_agent(agent, seed), find(environment)[0]
     except (Exception, SystemExit) as error:
@@ -266,7 +265,7 @@ def play(
 
 
 def check(agent: str, environments: Sequence[str], seed: int) -> None:
-    """Make the agent once and look the environments up, for the error if that fails."""
+    """Create the agent once and look up the environments; raise errors that occur."""
     places = [find(environment)[0] for environment in environments]
     check_player(history_agent(agent, seed), agent, places, is_users=is_user_code(agent))
 
@@ -274,7 +273,7 @@ def check(agent: str, environments: Sequence[str], seed: int) -> None:
 def check_player(
     player: Agent, name: str, environments: Iterable[Environment], *, is_users: bool
 ) -> None:
-    """Raise what would be wrong with every trial of an agent, before the first of them."""
+    """Raise errors that would occur in every trial of an agent."""
     check_installed(player)
     if is_users:
         check_mind(player, name)
@@ -283,14 +282,14 @@ def check_player(
 
 
 def is_user_code(name: str) -> bool:
-    """Return whether an agent's or environment's name, whatever encloses it, is of a file."""
+    """Return whether the name of an agent or environment, possibly nested, refers to a file."""
     return split_name(name) is not None
 
 
 def _seed_generators(seed: int) -> bool:
-    """Seed all global generators that are imported; return whether torch's is among them."""
+    """Seed the global generators of imported libraries; return whether torch is imported."""
     random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002  # the one that a user's file may draw from
+    np.random.seed(seed % 2**32)  # noqa: NPY002  # users' files may draw from it
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.manual_seed(seed)

@@ -167,8 +167,8 @@ def samples_of(trajectories: Iterable[Trajectory]) -> tuple[Sample, ...]:
                     f"cannot be recomputed; repeat the run with a model on this machine "
                     f"(goalmeter/..., goalmeter-local/FOLDER), which records them"
                 )
-            made = (step.state, step.action, step.optimal, step.prompt or "", prompt, answer)
-            samples.append(Sample(walk, number, trajectory.world, *made))
+            fields = (step.state, step.action, step.optimal, step.prompt or "", prompt, answer)
+            samples.append(Sample(walk, number, trajectory.world, *fields))
     if not samples:
         raise InvalidTrajectoryError(
             "the run has no decision to replay because none of its walks has a step; use a run "

@@ -424,14 +424,14 @@ def use_stage(run: ProbeRun) -> dict[str, Any]:
         )
         outcomes = [*use.outcomes_of_screen, *use.outcomes]
         counted = [each for each in outcomes if each.counts and each.cell.needed]
-        made = {
+        fields_of_use = {
             "rows": used_rows(use),
             "verdict": use.verdict,
             "doses": use.doses,
             "tried": [(each.grid, each.shape, each.cell.cell, each.flipped) for each in counted],
             "all_places": believed.used_cells(outcomes),
         }
-        return json_value(made)
+        return json_value(fields_of_use)
 
     value = run.stages.value("use", make)
     opened = any(row["intervention"].startswith(trials.OPEN) for row in value["rows"])

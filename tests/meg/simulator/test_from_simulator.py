@@ -118,7 +118,7 @@ def test_interruption_gives_what_is_proven() -> None:
     ("arguments", "error", "words"),
     [
         ({"budget": 10}, InvalidParameterError, "budget is 10"),
-        ({"horizon": 50}, InvalidParameterError, "give a horizon up to 2"),
+        ({"horizon": 50}, InvalidParameterError, "use a horizon up to 2"),
         ({"utility": [1.0, 2.0]}, InvalidUtilityError, r"shape \[2\]"),
         ({"bounds": (1, 0)}, InvalidParameterError, "low <= high"),
     ],

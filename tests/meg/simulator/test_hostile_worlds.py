@@ -69,7 +69,7 @@ def test_chance_that_is_declared(kind: Any) -> None:
     result = measured(kind(), chance="generator")
     assert result.interval[0] <= exact <= result.interval[1]
     assert result.method.startswith("table of states") and result.stopped == "budget"
-    assert "assumes that all chance comes from the environment's generator" in str(result)
+    assert "assumes that all randomness comes from the environment's generator" in str(result)
 
 
 def test_a_callers_generators_go_on_as_if_nothing_had_been() -> None:
@@ -126,7 +126,7 @@ class Faded(Corridor):
 
 
 def test_a_hidden_state_behind_chance_is_noticed() -> None:
-    with pytest.raises(InvalidParameterError, match=r"more than chance allows.*leaves out"):
+    with pytest.raises(InvalidParameterError, match=r"differ significantly.*omits something"):
         measured(Faded(), budget=8000, chance="generator")
 
 
@@ -143,7 +143,7 @@ class DrawnBefore(Corridor):
 @pytest.mark.parametrize("kind", [DrawnBefore])
 def test_what_a_faultless_agent_never_meets_twice_is_met_on_other_ways(kind: Any) -> None:
     options: dict[str, Any] = {"state": "observation", "chance": "generator", "budget": 4000}
-    with pytest.raises(InvalidParameterError, match="leaves out something"):
+    with pytest.raises(InvalidParameterError, match="omits something"):
         from_simulator(kind(), lambda observation: 1, horizon=6, **options)
 
 

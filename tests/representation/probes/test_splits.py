@@ -51,8 +51,8 @@ def test_folds_score_every_scene_once() -> None:
     ("call", "message"),
     [
         (lambda: split(scenes({7: 2})), "a shape has 2 grids, expected at least 3"),
-        (lambda: folds(MADE, 30), "expected at least 30, .*; take fewer parts"),
-        (lambda: folds(scenes({7: 3}), 2), "expected at least 4,"),
+        (lambda: folds(MADE, 30), "expected at least 30 .*; choose fewer parts"),
+        (lambda: folds(scenes({7: 3}), 2), "expected at least 4 for"),
     ],
 )
 def test_impossible_divisions_are_refused(call: object, message: str) -> None:

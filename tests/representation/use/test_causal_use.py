@@ -131,9 +131,9 @@ def test_what_is_no_dose_and_no_family_is_refused(mouse: Network) -> None:
     samples = decisions(mouse, GRIDS)
     with pytest.raises(InvalidParameterError, match=r"a dose is -1\.0, expected a number above 0"):
         causal_use(samples, mouse, doses=[-1.0])
-    with pytest.raises(InvalidParameterError, match="expected some of knock-out, patch"):
+    with pytest.raises(InvalidParameterError, match="expected names from knock-out, patch"):
         causal_use(samples, mouse, families=["write", "erase"])
-    with pytest.raises(InvalidParameterError, match="not open alone"):
+    with pytest.raises(InvalidParameterError, match="not only open"):
         causal_use(samples, mouse, families=["open"])
 
 

@@ -43,19 +43,19 @@ class ActionOutcomes:
         """Number of counted draws."""
         return sum(self.counts) + self.unlisted
 
-    def list_outcomes(self, seen: Mapping[StepOutcome, int], certain: bool, order: int) -> None:
+    def list_outcomes(self, draws: Mapping[StepOutcome, int], certain: bool, order: int) -> None:
         """Fix the list of outcomes."""
-        self.drawn += sum(seen.values())
-        self.certain = certain and len(seen) == 1
-        ranked = sorted(seen, key=lambda outcome: (-seen[outcome], outcome))
+        self.drawn += sum(draws.values())
+        self.certain = certain and len(draws) == 1
+        ranked = sorted(draws, key=lambda outcome: (-draws[outcome], outcome))
         self.listed = ranked[:_LONGEST]
         self.counts, self.unlisted, self.unlisted_seen = [0] * len(self.listed), 0, set()
         self.order = order
 
-    def count(self, seen: Mapping[StepOutcome, int]) -> None:
+    def count(self, draws: Mapping[StepOutcome, int]) -> None:
         """Add counted draws."""
         position = {outcome: i for i, outcome in enumerate(self.listed)}
-        for outcome, times in seen.items():
+        for outcome, times in draws.items():
             self.drawn += times
             if outcome in position:
                 self.counts[position[outcome]] += times
@@ -108,13 +108,13 @@ class StepOutcomeTable:
         """Return the outcomes of an action in a state."""
         return self.pairs[state * self.n_actions + action]
 
-    def add(self, pair: ActionOutcomes, seen: Mapping[StepOutcome, int], certain: bool) -> None:
+    def add(self, pair: ActionOutcomes, draws: Mapping[StepOutcome, int], certain: bool) -> None:
         """Add draws of a pair: as its list if it has none, otherwise as counts."""
         if not pair.listed:
-            pair.list_outcomes(seen, certain, self._lists)
+            pair.list_outcomes(draws, certain, self._lists)
             self._lists += not pair.certain
         elif not pair.certain:
-            pair.count(seen)
+            pair.count(draws)
             self._lists += pair.restart(self._lists)
 
     def arrays(self) -> OutcomeArrays:

@@ -118,10 +118,10 @@ class Exploration:
                 continue
             count = 1 if self.table.pair(state, action).certain else _FIRST
             generator = np.random.default_rng(seeded(self._seed, AGAIN, state, action))
-            seen = self._simulator.draw_again(state, action, count, generator)
+            outcomes = self._simulator.draw_again(state, action, count, generator)
             self._verified.add((state, action))
-            self.steps += seen.total()
-            for outcome, times in seen.items():
+            self.steps += outcomes.total()
+            for outcome, times in outcomes.items():
                 self._again[state, action, outcome] += times
 
     def compare(self, walked: Mapping[tuple[int, int, StepOutcome], int]) -> None:
@@ -173,10 +173,10 @@ class Exploration:
 
     def _first(self, state: int, action: int) -> None:
         """Draw a pair for the first time: list its outcomes, then count some draws."""
-        seen, certain = self._sampled(state, action, TRIED)
+        outcomes, certain = self._sampled(state, action, TRIED)
         if not certain:
-            seen = seen + self._sampled(state, action, confidence.LISTING - TRIED)[0]
-        self._take(state, action, seen, certain)
+            outcomes = outcomes + self._sampled(state, action, confidence.LISTING - TRIED)[0]
+        self._take(state, action, outcomes, certain)
         if not self.table.pair(state, action).certain:
             self._draw(state, action, _FIRST)
 
@@ -188,10 +188,10 @@ class Exploration:
         if pair.n == 0 and not pair.certain:
             self._draw(state, action, max(count, _FIRST))
 
-    def _take(self, state: int, action: int, seen: Counter[StepOutcome], certain: bool) -> None:
+    def _take(self, state: int, action: int, outcomes: Counter[StepOutcome], certain: bool) -> None:
         self.table.grow(self._simulator.n_states)
-        self.table.add(self.table.pair(state, action), seen, certain)
-        for outcome in seen:
+        self.table.add(self.table.pair(state, action), outcomes, certain)
+        for outcome in outcomes:
             if outcome.after != END and outcome.after not in self._next[state]:
                 self._next[state].add(outcome.after)
                 self._met(outcome.after, self._depth[state] + 1)
@@ -200,9 +200,9 @@ class Exploration:
         call = self._calls[state, action]
         self._calls[state, action] += 1
         seed = seeded(self._seed, SUCCESSORS, state, action, call)
-        seen, certain = self._simulator.draw(state, action, count, np.random.default_rng(seed))
-        self.steps += sum(seen.values())
-        return seen, certain
+        outcomes, certain = self._simulator.draw(state, action, count, np.random.default_rng(seed))
+        self.steps += sum(outcomes.values())
+        return outcomes, certain
 
 
 def _in_words(outcome: StepOutcome) -> str:
@@ -404,7 +404,7 @@ class StatesMeasure:
         self.exploration.table.grow(self.simulator.n_states)
         utilities, arrays = self.simulator.utilities, self.exploration.table.arrays()
         ranges = tuple(
-            utilities.bounds.get(name) or Range(*self.simulator.seen(i), assumed=True)
+            utilities.bounds.get(name) or Range(*self.simulator.observed_range(i), assumed=True)
             for i, name in enumerate(utilities.names)
         )
         confident = ConfidenceSet(arrays, start_bounds.SOFT * self.error)
@@ -476,13 +476,13 @@ class StatesMeasure:
         return Ends(0.0, float(gained[fresh.starts[0]]), "zero", "the agent's own entropy")
 
     def _play(self, budget: int) -> None:
-        parts, taken = [self.episodes], 0
+        parts, steps = [self.episodes], 0
         try:
-            while taken < budget:
+            while steps < budget:
                 parts.append(self.simulator.play(self.actor, self.horizon, self._chunks))
                 self._chunks += 1
                 # Count empty episodes as a chunk, so that the loop ends.
-                taken += max(parts[-1].steps, self.simulator.chunk)
+                steps += max(parts[-1].steps, self.simulator.chunk)
         finally:
             # An interruption leaves complete episodes, which are valid for bounds.
             self.episodes = Episodes.of(parts)

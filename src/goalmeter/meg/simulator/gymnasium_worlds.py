@@ -214,7 +214,7 @@ class AnswersByState:
         return []
 
     def ask(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
-        """Return the answers of an agent without memory in all states; None without a table."""
+        """Return the answers of an agent without memory in all states; None if there are none."""
         times = range(horizon) if actor.timed else range(1)
         rows = np.zeros((len(times), len(self._states), self._n_actions))
         for state, observation in enumerate(self._states.observations):
@@ -389,7 +389,7 @@ class GymnasiumSimulator:
         """Return remarks on the agent and the starts for a reader."""
         return [*self._answers.remarks(actor), *self._starts.remarks()]
 
-    def seen(self, which: int) -> tuple[float, float]:
+    def observed_range(self, which: int) -> tuple[float, float]:
         """Return the observed range of a utility's payoffs."""
         return self._payments.extremes(which)
 
@@ -410,7 +410,7 @@ class GymnasiumSimulator:
     def _drawn(
         self, again: bool, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[StepOutcome], bool]:
-        seen: Counter[StepOutcome] = Counter()
+        outcomes: Counter[StepOutcome] = Counter()
         certain = True
         where = partial(protocol.in_state, state)
         for done in range(count):
@@ -432,14 +432,14 @@ class GymnasiumSimulator:
                 drew = own.state != generator.bit_generator.state if chance is None else chance
                 certain &= not drew and own is bit_generator(bare)
                 generator.bit_generator.state = own.state
-            seen[StepOutcome(after, paid)] += 1
-            if certain and len(seen) > 1:
+            outcomes[StepOutcome(after, paid)] += 1
+            if certain and len(outcomes) > 1:
                 raise InvalidParameterError(
                     f"action {action} in state {state} did not draw from np_random but had "
                     f"different outcomes, which chance={self.chance!r} excludes; declare "
                     f"chance='unknown', or use deterministic utilities"
                 )
-        return seen, certain
+        return outcomes, certain
 
     def _number(self, observation: Any, info: Any, origin: Origin = None) -> int:
         return self._states.number(self._env, observation, info, origin)

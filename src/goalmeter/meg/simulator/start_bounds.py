@@ -239,21 +239,21 @@ class StartMeasure:
         if given := utilities.bounds.get(name):
             return given
         # The observed range of returns replaces missing bounds.
-        seen = np.concatenate([self.episodes.returns[:, which], self.free.returns[:, which]])
-        least, most = min(float(seen.min()), 0.0), max(float(seen.max()), 0.0)
+        returns = np.concatenate([self.episodes.returns[:, which], self.free.returns[:, which]])
+        least, most = min(float(returns.min()), 0.0), max(float(returns.max()), 0.0)
         return Range(least, most, least, most, assumed=True)
 
     def _more(self, which: int, limit: float) -> None:
         """Play episodes of the agent (0) or of free choice (1) up to a number of steps."""
         so_far = self.free if which else self.episodes
         actor, first = (self._chance, _FREE) if which else (self.actor, 0)
-        parts, taken = [so_far], so_far.steps
+        parts, steps = [so_far], so_far.steps
         try:
-            while taken < limit:
+            while steps < limit:
                 parts.append(self.simulator.play(actor, self.horizon, first + self._played[which]))
                 self._played[which] += 1
                 # Count empty episodes as a chunk, so that the loop ends.
-                taken += max(parts[-1].steps, self.simulator.chunk)
+                steps += max(parts[-1].steps, self.simulator.chunk)
         finally:
             # An interruption leaves complete episodes, which are valid for bounds.
             if which:

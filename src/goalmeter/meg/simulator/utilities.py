@@ -426,10 +426,10 @@ def _part(episodes: Recorded, aside: bool) -> tuple[Any, Any, int]:
     number = np.arange(len(episodes.lengths))
     chosen = (number % _ASIDE == 0) == aside
     of_step = np.repeat(number, episodes.lengths)
-    kept = chosen[of_step]
-    _, again = np.unique(of_step[kept], return_inverse=True)
-    features = torch.from_numpy(episodes.features[kept])
-    return features, torch.from_numpy(again), int(chosen.sum())
+    selected = chosen[of_step]
+    _, renumbered = np.unique(of_step[selected], return_inverse=True)
+    features = torch.from_numpy(episodes.features[selected])
+    return features, torch.from_numpy(renumbered), int(chosen.sum())
 
 
 def _bound(module: Any, agent: Any, reference: Any, horizon: int | None, name: str) -> Any:

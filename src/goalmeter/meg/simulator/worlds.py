@@ -146,7 +146,7 @@ class TabularSimulator:
         """Return no remarks: a table has no unverified assumptions."""
         return []
 
-    def seen(self, which: int) -> tuple[float, float]:
+    def observed_range(self, which: int) -> tuple[float, float]:
         """Return the range of a utility's payoffs."""
         paid = self._paid[..., which]
         return float(paid.min()), float(paid.max())
@@ -159,11 +159,12 @@ class TabularSimulator:
         certain = bool((row > 0).sum() == 1)
         times = generator.multinomial(2 if certain else count, row / row.sum())
         paid = tuple(self._paid[state, action].tolist())
-        seen: Counter[StepOutcome] = Counter()
+        draws: Counter[StepOutcome] = Counter()
         for after, n in zip(self._after[state, action], times, strict=True):
             if n:
-                seen[StepOutcome(protocol.END if self._ends[after] else int(after), paid)] += int(n)
-        return seen, certain
+                state_after = protocol.END if self._ends[after] else int(after)
+                draws[StepOutcome(state_after, paid)] += int(n)
+        return draws, certain
 
     def draw_again(
         self, state: int, action: int, count: int, generator: np.random.Generator

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import glob
-import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from inspect import Signature, signature
-from itertools import accumulate, chain, groupby, product
+from itertools import accumulate, chain, groupby
 from math import inf, prod
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from typing import Any
 from goalmeter._errors import (
     MOST_SECONDS,
     MOST_SEED,
-    GoalmeterError,
     InvalidFileError,
     InvalidParameterError,
     finite,
@@ -52,8 +51,7 @@ GENERATORS: dict[str, Callable[..., TabularMDP]] = {
     "key_door": mdp_maker(key_door),
     "key_no_door": mdp_maker(key_no_door),
     "two_paths": mdp_maker(two_paths),
-    # `id` is the name that Gymnasium uses.
-    "gymnasium": lambda id, **options: TabularMDP.from_gymnasium(id, **options),
+    "gymnasium": lambda id, **options: TabularMDP.from_gymnasium(id, **options),  # as gym.make(id)
 }
 # Policies of many worlds; `best` returns the optimal ones, which all values of epsilon share.
 POLICIES: dict[str, Callable[..., Sequence[FloatArray]]] = {
@@ -64,6 +62,7 @@ POLICIES: dict[str, Callable[..., Sequence[FloatArray]]] = {
 }
 # The arguments of each built-in name.
 WORDS: dict[str, dict[str, Signature]] = {
+    FILES: {FILES: Signature()},
     GENERATOR: {name: signature(make) for name, make in GENERATORS.items()},
     POLICY: {name: signature(partial(make, None, None)) for name, make in POLICIES.items()},
     UTILITY: {"reward": Signature()},
@@ -94,21 +93,16 @@ def _axis(name: str, value: Any) -> Sequence[Any]:
         count = whole(value["count"], f"{name}, count", least=1, most=MOST_WORLDS)
         return range(first, first + count)
     values = list(value) if isinstance(value, (list, tuple, range)) else [value]
-    try:  # arguments reach other processes as JSON, which has no NaN
-        texts = set() if isinstance(value, Mapping) else set(map(json_text, values))
-    except (TypeError, ValueError):
-        texts = set()
-    if "NaN" in texts or not 0 < len(texts) == len(values):
+    texts: set[str] = set()
+    with suppress(TypeError, ValueError):
+        texts = set(map(json_text, values))
+    # Arguments reach other processes as JSON, which has no NaN.
+    if isinstance(value, Mapping) or "NaN" in texts or not 0 < len(texts) == len(values):
         raise InvalidParameterError(
             f"{name} is {shown(value)}, expected one or more different values (numbers, text, true "
             f"or false, or lists of these), or a range such as {{ from = 0, count = 100 }}"
         )
     return values
-
-
-def spelled(value: Any) -> str:
-    """Return a value as a label shows it: text as it is, everything else as JSON."""
-    return str(value) if value in (inf, -inf) or isinstance(value, str) else json_text(value)
 
 
 # --- Choices --------------------------------------------------------------------------------------
@@ -123,13 +117,16 @@ class SweepChoice(JsonFields):
     @property
     def label(self) -> str:
         """The name in tables, unique in a sweep: "maze(size=7, seed=0)", "unknown state"."""
-        given = ", ".join(f"{name}={spelled(value)}" for name, value in self.arguments.items())
+        given = ", ".join(
+            f"{name}={v if isinstance(v, str) or v in (inf, -inf) else json_text(v)}"
+            for name, v in self.arguments.items()
+        )
         return "unknown " * (self.role == UNKNOWN) + self.name + f"({given})" * bool(given)
 
     @property
     def is_word(self) -> bool:
         """Whether it is built in."""
-        return self.name in WORDS.get(self.role, ())
+        return self.name in WORDS[self.role]
 
     def path_in(self, world: SweepChoice) -> str:
         """Return the path of a file in a world, whose {names} are filled in."""
@@ -146,14 +143,13 @@ class SweepChoice(JsonFields):
             ) from cause
 
 
-def function_of(choice: SweepChoice) -> Callable[..., Any]:
+def function_of(choice: SweepChoice) -> Any:
     """Return a built-in generator, or run a file and return its function FILE.py:NAME."""
     if choice.role == GENERATOR and choice.is_word:
         return GENERATORS[choice.name]
     path, name = split_name(choice.name) or ("", choice.name)
     kind = "features" if choice.role == UNKNOWN else choice.role
-    function: Callable[..., Any] = load(path, name, kind=kind)
-    return function
+    return load(path, name, kind=kind)
 
 
 def call(function: Callable[..., Any], choice: SweepChoice, *before: Any) -> Any:
@@ -170,52 +166,48 @@ SAMPLES = 64  # worlds of a generator that are made to estimate how many states 
 
 
 @dataclass(frozen=True)
-class WorldSource:
-    """Worlds by number: MDP files, or what a function returns for each of its arguments."""
+class SweepEntry:
+    """Choices by number, one for each combination of arguments."""
 
-    generator: str | None  # a name of `GENERATORS`, or FILE.py:NAME; None for files
-    axes: Axes  # of the generator's arguments; of files, one axis "files" of paths
+    role: str
+    name: str  # of each choice; of files, it is the value of the only argument
+    axes: Axes
 
     def __len__(self) -> int:
         return prod(map(len, self.axes.values()))
 
-    @property
-    def paths(self) -> Sequence[str]:
-        """The MDP files."""
-        return () if self.generator else self.axes[FILES]
-
     def choice(self, number: int) -> SweepChoice:
-        """Return the name of a world and its arguments: files have none."""
-        if self.generator is None:
-            return SweepChoice(FILES, self.paths[number])
+        """Return the choice of a number."""
         arguments: dict[str, Any] = {}
         for name, values in reversed(self.axes.items()):  # the last one is the fastest
             number, place = divmod(number, len(values))
             arguments = {name: values[place]} | arguments
-        return SweepChoice(GENERATOR, self.generator, arguments)
+        if self.role == FILES:
+            return SweepChoice(FILES, arguments[FILES])
+        return SweepChoice(self.role, self.name, arguments)
 
     @cached_property
-    def _function(self) -> Callable[..., Any]:
+    def _function(self) -> Any:
         return function_of(self.choice(0))
 
     def make(self, number: int) -> TabularMDP:
         """Return the world of a number."""
         world = self.choice(number)
-        if self.generator is None:
+        if self.role == FILES:
             return TabularMDP.from_npz(world.name)
         made = call(self._function, world)
         if not isinstance(made, TabularMDP):
             raise InvalidParameterError(
-                f"{self.generator} gives {shown(made)}, of type {type(made).__name__}, expected "
+                f"{self.name} gives {shown(made)}, of type {type(made).__name__}, expected "
                 f"one TabularMDP; a sweep calls it once for each combination of its arguments"
             )
         return made
 
     def states(self) -> list[int]:
         """Return the number of states of each world, 1 where unknown; a file's header has it."""
-        if self.generator is None:
-            return [states_in(path) or 1 for path in self.paths]
-        if self.generator not in GENERATORS:
+        if self.role == FILES:
+            return [states_in(path) or 1 for path in self.axes[FILES]]
+        if self.name not in GENERATORS:
             name = self.choice(0).label
             with naming(f"the first world, {name}"):
                 first, second = self.make(0).digest(), self.make(0).digest()
@@ -228,12 +220,11 @@ class WorldSource:
         stride = -(-len(self) // SAMPLES)
         out: list[int] = []
         for number in range(0, len(self), stride):
-            try:
+            size = 1
+            with suppress(Exception):  # the row of this world will have the message
                 size = self.make(number).n_states
-            except Exception:  # the row of this world will have the message
-                size = 1
-            out += [size] * min(stride, len(self) - number)
-        return out
+            out += [size] * stride
+        return out[: len(self)]
 
 
 # --- Plan -----------------------------------------------------------------------------------------
@@ -254,12 +245,12 @@ _BEFORE, _AFTER = "content of ", " (sha256)"  # around the path of a file
 class SweepPlan:
     """What a sweep measures."""
 
-    sources: tuple[WorldSource, ...]  # of the worlds, one after the other
+    sources: tuple[SweepEntry, ...]  # of the worlds, one after the other
     policies: tuple[SweepChoice, ...]
     utilities: tuple[SweepChoice, ...]
     timeout: float | None = None  # seconds for the search of a row
-    # SHA-256 by path of every file that a row depends on, None for a missing one
-    contents: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    # SHA-256 by path of every file that a row depends on; a missing one fails its rows alone
+    contents: Mapping[str, str] = field(default_factory=dict, repr=False)
     sizes: Sequence[int] = field(default=(), repr=False)  # rows of each chunk
     seconds: float = 0.0  # rough estimate of the time on one core
 
@@ -279,7 +270,7 @@ class SweepPlan:
         every = [range(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
         return {f"rows {rows[0]} to {rows[-1]}": rows for rows in every}
 
-    def part(self, rows: range) -> tuple[WorldSource, range, range]:
+    def part(self, rows: range) -> tuple[SweepEntry, range, range]:
         """Return the source of a chunk, and the numbers of its worlds there and of its policies."""
         _, policies, utilities = self.shape
         ends = (divmod(row // utilities, policies) for row in (rows[0], rows[-1]))
@@ -290,9 +281,10 @@ class SweepPlan:
             world, last_world = world - len(source), last_world - len(source)
         return source, range(world, last_world + 1), range(policy, last_policy + 1)
 
-    def data_paths(self, source: WorldSource, numbers: range) -> Iterator[str]:
+    def data_paths(self, source: SweepEntry, numbers: range) -> Iterator[str]:
         """Yield the files of some worlds of a source, and of the policies and utilities in them."""
-        yield from source.paths[numbers.start : numbers.stop]
+        if source.role == FILES:
+            yield from source.axes[FILES][numbers.start : numbers.stop]
         for choice in (*self.policies, *self.utilities):
             if choice.name.endswith(".npz"):
                 each = numbers if "{" in choice.name else numbers[:1]
@@ -301,40 +293,35 @@ class SweepPlan:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON, each value under a name that explains it: `RunStore.what`."""
         out: dict[str, Any] = {"kind": KIND}
-        for number, source in enumerate(self.sources, start=1):
-            if source.generator is not None:
-                out[f"worlds {number}"] = source.generator
+        for n, source in enumerate(self.sources, start=1):
+            if source.role == GENERATOR:
+                out[f"worlds {n}"] = source.name
             for name, values in source.axes.items():
-                is_range = isinstance(values, range)
-                written = {"from": values[0], "count": len(values)} if is_range else list(values)
-                out[f"worlds {number}, {name}"] = written
+                span = {"from": values[0], "count": len(values)}
+                out[f"worlds {n}, {name}"] = span if isinstance(values, range) else list(values)
         for noun, choices in ((POLICY, self.policies), (UTILITY, self.utilities)):
-            for number, choice in enumerate(choices, start=1):
-                out[f"{noun} {number}"] = choice.to_json()
+            out |= {f"{noun} {n}": choice.to_json() for n, choice in enumerate(choices, start=1)}
         if self.timeout is not None:
             out["timeout"] = self.timeout
         out["rows of chunks"] = [[size, len(list(run))] for size, run in groupby(self.sizes)]
-        contents = {f"{_BEFORE}{path}{_AFTER}": text for path, text in self.contents.items()}
-        return out | {name: text for name, text in contents.items() if text is not None}
+        return out | {f"{_BEFORE}{path}{_AFTER}": text for path, text in self.contents.items()}
 
 
 def plan_of(what: Mapping[str, Any]) -> SweepPlan:
     """Return the plan that `to_json` was called on."""
-    sources: list[WorldSource] = []
+
+    def after(start: str) -> dict[str, Any]:
+        return {key[len(start) :]: what[key] for key in what if key.startswith(start)}
+
+    sources: list[SweepEntry] = []
     while (name := f"worlds {len(sources) + 1}") in what or f"{name}, {FILES}" in what:
-        start = f"{name}, "
-        arguments = {key[len(start) :]: what[key] for key in what if key.startswith(start)}
-        generator = str(what[name]) if name in what else None
-        sources.append(WorldSource(generator, axes_of(arguments)))
+        role, generator = (GENERATOR, str(what[name])) if name in what else (FILES, FILES)
+        sources.append(SweepEntry(role, generator, axes_of(after(f"{name}, "))))
     policies, utilities = (
-        tuple(SweepChoice(**what[key]) for key in what if key.startswith(f"{noun} "))
+        tuple(SweepChoice(**choice) for choice in after(f"{noun} ").values())
         for noun in (POLICY, UTILITY)
     )
-    contents = {
-        name.removeprefix(_BEFORE).removesuffix(_AFTER): str(text)
-        for name, text in what.items()
-        if name.startswith(_BEFORE)
-    }
+    contents = {name.removesuffix(_AFTER): str(text) for name, text in after(_BEFORE).items()}
     runs = [(int(size), int(times)) for size, times in what["rows of chunks"]]
     plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"), contents)
     rows = sum(size * times for size, times in runs)
@@ -343,33 +330,40 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
     return replace(plan, sizes=[size for size, times in runs for _ in range(times)])
 
 
-def _with_chunks(plan: SweepPlan) -> SweepPlan:
+def _completed(plan: SweepPlan) -> SweepPlan:
+    """Return a plan with the digests of its files, its chunks, and the estimate of its time."""
+    contents: dict[str, str] = {}
+    data = (plan.data_paths(source, range(len(source))) for source in plan.sources)
+    for path in sorted(set(chain.from_iterable(data))):
+        with suppress(InvalidFileError):
+            contents[path] = digest(path)
+    named = [source.name for source in plan.sources]
+    named += [choice.name for choice in (*plan.policies, *plan.utilities)]
+    code = {file for parts in map(split_name, named) if parts for file in files_of(parts[0])}
+    contents |= {path: digest(path) for path in sorted(code)}
+
     _, policies, utilities = plan.shape
+    searched = [utility.name for utility in plan.utilities if utility.role == UNKNOWN]
     sizes: list[int] = []
     total = 0
     for source in plan.sources:
         filled = work = worlds = 0
         for size in source.states():
-            cost = policies * sum(_work(size, utility) for utility in plan.utilities)
+            known = size * (utilities - len(searched))
+            over_states = _SEARCH * size if size <= _SMALL_CLASS else _MOST_WORK
+            searches = (over_states if name == "state" else _MOST_WORK for name in searched)
+            cost = policies * (known + sum(searches))
             total += cost
             if worlds and (filled + size > MOST_STATES or work + cost > _MOST_WORK):
                 sizes.append(worlds * policies * utilities)
                 filled = work = worlds = 0
             if cost > _MOST_WORK and policies > 1:
                 sizes += [utilities] * policies
-                continue
-            filled, work, worlds = filled + size, work + cost, worlds + 1
+            else:
+                filled, work, worlds = filled + size, work + cost, worlds + 1
         if worlds:
             sizes.append(worlds * policies * utilities)
-    return replace(plan, sizes=sizes, seconds=_SECONDS * total)
-
-
-def _work(states: int, utility: SweepChoice) -> int:
-    """Return the work of a row, in states with a known utility."""
-    if utility.role != UNKNOWN:
-        return states
-    is_small = utility.name == "state" and states <= _SMALL_CLASS
-    return _SEARCH * states if is_small else _MOST_WORK
+    return replace(plan, contents=contents, sizes=sizes, seconds=_SECONDS * total)
 
 
 # --- Entries --------------------------------------------------------------------------------------
@@ -396,26 +390,22 @@ def plan_sweep(
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     if timeout is not None:
         timeout = finite(timeout, "timeout", least=0.001, most=MOST_SECONDS)
-    if isinstance(worlds, (str, Path)):
-        folder, sections = _sections(str(worlds), arguments or {})
-    else:
-        folder, sections = Path(), {"worlds": worlds}
-    sources: list[WorldSource] = []
+    folder, sections = _sections(worlds, arguments or {})
+    sources: list[SweepEntry] = []
     choices: dict[str, dict[str, SweepChoice]] = {"policies": {}, "utilities": {}}
     for section, more in {"worlds": (), "policies": policies, "utilities": utilities}.items():
         entries = [(value, folder) for value in sections.get(section, ())]
         for number, (value, base) in enumerate([*entries, *((v, Path()) for v in more)], start=1):
             with naming(f"{section} {number}"):
-                role, name, axes = _read_entry(value, section, base, seed)
+                entry = _read_entry(value, section, base, seed)
                 if section == "worlds":
-                    sources.append(WorldSource(name if role == GENERATOR else None, axes))
+                    sources.append(entry)
                     continue
-                for values in product(*axes.values()):
-                    choice = SweepChoice(role, name, dict(zip(axes, values, strict=True)))
+                for choice in map(entry.choice, range(len(entry))):
                     if choice.label in choices[section]:
                         raise InvalidParameterError(f"{choice.label} is there twice; name it once")
                     choices[section][choice.label] = choice
-    if not any(map(len, sources)):
+    if not sources:
         raise InvalidParameterError("there are no worlds, expected at least one entry")
     if not choices["policies"]:
         raise InvalidParameterError(
@@ -424,13 +414,14 @@ def plan_sweep(
         )
     measured, towards = (tuple(each.values()) for each in choices.values())
     aims = towards or (SweepChoice(UTILITY, "reward"),)
-    plan = SweepPlan(tuple(sources), measured, aims, timeout)
-    return _with_chunks(replace(plan, contents=_contents(plan)))
+    return _completed(SweepPlan(tuple(sources), measured, aims, timeout))
 
 
-def _sections(text: str, arguments: Entry) -> tuple[Path, Mapping[str, Sequence[Any]]]:
-    """Return the entries of a TOML file, a folder of MDPs or a function of worlds, by section."""
-    path = Path(text)
+def _sections(worlds: Worlds, arguments: Entry) -> tuple[Path, Mapping[str, Sequence[Any]]]:
+    """Return the folder that paths start from, and the entries by section."""
+    if not isinstance(worlds, (str, Path)):
+        return Path(), {"worlds": worlds}
+    text, path = str(worlds), Path(worlds)
     if split_name(text) is not None:
         return Path(), {"worlds": [{GENERATOR: text, **arguments}]}
     if arguments:
@@ -458,8 +449,7 @@ def _sections(text: str, arguments: Entry) -> tuple[Path, Mapping[str, Sequence[
     return path.parent, sections
 
 
-def _read_entry(value: Any, section: str, folder: Path, seed: int) -> tuple[str, str, Axes]:
-    """Return the role of an entry, its name, and the grid of its arguments."""
+def _read_entry(value: Any, section: str, folder: Path, seed: int) -> SweepEntry:
     roles = SECTIONS[section]
     if isinstance(value, str) and section != "worlds":
         value = _in_full(value, roles[0])
@@ -471,11 +461,9 @@ def _read_entry(value: Any, section: str, folder: Path, seed: int) -> tuple[str,
         )
     (role,) = present
     arguments = {name: item for name, item in value.items() if name != role}
-    takes = Signature()  # nothing, as files do
-    name, known = str(value[role]), WORDS.get(role, {})
-    if role == FILES:
-        name = FILES
-    elif split_name(name) is not None:
+    known, takes = WORDS[role], Signature()
+    name = FILES if role == FILES else str(value[role])
+    if split_name(name) is not None:
         name = canonical(str(folder / name.strip()))
         function = function_of(SweepChoice(role, name))
         # Functions but generators take the world first.
@@ -500,15 +488,13 @@ def _read_entry(value: Any, section: str, folder: Path, seed: int) -> tuple[str,
     except TypeError as cause:
         listed = ", ".join(takes.parameters) or "none"
         raise InvalidParameterError(f"{name}: {cause}; its arguments are: {listed}") from cause
-    if role == FILES:
-        return role, FILES, {FILES: _paths(value[role], folder)}
-    axes = axes_of(arguments)
+    axes: Axes = {FILES: _paths(value[FILES], folder)} if role == FILES else axes_of(arguments)
     is_share = "epsilon" in axes
     for number in chain(*axes.values()) if name in WORDS[POLICY] else ():
         if not is_number(number, inf) or (is_share and not 0 <= number <= 1):
             expected = "a probability in [0, 1]" if is_share else "a number"
             raise InvalidParameterError(f"{name} takes {expected}, got {shown(number)}")
-    return role, name, axes
+    return SweepEntry(role, name, axes)
 
 
 def _in_full(text: str, role: str) -> Entry:
@@ -517,9 +503,8 @@ def _in_full(text: str, role: str) -> Entry:
     takes = list(WORDS[role][parts[1]].parameters) if parts and parts[1] in WORDS[role] else []
     if parts is None or len(takes) != 1:
         return {role: text.strip()}
-    values = parts[2].split(",")
     try:
-        numbers = [float(item) if "inf" in item else json.loads(item) for item in values]
+        numbers = tomllib.loads(f"numbers = [{parts[2]}]")["numbers"]
     except ValueError:
         raise InvalidParameterError(f"{shown(parts[2])} are no numbers") from None
     return {role: parts[1], takes[0]: numbers}
@@ -541,18 +526,3 @@ def _paths(value: Any, folder: Path) -> tuple[str, ...]:
             )
         out |= dict.fromkeys(map(from_here, found))
     return tuple(out)
-
-
-def _contents(plan: SweepPlan) -> dict[str, str | None]:
-    """Return the digest of every file of a row; a missing file fails its rows alone."""
-    out: dict[str, str | None] = {}
-    every = (plan.data_paths(source, range(len(source))) for source in plan.sources)
-    for path in sorted(set(chain.from_iterable(every))):
-        try:
-            out[path] = digest(path)
-        except GoalmeterError:
-            out[path] = None
-    named = [source.generator or "" for source in plan.sources]
-    named += [choice.name for choice in (*plan.policies, *plan.utilities)]
-    code = {file for parts in map(split_name, named) if parts for file in files_of(parts[0])}
-    return out | {path: digest(path) for path in sorted(code)}

@@ -8,19 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain, islice, product
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import (
-    GoalmeterError,
-    InvalidFileError,
-    InvalidUtilityError,
-    MissingExtraError,
-    json_text,
-    shown,
-)
+from goalmeter._errors import GoalmeterError, InvalidFileError, MissingExtraError, json_text, shown
 from goalmeter._files import digest, json_value
 from goalmeter._types import FloatArray
 from goalmeter.meg.known import known_utility_many
@@ -106,20 +100,6 @@ def rows_of(columns: Columns) -> Iterator[tuple[WorldFacts | None, SweepValues]]
         yield facts[row // each], SweepValues(_STATUSES[letter], *values)
 
 
-def checked_columns(value: Any, rows: int, worlds: int) -> Columns:
-    """Return columns that a run stores, if they are of so many rows and worlds."""
-    try:
-        found = len(list(rows_of(value))), len(value["worlds"])
-        if found != (rows, worlds):
-            raise ValueError(f"there are {found[0]} rows in {found[1]} worlds")
-    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as cause:
-        raise InvalidFileError(
-            f"its columns are not of {rows} rows in {worlds} worlds, as its key has it: "
-            f"{shown(str(cause))}"
-        ) from cause
-    return cast(Columns, value)
-
-
 # --- Result ---------------------------------------------------------------------------------------
 # Intervals generalise to worlds that were not drawn: Student's t over worlds, none for a single
 # world. Rows that failed are counted and enter no mean; values without a certificate are lower
@@ -146,7 +126,7 @@ class SweepGroup:
     not_certified: int  # number of these
     failed: int  # number of rows without a value
     policy_arguments: Mapping[str, Any]
-    at: tuple[str, Any] | None  # an argument that these worlds share; None for all worlds
+    at: Any  # the value of an argument that these worlds share; None for all worlds
 
     def value_in_words(self) -> str:
         """Return the mean in nats, with its interval in brackets if it has one."""
@@ -181,13 +161,12 @@ class Sweep:
     @property
     def rows(self) -> Iterator[SweepRow]:
         """Every row in order: all of the first world, policy by policy and utility by utility."""
-        plan, measured = self.plan, self._all_rows()
-        for world in plan.worlds():
-            for choices in product([world], plan.policies, plan.utilities):
-                facts, values = next(measured)
-                cells: list[Any] = [choice.label for choice in choices]
-                cells += [*(choice.arguments for choice in choices), values, facts]
-                yield SweepRow(*cells)
+        pairs = list(product(self.plan.policies, self.plan.utilities))
+        cases = ((world, *pair) for world in self.plan.worlds() for pair in pairs)
+        for case, (facts, values) in zip(cases, self._all_rows(), strict=True):
+            cells: list[Any] = [choice.label for choice in case]
+            cells += [*(choice.arguments for choice in case), values, facts]
+            yield SweepRow(*cells)
 
     def _all_rows(self) -> Iterator[tuple[WorldFacts | None, SweepValues]]:
         return chain.from_iterable(map(rows_of, self.chunks))
@@ -197,11 +176,13 @@ class Sweep:
         """All values of each argument, by its column: `world.NAME`, `policy.NAME`, ..."""
         out: dict[str, list[Any]] = {}
         for source in self.plan.sources:
-            for name, values in source.axes.items() if source.generator else ():
-                out.setdefault(f"{WORLD}.{name}", []).extend(values)
+            if source.role == plans.GENERATOR:
+                for name, values in source.axes.items():
+                    out.setdefault(f"{WORLD}.{name}", []).extend(values)
         for prefix, choices in ((POLICY, self.plan.policies), (UTILITY, self.plan.utilities)):
-            for name, value in ((n, v) for choice in choices for n, v in choice.arguments.items()):
-                out.setdefault(f"{prefix}.{name}", []).append(value)
+            for choice in choices:
+                for name, value in choice.arguments.items():
+                    out.setdefault(f"{prefix}.{name}", []).append(value)
         return out
 
     @property
@@ -219,7 +200,7 @@ class Sweep:
                 out[prefix] = getattr(row, prefix)
                 for name, value in getattr(row, f"{prefix}_arguments").items():
                     is_plain = isinstance(value, (int, float, str)) or value is None
-                    out[f"{prefix}.{name}"] = value if is_plain else plans.spelled(value)
+                    out[f"{prefix}.{name}"] = value if is_plain else json_text(value)
             out |= {} if row.facts is None else row.facts._asdict()
             out |= {"status": row.measured.status, "notes": row.measured.note or None}
             if row.measured.status != FAILED:
@@ -244,18 +225,16 @@ class Sweep:
         out = []
         for (number, (policy, utility)), at in product(enumerate(pairs), sorted(groups)):
             rows = [of_world[number] for of_world in groups[at]]
-            failed = sum(row.status == FAILED for row in rows)
             rows = [row for row in rows if row.status != FAILED]
             mean = estimate([row.value for row in rows])
             if mean.interval is not None:  # Student's t may go below 0, MEG does not
-                low, high = mean.interval
-                mean = replace(mean, interval=(max(low, 0.0), high))
+                mean = replace(mean, interval=(max(mean.interval[0], 0.0), mean.interval[1]))
             shares = [row.fraction for row in rows]
             fraction = estimate(shares, bounds=(0.0, 1.0), paired=len(shares) > _CROWD)
-            counts = len(rows), sum(row.status == OPEN for row in rows), failed
+            not_certified = sum(row.status == OPEN for row in rows)
+            counts = len(rows), not_certified, len(groups[at]) - len(rows)
             names = policy.label, utility.label
-            shared = None if argument is None else (argument, at)
-            out.append(SweepGroup(*names, mean, fraction, *counts, policy.arguments, shared))
+            out.append(SweepGroup(*names, mean, fraction, *counts, policy.arguments, at))
         return out
 
     @cached_property
@@ -266,30 +245,25 @@ class Sweep:
 
     def sentences(self, status: str) -> dict[str, int]:
         """Return the notes of rows with a status and their counts, the most frequent first."""
-        counts: Counter[str] = Counter()
-        for chunk in self.chunks:
-            notes = zip(chunk["note"].split(), chunk["status"], strict=True)
-            counts.update(chunk["words"][int(n)] for n, letter in notes if letter == status[0])
-        return dict(counts.most_common())
+        notes = (row.note for _, row in self._all_rows() if row.status == status)
+        return dict(Counter(notes).most_common())
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON; `rows` is None where there are more than 10,000."""
         records = self.records() if len(self) <= JSON_ROWS else ()
         rows = [
-            {k: json_number(v) if isinstance(v, float) else v for k, v in record.items()}
+            {name: json_number(v) if isinstance(v, float) else v for name, v in record.items()}
             for record in records
         ]
-        groups = ("policy", "utility", "value", "fraction", "measured", "not_certified", "failed")
+        of_group = ("policy", "utility", "value", "fraction", "measured", "not_certified", "failed")
+        means = [{name: getattr(each, name) for name in of_group} for each in self.summary]
         return {
             "worlds": self.plan.shape[0],
             "policies": [choice.label for choice in self.plan.policies],
             "utilities": [choice.label for choice in self.plan.utilities],
             "counts": {"rows": len(self), **self.counts},
             "failures": dict(islice(self.sentences(FAILED).items(), _NOTES_IN_JSON)),
-            "summary": [
-                {name: json_value(getattr(group, name)) for name in groups}
-                for group in self.summary
-            ],
+            "summary": json_value(means),
             "rows": rows or None,
         }
 
@@ -309,15 +283,14 @@ class Sweep:
         """Return what a reader of the means needs: negative, uncertified and failed rows."""
         negative = sum(v.rationality < 0 and v.value > 1e-9 for _, v in self._all_rows())
         failures = [f"{times}: {text}" for text, times in self.sentences(FAILED).items()]
-        left = len(failures) - _NOTES_IN_TEXT
-        more = [f"and {left} other sentence{'s' * (left > 1)}"] if left > 0 else []
-        said = "; ".join([*failures[:_NOTES_IN_TEXT], *more])
+        if (left := len(failures) - _NOTES_IN_TEXT) > 0:
+            failures[_NOTES_IN_TEXT:] = [f"and {left} other sentence{'s' * (left > 1)}"]
         _, uncertified, failed = self.counts.values()
         counted = {
             "have a negative rationality: the policy does worse than the reference, and the means "
             "count the absolute value.": negative,
             "are not certified: their value is a lower bound, and counts as such.": uncertified,
-            f"failed ({said}).": failed,
+            f"failed ({'; '.join(failures)}).": failed,
         }
         return [f"{n} of {len(self)} rows {text}" for text, n in counted.items() if n]
 
@@ -353,8 +326,7 @@ def measure(what: Mapping[str, Any], key: str) -> Columns:
     source, numbers, policies = plan.part(plan.chunks[key])
     code = (path for path in plan.contents if path.endswith(".py"))
     for path in {*code, *plan.data_paths(source, numbers)}:
-        expected = plan.contents.get(path)
-        if expected is not None and digest(path) != expected:
+        if (expected := plan.contents.get(path)) is not None and digest(path) != expected:
             raise InvalidFileError(
                 f"{path} has changed since the sweep began; restore it, or begin again in another "
                 f"folder"
@@ -373,25 +345,18 @@ def measure(what: Mapping[str, Any], key: str) -> Columns:
                 found[n, p, u] = SweepValues(FAILED, note=sentences[0])
             else:
                 cases[n, p, u] = case
-        found |= zip(
-            cases, _measure_cases(list(cases.values()), utility, plan.timeout), strict=True
-        )
-    facts = {
-        n: WorldFacts(w.n_states, w.n_actions, w.horizon, w.discount, w.digest())
-        for n, w in good.items()
-    }
-    ordered = [found[place] for place in sorted(found)]
-    return columns_of([facts.get(number) for number in numbers], ordered)
+        rows = _measured(list(cases.values()), utility, plan.timeout)
+        found |= zip(cases, rows, strict=True)
+    size_of = attrgetter("n_states", "n_actions", "horizon", "discount")
+    facts = {n: WorldFacts(*size_of(world), world.digest()) for n, world in good.items()}
+    return columns_of(list(map(facts.get, numbers)), [found[place] for place in sorted(found)])
 
 
 _READERS = {POLICY: load_policy, UTILITY: load_utility, UNKNOWN: load_features}
 
 
 def _arrays(
-    choice: SweepChoice,
-    source: plans.WorldSource,
-    worlds: Mapping[int, TabularMDP],
-    best: Callable[[], Sequence[FloatArray]],
+    choice: SweepChoice, source: plans.SweepEntry, worlds: Mapping[int, TabularMDP], best: Any
 ) -> Mapping[int, FloatArray | str]:
     """Return the array of each world, or what is wrong; none for its reward or a named class."""
     if choice.is_word and choice.role != POLICY:
@@ -408,65 +373,67 @@ def _arrays(
         value = read(name) if name.endswith(".npz") else plans.call(function(), choice, world)
         with naming(name):
             if choice.role != POLICY:  # its shape is checked later
-                return as_floats(value, "the array", InvalidUtilityError)
+                return as_floats(value, "the array", InvalidFileError)
             check_policy(world, value)
             return np.asarray(value, dtype=np.float64)
 
     return {number: _attempt(load, number, world) for number, world in worlds.items()}
 
 
-# A world, a policy, and a utility or features; None for the reward or a named class.
-_Case = tuple[TabularMDP, FloatArray, FloatArray | None]
-
-
-def _measure_cases(
-    cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
-) -> list[SweepValues]:
-    results = _attempt(_results, cases, utility, timeout) if cases else []
+def _measured(cases: Sequence[Any], utility: SweepChoice, limit: float | None) -> list[SweepValues]:
+    """Return the row of each case: a world, a policy, and a utility or features, or None."""
+    results = _attempt(_results, cases, utility, limit) if cases else []
     if not isinstance(results, str):
-        return [_row_of(result) for result in results]
+        return list(map(_row_of, results))
     if len(cases) == 1:
         return [SweepValues(FAILED, note=results)]
     half = len(cases) // 2  # as a batch names no row, the rows that fail are looked for
     parts = (cases[:half], cases[half:])
-    return [row for part in parts for row in _measure_cases(part, utility, timeout)]
+    return [row for part in parts for row in _measured(part, utility, limit)]
 
 
-def _results(
-    cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
-) -> Sequence[MegResult]:
+def _results(cases: Sequence[Any], utility: SweepChoice, limit: float | None) -> list[MegResult]:
+    if utility.role == UNKNOWN and not utility.is_word:
+        options: dict[str, Any] = {"progress": False, "timeout": limit}
+        return [unknown_utility(mdp, played, features=aim, **options) for mdp, played, aim in cases]
     worlds, policies, aims = zip(*cases, strict=True)
     if utility.role != UNKNOWN:
         return known_utility_many(worlds, policies, utilities=aims)
-    if utility.is_word:
-        over: Any = utility.name
-        # The time of a joint search is the sum over its rows.
-        limit = None if timeout is None else timeout * len(cases)
-        return unknown_utility_many(worlds, policies, over=over, timeout=limit)
-    return [
-        unknown_utility(world, policy, features=aim, progress=False, timeout=timeout)
-        for world, policy, aim in cases
-    ]
+    over: Any = utility.name
+    # The time of a joint search is the sum over its rows.
+    total = None if limit is None else limit * len(cases)
+    return unknown_utility_many(worlds, policies, over=over, timeout=total)
 
 
 def _row_of(result: MegResult) -> SweepValues:
-    notes = list(result.notes)
+    notes, status = list(result.notes), CERTIFIED
     if not result.certified:
+        status = OPEN
         ended = f" when the {result.stopped} ended the search" if result.stopped else ""
         bound = f"the bound was {general(result.gap, 2)} nats above the value{ended}"
         notes.insert(0, f"the optimum is not certified: {bound}")
-    return SweepValues(
-        CERTIFIED if result.certified else OPEN,
-        **{name: getattr(result, name) for name in NUMBERS},
-        method=result.method,
-        note="; ".join(notes),
-    )
+    numbers = {name: getattr(result, name) for name in NUMBERS}
+    return SweepValues(status, **numbers, method=result.method, note="; ".join(notes))
 
 
 # --- Runs -----------------------------------------------------------------------------------------
-def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[Columns]:
-    """Return the study of a plan, whose trials are chunks; `what` is as a run stores it."""
+def study_of(plan: SweepPlan) -> Study[Columns]:
+    """Return the study of a plan, whose trials are chunks."""
+    what = plan.to_json()
     sizes = {key: (len(rows), len(plan.part(rows)[1])) for key, rows in plan.chunks.items()}
+
+    def read(key: str, columns: Columns) -> Columns:
+        rows, worlds = sizes[key]
+        try:
+            found = len(list(rows_of(columns))), len(columns["worlds"])
+            if found != (rows, worlds):
+                raise ValueError(f"there are {found[0]} rows in {found[1]} worlds")
+        except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as cause:
+            raise InvalidFileError(
+                f"its columns are not of {rows} rows in {worlds} worlds, as its key has it: "
+                f"{shown(str(cause))}"
+            ) from cause
+        return columns
 
     def lost(key: str, result: JobResult) -> Columns:
         if result.outcome == REFUSED:
@@ -482,7 +449,7 @@ def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[Columns]:
         common={"what": what},
         noun="chunk",
         what=what,
-        from_json=lambda key, value: checked_columns(value, *sizes[key]),
+        from_json=read,
         is_failure=lambda columns: FAILED[0] in columns["status"],
         instead=lost,
     )
@@ -490,27 +457,27 @@ def study_of(plan: SweepPlan, what: Mapping[str, Any]) -> Study[Columns]:
 
 def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
     """Return the chunks that are left of a sweep, with a rough estimate of their cost."""
-    what = plan.to_json()
-    study = study_of(plan, what)
+    study = study_of(plan)
     left = [plan.chunks[key] for key in left_of(study.trials, out)]
     rows, worlds = sum(map(len, left)), sum(len(plan.part(chunk)[1]) for chunk in left)
     size = 100 * rows + 50 * worlds + 400 * len(left)  # bytes in a run directory
     rough = "the time is a rough estimate from the numbers of states; nothing was measured for it"
     forecast = unmeasured(study, rough, on=on, out=out)
     parallel = min(forecast.slots, max(len(left), 1))
-    sizes = zip(("worlds", "policies", "utilities"), plan.shape, strict=True)
+    every = math.prod(plan.shape)
+    counted = zip(("worlds", "policies", "utilities", "rows"), (*plan.shape, every), strict=True)
     return replace(
         forecast,
-        counted={**dict(sizes), "rows": math.prod(plan.shape)},
-        hours=Span.of(plan.seconds * rows / math.prod(plan.shape) / parallel / 3600),
-        disk=Span.of(size + (len(json_text(what)) if left else 0)),
+        counted=dict(counted),
+        hours=Span.of(plan.seconds * rows / every / parallel / 3600),
+        disk=Span.of(size + (len(json_text(study.what)) if left else 0)),
     )
 
 
 def play(plan: SweepPlan, *, on: str, out: str | Path | None, progress: Tell | None) -> Sweep:
     """Measure every chunk; see `runs.carry_out`."""
-    study = study_of(plan, plan.to_json())
-    return Sweep(plan, list(carry_out(study, on=on, out=out, progress=progress).values()))
+    results = carry_out(study_of(plan), on=on, out=out, progress=progress)
+    return Sweep(plan, list(results.values()))
 
 
 def load(folder: str | Path) -> Sweep:
@@ -525,7 +492,7 @@ def load(folder: str | Path) -> Sweep:
             f"{Path(folder) / RUN} is of no sweep: {cause}; restore it, or begin again in another "
             f"folder"
         ) from cause
-    return Sweep(plan, list(stored_results(run, study_of(plan, run.what)).values()))
+    return Sweep(plan, list(stored_results(run, study_of(plan)).values()))
 
 
 def sweep(

@@ -1,4 +1,4 @@
-"""Extended environments: a class each, whose docstring is the specification."""
+"""Extended environments; the docstring of each class is its specification."""
 
 from goalmeter.reflection.environments.base import READINGS, Agreement, Run, replay
 from goalmeter.reflection.environments.registry import (

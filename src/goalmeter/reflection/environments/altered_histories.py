@@ -36,7 +36,7 @@ class BackwardConsciousness(WholeHistory):
     """
 
     def is_right(self, action: int) -> bool:
-        # Anew each time: what was first told is now the last, so nothing told before can be kept.
+        # Each step needs a new copy, since the order of all percepts changes.
         copy = self.source.begin()
         replay(copy, reversed(self.percepts), reversed(self.actions))
         return copy.act() == action
@@ -68,7 +68,7 @@ class DejaVu(WholeHistory):
 
     def is_right(self, action: int) -> bool:
         self.copy.take(action)
-        # A fork hears it all again; the copy itself goes on with what happened once.
+        # A fork gets the history a second time; the copy itself continues with a single history.
         again = self.copy.fork()
         replay(again, self.percepts, self.actions)
         return again.act() == action
@@ -110,7 +110,7 @@ class Repeater(Agreement):
         alternate: (n - 1) % 2
     """
 
-    before: float = 0  # the reward of the last percept
+    before: float = 0  # reward of the last percept
 
     def tell(self, action: int, reward: float) -> None:
         for heard in (self.before, reward):
@@ -166,7 +166,7 @@ class ShiftedRewards(Agreement):
         opposite, last sign: 1 - n
     """
 
-    before: float = 0  # the reward of the percept before
+    before: float = 0  # reward of the previous percept
 
     def tell(self, action: int, reward: float) -> None:
         self.copy.take(action)
@@ -267,10 +267,10 @@ class IgnoreRewards2(Forgetful):
         would if pleasant turns had been forgotten altogether. In its opposite no deterministic
         agent can win: the first action agrees, so its reward is -1; then there are no positive
         rewards, so nothing is forgotten and the next action agrees too.
-    What is simulated: a copy at the history without the turns whose percept has a reward above 0;
-        with a percept goes the action that follows it. If the last percept goes, so does the action
-        before it, so that the copy's history ends at the last percept that is left. The first
-        always is.
+    What is simulated: a copy at the history without the turns whose percept has a reward above 0; a
+        percept is removed with the action that follows it. If the last percept is removed, so is
+        the action before it, so that the copy's history ends at the last remaining percept. The
+        first always remains.
     Source: named in section 3.1; rules from the authors' library at e38e3dc.
     Differences from the paper: none known. The authors' later version forgets the action that
         earned the reward, not the one that was taken after it.
@@ -355,10 +355,10 @@ class CensoredObservation(Forgetful):
 
     Idea: the agent is paid for acting as it would if it could not perceive anything when it sees 2.
     Observations: 3: first 0, then each equally likely; 2 is the censored one.
-    What is simulated: a copy at the history without the turns whose percept has observation 2; with
-        a percept goes the action that follows it. If the last percept goes, so does the action
-        before it, so that the copy's history ends at the last percept that is left. The first
-        always is.
+    What is simulated: a copy at the history without the turns whose percept has observation 2; a
+        percept is removed with the action that follows it. If the last percept is removed, so is
+        the action before it, so that the copy's history ends at the last remaining percept. The
+        first always remains.
     Differences from the paper: none known. The authors' later version keeps the action of the
         censored turn instead of the one before it.
     Known returns:
@@ -392,13 +392,13 @@ class LimitedMemory(Run):
         alternate: min(n - 1, 4 + (n - 1) % 2)
     """
 
-    memory: deque[float]  # rewards and actions in turn, a reward first and last
+    memory: deque[float]  # alternating rewards and actions, a reward first and last
     answers: dict[tuple[float, ...], int]
 
     def begin(self) -> tuple[float, int]:
         self.memory = deque([0], maxlen=2 * 5 - 1)
-        # What the copy did is kept by what it remembered: with two rewards and two actions that is
-        # some five hundred short histories, so telling it five percepts is paid for only at first.
+        # Actions of the copy are cached by memory: with two rewards and two actions there are about
+        # five hundred memories, so replays of five percepts are rare after the first steps.
         self.answers = {}
         return 0, 0
 

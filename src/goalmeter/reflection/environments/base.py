@@ -1,4 +1,4 @@
-"""Base classes of extended environments, their opposites, and the count of executed lines."""
+"""Base classes of extended environments, opposites, and the count of executed lines."""
 
 # ruff: noqa: D102 (`begin`, `react` and `tell` are those of the base classes)
 from __future__ import annotations
@@ -16,33 +16,33 @@ from goalmeter.agents.history import Mind, Source
 
 
 class Run(ABC):
-    """One run of an environment with one agent.
+    """Run of an environment with one agent.
 
-    `begin` is called once, then `react` with each action in turn. A run keeps what it needs of the
-    history. `sign` is -1 in the opposite environment, and a run must multiply every reward by it
-    itself: those that it gives, and those that copies are told of.
+    `begin` is called once, then `react` with each action in turn. A run stores what it needs of the
+    history. `sign` is -1 in the opposite environment; a run must multiply every reward by it, both
+    those that it returns and those that it passes to copies.
 
-    Environments with rooms draw one number of `draws.random()` for each percept, the first
-    included, whether or not it is used; so the rooms depend on nothing that the agent does.
+    Environments with rooms draw one number with `draws.random()` for each percept, the first
+    included, whether or not it is used, so that the rooms do not depend on the agent.
 
     The docstring of an environment is its specification, under the headings of
-    `registry.HEADINGS`. A heading that it leaves out is inherited, from here at last:
+    `registry.HEADINGS`. A missing heading is inherited from the base classes; the defaults are:
 
     Actions: 2, without meaning.
     Observations: 1, always 0.
     Source: the authors' library at e38e3dc; not described in the paper.
     Differences from the paper: none known.
 
-    Of the agent there is a source, which begins copies of it; `draws` is the run's own randomness,
-    the same for an environment and its opposite.
+    `source` begins copies of the agent; `draws` is the run's random generator, the same for an
+    environment and its opposite.
     """
 
-    n_actions: ClassVar[int] = 2  # legal ones are 0 .. n_actions - 1
-    n_observations: ClassVar[int] = 1  # 0 .. n_observations - 1
-    # Names of other readings of the rules, with the values of each, the default first; they are
-    # keyword arguments of the class.
+    n_actions: ClassVar[int] = 2  # legal actions are 0 .. n_actions - 1
+    n_observations: ClassVar[int] = 1  # observations are 0 .. n_observations - 1
+    # Other readings of the rules: name -> values, the default first; they are keyword arguments of
+    # the class.
     options: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    copy: Mind  # a copy of the agent, in environments that keep one
+    copy: Mind  # copy of the agent, in environments that simulate one throughout
 
     def __init__(self, source: Source, draws: Random, sign: int) -> None:
         self.source, self.draws, self.sign = source, draws, sign
@@ -56,15 +56,14 @@ class Run(ABC):
         """Return the percept that follows an action: (reward, observation)."""
 
     def observe(self) -> int:
-        """Return the next observation, where it depends on nothing but the draws."""
+        """Return the next observation if it depends only on the draws."""
         return 0
 
 
 class Agreement(Run):
-    """Pays for acting as a copy would at another history; the observation is always 0.
+    """Environment that pays for acting as a copy would at another history; observations are 0.
 
-    After the agent plays y_n the copy is asked at g(h_n). Subclasses define g by what they `tell`
-    the copy.
+    After the agent plays y_n, the copy acts at g(h_n). Subclasses define g by the method `tell`.
 
     Reward: +1 if the copy would do what the agent did, else -1; the first percept is (0, 0).
     """
@@ -81,11 +80,11 @@ class Agreement(Run):
 
     @abstractmethod
     def tell(self, action: int, reward: float) -> None:
-        """Tell the copy, in some way, of an action and the reward that it brought."""
+        """Pass an action and its reward, possibly altered, to the copy."""
 
 
 class Retold(Agreement):
-    """Tells the copy everything as it was; what differs is how the copy begins, or the reward."""
+    """Environment whose copy gets the true history; its start, or the payment, differs."""
 
     def tell(self, action: int, reward: float) -> None:
         self.copy.take(action)
@@ -93,18 +92,18 @@ class Retold(Agreement):
 
 
 class Forgetful(Run):
-    """Pays for acting as a copy would that has forgotten some turns.
+    """Environment that pays for acting as a copy would that has forgotten some turns.
 
-    With a percept goes the action that follows it. If the last percept goes, so does the action
-    before it, so that the copy's history ends at the last percept that is left. The first always
-    is.
+    A forgotten percept is removed with the action that follows it. If the last percept is removed,
+    so is the action before it, so that the copy's history ends at the last remaining percept. The
+    first percept always remains.
 
     Reward: +1 if the copy would do what the agent did, else -1; the first percept is (0, 0).
     """
 
-    is_left = True  # whether the last percept is
-    follows = 0  # the action after the last percept that is left
-    answer: int  # what the copy does at the end of its history
+    is_left = True  # whether the last percept remains
+    follows = 0  # action after the last remaining percept
+    answer: int  # action of the copy at the end of its history
 
     def begin(self) -> tuple[float, int]:
         self.copy = self.source.begin()
@@ -115,7 +114,7 @@ class Forgetful(Run):
     def react(self, action: int) -> tuple[float, int]:
         reward = self.sign if self.answer == action else -self.sign
         observation = self.observe()
-        # What was done in forgotten turns is gone; the action before them leads to what follows.
+        # Actions in forgotten turns are removed; the action before them precedes the next percept.
         if self.is_left:
             self.follows = action
         self.is_left = self.keeps(reward, observation)
@@ -131,7 +130,7 @@ class Forgetful(Run):
 
 
 class WholeHistory(Run):
-    """Keeps all of the history to tell it anew; the time of a step grows with the history.
+    """Environment that stores the history to replay it; the time of a step grows with it.
 
     Reward: +1 if the copy would do what the agent did, else -1; the first percept is (0, 0).
     """
@@ -155,12 +154,12 @@ class WholeHistory(Run):
 
 
 class Counterfactual(Run):
-    """Pays for what the agent would do if the present observation were another."""
+    """Environment that pays for what the agent would do at another current observation."""
 
-    percept: tuple[float, int]  # the latest one of the agent
+    percept: tuple[float, int]  # latest percept of the agent
 
     def begin(self) -> tuple[float, int]:
-        # One percept behind the agent, so that a fork of it can be shown another one.
+        # The copy is one percept behind the agent, so that a fork can get another percept.
         self.copy = self.source.begin()
         self.percept = 0, self.observe()
         return self.percept
@@ -173,27 +172,27 @@ class Counterfactual(Run):
         return self.percept
 
     def would_do(self, observation: int) -> int:
-        """Return what the agent would do if it saw this observation now."""
+        """Return the action of the agent if its current observation were this one."""
         other = self.copy.fork()
         other.perceive(self.percept[0], observation)
         return other.act()
 
     @abstractmethod
     def pay(self, action: int) -> int:
-        """Return what an action brings at the present observation, without the sign."""
+        """Return the payment for an action at the current observation, without the sign."""
 
 
 def replay(mind: Mind, percepts: Iterable[tuple[float, int]], actions: Iterable[int]) -> None:
-    """Tell a mind of percepts (reward, observation), with the actions between them.
+    """Replay percepts (reward, observation), with the actions between them, to a mind.
 
-    A mind may have an attribute `settled`, true once nothing that it can be told will change what
-    it does; such a mind is told no more, and must answer `act` wherever it was left. This keeps the
-    replay of a long history short for an agent that freezes early in it.
+    A mind may have an attribute `settled`, which is true once no further input can change its
+    actions; the replay then stops, and the mind must support `act` at that point. This shortens the
+    replay of long histories for agents that freeze early.
     """
     turns = iter(percepts)
     perceive, take = mind.perceive, mind.take
-    # Actions come first in the zips, so that the last percept is left in `turns`. Minds that
-    # cannot settle have a loop of their own, without the look at every turn.
+    # Actions come first in the zips, so that the last percept remains in `turns`. Minds without
+    # `settled` have their own loop, which avoids a check at every turn.
     if not hasattr(mind, "settled"):
         for action, (reward, observation) in zip(actions, turns, strict=False):
             perceive(reward, observation)
@@ -210,17 +209,18 @@ def replay(mind: Mind, percepts: Iterable[tuple[float, int]], actions: Iterable[
 
 
 def shown_to_agent(run: Run, action: int) -> int:
-    """Return a copy's action that becomes the agent's next observation, if it is legal."""
+    """Validate a copy's action that becomes the agent's next observation, and return it."""
     if not 0 <= action < run.n_observations:
         raise InvalidParameterError(
-            f"a copy of the agent in {type(run).__name__} did {shown(action)}, which the agent was "
-            f"to see; expected 0 to {run.n_observations - 1}: give a legal action at every history"
+            f"a copy of the agent in {type(run).__name__} took action {shown(action)}, the next "
+            f"observation, expected 0 to {run.n_observations - 1}; return a legal action at every "
+            f"history"
         )
     return action
 
 
 def check_option(run: type[Run], option: str, value: str) -> str:
-    """Return the value of an option of an environment."""
+    """Validate and return the value of an option of an environment."""
     if option not in run.options:
         has = ", ".join(run.options) or "none"
         raise InvalidParameterError(f"{run.__name__} has no option {option!r}; it has: {has}")
@@ -228,7 +228,7 @@ def check_option(run: type[Run], option: str, value: str) -> str:
 
 
 def one_of(name: str, value: str, known: Sequence[str]) -> str:
-    """Return a value, if it is a known one."""
+    """Require that a value is a known one, and return it."""
     if value not in known:
         raise InvalidParameterError(
             f"{name} is {value!r}, expected {' or '.join(map(repr, known))}"
@@ -236,20 +236,20 @@ def one_of(name: str, value: str, known: Sequence[str]) -> str:
     return value
 
 
-# The paper: the environment "obtained by multiplying all rewards by -1". The negated rewards are in
-# the history, and the history is what the environment is a function of, so *literally* the opposite
-# is -mu(T, h) at the history h as the agent saw it: copies that are told of rewards are told of
-# negated ones. The published results are from this reading, and the sign of a `Run` implements it.
+# The paper defines the opposite as the environment "obtained by multiplying all rewards by -1".
+# The environment is a function of the history, which contains the negated rewards, so *literally*
+# the opposite is -mu(T, h) at the history h of the agent: copies receive negated rewards. The
+# published results use this reading, which the sign of a `Run` implements.
 #
-# The authors' later library keeps the environment as it was and negates what comes out of it: it is
-# -mu(T, g) where g is h with the rewards *unnegated*, and copies live in the environment itself.
-# The readings differ wherever copies are told of rewards: asked again at the history as it is, a
-# copy agrees for certain in one and may disagree in the other.
+# The authors' later library keeps the environment unchanged and negates its output: -mu(T, g),
+# where g is h with *unnegated* rewards; copies live in the environment itself. The readings differ
+# if copies receive rewards: a copy at the unchanged history certainly agrees in one reading and may
+# disagree in the other.
 LITERAL, UNNEGATED = READINGS = ("literal", "unnegated")
 
 
 class Unnegated(Run):
-    """An opposite that negates what comes out of a run of the environment itself, with sign 1."""
+    """Opposite that negates the rewards of a run of the environment itself, with sign 1."""
 
     def __init__(self, source: Source, draws: Random, inner: Run) -> None:
         super().__init__(source, draws, -1)
@@ -264,31 +264,30 @@ class Unnegated(Run):
         return -reward, observation
 
 
-# An agent is slow if it runs through more lines than this for each number of the history.
+# An agent is slow if it executes more lines than this for each number of the history.
 LINES_A_NUMBER = 15
 
 
 def lines_of_thought(
     source: Source, percepts: Sequence[tuple[float, int]], actions: Sequence[int]
 ) -> int:
-    """Return the lines of Python that an agent runs through to act at a history, from nothing."""
-    # Counted are the line events (`sys.settrace`) of all Python code that the agent runs in
-    # `begin`, `perceive`, `take` and `act`; compiled code counts only for the lines that call it,
-    # and other threads do not count. The number is the same on every machine; it may differ between
-    # versions of Python, which do not divide all code into lines alike.
+    """Count the lines of Python that a new agent executes to act at a history."""
+    # Counts the line events (`sys.settrace`) of all Python code that the agent executes in `begin`,
+    # `perceive`, `take` and `act`; compiled code counts only by the lines that call it, and other
+    # threads are ignored. The number is the same on every machine, but may depend on the version of
+    # Python, which determines the division of code into lines.
     count = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal count
         if frame.f_code is Source.begin.__code__:
-            return None  # not the agent's; what it calls is traced all the same
+            return None  # not code of the agent; its calls are traced
         if event == "line":
             count += 1
         return trace
 
-    # This function's own lines are not counted: tracing takes hold of frames that begin after it.
-    # The garbage collector may come at any time, and runs Python code of anybody who has asked it
-    # to; reference counts go on freeing what they free.
+    # Tracing affects only frames that start later, so lines of this function do not count. The
+    # garbage collector is disabled because it may execute unrelated Python code at any time.
     before, collecting = sys.gettrace(), gc.isenabled()
     gc.disable()
     sys.settrace(trace)
@@ -307,5 +306,5 @@ def lines_of_thought(
 
 
 def patience(n: int) -> int:
-    """Return the lines that are neither fast nor slow at n percepts, that is 3n - 1 numbers."""
+    """Return the number of lines between fast and slow at n percepts, that is 3n - 1 numbers."""
     return LINES_A_NUMBER * (3 * n - 1)

@@ -1,4 +1,4 @@
-"""Environments in which copies of the agent live, or are asked what it would do."""
+"""Environments in which copies of the agent live or predict its actions."""
 
 # ruff: noqa: D102 (`begin`, `react` and `pay` are those of the base classes)
 from __future__ import annotations
@@ -22,7 +22,7 @@ from goalmeter.reflection.environments.base import (
 
 
 class FamilyEnvironment(Run):
-    """Pays for what a copy does that lives its own life; each perceives what the other does."""
+    """Environment that pays for the actions of a live copy; each perceives the other's actions."""
 
     def begin(self) -> tuple[float, int]:
         self.copy = self.source.begin()
@@ -37,15 +37,15 @@ class FamilyEnvironment(Run):
 
     @abstractmethod
     def shown_to_copy(self, action: int) -> tuple[float, int]:
-        """Return the percept that an action of the agent is for the copy."""
+        """Return the copy's percept of an action of the agent."""
 
     def shown(self, theirs: int) -> int:
-        """Return the agent's observation of what the copy did."""
+        """Return the agent's observation of the copy's action."""
         return shown_to_agent(self, theirs)
 
     @abstractmethod
     def is_right(self, theirs: int) -> bool:
-        """Return whether the agent is paid for what the copy did."""
+        """Return whether the agent is paid for the copy's action."""
 
 
 class CryingBaby(FamilyEnvironment):
@@ -201,14 +201,14 @@ class AdversarialSequencePredictor(Run):
     percept: tuple[float, int]
 
     def begin(self) -> tuple[float, int]:
-        self.copy = self.source.begin()  # one percept behind, so that it can be forked
+        self.copy = self.source.begin()  # one percept behind the agent, so that it can be forked
         self.percept = 0, 0
         return self.percept
 
     def react(self, action: int) -> tuple[float, int]:
         evader = self.copy
         reward, observation = self.percept
-        if action == 0:  # no need to fork: the 0 for an unknown action will turn out to be true
+        if action == 0:  # no fork needed: the 0 for an unknown action equals the true action
             evader.perceive(-reward, 0)
             theirs = evader.act()
         else:
@@ -249,7 +249,7 @@ class TemptingButton(Counterfactual):
 
     Idea: the agent goes from room to room. Pushing a button pays and has no consequences; but in
         rooms without one the agent is paid or punished for what it would do if there were one.
-        Pushing every button brings -1/2 a turn, never pushing any +1/2.
+        Pushing every button brings -1/2 per turn, never pushing any +1/2.
     Actions: 2: 0 skip, 1 push.
     Observations: 2: 0 no button, 1 button; a room has a button with probability 1/4, the first room
         too.
@@ -354,7 +354,7 @@ class ThirdActionForbidden(Retold):
         return 0, 0
 
 
-# The agent's setting, and what the copy has it at, by reading.
+# Setting of the agent and its value in the copy, by reading.
 _RATES = {"one": ("learning_rate", 1.0), "half": ("learning_rate_scale", 0.5)}
 
 
@@ -434,14 +434,14 @@ class PunishSlowAgent(WholeHistory):
     """PunishSlowAgent: think briefly.
 
     Idea: the agent is paid for deciding with little work.
-    What is simulated: a copy at the history as it is, begun anew and told of all of it, while the
-        lines of Python that it runs through are counted (`base.lines_of_thought`).
+    What is simulated: a new copy that replays the history as it is, while the lines of Python that
+        it executes are counted (`base.lines_of_thought`).
     Reward: +1 if the count is less than 15 times the length of the history written as one row of
         numbers r_1 o_1 y_1 ... r_n o_n, that is 15 (3n - 1); else -1. The first percept is (0, 0).
     Source: named in section 3.5; rules from the authors' library at e38e3dc, outside the battery.
     Differences from the paper: the authors step through the agent in a debugger and count its
-        steps, so agents that remember their answers always look fast. Here a fresh copy works from
-        nothing. What the agent would do is of no account.
+        steps, so agents that cache their answers always look fast. Here a fresh copy starts without
+        a cache. The action of the copy is irrelevant.
     Known returns:
         constant 0; constant 1; alternate; last sign: n - 1
     """
@@ -450,7 +450,7 @@ class PunishSlowAgent(WholeHistory):
         return self.excess_lines() < 0
 
     def excess_lines(self) -> int:
-        """Return the lines beyond those that are neither fast nor slow."""
+        """Return the executed lines minus the number between fast and slow."""
         lines = lines_of_thought(self.source, self.percepts, self.actions)
         return lines - patience(len(self.percepts))
 

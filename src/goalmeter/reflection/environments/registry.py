@@ -1,6 +1,6 @@
-"""Environments as records, the battery of the paper, and lookup by name.
+"""Environment records, the battery of the paper, and lookup by name.
 
-A name is the name of the class; options follow in brackets, and `opposite(...)` encloses both:
+A name is that of the class; options follow in parentheses, and `opposite(...)` encloses both:
 IgnoreRewards, opposite(IgnoreRewards), TemptingButton(coding=paper),
 opposite(CryingBaby(nutrition=paper, recursion=paper)). A class in a user's file is FILE.py:NAME;
 a class registered by another package has the name of its entry point.
@@ -43,12 +43,12 @@ _OURS = f"{__package__}."
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment, in one reading of its rules."""
+    """Environment in one reading of its rules."""
 
-    run: type[Run]  # the class of its runs; `Environment(MyRun)` is that of a user's class
+    run: type[Run]  # class of its runs; `Environment(MyRun)` wraps a user's class
     in_battery: bool = False  # whether it is one of the paper's 25
-    options: tuple[tuple[str, str], ...] = ()  # what is not as in `run.options` by default
-    spelled: str = ""  # FILE.py:NAME of a class that is from a user's file
+    options: tuple[tuple[str, str], ...] = ()  # options that differ from the defaults
+    spelled: str = ""  # FILE.py:NAME of a class from a user's file
 
     def __post_init__(self) -> None:
         run = self.run
@@ -59,12 +59,14 @@ class Environment:
                 f"got {type(run).__name__}"
             )
         if missing := sorted(run.__abstractmethods__):
-            raise InvalidParameterError(f"{where}: define {' and '.join(missing)}, which it lacks")
+            raise InvalidParameterError(
+                f"{where} does not define {' and '.join(missing)}, expected all abstract methods"
+            )
         for name in ("n_actions", "n_observations"):
             count = getattr(run, name)
             if not (isinstance(count, int) and count >= 1):
                 raise InvalidParameterError(
-                    f"{where}: {name} is {count!r}, expected a whole number, at least 1"
+                    f"{where}: {name} is {count!r}, expected an integer of at least 1"
                 )
         for option, value in self.options:
             check_option(run, option, value)
@@ -84,38 +86,38 @@ class Environment:
 
     @property
     def base(self) -> str:
-        """The name without options; it seeds the rooms, so all readings have the same rooms."""
+        """Name without options; it seeds the rooms, so all readings have the same rooms."""
         return self.run.__name__
 
     @property
     def name(self) -> str:
-        """As in tables and on the command line."""
-        # Options are part of the name: runs of two readings are never taken for each other.
+        """Name in tables and on the command line."""
+        # Options are part of the name, so that runs of two readings are never confused.
         listed = ", ".join(f"{option}={value}" for option, value in self.options)
         bare = self.spelled or self.base
         return f"{bare}({listed})" if listed else bare
 
     @property
     def n_actions(self) -> int:
-        """Legal actions are 0 .. n_actions - 1."""
+        """Number of actions; legal actions are 0 .. n_actions - 1."""
         return self.run.n_actions
 
     @property
     def n_observations(self) -> int:
-        """Observations are 0 .. n_observations - 1."""
+        """Number of observations, which are 0 .. n_observations - 1."""
         return self.run.n_observations
 
     @property
     def idea(self) -> str:
-        """Summary of the environment, in a line."""
-        # That of the file, if its docstring begins with the name, else that of the class.
+        """Summary of the environment in one line."""
+        # From the docstring of the file if it begins with the name, otherwise from the class.
         module = inspect.getdoc(sys.modules.get(self.run.__module__)) or ""
         doc = module if module.startswith(f"{self.base}:") else inspect.getdoc(self.run) or ""
         return doc.partition("\n")[0].removeprefix(f"{self.base}: ")
 
     @property
     def specification(self) -> dict[str, str]:
-        """The text under each of `HEADINGS`: the class's own, or else that of a base class."""
+        """Text under each of `HEADINGS`, from the class or a base class."""
         found: dict[str, str] = {}
         for kind in reversed(self.run.__mro__):
             _, *parts = _HEADING.split(inspect.cleandoc(kind.__doc__ or ""))
@@ -125,7 +127,7 @@ class Environment:
 
     @property
     def known_returns(self) -> list[str]:
-        """Lines "AGENT: FORMULA": total rewards of agents that can be followed by hand."""
+        """Lines "AGENT: FORMULA" with total rewards that were derived by hand."""
         text = self.specification.get("Known returns", "")
         return [
             f"{agent.strip()}: {total}"
@@ -141,24 +143,24 @@ class Environment:
         opposite: bool = False,
         opposite_reading: str = READINGS[0],
     ) -> Run:
-        """Return a run that has not begun, by an agent; give the opposite the same draws.
+        """Return a new run with an agent; pass the same draws for the opposite.
 
-        `opposite_reading` is "literal" or "unnegated"; `base.READINGS` says which is which.
+        `opposite_reading` is "literal" or "unnegated"; see `base.READINGS`.
         """
         one_of("opposite_reading", opposite_reading, READINGS)
-        # An unnegated opposite is a run of the environment itself; its rewards are turned outside.
+        # An unnegated opposite is a run of the environment itself, whose rewards are then negated.
         source = Source(agent, self.n_actions, self.n_observations)
         unnegated = opposite and opposite_reading == READINGS[1]
         sign = -1 if opposite and not unnegated else 1
         run = self.run(source, draws, sign, **dict(self.options))
-        # Ours are held to giving percepts by the tests; anybody else's is checked as it runs.
+        # Percepts of goalmeter's environments are tested; those of others are validated.
         if not self.run.__module__.startswith(_OURS):
             run = Checked(source, draws, run, self.n_observations)
         return Unnegated(source, draws, run) if unnegated else run
 
 
 class Checked(Run):
-    """A run of a user's class, whose percepts are checked and made of Python's numbers."""
+    """Run of a user's class with validated percepts, converted to Python numbers."""
 
     def __init__(self, source: Source, draws: Random, inner: Run, legal: int) -> None:
         super().__init__(source, draws, inner.sign)
@@ -183,8 +185,8 @@ class Checked(Run):
             reward, observation = math.nan, 0
         if not (math.isfinite(reward) and 0 <= observation < self.legal):
             raise InvalidParameterError(
-                f"{type(self.inner).__name__}.{method} gives {shown(percept)}, expected a finite "
-                f"reward and an observation from 0 to {self.legal - 1}"
+                f"{type(self.inner).__name__}.{method} returned {shown(percept)}, expected a "
+                f"finite reward and an observation from 0 to {self.legal - 1}"
             )
         return reward, observation
 
@@ -200,17 +202,17 @@ _OUTSIDE = """
 PunishSlowAgent PunishFastAgent PunishDeterministicAgent PunishNondeterministicAgent FlipEveryOther
 """
 _CLASSES = vars(altered_histories) | vars(copies)
-# The 25 of the paper, in its library's order; with their opposites they are the battery.
+# The 25 environments of the paper in its library's order; the battery includes their opposites.
 BATTERY: tuple[Environment, ...] = tuple(
     Environment(_CLASSES[name], in_battery=True) for name in _BATTERY.split()
 )
-# Every environment of goalmeter's own, by name.
+# Environments of goalmeter by name.
 ENVIRONMENTS: dict[str, Environment] = {
     environment.name: environment
     for environment in (*BATTERY, *(Environment(_CLASSES[name]) for name in _OUTSIDE.split()))
 }
 
-# No two parts of a pattern can take the same blanks, or a long line of them would take for ever.
+# No two parts of a pattern match the same blanks, which prevents excessive backtracking.
 _OPPOSITE = re.compile(r"opposite\((.*)\)")
 _TWICE = re.compile(r"opposite\(\s*opposite\((.*)\)\s*\)")
 _NAME = re.compile(r"((?:.+\.py:)?\w+)\s*(?:\((.*)\))?")
@@ -223,7 +225,7 @@ def opposite(name: str) -> str:
 
 
 def all_environments() -> list[Environment]:
-    """Return every environment; the packages that register some are imported."""
+    """Return all environments; packages that register some are imported."""
     return [environment for name in environment_names() if (environment := _named(name))]
 
 
@@ -233,7 +235,7 @@ def environment_names() -> list[str]:
 
 
 def find(spelled: str) -> tuple[Environment, bool]:
-    """Return the environment of a name, and whether its opposite is meant.
+    """Return the environment with a name, and whether its opposite is meant.
 
     >>> environment, is_opposite = find("opposite(TemptingButton(coding=paper))")
     >>> environment.name, environment.base, is_opposite
@@ -256,7 +258,7 @@ def find(spelled: str) -> tuple[Environment, bool]:
 
 
 def _named(name: str) -> Environment | None:
-    """Ours of a name, else the one that an installed package registers under it."""
+    """Return the environment of goalmeter or of an installed package with a name; None if none."""
     if name in ENVIRONMENTS:
         return ENVIRONMENTS[name]
     refuse_taken(PLUGINS, ENVIRONMENTS)
@@ -265,18 +267,19 @@ def _named(name: str) -> Environment | None:
 
 
 def _unknown(spelled: str, name: str) -> InvalidParameterError:
-    message = f"there is no environment {spelled!r}"
+    message = f"unknown environment {spelled!r}"
     if name.endswith(".py"):
-        message = f"{name} is a file; say which of its environments: {name}:NAME"
+        message = f"{name} is a file; name one of its environments: {name}:NAME"
     elif hint := misspelled(spelled, "my_world.py:MyWorld"):
         message += f": {hint}"
     elif twice := _TWICE.fullmatch(spelled.strip()):
         itself = twice[1].strip()
-        message += f": the opposite of an opposite is {itself} itself; name that"
+        message += f": the opposite of an opposite is {itself} itself; use that name"
     else:
         known = environment_names()
-        hint = did_you_mean(name, known, quoted=True) or ";"
-        message += f"{hint} known are {listed(known)}"
+        hint = did_you_mean(name, known, quoted=True)
+        message += f"{hint} Expected" if hint else ", expected"
+        message += f" one of {listed(known)}"
     return InvalidParameterError(message)
 
 
@@ -286,7 +289,7 @@ def _options(text: str | None, spelled: str) -> tuple[tuple[str, str], ...]:
         pair = _OPTION.fullmatch(part.strip())
         if pair is None:
             raise InvalidParameterError(
-                f"environment {spelled!r}: {part.strip()!r} is no option, expected name=value,"
+                f"environment {spelled!r}: {part.strip()!r} is not an option, expected name=value,"
                 " such as coding=paper"
             )
         pairs.append((pair[1], pair[2]))

@@ -467,17 +467,17 @@ class _Walks:
 
 
 def _evidence(
-    made: Decisions, caps: IntArray, maps: Placed, rationalities: FloatArray
+    decisions: Decisions, caps: IntArray, maps: Placed, rationalities: FloatArray
 ) -> FloatArray:
     """Return the evidence of decisions on their maps, in nats [rows, G]; sets their states."""
-    out = np.zeros((int(made.row.max()) + 1, len(rationalities)))
+    out = np.zeros((int(decisions.row.max()) + 1, len(rationalities)))
     # A plan counts backwards from the cap, so decisions with the same cap share one.
     for cap in np.unique(caps).tolist():
         numbers = np.flatnonzero(caps == cap).tolist()
         queue = deque((number, each) for number in numbers if (each := maps[number]) is not None)
         while queue:
             mdp, places = _union(queue, cap)
-            known = Decisions(*(column[list(places)] for column in made))
+            known = Decisions(*(column[list(places)] for column in decisions))
             known = known._replace(state=np.array(list(places.values())))
             out += fitting.summed_evidence(mdp, known, len(out), rationalities)
     return out

@@ -249,8 +249,8 @@ def explained(maps: Maps, controls: Mapping[str, Maps], scenes: Scenes) -> tuple
 
     `controls` are other maps of the same N states, by name; "greedy" is added.
     """
-    taken = np.array(scenes.actions, dtype=object)[:, None] == np.arange(len(ACTIONS))
-    unreadable = ~taken.any(axis=1)
+    chosen = np.array(scenes.actions, dtype=object)[:, None] == np.arange(len(ACTIONS))
+    unreadable = ~chosen.any(axis=1)
     truth, wrong = scenes.optimal, ~scenes.optimal
     # For the decoded map and each control: whether the action is optimal on it, and whether an
     # action is optimal both on it and on the true map.
@@ -258,9 +258,9 @@ def explained(maps: Maps, controls: Mapping[str, Maps], scenes: Scenes) -> tuple
     sets[GREEDY] = scenes.compass
     on_map, corrects = (
         {name: np.asarray((actions & each).any(axis=1)) for name, each in sets.items()}
-        for actions in (taken, truth)
+        for actions in (chosen, truth)
     )
-    right = (taken & truth).any(axis=1)
+    right = (chosen & truth).any(axis=1)
     # Share of the wrong actions of a state that are optimal on the map.
     chance = (maps.optimal & wrong).sum(axis=1) / np.maximum(wrong.sum(axis=1), 1)
     mean = partial(mean_over_grids, grids=scenes.grids)

@@ -367,8 +367,8 @@ def head_of(train: Labelled, validation: Labelled, penalties: Sequence[float] = 
     weights, shift = np.zeros((rows.shape[1], len(classes))), np.log(counts / len(labels))
     best = Head(classes, weights, shift)
     # No head can predict a class that is missing from the training rows.
-    seen = np.isin(validation[1], classes)
-    held_out, named = validation[0][seen], np.searchsorted(classes, validation[1][seen])
+    is_known = np.isin(validation[1], classes)
+    held_out, named = validation[0][is_known], np.searchsorted(classes, validation[1][is_known])
     if len(classes) == 1 or not len(held_out):
         return best
     lowest, worse = _nats(held_out @ weights + shift, named)[0], 0

@@ -173,8 +173,8 @@ def causal_use(
                 located, of_sample = Located(sample, tokenizer), targets.get(sample.digest, ())
                 decisions.append(TrainingDecision(located, answer.tokens, tuple(of_sample)))
         kinds = learn_directions(network, decisions, layers, options.turn)
-        made = trials.candidates(network, layers, seed, kinds, options.dose)
-        chosen = [candidate for candidate in made if candidate.family in families]
+        available = trials.candidates(network, layers, seed, kinds, options.dose)
+        chosen = [candidate for candidate in available if candidate.family in families]
         return _screened(answers, chosen, len(samples), options, progress or (lambda text: None))
 
 

@@ -396,12 +396,12 @@ def _end(decisions: Sequence[TrainingDecision]) -> Learner:
     shapes = [each.sample.world.shape for each in found]
     held_out = [shapes[:number].count(shape) % 4 == 3 for number, shape in enumerate(shapes)]
     usable = {shape for shape, out in zip(shapes, held_out, strict=True) if out}
-    kept = [number for number, shape in enumerate(shapes) if shape in usable]
-    samples = [found[number].sample for number in kept]
-    validation = np.array([held_out[number] for number in kept], dtype=bool)
+    numbers = [number for number, shape in enumerate(shapes) if shape in usable]
+    samples = [found[number].sample for number in numbers]
+    validation = np.array([held_out[number] for number in numbers], dtype=bool)
 
     def learn(rows: FloatArray) -> Finder:
-        rows, scenes = rows.reshape(len(kept), -1), scenes_of(samples)
+        rows, scenes = rows.reshape(len(numbers), -1), scenes_of(samples)
         parts = (Reading(rows, scenes).where(np.flatnonzero(c)) for c in (~validation, validation))
         fitted = Ridge().fit(*parts, seed=0)
 
@@ -424,4 +424,4 @@ def _end(decisions: Sequence[TrainingDecision]) -> Learner:
 
         return find
 
-    return [(found[number].sample.prompt, found[number].end_of_prompt) for number in kept], learn
+    return [(found[number].sample.prompt, found[number].end_of_prompt) for number in numbers], learn

@@ -108,9 +108,9 @@ def _moved_states(sample: Sample, kind: str) -> Iterator[tuple[GridWorld, State]
             turned, at = turn(turned), State(turn.cell(at.cell, turned.shape), at.layer)
             yield turned, at
         return
-    taken = {world.goal, state.cell, world.start, world.key, world.door, world.neutral}
+    occupied = {world.goal, state.cell, world.start, world.key, world.door, world.neutral}
     for cell in world.open_cells:
-        if cell in taken:
+        if cell in occupied:
             continue
         to = (world, State(cell, state.layer)) if kind == AGENT else (world.with_(goal=cell), state)
         if planned(to[0]).optimal_actions(to[1]):
@@ -214,7 +214,7 @@ class PairAnswers:
 
     def shares(self, numbers: Sequence[int], change: PairChange) -> list[Estimate]:
         """Return shares of moves that are correct in the other question, wrong, and invalid."""
-        changes = {n: made for n in numbers if (made := change(n)) is not None}
+        changes = {n: change_of_pair for n in numbers if (change_of_pair := change(n)) is not None}
         mean = partial(mean_over_grids, grids=[self.pairs[n].grid for n in changes])
         moves = [
             (answer.action, self.pairs[n].donor.sample.optimal)
@@ -245,8 +245,8 @@ def answers_by_half(
     """Return the answers to the pairs of decisions by half of the grids."""
     halves = {}
     for half in HALVES:
-        taken = [sample for sample in samples if half_of(sample.world, salt) == half]
-        listed = [pair for sample in taken for pair in pairs(network, sample, kind, seed)]
+        chosen = [sample for sample in samples if half_of(sample.world, salt) == half]
+        listed = [pair for sample in chosen for pair in pairs(network, sample, kind, seed)]
         halves[half] = PairAnswers(network, kind, listed, seed)
         if not halves[half].apart:
             raise InvalidParameterError(

@@ -200,8 +200,8 @@ def candidates(
     patches += [(WINDOWS, *window) for window in windows_of([0, *blocks])]
     for family, label, window in patches:
         for ending, (position, tokens) in _PATCHED.items():
-            made = partial(patched, tokens, window)
-            listed.append(Candidate(family + ending, label, position, made))
+            factory = partial(patched, tokens, window)
+            listed.append(Candidate(family + ending, label, position, factory))
     # The last one patches the end of the prompt in all layers.
     listed.append(replace(listed[-1], name=f"{PATCH}, end"))
     windows: list[tuple[int | str, Sequence[int]]] = [(layer, [layer]) for layer in layers]
@@ -210,8 +210,8 @@ def candidates(
         for family in DIRECTED:
             name, strength = f"{family}, {kind.name}", None if family == ABLATE else dose
             for label, window in windows:
-                made = partial(directed, kind, window)
-                listed.append(Candidate(name, label, kind.position, made, strength))
+                factory = partial(directed, kind, window)
+                listed.append(Candidate(name, label, kind.position, factory, strength))
     return listed
 
 
@@ -252,9 +252,9 @@ def hidden_cell(
 def another_cell(seed: int, located: Located, cell: Cell, *, wall: bool = False) -> Cell | None:
     """Draw another open cell, or another inner wall, of the same world."""
     sample, world = located.sample, located.sample.world
-    taken = {cell} if wall else {cell, sample.state.cell, world.goal}
+    excluded = {cell} if wall else {cell, sample.state.cell, world.goal}
     alike = directions.inner_walls(world) if wall else world.open_cells
-    cells = [each for each in alike if each not in taken]
+    cells = [each for each in alike if each not in excluded]
     # The seed depends on the content, so draws do not depend on order or process.
     draws = Draws("another wall" if wall else "another cell", seed, sample.digest, *cell)
     return cells[draws.below(len(cells))] if cells else None
