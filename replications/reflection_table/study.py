@@ -26,6 +26,7 @@ from replications import ledger
 from replications.common import FEWEST, TOO_FEW, FloatArray, Outcome, StudyOptions, Texts, optional
 
 say = Texts("reflection_table")
+reality_checks = reflection_page.reality_checks
 LEDGER_PREFIX = "reflection-table-1/"
 STEPS = (500, 1000)
 SEEDS = 10  # as in the paper
@@ -141,7 +142,7 @@ class ErrorEstimate(NamedTuple):
     @property
     def verdict(self) -> str:
         """What the reality check does, by the interval of the difference."""
-        return reflection_page.verdict(self.interval)
+        return reality_checks.verdict(self.interval)
 
     def to_json(self) -> dict[str, Any]:
         """Return the estimate of a difference as JSON values."""
@@ -212,13 +213,13 @@ def _thesis(measured: Sequence[Effect]) -> str:
         for agent, group in groupby(members, key=lambda effect: effect.agent):
             numbers = ", ".join(say.line("effect", effect=effect) for effect in group)
             names.append(f"{PUBLISHED_NAMES[agent]} ({numbers})")
-        if names or conclusion == reflection_page.LOWERS:
+        if names or conclusion == reality_checks.LOWERS:
             parts.append(f"{text} {', '.join(names) or 'none'}")
     # What was tried with too few seeds goes neither way.
     told = [effect for effect in measured if effect.ours.verdict != TOO_FEW]
     if not told:
         return f"The reality check {'; '.join(parts)}."
-    way = Counter({reflection_page.RAISES: 1, reflection_page.LOWERS: -1})
+    way = Counter({reality_checks.RAISES: 1, reality_checks.LOWERS: -1})
     ways = Counter(way[effect.ours.verdict] * way[effect.theirs.verdict] for effect in told)
     counts = {"told": len(told), "same": ways[1], "other": ways[-1], "untold": ways[0]}
     return say.line("thesis", parts="; ".join(parts), **counts)
@@ -278,7 +279,7 @@ def _sections(rows: Sequence[Row]) -> list[Section]:
         ),
         say.section(
             "the_thesis_tested_on_both",
-            say.table("effects_table", lines, untold=reflection_page.UNTOLD.capitalize(), **few),
+            say.table("effects_table", lines, untold=reality_checks.UNTOLD.capitalize(), **few),
             _chart("thesis", "effects_chart", changed, agents) if measured else None,
             fewest=FEWEST,
         ),

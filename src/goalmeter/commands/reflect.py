@@ -106,7 +106,7 @@ def reflect(o: _ReflectOptions, tell: Tell) -> Outcome:
         json |= {"against": rival.to_json(), "comparison": comparison.to_json()}
         json |= {} if beside is None else {"against_run": str(beside.resolve())}
     return Outcome(
-        text=early_text(result, rival),
+        text=early_text(measured),
         incomplete=next(filter(None, (each.failed_in_words for each in measured)), ""),
         tables=[rewards_table(result, rival), measure_table(result, rival, comparison, others)],
         json=json,

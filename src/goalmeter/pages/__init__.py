@@ -67,7 +67,7 @@ _COLOURS = {"green": GREEN, "ink": INK, "muted": MUTED, "vermilion": VERMILION}
 # Words that depend on a value; they may have fields.
 _CONDITION = re.compile(r"\{([\w.\[\]]+):([?!])((?:[^{}]|\{[^{}]*\})*)\}")
 # Fields of an entry that are no texts.
-_DECLARED = ("columns", "panels", "chart", "rows", "each", "join", "series", "place")
+_DECLARED = ("columns", "panels", "chart", "rows", "each", "join", "series", "place", "axes", "has")
 
 
 class Texts(Formatter):

@@ -32,7 +32,7 @@ from goalmeter.pages import Content, Contents, Part, Texts, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import MUTED, STROKES
 from goalmeter.report.charts import Curve, Move, short, walk_map
-from goalmeter.report.numbers import DASH, LEAST_SHARE, percent, points
+from goalmeter.report.numbers import LEAST_SHARE, percent, points
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import Verdict, words
@@ -57,12 +57,6 @@ def cut(text: str | None) -> str:
     return line if len(line) <= 160 else f"{line[:80]} … {line[-80:]}"
 
 
-def _agreement(frame: Frame) -> str:
-    """How often answers agree between frames and, in brackets, within one."""
-    across, within = frame.agreement, frame.self_agreement
-    return f"{percent(across.value)} ({percent(within.value)})" if across and within else DASH
-
-
 say = Texts(
     "navigation",
     {
@@ -76,7 +70,6 @@ say = Texts(
         # The interval of no invalid answers would only say how few answers there are.
         "invalid": lambda share: percent(share if share.value else 0.0),
         "verdict": lambda test: words(test.verdict, 100 * test.equivalence.margin, "points"),
-        "agreement": _agreement,
     },
 )
 
@@ -128,14 +121,6 @@ def cells_table(results: Sequence[Navigation]) -> Table:
             same.setdefault(place(row), {})[other.agent] = row.accuracy.value
     rows = [(row, row.trajectories / row.grids, same.get(place(row))) for row in agent.cells]
     return say.table("cells", rows, agent=agent.agent)
-
-
-def calibration_table(results: Sequence[Navigation]) -> Table | None:
-    """Return the table of calibration; None without probabilities."""
-    known = [(r, fit) for r in results if (fit := r.behaviour.calibration) is not None]
-    # A table of reference agents alone would answer a question that nobody asked.
-    asked = any(not result.reference for result, _ in known)
-    return say.table("calibration", known) if asked else None
 
 
 def mixed_table(results: Sequence[Navigation]) -> Table | None:
@@ -260,8 +245,7 @@ def key_tables(results: Sequence[Navigation], anchor: str = "") -> list[Table]:
     """Return the additional tables of a suite with keys."""
     keys = named(results, "keys")
     tables = [say.table("keys", keys, anchor=anchor), say.table("stages", keys)]
-    tables.append(say.table("two_paths", named(results, "two_paths")))
-    return [table for table in tables if table.rows] + factor_tables(results)
+    return [*tables, say.table("two_paths", named(results, "two_paths")), *factor_tables(results)]
 
 
 def factor_tables(results: Sequence[Navigation]) -> list[Table]:
@@ -322,10 +306,7 @@ def directed_tables(agents: Sequence[Directedness], anchor: str = "") -> tuple[T
     """Return the table of MEG towards the goal and, where there is a key, of goal against key."""
     silent = {agent.agent: agent.silent for agent in agents if agent.silent}
     counts = ", ".join(f"{count} of {agent}" for agent, count in silent.items())
-    rows = [
-        (label_agent(agent, agents), agent, WISHES.get(agent.larger or "", OPEN))
-        for agent in agents
-    ]
+    rows = [(label_agent(a, agents), a, WISHES.get(a.larger or "", OPEN)) for a in agents]
     goal = say.table("goal", rows, anchor=anchor, silent=counts)
     if not (item := item_of(agents)):
         return (goal,)
@@ -347,8 +328,8 @@ def item_of(agents: Sequence[Directedness]) -> str:
 
 def wants_table(verdicts: Sequence[Want]) -> Table:
     """Return the table of the numbers behind each verdict."""
-    items = [want.item for want in verdicts if want.things_about.thing is not None]
-    item = items[0] if items else WISHES[KEY_UTILITY]
+    items = (want.item for want in verdicts if want.things_about.thing is not None)
+    item = next(items, WISHES[KEY_UTILITY])
     rows = [(want.agent + " (reference)" * want.reference, want) for want in verdicts]
     texts = {"margin": percent(LEAST_SHARE, 0), "item": item, "bare": item.removeprefix("the ")}
     return say.table("wants", rows, anchor="wants", **texts)
@@ -486,7 +467,10 @@ def _suite(group: Group, prefix: str) -> list[Section]:
         content.append(surface(results, f"{prefix}-surface"))
         content += [cells_table([result, *beside]) for result in group.measured]
         content.append(mixed_table(results))
-    content.append(calibration_table(results))
+    known = [(r, fit) for r in results if (fit := r.behaviour.calibration) is not None]
+    # A table of reference agents alone would answer a question that nobody asked.
+    if any(not result.reference for result, _ in known):
+        content.append(say.table("calibration", known))
     frames = frames_table(results, every=True, anchor=f"{prefix}-frames")
     parts: Contents = {
         "suite_section": content,

@@ -5,29 +5,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
 from goalmeter.pages import Content, Part, Texts, value_at, without
 from goalmeter.reflection import Comparison, Reflection
 from goalmeter.reflection import load as load
+from goalmeter.reflection import reality_checks as reality_checks
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.environments.registry import opposite
-from goalmeter.reflection.reality_checks import LOWERS as LOWERS
-from goalmeter.reflection.reality_checks import RAISES as RAISES
-from goalmeter.reflection.reality_checks import (
-    SAME,
-    Pair,
-    describe_readings,
-    labels,
-    numbered,
-    pairs,
-)
-from goalmeter.reflection.reality_checks import UNTOLD as UNTOLD
-from goalmeter.reflection.reality_checks import verdict as verdict
+from goalmeter.reflection.reality_checks import Pair, describe_readings, labels, pairs
 from goalmeter.reflection.result import TOO_FEW as NO_INTERVAL
 from goalmeter.reflection.result import (
     all_early,
@@ -59,23 +48,13 @@ say = Texts(
 
 
 # --- Groups ---------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class AgentGroup:
+class AgentGroup(NamedTuple):
     """Agents measured in the same environments with equal steps and readings."""
 
-    results: tuple[Reflection, ...]
+    agents: list[tuple[str, Reflection]]  # with their labels
+    pairs: list[Pair]  # with their reality checks
     title: str  # how it differs from other groups of a page, and what is not as published
     number: int  # of the group on the page, from 1
-
-    @cached_property
-    def agents(self) -> list[tuple[str, Reflection]]:
-        """Each agent with its label."""
-        return list(zip(labels(self.results), self.results, strict=True))
-
-    @cached_property
-    def pairs(self) -> list[Pair]:
-        """Agents with their reality checks."""
-        return pairs(self.results)[0]
 
     def gains(self) -> Iterator[list[str | None]]:
         """The environments where each reality check gains and loses."""
@@ -116,8 +95,11 @@ def groups(results: Sequence[Reflection]) -> list[AgentGroup]:
             describe_readings(first),
         ]
         titles.append(", ".join(filter(None, parts)) or "as published" * (len(members) > 1))
-    named = zip(members.values(), numbered(titles, "{}, {}"), strict=True)
-    return [AgentGroup(tuple(agents), title, n) for n, (agents, title) in enumerate(named, start=1)]
+    named = zip(members.values(), reality_checks.numbered(titles, "{}, {}"), strict=True)
+    return [
+        AgentGroup([*zip(labels(agents), agents, strict=True)], pairs(agents)[0], title, number)
+        for number, (agents, title) in enumerate(named, start=1)
+    ]
 
 
 _Played = frozenset[tuple[str, bool]]  # environments, and whether their opposites are meant
@@ -143,7 +125,8 @@ def _environments(played: _Played) -> str:
 # --- Tables ---------------------------------------------------------------------------------------
 def table(group: AgentGroup, name: str) -> Table:
     """Return a table of a group: "agents", "pairs", "gains" or "environments", with such rows."""
-    results, played = group.results, _played(group.results[0])
+    results = [result for _, result in group.agents]
+    played = _played(results[0])
     compared = [pair.inner for pair in group.pairs] if name == "pairs" else results
     levels = {result.confidence for result in results}
     return say.table(
@@ -197,21 +180,20 @@ def measure_table(
         readings=readings_in_words(result),
         fewer=len(first.seeds) if len(first.seeds) < len(result.seeds) else 0,
     )
-    notes = [f"{r.agent}: {early}." for r in both if (early := failures_in_words(r))]
+    notes = _failures([(r.agent, r) for r in both], 2)
     if any(TIMEOUT in r.outcomes for r in both):
         notes.append("A trial is given more time with --timeout, in a new run (0: no limit).")
     return summary_table(rows, notes=(*texts.pop("notes"), *notes), **texts)
 
 
-def early_text(result: Reflection, against: Reflection | None) -> str:
+def early_text(results: Iterable[Reflection]) -> str:
     """Return a line for each agent with trials that ended early."""
-    both = [result] if against is None else [result, against]
-    return "\n".join(f"{r.agent}: {early}{doubt(r)}" for r in both if (early := early_in_words(r)))
+    return "\n".join(f"{r.agent}: {early_in_words(r)}{doubt(r)}" for r in results if r.failures)
 
 
 def _with_error(result: Reflection) -> str:
-    early = f", {ended}" if (ended := early_in_words(result)) else ""
-    return f"{plus(result.measure, 6)} ± {number(result.stderr, 6)}{early}{doubt(result)}"
+    early = f", {early_in_words(result)}" * bool(result.failures) + doubt(result)
+    return f"{plus(result.measure, 6)} ± {number(result.stderr, 6)}{early}"
 
 
 # --- Page -----------------------------------------------------------------------------------------
@@ -231,11 +213,10 @@ def _heat(
     ]
     cells = [
         (_TITLES[opposite], agent, environment, value)
-        for way in (False, True)
         for agent, average in values.items()
         for (environment, opposite), value in average.items()
-        if opposite == way
     ]
+    cells.sort(key=lambda cell: _TITLES.index(cell[0]))
     extremes = []
     for label, average in values.items():
         # Environments and opposites taken together.
@@ -248,21 +229,6 @@ def _heat(
     counts = {"agents": len(values), "columns": len({cell[2] for cell in cells})}
     counts |= {"hatched": len(failed)}
     return say.heat(texts, name, cells, failed, **counts, extremes=" ".join(extremes))
-
-
-def pairs_chart(pairs: Sequence[Pair], name: str) -> Figure:
-    """Draw each agent, its reality check and the difference, with intervals."""
-    rows = []
-    for pair in pairs:
-        numbers = {
-            "agent": (pair.inner.measure, pair.inner.interval),
-            "checked": (pair.checked.measure, pair.checked.interval),
-            "change": (pair.comparison.difference, pair.comparison.interval),
-        }
-        estimates = {name: Estimate(*number, 0, 0) for name, number in numbers.items()}
-        rows.append({"pair": pair} | estimates)
-    few = any(pair.has_few_seeds for pair in pairs) and FEWEST
-    return say.dots("pairs_chart", name, [pair.label for pair in pairs], rows, few=few)
 
 
 GLOSSARY: dict[str, str] = say("glossary")
@@ -295,7 +261,17 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
         if checks:
             changes = {pair.label: pair.comparison.by_environment for pair in group.pairs}
             differences = _heat("differences_map", f"reflection-differences{end}", changes)
-            chart = pairs_chart(group.pairs, f"reflection-pairs{end}")
+            rows = [
+                {
+                    "pair": pair,
+                    "agent": Estimate(pair.inner.measure, pair.inner.interval, 0, 0),
+                    "checked": Estimate(pair.checked.measure, pair.checked.interval, 0, 0),
+                    "change": Estimate(pair.comparison.difference, pair.comparison.interval, 0, 0),
+                }
+                for pair in group.pairs
+            ]
+            few = any(pair.has_few_seeds for pair in group.pairs) and FEWEST
+            chart = say.dots("pairs_chart", f"reflection-pairs{end}", [*changes], rows, few=few)
             content["reality_checks"] = [checks, chart, differences]
         content["all_section"] = [table(group, "environments")]
         out += say.sections(content, title=title)
@@ -320,7 +296,12 @@ def findings(results: Sequence[Reflection]) -> list[Finding]:
         ranked = [(label, result) for label, result in group.agents if not all_early(result)]
         ranked.sort(key=lambda item: -item[1].measure)
         if ends := dict(ranked[:1] + ranked[-1:]):
-            measured = [_measured(label, result) for label, result in ends.items()]
+            measured = [
+                say("measured", label=label, of=r, failures=len(r.failures))[
+                    "interval" if len(r.by_seed) >= FEWEST else "few"
+                ]
+                for label, r in ends.items()
+            ]
             least = measured[-1] if len(ends) > 1 else ""
             text = say.sentence("found", start=start, most=measured[0], least=least)
             row_anchor = table(group, "agents").row_anchor
@@ -350,24 +331,19 @@ def thesis(compared: Sequence[Pair]) -> str:
     parts = []
     for kind, text in say("thesis").items():
         members = [
-            pair.label + f" ({plus(pair.comparison.difference, 3)})" * (kind != SAME)
+            pair.label + f" ({plus(pair.comparison.difference, 3)})" * (kind != reality_checks.SAME)
             for pair in compared
             if pair.verdict == kind
         ]
         # The thesis is that it raises; so that it lowers is answered even where it is "none".
-        if members or kind == LOWERS:
+        if members or kind == reality_checks.LOWERS:
             parts.append(f"{text} {', '.join(members) or 'none'}")
     return f"The reality check {'; '.join(parts)}."
-
-
-def _measured(label: str, result: Reflection) -> str:
-    error = "interval" if len(result.by_seed) >= FEWEST else "few"
-    return say.sentence("measured", error, label=label, of=result, failures=len(result.failures))
 
 
 def _failures(named: Sequence[_Named], most: int) -> list[str]:
     """What ended trials early, agent by agent, of so many agents at most."""
     lines = [f"{label}: {failures_in_words(r)}." for label, r in named if r.failures]
-    left = len(lines) - most
-    more = [f"{left} more agent{'s' * (left != 1)} had trials that ended early."]
-    return lines[:most] + (more if left > 0 else [])
+    if (left := len(lines) - most) > 0:
+        lines[most:] = [f"{left} more agent{'s' * (left != 1)} had trials that ended early."]
+    return lines

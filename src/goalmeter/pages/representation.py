@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from math import isnan, nan
@@ -20,7 +20,7 @@ from goalmeter.pages import Content, Part, value_at, without
 from goalmeter.pages import representation_claims as claims
 from goalmeter.pages.representation_claims import ShownModel, position_rank, say, shown_models
 from goalmeter.report import Figure, Section, Table
-from goalmeter.report.charts import Marked, Place, belief_map, short
+from goalmeter.report.charts import Marked, belief_map, short
 from goalmeter.report.numbers import percent
 from goalmeter.representation.replay import run_digest
 from goalmeter.representation.result import RESULT, Representation, has_result
@@ -28,84 +28,36 @@ from goalmeter.representation.use import causal_use
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 
+
 # --- Tables ---------------------------------------------------------------------------------------
-_UNBELIEVED = "the true world without walls at unused places (not known to be believed)"
-
-
 def summary(models: Sequence[ShownModel], name: str) -> Table:
     """Every model where its maps are decoded ("read") or as its cells are "used"."""
-    rows = [shown for shown in models if (shown.probe if name == "read" else shown.confirmed)]
-    texts = {"anchor": f"representation-{name}", "margin": percent(causal_use.MARGIN, 0)}
-    return say.table("summary" if name == "read" else name, rows, **texts)
+    rows = [shown for shown in models if value_at(shown, say.declared(name)["has"])]
+    return say.table(name, rows, margin=percent(causal_use.MARGIN, 0))
 
 
-def _sizes(shown: ShownModel) -> Iterator[Any]:
-    """The probes of several sizes at the chosen place, with the gains of their controls."""
-    maps = claims.in_order(shown.result.maps_of())
-    rows = [row for row in maps if (row.layer, row.position) == shown.chosen[:2]]
-    probes = [row for row in rows if row.control is None]
-    if len({row.probe for row in probes}) < 2:
-        return
-    # Gains are over position alone, and a majority has no size.
-    without = (None, claims.POSITION, claims.MAJORITY)
-    names = dict.fromkeys(row.control for row in rows if row.control not in without)
-    gains = {(row.probe, row.control): row.gain_bits for row in rows}
-    for row in sorted(probes, key=lambda row: row.parameters):
-        yield row, {name: gains.get((row.probe, name)) for name in names}
-
-
-def _places(shown: ShownModel) -> Iterable[Any]:
-    """Agent and goal at the place whose maps are decoded, by control."""
-    by_control: dict[Any, dict[str, Any]] = {}
-    for row in shown.result.places:
-        if claims.map_place(row) == shown.chosen:
-            by_control.setdefault(say.shown(row, "reading"), {})[row.label] = row
-    return by_control.items()
-
-
-def _positions(shown: ShownModel) -> Iterator[Any]:
-    """What the maps of each position explain, the chosen one first; none for one position."""
-    others = shown.result.explained.get("other_positions") or {}
-    positions = {str(shown.chosen[1]): shown.result.explained} if others else {}
-    positions |= {name: others[name] for name in sorted(others, key=position_rank)}
-    for position, states in positions.items():
-        shares = {name: states.get(key) for key, name in say("measure_names").items()}
-        errors = states.get("explained_errors") or {}
-        highest = claims.best(claims.estimates_of(errors.get("controls")))
-        yield position, shares, highest and highest[1], states.get("invalid")
-
-
-def _worlds(shown: ShownModel) -> Iterable[Any]:
-    worlds = claims.worlds_of(shown.result.believed)
-    # Tables in Markdown have no notes, so the row itself claims no belief.
-    if shown.unbelieved and "meg_believed" in worlds:
-        worlds["meg_believed"]["name"] = _UNBELIEVED
-    return worlds.values()
-
-
-# Table -> the rows of a model, where its entry does not declare them.
-_ROWS: dict[str, Callable[[ShownModel], Iterable[Any]]] = {
-    "sizes": _sizes,
-    "places": _places,
-    "explained": lambda shown: claims.measures(shown.result.explained),
-    "beyond": lambda shown: [
-        row for row in claims.measures(shown.result.explained) if row[1].get("controls")
-    ],
-    "positions": _positions,
-    "believed": _worlds,
+# How rows are sorted by a field, where it is not by its value.
+_RANKS: dict[str, Callable[[Any], Any]] = {
+    "": lambda row: 0,
+    "position": lambda row: position_rank(row.position),
+    # Single layers first, in order; then windows of several.
+    "layer": lambda row: (True, 0) if isinstance(row.layer, str) else (False, row.layer),
 }
 
 
 def _rows(shown: ShownModel, name: str) -> list[Any]:
-    """The rows of a table or of a heat map, sorted."""
-    if name in _ROWS:
-        return list(_ROWS[name](shown))
+    """The declared rows of a table or of a heat map, sorted."""
     declared = say.declared(name)["rows"]
-    half, order = declared.get("half"), declared.get("order", ())
-    rows = [row for row in value_at(shown, declared["of"]) if half is None or row.half == half]
-    ranks = {"position": lambda row: position_rank(row.position)}
-    rows.sort(key=lambda row: [ranks.get(each, attrgetter(each))(row) for each in order])
-    return rows
+    rows = value_at(shown, declared["of"])
+    rows = list(rows.values() if isinstance(rows, dict) else rows)
+    if "half" in declared:
+        rows = [row for row in rows if row.half == declared["half"]]
+    if "hidden" in declared:
+        rows = [row for row in rows if row.control not in declared["hidden"]]
+    if "has" in declared:
+        rows = [row for row in rows if value_at(row, declared["has"])]
+    order = [_RANKS.get(each, attrgetter(each)) for each in declared.get("order", ())]
+    return sorted(rows, key=lambda row: [rank(row) for rank in order])
 
 
 def table(shown: ShownModel, name: str) -> Table:
@@ -131,41 +83,25 @@ def table(shown: ShownModel, name: str) -> Table:
 
 
 # --- Figures --------------------------------------------------------------------------------------
-# Colours begin at one half, which is no information, and at position alone, which has no panel.
-_WITHOUT = {"auroc_map": claims.MAJORITY, "gain_map": claims.POSITION}
-
-
 def heat_map(shown: ShownModel, name: str) -> Iterator[Figure | None]:
     """Draw the declared panels of a model's rows; the chosen places are hatched."""
-    entry = say.declared(name)
-    orders: tuple[Callable[[Any], Any], ...] = (
-        _by_layer,
-        lambda value: position_rank(value["row"].position),
-    )
-    if name in _WITHOUT:
-        hidden = (claims.MAJORITY, _WITHOUT[name])
-        maps = (row for row in shown.result.maps_of() if row.probe == shown.chosen[2])
-        rows: list[Any] = [row for row in claims.in_order(maps) if row.control not in hidden]
-    else:
-        rows = _rows(shown, name)
-        orders = (lambda value: 0), _by_layer
+    entry, rows = say.declared(name), _rows(shown, name)
     # An intervention at several positions is named with them.
-    named = [(getattr(row, "intervention", ""), row.position) for row in rows]
-    positions = Counter(name for name, _ in set(named))
-    values = [
-        {"row": row, "several": positions[name] > 1}
-        for row, (name, _) in zip(rows, named, strict=True)
-    ]
-    places = [[say.filled(text, each) for text in entry["place"]] for each in values]
+    named = {(getattr(row, "intervention", ""), row.position) for row in rows}
+    positions = Counter(name for name, _ in named)
+    placed = []
+    for row in rows:
+        values = {"row": row, "several": positions[getattr(row, "intervention", "")] > 1}
+        placed.append((row, [say.filled(text, values) for text in entry["place"]]))
     cells = []
     for title, field in entry["panels"]:
-        for row, place in zip(rows, places, strict=True):
+        for row, place in placed:
             value = value_at(row, f"{field}.value")
             cells.append((say.filled(title, {"row": row}), *place, nan if value is None else value))
     known = [cell for cell in cells if not isnan(cell[3])]
     lines, columns = (
-        list(dict.fromkeys(say.filled(text, each) for each in sorted(values, key=order)))
-        for text, order in zip(entry["place"], orders, strict=True)
+        list(dict.fromkeys(place[n] for _, place in sorted(placed, key=lambda each: rank(each[0]))))
+        for n, rank in enumerate(map(_RANKS.__getitem__, entry["axes"]))
     )
     options: dict[str, Any] = {"rows": lines, "columns": columns}
     if "scale" not in entry["chart"]:
@@ -177,12 +113,6 @@ def heat_map(shown: ShownModel, name: str) -> Iterator[Figure | None]:
     texts = {"model": shown.name, "probe": shown.chosen[2], "highest": highest}
     picture = f"{shown.prefix}-{name}".replace("_", "-")
     yield say.heat(name, picture, known, chosen, options, **texts)
-
-
-def _by_layer(value: Mapping[str, Any]) -> tuple[bool, int]:
-    # Single layers first, in order; then windows of several.
-    layer = value["row"].layer
-    return isinstance(layer, str), 0 if isinstance(layer, str) else layer
 
 
 def dose_figures(shown: ShownModel) -> Iterator[Figure | None]:
@@ -226,7 +156,7 @@ def believed_figure(models: Sequence[ShownModel]) -> Figure | None:
     """MEG of every model that has a believed world, on one scale."""
     lines, rows = [], []
     for shown in models:
-        worlds = {} if shown.unbelieved else claims.worlds_of(shown.result.believed)
+        worlds = {} if shown.unbelieved else shown.worlds()
         for key, world in worlds.items():
             nats = Estimate.from_json(world["nats"])
             lines.append(f"{shown.name}: {world['name'].removesuffix(' (control)')}")
@@ -259,21 +189,16 @@ def state_figures(shown: ShownModel) -> Iterator[Figure]:
             known[: len(read_as)] = read_as
         view = state.decoded, state.action, state.optimal_decoded
         places = {"framed": used, "dotted": frozenset(tried) - used, "crossed": wrong}
-        label = "probability of a wall, as read"
-        svg, texts = _map(f"{name}-read", cells, view, label, **places)
+        svg, texts = _map(f"{name}-read", cells, view, "probability of a wall, as read", **places)
         counts = {"used": len(used), "tried": len(tried), "wrong": len(wrong)}
         yield say.figure("read_state" if state.decoded else "unread_state", svg, **counts, **texts)
 
 
-# A grid, the action of the agent, and the actions that are optimal on it.
-_View = tuple[Sequence[str], int | None, Sequence[int]]
-
-
 def _map(
-    name: str, cells: list[list[float]], view: _View, label: str = "", **places: frozenset[Place]
+    name: str, cells: list[list[float]], view: tuple[Any, ...], label: str = "", **places: Any
 ) -> tuple[str, dict[str, str]]:
     """A map with the move of the agent and those that are optimal on it, and both in words."""
-    grid, action, optimal = view
+    grid, action, optimal = view  # of a state, as it is or as it is read
     taken = "its answer could not be read" if action is None else f"it goes {ACTIONS[action]}"
     if action is not None and optimal:
         taken += f", which is {'' if action in optimal else 'not '}optimal"
@@ -285,19 +210,13 @@ def _map(
 
 
 # --- Sections -------------------------------------------------------------------------------------
-# Figures of a model, and tables or a figure of all models together, by their names in the texts.
+# Figures of a model by their names in the texts; all others are heat maps.
 _FIGURES: dict[str, Callable[[ShownModel], Iterable[Figure | None]]] = {
-    **{name: partial(heat_map, name=name) for name in (*_WITHOUT, "flips_map", "moved_map")},
     "states": state_figures,
     "doses": dose_figures,
     "spans_figure": spans_figure,
     "plans": plan_figures,
     "decided_figure": decided_figures,
-}
-_JOINT: dict[str, Callable[[Sequence[ShownModel]], Content]] = {
-    "read": partial(summary, name="read"),
-    "used": partial(summary, name="used"),
-    "believed_figure": believed_figure,
 }
 
 
@@ -306,9 +225,13 @@ def sections(models: Sequence[ShownModel]) -> list[Section]:
     known = {name for shown in models for name, value in vars(shown.result).items() if value}
     out = []
     for name, content in say("sections").items():
-        joint = [_JOINT[each](models) for each in content.get("joint", ())]
+        joint: list[Content] = [
+            believed_figure(models) if each == "believed_figure" else summary(models, each)
+            for each in content.get("joint", ())
+        ]
         tables = [table(shown, each) for shown in models for each in content.get("tables", ())]
-        drawers = [_FIGURES[each] for each in content.get("figures", ())]
+        figures = content.get("figures", ())
+        drawers = [_FIGURES.get(each, partial(heat_map, name=each)) for each in figures]
         drawn = [figure for shown in models for draw in drawers for figure in draw(shown)]
         has_content = any(each.rows for each in tables) if tables else any(drawn)
         if known & {*content["fields"]} if "fields" in content else has_content:

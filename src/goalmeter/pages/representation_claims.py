@@ -27,6 +27,7 @@ from goalmeter.statistics.verdicts import Verdict, verdict
 
 MISSING = "representation-missing"  # id of the section on what a result lacks
 POSITION, MAJORITY = PositionOnly.name, Majority.name
+_UNBELIEVED = "the true world without walls at unused places (not known to be believed)"
 # Controls in the order in which they are shown; others come after them.
 _CONTROLS = (None, POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
 # Positions on the same scale as shares of the reasoning: the end of the prompt is a little before
@@ -127,6 +128,71 @@ class ShownModel:
             elif result.verdict == causal_use.NOT_USED and is_low(confirmed.flips):
                 self.use = causal_use.NOT_USED
 
+    def maps(self) -> list[MapRow]:
+        """The rows of the probe whose maps were decoded, and of its controls, at every place."""
+        return in_order(row for row in self.result.maps_of() if row.probe == self.chosen[2])
+
+    def sizes(self) -> Iterator[tuple[MapRow, dict[Any, Estimate | None]]]:
+        """The probes of several sizes at the chosen place, with the gains of their controls."""
+        maps = in_order(self.result.maps_of())
+        rows = [row for row in maps if (row.layer, row.position) == self.chosen[:2]]
+        probes = [row for row in rows if row.control is None]
+        if len({row.probe for row in probes}) < 2:
+            return
+        # Gains are over position alone, and a majority has no size.
+        without = (None, POSITION, MAJORITY)
+        names = dict.fromkeys(row.control for row in rows if row.control not in without)
+        gains = {(row.probe, row.control): row.gain_bits for row in rows}
+        for row in sorted(probes, key=lambda row: row.parameters):
+            yield row, {name: gains.get((row.probe, name)) for name in names}
+
+    def places(self) -> list[tuple[Any, dict[str, Any]]]:
+        """Agent and goal at the place whose maps are decoded, by control."""
+        by_control: dict[Any, dict[str, Any]] = {}
+        for row in self.result.places:
+            if map_place(row) == self.chosen:
+                by_control.setdefault(say.shown(row, "reading"), {})[row.label] = row
+        return list(by_control.items())
+
+    def measures(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """JSON values of every share that maps explain, in all states, then in detour states."""
+        explained = self.result.explained
+        parts = {"": explained, ", detour states": explained.get("detour") or {}}
+        return [
+            (f"{name}{where}", states[key])
+            for where, states in parts.items()
+            for key, name in say("measure_names").items()
+            if states.get(key) is not None
+        ]
+
+    def positions(self) -> Iterator[tuple[Any, ...]]:
+        """What the maps of each position explain, the chosen one first; none for one position."""
+        others = self.result.explained.get("other_positions") or {}
+        positions = {str(self.chosen[1]): self.result.explained} if others else {}
+        positions |= {name: others[name] for name in sorted(others, key=position_rank)}
+        for position, states in positions.items():
+            shares = {name: states.get(key) for key, name in say("measure_names").items()}
+            errors = states.get("explained_errors") or {}
+            highest = best(estimates_of(errors.get("controls")))
+            yield position, shares, highest and highest[1], states.get("invalid")
+
+    def worlds(self) -> dict[str, dict[str, Any]]:
+        """JSON values of the worlds in which the same walks were judged, controls last."""
+        believed = self.result.believed
+        differences = {"meg_decoded": "decoded_difference", "meg_believed": "difference"}
+        out = {
+            key: believed[key] | {"name": name, "less_true": believed.get(differences.get(key, ""))}
+            for key, name in say("world_names").items()
+            if believed.get(key)
+        }
+        # Tables in Markdown have no notes, so the row itself claims no belief.
+        if self.unbelieved and "meg_believed" in out:
+            out["meg_believed"]["name"] = _UNBELIEVED
+        beyond = believed.get("beyond") or {}
+        for name, fit in (believed.get("controls") or {}).items():
+            out[name] = fit | {"name": f"{name} (control)", "believed_less": beyond.get(name)}
+        return out
+
 
 def shown_models(results: Sequence[Representation]) -> list[ShownModel]:
     """Return what each result comes to, by a unique name."""
@@ -189,31 +255,6 @@ def best(named: Mapping[Any, Estimate | None]) -> tuple[Any, Estimate] | None:
 def is_low(flips: Estimate) -> bool:
     """Whether so few moves flip that nothing is used."""
     return ends(flips)[1] < causal_use.MARGIN
-
-
-# --- Decoded maps and believed worlds -------------------------------------------------------------
-def measures(explained: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the JSON values of every share, in all states and then in detour states."""
-    return [
-        (f"{name}{where}", states[key])
-        for where, states in (("", explained), (", detour states", explained.get("detour") or {}))
-        for key, name in say("measure_names").items()
-        if states.get(key) is not None
-    ]
-
-
-def worlds_of(believed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return JSON values of the worlds in which the same walks were judged, controls last."""
-    differences = {"meg_decoded": "decoded_difference", "meg_believed": "difference"}
-    out = {
-        key: believed[key] | {"name": name, "less_true": believed.get(differences.get(key, ""))}
-        for key, name in say("world_names").items()
-        if believed.get(key)
-    }
-    beyond = believed.get("beyond") or {}
-    for name, fit in (believed.get("controls") or {}).items():
-        out[name] = fit | {"name": f"{name} (control)", "believed_less": beyond.get(name)}
-    return out
 
 
 # --- Plans ----------------------------------------------------------------------------------------
@@ -319,7 +360,7 @@ def _used(shown: ShownModel) -> _Lines:
 
 
 def _believed(shown: ShownModel) -> _Lines:
-    worlds = worlds_of(shown.result.believed)
+    worlds = shown.worlds()
     true, inner = worlds.get("meg_true"), worlds.get("meg_believed")
     if true is None or inner is None:
         return
@@ -367,7 +408,7 @@ def _carried(shown: ShownModel) -> _Lines:
 
 def _explained(shown: ShownModel) -> _Lines:
     errors = say("measure_names")["explained_errors"]
-    for name, states in measures(shown.result.explained):
+    for name, states in shown.measures():
         share = Estimate.from_json(states)
         if name.startswith(errors) and not isnan(share.value):
             where = name.removeprefix(errors).replace(", ", " in ")

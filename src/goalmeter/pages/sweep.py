@@ -28,8 +28,8 @@ _Points = list[tuple[str, float, Estimate]]  # the line, the place and the mean 
 
 def curves(sweep: Sweep, prefix: str) -> list[Figure]:
     """Draw a chart for each numeric argument and utility, up to `MOST_CHARTS`."""
-    charts = (_chart(prefix, *each) for each in (*_over_policies(sweep), *_over_worlds(sweep)))
-    return [chart for chart in charts if chart is not None][:MOST_CHARTS]
+    told = (*_over_policies(sweep), *_over_worlds(sweep))
+    return [chart for each in told if (chart := _chart(prefix, *each))][:MOST_CHARTS]
 
 
 def _over_policies(sweep: Sweep) -> Iterator[tuple[str, str, str, _Points]]:
@@ -69,12 +69,11 @@ def _chart(prefix: str, name: str, argument: str, caption: str, points: _Points)
     several = [(label, line) for label, line in lines.items() if len(line) > 1]
     drawn, values = [], []
     for (label, line), (colour, stroke) in zip(several, STROKES, strict=False):
-        xs, means = zip(*sorted(line, key=itemgetter(0)), strict=True)
+        line.sort(key=itemgetter(0))
+        xs, means = zip(*line, strict=True)
         drawn.append(Curve.of(label, xs, means, colour=colour, stroke=stroke, marker="o"))
-        listed = [
-            f"{nats(mean.value)} at {general(x, 3)}" for x, mean in zip(xs, means, strict=True)
-        ]
-        values.append(f"{label}: {', '.join(listed)}.")
+        listed = ", ".join(f"{nats(mean.value)} at {general(x, 3)}" for x, mean in line)
+        values.append(f"{label}: {listed}.")
     texts = {"caption": caption, "values": " ".join(values), "left": len(several) - len(drawn)}
     axes = {"x_label": argument}
     return say.curves("curves", f"{prefix}-{name}", drawn, axes, **texts) if drawn else None
@@ -82,9 +81,15 @@ def _chart(prefix: str, name: str, argument: str, caption: str, points: _Points)
 
 def part_of(sweeps: Sequence[Sweep], tell: Tell | None = None) -> Part:
     """Return the page part of sweeps."""
+    sections: list[Section] = []
+    for number, sweep in enumerate(sweeps, start=1):
+        prefix = f"sweep-{number}"
+        means, *failures = short_tables(sweep, prefix)
+        content: Contents = {"summary_section": [means], "curves_section": curves(sweep, prefix)}
+        sections += say.sections({**content, "failures_section": failures}, number=number)
     return Part(
         **say("part"),
-        sections=[section for n, sweep in enumerate(sweeps, start=1) for section in _of(sweep, n)],
+        sections=sections,
         findings=findings(sweeps),
         glossary=say("glossary"),
         tables=tuple(table for sweep in sweeps for table in short_tables(sweep)),
@@ -123,10 +128,3 @@ def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
                 ends: dict[str, Any] = {"utility": utility, "most": groups[0], "least": least}
                 out.append(say.finding("found", **link, **ends))
     return out
-
-
-def _of(sweep: Sweep, number: int) -> list[Section]:
-    prefix = f"sweep-{number}"
-    summary, *failures = short_tables(sweep, prefix)
-    content: Contents = {"summary_section": [summary], "curves_section": curves(sweep, prefix)}
-    return say.sections({**content, "failures_section": failures}, number=number)

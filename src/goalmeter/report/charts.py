@@ -42,6 +42,7 @@ LEVELS = 33
 _WALL = "#8794a1"
 _DASHED = {"color": MUTED, "linewidth": 0.9, "linestyle": (0, (4, 3))}
 _HATCHED = {"fill": False, "hatch": "///", "edgecolor": MUTED, "linewidth": 0}
+_LABEL = {"textcoords": "offset points", "size": 8, "ha": "right"}  # it ends near its place
 _LETTER = 0.075  # inches
 
 
@@ -66,19 +67,6 @@ def _box(
 def _write(axes: Any, row: float, column: float, text: str, **style: Any) -> Any:
     """Write a text into the middle of a place."""
     return axes.text(column, row, text, **{"ha": "center", "va": "center"} | style)
-
-
-def _arrow(
-    axes: Any, ends: Sequence[tuple[float, float]], zorder: int = 3, /, **style: Any
-) -> None:
-    """Draw an arrow; its head is at the first end."""
-    axes.annotate("", *ends, arrowprops={"arrowstyle": "-|>", **style}, zorder=zorder)
-
-
-def _label(axes: Any, text: str, place: tuple[float, float], shift: Any, **style: Any) -> None:
-    """Write a text that ends so many points from a place."""
-    style = {"xycoords": "axes fraction", "textcoords": "offset points", "size": 8} | style
-    axes.annotate(text, place, xytext=shift, ha="right", **style)
 
 
 def _cells(axes: Any, rows: int, columns: float) -> None:
@@ -239,7 +227,7 @@ def heat_map(
             for row, column in sorted(panel.hatched):
                 _box(axes, row, column, **_HATCHED)
             # In the column of the rows' names: the first panel has the columns' names above it.
-            _label(axes, panel.title, (0, 1), (-4, 4), weight="bold")
+            axes.annotate(panel.title, (0, 1), (-4, 4), "axes fraction", weight="bold", **_LABEL)
             axes.spines[:].set_visible(False)
             axes.tick_params(length=0, labelsize=8)
             axes.set_yticks(range(len(rows)), names)
@@ -394,7 +382,7 @@ def curve_chart(name: str, curves: Sequence[Curve], axes: CurveAxes) -> str:
         for height, label in axes.levels:
             plot.axhline(height, **_DASHED)
             coords = "axes fraction", "data"
-            _label(plot, label, (1.0, height), (0, 2.5), xycoords=coords, color=MUTED)
+            plot.annotate(label, (1.0, height), (0, 2.5), coords, color=MUTED, **_LABEL)
         for curve in curves:
             if curve.low is not None and curve.high is not None:
                 band = {"color": curve.colour, "alpha": 0.15, "linewidth": 0}
@@ -562,8 +550,13 @@ def walk_map(
                 # To the right of the way, so that there and back stand beside each other.
                 down, right = _ASIDE * (to_column - column), -_ASIDE * (to_row - row)
                 ends = (to_column + right, to_row + down), (column + right, row + down)
-                style = {"linewidth": 1.1, "linestyle": stroke, "mutation_scale": 7}
-                _arrow(axes, ends, color=colour, **style)
+                style = {
+                    "color": colour,
+                    "linewidth": 1.1,
+                    "linestyle": stroke,
+                    "mutation_scale": 7,
+                }
+                axes.annotate("", *ends, arrowprops={"arrowstyle": "-|>"} | style, zorder=3)
         for (row, column), numbers in steps.items():
             # On a patch of paper, so that arrows do not strike it out.
             patch = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
@@ -672,4 +665,5 @@ def _draw_marks(axes: Any, marked: Marked, start: Place | None) -> None:
         colour, stroke = (BLUE, "-") if good else (VERMILION, (0, (1.2, 2.2)))
         for edge, width, dashes in ((PAPER, 4.0, "-"), (colour, 1.9, stroke)):
             style = {"color": edge, "linewidth": width, "linestyle": dashes, "mutation_scale": 9}
-            _arrow(axes, ends, 4, shrinkA=0, shrinkB=0, **style)
+            style |= {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0}
+            axes.annotate("", *ends, arrowprops=style, zorder=4)

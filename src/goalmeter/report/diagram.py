@@ -65,14 +65,6 @@ def text_form(
     return "\n".join(aligned(rows))
 
 
-def _description(kinds: Mapping[str, Kind], edges: Sequence[Edge]) -> str:
-    words = {"decision": "decisions", "utility": "utilities", "chance": "chance variables"}
-    parts = {word: [x for x in kinds if kinds[x] == kind] for kind, word in words.items()}
-    parts["arrows"] = [f"{a} to {b}" for a, b in edges]
-    texts = [f"{word} {listed(names)}" for word, names in parts.items() if names]
-    return "Diagram: " + "; ".join(texts + ["no arrows"] * (not edges))
-
-
 # --- Picture --------------------------------------------------------------------------------------
 def svg_text(
     nodes: Sequence[tuple[str, Kind]],
@@ -107,7 +99,13 @@ def svg_text(
         label = _tag("text", escaped(labels[x]), **place, text_anchor="middle", fill=INK)
         body.append(_tag("g", _tag("title", f"{escaped(x)} ({shape.kind})") + outlines + label))
     width, height = picture.width + 2 * _MARGIN, picture.height + 2 * _MARGIN
-    title = _tag("title", escaped(title or _description(kinds, edges)), id=f"{name}-title")
+    if not title:
+        words = {"decision": "decisions", "utility": "utilities", "chance": "chance variables"}
+        parts = {word: [x for x in kinds if kinds[x] == kind] for kind, word in words.items()}
+        parts["arrows"] = [f"{a} to {b}" for a, b in edges]
+        texts = [f"{word} {listed(names)}" for word, names in parts.items() if names]
+        title = "Diagram: " + "; ".join(texts + ["no arrows"] * (not edges))
+    title = _tag("title", escaped(title), id=f"{name}-title")
     font: dict[str, Any] = {"font_family": "DejaVu Sans, Verdana, sans-serif", "font_size": _FONT}
     lines = {"fill": "none", "stroke_width": 1.3, "stroke_linecap": "round"}
     drawn = _tag("g", "\n" + "\n".join(body) + "\n", id=f"{name}-figure_1", **font | lines)
