@@ -88,7 +88,7 @@ def test_a_measurement_is_read_back_as_it_was() -> None:
     values = json.loads(json_text(made.to_json()))
     again = Measurement.from_json(values, "run")
     assert again == made and page_of(again) == page_of(made)
-    assert "continues to the right" in page_of(made) and "continues to the right" not in page_of(MADE)
+    assert "upper end continues" in page_of(made) and "upper end continues" not in page_of(MADE)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
 """The command line: parses options, runs commands of `commands` and prints their outcomes.
 
-Results go to standard output, as tables, or with --json as one JSON object and nothing else.
-Progress and errors go to standard error. Exit status: 0; 2 for invalid input; 3 for a result in
-which something failed; 1 for an unwritten result or an internal error; 130 after Ctrl-C.
+Results go to standard output, with --json as one JSON object; progress and errors go to standard
+error. Exit status: 0; 2: invalid input; 3: a part failed; 1: internal error; 130: interrupted.
 """
 
 from __future__ import annotations

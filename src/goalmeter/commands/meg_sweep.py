@@ -53,8 +53,7 @@ class _SweepOptions(declare.RunOptions, declare.SeedOptions):
 def sweep_worlds(o: _SweepOptions, tell: Tell) -> Outcome:
     """Measure policies × utilities × worlds, one row each.
 
-    What is wrong with a world or a policy is said in its rows; the exit status is 3 where no row
-    could be measured.
+    Errors of a world or policy are in its rows; the exit status is 3 if no row could be measured.
     """
     o.place()  # for its errors, before any world is made
     if o.parquet is not None:

@@ -46,10 +46,7 @@ def write_outcome(
     figures: bool = True,
     **page: Any,
 ) -> Outcome:
-    """Write report.html, results.json and figures/*.svg of an experiment into a folder.
-
-    `page` has the lede, findings and glossary of `write_report`.
-    """
+    """Write report.html (`page`: fields of `write_report`), results.json and figures/*.svg."""
     folder = Path(out)
     page["provenance"] = provenance(command)
     report = write_report(folder / "report.html", title, sections, **page).resolve()

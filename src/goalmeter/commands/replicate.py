@@ -1,7 +1,7 @@
 """`goalmeter replicate`.
 
-The module of a study has `replicate(out, options)`, which returns an `Outcome`, `planned(options)`,
-which says how much of what it will do, and perhaps `OPTIONS`, the names of options of its own.
+A study module has `replicate(out, options)`, which returns an `Outcome`, `planned(options)`, its
+forecast, and optionally `OPTIONS`, the names of its own options.
 """
 
 from __future__ import annotations

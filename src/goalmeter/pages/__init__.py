@@ -1,24 +1,18 @@
 """Report pages: sections, tables, figures and sentences of each instrument.
 
-Each instrument has a TOML file of what its pages say. An entry has the texts of a section, table or
-figure by the names of their fields, with {names} for values; that of a table declares its columns:
+An entry of NAME.toml has the texts of a section, table or figure, with {names} for values. Columns
+of a table are [title behind its group, path from a row, format of `FORMATS`, marks]:
 
-    columns = [
-        ["agent", "label", "words"],
-        ["optimal actions | in detour states", "row.accuracy_detour", "percent", "answer"],
-        ["controls | *", "controls.*.value", "number:2"],
-    ]
+    ["optimal actions | in detour states", "row.accuracy_detour", "percent", "answer"],
+    ["controls | *", "controls.*.value", "number:2"],
 
-A column has a title behind its group, the path of its value from a row, a format of `FORMATS`, and
-perhaps "answer" or "optional" (omitted where no row has a value). A path leads through attributes,
-methods without arguments, keys and indices; one with * makes a column for each key that some row
-has there; one with braces is a text about {row}. Texts may have the same formats:
-{row.accuracy:percent}, {gain:number:2}; {x:?words} are there only if x is true, {x:!words} only if
-it is not, and of a list of texts, such as notes, the empty ones are left out. The text "each" of a
-figure is filled for each of its rows, and all of them with "join" between them are its {values}.
-Series of a chart are [label, path of an estimate from a row, style of styles.toml]; one with * is
-there for each key. One without any estimate is omitted, and so is a panel without series or with a
-true value named "unless".
+The mark "optional" omits a column without values. A path leads through attributes, methods without
+arguments, keys and indices; * makes a column for each key that some row has there; a path with
+braces is a text about {row}. Texts may have the same formats, {row.accuracy:percent}; {x:?words} is
+shown if x is true, {x:!words} if it is not; empty texts of a list are omitted. The text "each" of a
+figure is filled for each row, and all of them with "join" between them are its {values}. Series of
+a chart are [label, path of an estimate, style of styles.toml]. Series without an estimate are
+omitted, and so are panels without series or with a true value named "unless".
 """
 
 from __future__ import annotations

@@ -125,10 +125,7 @@ SMALLEST = 7.0  # points: what is written that small is just above those pixels 
 
 @contextmanager
 def canvas(width: float, height: float) -> Iterator[Canvas]:
-    """An empty picture of some size in inches, in the house style.
-
-    It is drawn on without pyplot, so no global state and no display are involved.
-    """
+    """Return an empty picture of a size in inches, in the house style; pyplot is not used."""
     matplotlib = require("matplotlib", extra="report", feature="Drawing a figure")
     figures = require("matplotlib.figure", extra="report", feature="Drawing a figure")
     house = files("goalmeter.report").joinpath("pictures.mplstyle")

@@ -356,21 +356,16 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class CurveAxes:
-    """The axes of a chart of curves.
-
-    `levels` are dashed horizontal lines with their names; `limits` are of y, None for an end (or
-    both) that follows from what is drawn; `log` is of y, `ticks` and `tick_names` of x; `size` is
-    in inches.
-    """
+    """The axes of a chart of curves."""
 
     x_label: str
     y_label: str
-    levels: Sequence[tuple[float, str]] = ()
-    limits: tuple[float | None, float | None] | None = None
-    log: bool = False
-    ticks: Sequence[float] | None = None
+    levels: Sequence[tuple[float, str]] = ()  # dashed horizontal lines with their names
+    limits: tuple[float | None, float | None] | None = None  # of y; None follows from the data
+    log: bool = False  # whether y is logarithmic
+    ticks: Sequence[float] | None = None  # of x
     tick_names: Sequence[str] | None = None
-    size: tuple[float, float] = (4.6, 3.4)
+    size: tuple[float, float] = (4.6, 3.4)  # inches
 
 
 def curve_chart(name: str, curves: Sequence[Curve], axes: CurveAxes) -> str:

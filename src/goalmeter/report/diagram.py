@@ -1,11 +1,8 @@
 """Draw networks and influence diagrams as SVG and as text.
 
-Decisions are squares, utilities are diamonds and chance variables are round (Howard and Matheson
-1984); arrows into a decision, the information available to it, are dashed (Everitt et al. 2021).
-The picture is one SVG element without scripts, fonts or links; no meaning rests on colour alone.
-
-Nodes are placed by Graphviz where it is installed, otherwise in layers (Sugiyama et al. 1981).
-Nothing is random: equal graphs get equal pictures.
+Decisions are squares, utilities diamonds, chance variables circles (Howard and Matheson 1984);
+arrows into a decision are dashed (Everitt et al. 2021). Graphviz places the nodes where it is
+installed; otherwise they are in layers (Sugiyama et al. 1981). Equal graphs give equal pictures.
 """
 
 from __future__ import annotations

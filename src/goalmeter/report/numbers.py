@@ -1,8 +1,7 @@
 """Numbers as text: the one place that decides how a number reads.
 
-A text never claims more than the number: what is below 1 is not 100%, what is above 0 is not 0%, an
-interval is not to close because it is rounded. Minus signs are true ones, a number that rounds to 0
-has no sign, and NaN, for what is not known, is a dash. Estimates have their intervals in brackets.
+A text never claims more than the number: below 1 is not 100%, above 0 is not 0%, and rounding does
+not close an interval. A number that rounds to 0 has no sign, and NaN is a dash.
 """
 
 from __future__ import annotations

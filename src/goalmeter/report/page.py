@@ -1,8 +1,7 @@
 """Report blocks (findings, sections, tables, figures) and one self-contained HTML page of them.
 
-Styles and pictures are inside the page; it has no script, and a content security policy in its head
-enforces that. All text is escaped; only the pictures of `goalmeter.report.canvas` are inserted as
-markup.
+Styles and pictures are inside the page; its content security policy allows no script. All text is
+escaped; only the pictures of `goalmeter.report.canvas` are inserted as markup.
 """
 
 from __future__ import annotations

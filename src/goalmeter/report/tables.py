@@ -1,13 +1,9 @@
 """Tables: declared as columns; shown in a terminal, a notebook, or Markdown.
 
-A Markdown document marks a table by its caption, in comments that readers do not see:
-
-    <!-- table: What it costs to be sure -->
-    <!-- end of table -->
-
-`python -m goalmeter.report.tables RUN/tables.md docs/calibration.md` puts the tables of a run
-between such marks, so that no number of the document is typed. A third word tells the tables of one
-run from those of another: those marked "CAPTION, WORD" are filled.
+`python -m goalmeter.report.tables RUN/tables.md docs/calibration.md` fills the tables of a document
+from those of a run, so that no number is typed. A table of a document lies between the comments
+"<!-- table: CAPTION -->" and "<!-- end of table -->". A third argument WORD selects the tables that
+are marked "CAPTION, WORD".
 """
 
 from __future__ import annotations
