@@ -52,7 +52,7 @@ def measure_mdp(o: _MdpOptions, tell: Tell) -> Outcome:
     reference = None if o.reference is None else load_policy(o.reference)
     unknown: Any = o.unknown
     if unknown not in (None, NETWORK, *CLASSES):
-        with naming(f"--unknown is none of {', '.join(CLASSES)} and {NETWORK}"):
+        with naming(f"--unknown, expected {', '.join(CLASSES)}, {NETWORK} or a features file"):
             unknown = load_features(unknown)
     tell(f"measuring in {world!r}")
     if o.trajectories is not None:
