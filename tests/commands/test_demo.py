@@ -50,9 +50,9 @@ def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
     page = outcome.report.read_text(encoding="utf-8")
     for title in (
         "Four language models whose goals are known",
-        "The same worlds, other goals",
+        "The same worlds, different goals",
         "In mazes: do they plan?",
-        "Beside a key that opens nothing: what do they want?",
+        "Worlds with a key that opens nothing: which goal is pursued?",
         run.TITLE,
         "A world where MEG is exact: CliffWorld",
         "A Gymnasium environment: FrozenLake",
