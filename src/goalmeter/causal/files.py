@@ -1,4 +1,4 @@
-"""Files of models and utilities, and interventions as text.
+"""Files of models, utilities and tables of outcomes, and interventions as text.
 
     model    .bif or .xmlbif (also .xml), optionally gzipped; every variable is a chance node, since
              decisions are part of the query, not of the file
@@ -10,13 +10,17 @@ Errors name the file and the place in it.
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter._names import listed
+import numpy as np
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
+from goalmeter._names import listed, unknown_name
+from goalmeter._types import IntArray
 from goalmeter.causal.bif import read_bif
 from goalmeter.causal.diagram import Utility, utility_of
 from goalmeter.causal.formats import NetworkParts, read_text, read_xmlbif
@@ -100,3 +104,67 @@ def parse_do(texts: Iterable[str], network: CausalBayesianNetwork) -> dict[str, 
             raise InvalidParameterError(f"{x!r} is set twice, expected each variable once")
         out[x] = network.domain(x)[network.index(x, state)]
     return out
+
+
+# --- Tables of outcomes ---------------------------------------------------------------------------
+def table_columns(
+    network: CausalBayesianNetwork, names: Sequence[str], data: Any
+) -> dict[str, IntArray]:
+    """Return the states of some variables in every row of a table, as indices, [N] each."""
+    if isinstance(data, (str, Path)):
+        data = _read_csv(data)
+    head = list(data) if isinstance(data, Mapping) else list(getattr(data, "columns", []))
+    if not head:
+        raise InvalidTrajectoryError(
+            f"the table is {type(data).__name__}, expected a pandas or polars frame, "
+            f"{{column: values}}, or the path of a CSV file"
+        )
+    columns: dict[str, IntArray] = {}
+    for x in dict.fromkeys(names):
+        if head.count(x) > 1:
+            raise InvalidTrajectoryError(
+                f"the table has {head.count(x)} columns named {x!r}, expected each name once"
+            )
+        if x not in head:
+            raise unknown_name(x, head, "the table's column", InvalidTrajectoryError)
+        columns[x] = _indices(network, x, list(data[x]))
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise InvalidTrajectoryError(
+            f"the columns of the table have {sorted(lengths)} rows, expected as many in each, "
+            f"and at least one"
+        )
+    return columns
+
+
+def _indices(network: CausalBayesianNetwork, x: str, values: Sequence[Any]) -> IntArray:
+    known: dict[Any, int] = {}
+    # A column has many rows and few states: each is looked up once.
+    for row, value in enumerate(values):
+        try:
+            if value not in known:
+                known[value] = network.index(x, value)
+        except (InvalidParameterError, TypeError) as error:
+            raise InvalidTrajectoryError(f"row {row} of the table: {error}") from None
+    return np.array([known[value] for value in values], dtype=np.int64)
+
+
+def _read_csv(path: str | Path) -> dict[str, list[str]]:
+    """Return a CSV file with a head line, as {column: values}."""
+    try:
+        # Spreadsheets put a byte order mark in front.
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as cause:
+        raise InvalidFileError(f"{path} cannot be read as CSV: {cause}") from cause
+    (_, head), *rows = lines or [(0, [])]
+    if len(set(head)) < len(head):
+        raise InvalidFileError(f"{path} has two columns of one name, expected each name once")
+    for number, line in rows:
+        if len(line) != len(head):
+            raise InvalidFileError(
+                f"{path}: line {number} has {len(line)} values, expected {len(head)}, one for each "
+                f"column"
+            )
+    return {name: [line[i] for _, line in rows] for i, name in enumerate(head)}

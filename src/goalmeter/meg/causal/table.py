@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
-from goalmeter._names import listed, unknown_name
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
+from goalmeter._names import listed
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.causal.contexts import DecisionProcess
 from goalmeter.causal.diagram import Utility
+from goalmeter.causal.files import table_columns
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.meg.behaviour import LinearClass
 from goalmeter.meg.causal.result import DecisionQuery, Do, Model, TableMeg, ask, in_model
@@ -107,7 +106,9 @@ def from_table(
 
 def _rows(process: DecisionProcess, network: CausalBayesianNetwork, data: Any) -> Trajectories:
     """Return the table as contexts and actions of each decision, checked against the model."""
-    columns = _columns(network, [x for d in process.decisions for x in (*d.observed, d.name)], data)
+    columns = table_columns(
+        network, [x for d in process.decisions for x in (*d.observed, d.name)], data
+    )
     states = {
         d.name: d.states.start + _places(network, d.observed, columns) for d in process.decisions
     }
@@ -243,7 +244,7 @@ def _observed_rows(
 ) -> _ObservedRows:
     """Return the rows as contexts and actions of each decision, checked against the model."""
     families = [(*network.parents(d), d) for d in table.decisions]
-    columns = _columns(network, [x for family in families for x in family], data)
+    columns = table_columns(network, [x for family in families for x in family], data)
     places = [
         at.start + _places(network, family, columns)
         for at, family in zip(table.slices, families, strict=True)
@@ -258,67 +259,3 @@ def _observed_rows(
             f"the decisions {listed(table.decisions)} are; mend the row, or the model's CPDs"
         )
     return _ObservedRows(table, np.stack(places, axis=1))
-
-
-# --- Table columns --------------------------------------------------------------------------------
-def _columns(
-    network: CausalBayesianNetwork, names: Sequence[str], data: Any
-) -> dict[str, IntArray]:
-    """Return the states of some variables in every row of a table, as indices, [N] each."""
-    if isinstance(data, (str, Path)):
-        data = _read_csv(data)
-    head = list(data) if isinstance(data, Mapping) else list(getattr(data, "columns", []))
-    if not head:
-        raise InvalidTrajectoryError(
-            f"the table is {type(data).__name__}, expected a pandas or polars frame, "
-            f"{{column: values}}, or the path of a CSV file"
-        )
-    columns: dict[str, IntArray] = {}
-    for x in dict.fromkeys(names):
-        if head.count(x) > 1:
-            raise InvalidTrajectoryError(
-                f"the table has {head.count(x)} columns named {x!r}, expected each name once"
-            )
-        if x not in head:
-            raise unknown_name(x, head, "the table's column", InvalidTrajectoryError)
-        columns[x] = _indices(network, x, list(data[x]))
-    lengths = {len(column) for column in columns.values()}
-    if len(lengths) != 1 or 0 in lengths:
-        raise InvalidTrajectoryError(
-            f"the columns of the table have {sorted(lengths)} rows, expected as many in each, "
-            f"and at least one"
-        )
-    return columns
-
-
-def _indices(network: CausalBayesianNetwork, x: str, values: Sequence[Any]) -> IntArray:
-    known: dict[Any, int] = {}
-    # A column has many rows and few states: each is looked up once.
-    for row, value in enumerate(values):
-        try:
-            if value not in known:
-                known[value] = network.index(x, value)
-        except (InvalidParameterError, TypeError) as error:
-            raise InvalidTrajectoryError(f"row {row} of the table: {error}") from None
-    return np.array([known[value] for value in values], dtype=np.int64)
-
-
-def _read_csv(path: str | Path) -> dict[str, list[str]]:
-    """Return a CSV file with a head line, as {column: values}."""
-    try:
-        # Spreadsheets put a byte order mark in front.
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as cause:
-        raise InvalidFileError(f"{path} cannot be read as CSV: {cause}") from cause
-    (_, head), *rows = lines or [(0, [])]
-    if len(set(head)) < len(head):
-        raise InvalidFileError(f"{path} has two columns of one name, expected each name once")
-    for number, line in rows:
-        if len(line) != len(head):
-            raise InvalidFileError(
-                f"{path}: line {number} has {len(line)} values, expected {len(head)}, one for each "
-                f"column"
-            )
-    return {name: [line[i] for _, line in rows] for i, name in enumerate(head)}
