@@ -83,7 +83,7 @@ class Reflection:
         return {outcome: counts[outcome] for outcome in sorted(counts, key=lambda o: (o != OK, o))}
 
     def by_environment(self) -> dict[tuple[str, bool], float]:
-        """(name, opposite) -> average reward per step over seeds."""
+        """Return (name, opposite) -> average reward per step over seeds."""
         return {key: float(np.mean(totals)) / self.steps for key, totals in self.totals().items()}
 
     def spread(self) -> dict[tuple[str, bool], float]:
@@ -94,7 +94,7 @@ class Reflection:
         }
 
     def totals(self) -> dict[tuple[str, bool], list[float]]:
-        """(name, opposite) -> total reward of each seed."""
+        """Return (name, opposite) -> total reward of each seed."""
         totals: dict[tuple[str, bool], list[float]] = {}
         for trial in self.trials:
             totals.setdefault((trial.environment, trial.opposite), []).append(trial.total_reward)
@@ -102,12 +102,12 @@ class Reflection:
 
     @property
     def failed_in_words(self) -> str:
-        """What is wrong where no trial was finished; "" elsewhere."""
-        if len(self.failures) < len(self.trials):
+        """Return why the measure is meaningless if no trial was finished; "" otherwise."""
+        if not all_early(self):
             return ""
         return (
             f"none of the {len(self.failures)} trials of {self.agent} was finished, so its measure "
-            f"says nothing; the table says why"
+            f"is meaningless; the table shows why"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -184,8 +184,8 @@ def early_in_words(result: Reflection) -> str:
 
 
 def doubt(result: Reflection) -> str:
-    """Return what follows a measure without a finished trial; "" after any other."""
-    return "; no trial was finished: this number says nothing" if all_early(result) else ""
+    """Return a warning for a measure without a finished trial; "" for others."""
+    return "; no trial was finished: this number is meaningless" if all_early(result) else ""
 
 
 def all_early(result: Reflection) -> bool:
