@@ -223,7 +223,7 @@ def test_published_rates_are_counted_again(
 
 
 def test_published_areas_are_computed_again(stored: dict[int, Agents]) -> None:
-    table = published("What each instrument tells, second population")
+    table = published("What each instrument distinguishes, second population")
     for name, (_, *cells) in zip((*scoring.PLAIN, *scoring.MOVED), table, strict=True):
         shown = [number(value, 2) for value in stored[101].validity(name)]
         assert shown == [*cells[:3], cells[4]], name
