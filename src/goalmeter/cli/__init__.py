@@ -76,7 +76,7 @@ class Commands(TyperGroup):
         return list(self.table)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, which is imported now; None if there is none of this name."""
+        """Import and return a command; None for an unknown name."""
         where, text = self.table.get(cmd_name, (None, ""))
         if isinstance(where, dict):
             group = Commands(name=cmd_name, help=text, no_args_is_help=True, rich_markup_mode=None)

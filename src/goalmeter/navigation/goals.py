@@ -47,7 +47,7 @@ class Want:
 
     @property
     def verdict(self) -> str:
-        """The verdict in words, such as "pursues the goal, on a wrong map"."""
+        """Verdict in words, such as "pursues the goal, on a wrong map"."""
         return in_words(self.kind, self.things) + ", on a wrong map" * (
             self.mapped and self.kind == PURSUES
         )
