@@ -159,7 +159,7 @@ def test_an_interrupt_prints_what_was_proven_by_then(
         ([*WORLD, "--agent", "mine.py:breaks"], "in line 45: KeyError: 'food'; mend it"),
         ([*WORLD, "--agent", "greedy"], "acts only in grid worlds"),
         ([*WORLD, "--agent", "sb3:broken.zip"], "can be measured as FILE.py:FUNCTION"),
-        ([*WORLD, "--utility", "a=mine.py:wrong"], "the utility 'a' is nan at decision 0"),
+        ([*WORLD, "--utility", "a=mine.py:wrong"], "the utility 'a' is nan"),
         ([*WORLD, "--utility", "reward", "--utility", "reward"], "'reward' is given twice"),
         ([*WORLD, "--bounds", "1"], "--bounds is '1', expected"),
         ([*WORLD, "--bounds", "0,1", "--bounds", "a=0,1"], "with a name and without"),

@@ -17,11 +17,11 @@ from goalmeter.meg.simulator.confidence import (
     OutcomeArrays,
     PossibleWorlds,
 )
-from goalmeter.meg.simulator.continuous_worlds import largest_relative_entropy, relative_entropy
 from goalmeter.meg.simulator.exploration import Exploration
+from goalmeter.meg.simulator.references import largest_relative_entropy, relative_entropy
 from goalmeter.meg.simulator.start_bounds import entropies
 from goalmeter.meg.simulator.state_bounds import CurveBounds, highest, summit
-from goalmeter.meg.simulator.worlds import TabularSimulator
+from goalmeter.meg.simulator.tables import TabularSimulator
 from goalmeter.tabular import TabularMDP, soft_plan
 
 

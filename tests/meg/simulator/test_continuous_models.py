@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from goalmeter.meg import GaussianAnswer
-from goalmeter.meg.simulator.continuous_worlds import continuous_actor
+from goalmeter.meg.simulator.agents import continuous_model
 
 gymnasium = pytest.importorskip("gymnasium")
 sb3 = pytest.importorskip("stable_baselines3")
@@ -29,7 +29,7 @@ def ppo() -> Any:
 
 
 def test_ppo_answers_its_normals(ppo: Any) -> None:
-    answer = continuous_actor(ppo).begin(np.random.default_rng(0))
+    answer = continuous_model(ppo).begin(np.random.default_rng(0))
     seen = np.array([1.0, 0.0, 0.5], np.float32)
     told = answer(seen, 0)
     assert isinstance(told, GaussianAnswer)

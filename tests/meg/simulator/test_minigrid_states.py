@@ -43,7 +43,7 @@ def test_a_restored_state_goes_on_as_its_copy(name: str) -> None:
         for action in rng.integers(n, size=12):
             if env.step(int(action))[2]:
                 env.reset(seed=seed)
-        kept, saved, key = copy.deepcopy(env), saver.save(env), saver.key()
+        kept, saved, key = copy.deepcopy(env), saver.save(env), saver.key(env)
         # Two other episodes in between, so that targets and obstacles are others.
         for other in (7, 8):
             env.reset(seed=other)
@@ -51,6 +51,6 @@ def test_a_restored_state_goes_on_as_its_copy(name: str) -> None:
         actions = rng.integers(n, size=40).tolist()
         expected = walked(kept, actions)
         for _ in range(2):
-            saver.restore(saved)
-            assert saver.key() == key
+            saver.restore(env, saved)
+            assert saver.key(env) == key
             assert walked(env, actions) == expected

@@ -30,12 +30,12 @@ def test_what_follows_a_restored_state_is_what_followed_it(name: str) -> None:
     assert saver is not None and saver.key is not None
     for action in actions[:2]:
         env.step(action)
-    saved, key = saver.save(env), saver.key()
+    saved, key = saver.save(env), saver.key(env)
     first = steps(env, actions[2:7])
     steps(env, actions[7:])
-    assert saver.key() != key
-    saver.restore(saved)
-    assert saver.key() == key
+    assert saver.key(env) != key
+    saver.restore(env, saved)
+    assert saver.key(env) == key
     for (seen, paid, end), (again, paid_again, end_again) in zip(
         first, steps(env, actions[2:7]), strict=True
     ):

@@ -16,7 +16,7 @@ from goalmeter._options import REQUIRED, argument, option, values_by_name
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.user_agents import walks
 from goalmeter.agents.user_code import UserCode, canonical, contents, guarded, split_name
-from goalmeter.meg.simulator.gymnasium_worlds import closed, opened, time_limit
+from goalmeter.meg.simulator.environments import closed, opened, time_limit
 from goalmeter.meg.simulator.measure import KEY, KIND, Measurement, from_simulator
 from goalmeter.meg.simulator.protocol import caller_guard
 from goalmeter.meg.simulator.result import SimulatorInterrupted

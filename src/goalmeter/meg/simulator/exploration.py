@@ -6,7 +6,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations, product
+from itertools import permutations
 from math import log
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,13 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.simulator import confidence, start_bounds
 from goalmeter.meg.simulator.agents import SimulatorAgent
 from goalmeter.meg.simulator.confidence import ConfidenceSet, PossibleWorlds, StepOutcomeTable
-from goalmeter.meg.simulator.protocol import AGAIN, END, SUCCESSORS, Episodes, StepOutcome, seeded
+from goalmeter.meg.simulator.protocol import END, SUCCESSORS, Episodes, StepOutcome, seeded
 from goalmeter.meg.simulator.start_bounds import Ends, UtilityEstimate
 from goalmeter.meg.simulator.state_bounds import Bounded, StateEnds, excesses, interval
 from goalmeter.meg.simulator.utilities import Range
 
 if TYPE_CHECKING:
-    from goalmeter.meg.simulator.worlds import Simulator
+    from goalmeter.meg.simulator.environments import Simulator
 
 # --- Agreement of episodes with saved states -----------------------------------------------------
 # If the key of a state is complete, steps in episodes ("walked") and from the saved state ("drawn")
@@ -65,6 +65,7 @@ _LEFT_OUT = (
 )
 TRIED = 2  # number of draws that determine whether a pair is deterministic
 _FIRST = 24  # initial number of counted draws of a random pair
+_CHECKS = 2**43  # number of the first episode of free choice that checks the names of states
 _AT_ONCE = 200_000  # maximum number of draws of a pair at once, which bounds memory
 
 
@@ -80,9 +81,6 @@ class Exploration:
         self._depth: dict[int, int] = {}
         self._next: dict[int, set[int]] = {}
         self._waiting: deque[int] = deque()
-        # Pairs that were sampled from a second copy of the state, and their outcomes.
-        self._verified: set[tuple[int, int]] = set()
-        self._again: Counter[tuple[int, int, StepOutcome]] = Counter()
 
     def complete(self, starts: Iterable[int]) -> bool:
         """Return whether every action was sampled in all states reachable from some starts."""
@@ -105,31 +103,20 @@ class Exploration:
             self._waiting.popleft()
         self.table.grow(self._simulator.n_states)
 
-    def verify(self, budget: int) -> None:
-        """Sample steps from second copies of states, for `compare`."""
-        if not self._simulator.met_again:
-            return
-        limit = self.steps + budget
-        for state, action in product(self._next, range(self.table.n_actions)):
-            if self.steps >= limit:
-                return
-            # A state without a second copy may still get one.
-            if state not in self._simulator.met_again or (state, action) in self._verified:
-                continue
-            count = 1 if self.table.pair(state, action).certain else _FIRST
-            generator = np.random.default_rng(seeded(self._seed, AGAIN, state, action))
-            outcomes = self._simulator.draw_again(state, action, count, generator)
-            self._verified.add((state, action))
-            self.steps += outcomes.total()
-            for outcome, times in outcomes.items():
-                self._again[state, action, outcome] += times
+    def check(self, budget: int) -> None:
+        """Play episodes of free choice, which reach states in other ways, for `compare`."""
+        limit, played = self.steps + budget, 0
+        while self.steps < limit and self._simulator.names_given:
+            free, number = self._simulator.free_choice(), _CHECKS + played
+            self.steps += max(self._simulator.play(free, self._horizon, number).steps, 1)
+            played += 1
 
     def compare(self, walked: Mapping[tuple[int, int, StepOutcome], int]) -> None:
-        """Require that episodes and second copies agree with steps from saved states."""
+        """Require that episodes agree with steps from saved states."""
         # An interruption may have left a new state without a row.
         self.table.grow(self._simulator.n_states)
         by_pair: dict[tuple[int, int], Counter[StepOutcome]] = {}
-        for (state, action, outcome), times in [*walked.items(), *self._again.items()]:
+        for (state, action, outcome), times in walked.items():
             if state in self._next:
                 by_pair.setdefault((state, action), Counter())[outcome] += times
         for rank, ((state, action), outcomes) in enumerate(by_pair.items()):
@@ -219,7 +206,7 @@ def _in_words(outcome: StepOutcome) -> str:
 METHOD = "table of states with a confidence set of worlds"
 # Shares of the budget for the first episodes, and for exploration before the first bound.
 _FIRST_EPISODES, FIRST_STATES = 0.04, 0.3
-_VERIFYING = 0.3  # share of the exploration budget for second copies of states
+_CHECK_SHARE = 0.05  # share of the budget for the check of the names of states
 _GROWTH = 0.6  # steps of a round as a share of all steps before it
 _START_SHARE = 0.1  # share of the budget for the bound from the start, if it may be tighter
 
@@ -265,6 +252,7 @@ class StatesMeasure:
         self._chunks = 1
         self._play(int(_FIRST_EPISODES * self.budget))
         self._expand(int(FIRST_STATES * self.budget))
+        self.exploration.check(int(_CHECK_SHARE * self.budget))
         self.exploration.compare(self.simulator.walked)
         self._explored = self._is_complete
         return self._explored
@@ -479,7 +467,8 @@ class StatesMeasure:
         parts, steps = [self.episodes], 0
         try:
             while steps < budget:
-                parts.append(self.simulator.play(self.actor, self.horizon, self._chunks))
+                left = int(budget - steps)
+                parts.append(self.simulator.play(self.actor, self.horizon, self._chunks, left))
                 self._chunks += 1
                 # Count empty episodes as a chunk, so that the loop ends.
                 steps += max(parts[-1].steps, self.simulator.chunk)
@@ -489,7 +478,6 @@ class StatesMeasure:
 
     def _expand(self, budget: int) -> None:
         self.exploration.expand(np.unique(self.episodes.starts).tolist(), budget)
-        self.exploration.verify(int(_VERIFYING * budget))
 
     def _spend(self, steps: int, gain: FloatArray, noise: float, total: FloatArray) -> None:
         """Spend a round's steps on the agent's episodes and the world's states."""

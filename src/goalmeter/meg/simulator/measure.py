@@ -23,13 +23,18 @@ from goalmeter._errors import (
 )
 from goalmeter.meg.result import PESSIMISES, json_number
 from goalmeter.meg.simulator import exploration
+from goalmeter.meg.simulator.environments import (
+    MeasurementRequest,
+    MeasurementSetup,
+    of_environment,
+    of_table,
+)
 from goalmeter.meg.simulator.exploration import StatesMeasure
 from goalmeter.meg.simulator.protocol import caller_guard, seeded_globals
 from goalmeter.meg.simulator.result import SimulatorInterrupted, SimulatorProgress, SimulatorResult
 from goalmeter.meg.simulator.start_bounds import Ends, StartMeasure, UtilityEstimate, estimate_in
 from goalmeter.meg.simulator.states import StateOf
 from goalmeter.meg.simulator.utilities import REWARD, LearntUtility, Utility
-from goalmeter.meg.simulator.worlds import MeasurementRequest, of_environment, of_table
 from goalmeter.statistics.verdicts import Verdict, verdict
 from goalmeter.tabular.mdp import TabularMDP
 
@@ -166,11 +171,35 @@ def from_simulator(
         except SimulatorInterrupted as so_far:
             if world.fits is None:
                 raise
-            raise SimulatorInterrupted(world.fits.annotated(so_far.results)) from so_far
+            raise SimulatorInterrupted(_annotated(world, so_far.results)) from so_far
         if world.fits is not None:
-            results = world.fits.annotated(results)
+            results = _annotated(world, results)
     several = isinstance(utility, Mapping) or combined
     return results if several else next(iter(results.values()))
+
+
+def _annotated(
+    world: MeasurementSetup, results: Mapping[str, SimulatorResult]
+) -> dict[str, SimulatorResult]:
+    """Add the steps of a fit, and the fitted utilities, to results."""
+    assert world.fits is not None, "used only for learnt utilities"
+    agent, reference = world.fits.episodes
+    note = (
+        f"the utility was fitted to {agent:,} episodes of the agent and {reference:,} of "
+        f"{world.simulator.reference}, and bounded on other episodes: the interval refers to the "
+        f"best utility of its class"
+    )
+    out = {}
+    for name, result in results.items():
+        out[name] = replace(result, steps={**result.steps, "fit": world.fits.steps})
+        if name in world.fits.frozen:
+            out[name] = replace(
+                out[name],
+                notes=(*result.notes, note),
+                fitted_episodes=agent + reference,
+                utility_function=world.fits.frozen[name],
+            )
+    return out
 
 
 def _measured(

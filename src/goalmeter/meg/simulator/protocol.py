@@ -1,32 +1,31 @@
-"""Simulator protocol: episodes of an agent, steps from known states, seeds, guarded calls."""
+"""Simulator protocol: seeds, guarded calls of a caller's code, outcomes of steps, episodes."""
 
 from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import (
     GoalmeterError,
     InvalidParameterError,
-    InvalidPolicyError,
     MissingExtraError,
     in_a_line,
 )
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.meg.simulator.agents import Answer, SimulatorAgent
 
 # --- Seeds ----------------------------------------------------------------------------------------
 # No two draws share a generator, so numbers do not depend on the order or process of the draws.
 
 # Purposes of draws.
-EPISODES, CHOICES, SUCCESSORS, FREE, FREE_CHOICES, GLOBAL_GENERATORS, AGAIN = range(7)
+EPISODES, CHOICES, SUCCESSORS, FREE, FREE_CHOICES, GLOBAL_GENERATORS = range(6)
 
 
 def seeded(seed: int, purpose: int, *number: int) -> np.random.SeedSequence:
@@ -58,115 +57,28 @@ def seeded_globals(seed: int) -> Iterator[None]:
 def caller_guard() -> Iterator[None]:
     """Run a caller's code; convert all its exceptions, including SystemExit, to one error."""
     try:
+        # Its calls of np.seterr must not affect other code.
         with np.errstate():
             yield
     except (GoalmeterError, MissingExtraError, KeyboardInterrupt):
         raise
     except BaseException as cause:
+        place = traceback.extract_tb(cause.__traceback__)[-1]
         raise InvalidParameterError(
             f"the environment, the agent or a utility raised {in_a_line(cause)}; expected code "
-            f"that follows gymnasium.Env and does not exit the process"
-        ) from cause
-
-
-def begin_of(
-    actor: SimulatorAgent, generator: np.random.Generator, where: Callable[[], str]
-) -> Answer:
-    """Begin an episode of an agent and return its answer function."""
-    try:
-        return actor.begin(generator)
-    except GoalmeterError:
-        raise
-    except Exception as cause:
-        raise InvalidPolicyError(
-            f"{actor.name} raised {in_a_line(cause)} {where()}, expected begin(generator) to "
-            f"return a function of the observation"
-        ) from cause
-
-
-def answer_of(
-    answer: Answer, observation: Any, decision: int, name: str, where: Callable[[], str]
-) -> Any:
-    """Return an agent's answer to an observation at a decision, numbered from 0."""
-    try:
-        return answer(observation, decision)
-    except GoalmeterError:
-        raise
-    except Exception as cause:
-        raise InvalidPolicyError(
-            f"{name} raised {in_a_line(cause)} {where()}, expected an action or a "
-            f"distribution over actions"
-        ) from cause
-
-
-def reset_of(env: Any, seed: int, where: Callable[[], str]) -> tuple[Any, Any]:
-    """Reset with a seed and return the observation and the info."""
-    out = _of_environment(partial(env.reset, seed=seed), where)
-    if not isinstance(out, tuple) or len(out) != 2:
-        raise InvalidParameterError(
-            f"the environment's reset returned {out!r}, expected a pair "
-            f"(observation, info), as in Gymnasium since version 0.26"
-        )
-    return out
-
-
-def step_of(env: Any, action: Any, where: Callable[[], str]) -> tuple[Any, Any, bool, bool, Any]:
-    """Take a step and return observation, reward, terminated, truncated and info."""
-    out = _of_environment(partial(env.step, action), where)
-    if not isinstance(out, tuple) or len(out) != 5:
-        raise InvalidParameterError(
-            f"the environment's step returned {out!r} {where()}, expected "
-            f"(observation, reward, terminated, truncated, info), as in Gymnasium since version "
-            f"0.26"
-        )
-    observation, reward, terminated, truncated, info = out
-    ended, cut = _as_bool(terminated), _as_bool(truncated)
-    if ended is None or cut is None:
-        raise InvalidParameterError(
-            f"the environment's step returned terminated {terminated!r} and truncated "
-            f"{truncated!r} {where()}, expected True or False for each"
-        )
-    return observation, reward, ended, cut, info
-
-
-# Contexts of error messages: a decision of an episode, its start, and a state.
-at_decision = "at decision {} of episode {}".format
-at_reset = "at the start of episode {}".format
-in_state = "at a step from state {}".format
-
-
-def _as_bool(value: Any) -> bool | None:
-    """Convert a single truth value of any library, or 0 or 1; None for anything else."""
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    try:
-        array = np.asarray(value)
-    # Raised for ragged lists and for tensors on another device.
-    except (TypeError, ValueError, RuntimeError):
-        return None
-    return bool(array) if array.size == 1 and array.ravel()[0] in (0, 1) else None
-
-
-def _of_environment(function: Callable[[], Any], where: Callable[[], str]) -> Any:
-    try:
-        # Its calls of np.seterr must not affect other code.
-        with np.errstate():
-            return function()
-    except GoalmeterError:
-        raise
-    except Exception as cause:
-        raise InvalidParameterError(
-            f"the environment raised {in_a_line(cause)} {where()}; fix it, or choose actions and "
-            f"a horizon that it supports"
+            f"that follows gymnasium.Env and does not exit the process (raised in "
+            f"{Path(place.filename).name}, line {place.lineno})"
         ) from cause
 
 
 # --- Protocol -------------------------------------------------------------------------------------
-# Number of the state in which an episode has ended.
-END = -1
-UNKNOWN = -2  # start of an episode if states have no names
-# Reference of discrete actions: each with the same probability.
-FREE_CHOICE = "free choice"
+# A simulator plays episodes of an agent (`play`), and samples single steps from states that it
+# reached (`draw`) if these can be restored. Its states are numbered from 0 in the order in which
+# they were reached.
+
+END = -1  # number of the state in which an episode has ended
+UNKNOWN = -2  # number of a state if states have no names
+FREE_CHOICE = "free choice"  # reference of discrete actions: each with the same probability
 
 
 class StepOutcome(NamedTuple):
@@ -185,6 +97,8 @@ class Episodes:
     # Summed relative entropy of the choices to the reference, [N] nats; NaN if unknown.
     information: FloatArray
     starts: IntArray  # state in which each began, [N]; `UNKNOWN` if states have no names
+    # State and action of every decision in order, [steps, 2]; action -1 if actions are continuous.
+    visits: IntArray
 
     @property
     def steps(self) -> int:
@@ -194,18 +108,17 @@ class Episodes:
     @classmethod
     def of(cls, parts: Sequence[Episodes]) -> Episodes:
         """Concatenate the episodes of all parts in order."""
-        return cls(
-            np.concatenate([part.returns for part in parts]),
-            np.concatenate([part.decisions for part in parts]),
-            np.concatenate([part.information for part in parts]),
-            np.concatenate([part.starts for part in parts]),
-        )
+        names = [each.name for each in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def subset(self, chosen: IntArray) -> Episodes:
-        """Return a subset of the episodes."""
+        """Return a subset of the episodes; `chosen` has their numbers in ascending order."""
+        mask = np.zeros(len(self.decisions), dtype=bool)
+        mask[chosen] = True
         return Episodes(
-            self.returns[chosen],
-            self.decisions[chosen],
-            self.information[chosen],
-            self.starts[chosen],
+            self.returns[mask],
+            self.decisions[mask],
+            self.information[mask],
+            self.starts[mask],
+            self.visits[np.repeat(mask, self.decisions)],
         )

@@ -16,7 +16,7 @@ from goalmeter.meg.simulator.utilities import Range
 from goalmeter.statistics.intervals import lower_limit, upper_limit
 
 if TYPE_CHECKING:
-    from goalmeter.meg.simulator.worlds import Simulator
+    from goalmeter.meg.simulator.environments import Simulator
 
 # --- Intervals -----------------------------------------------------------------------------------
 # Shares of the error: bounds of the soft value, which both ends use; return of the agent in the
@@ -250,7 +250,9 @@ class StartMeasure:
         parts, steps = [so_far], so_far.steps
         try:
             while steps < limit:
-                parts.append(self.simulator.play(actor, self.horizon, first + self._played[which]))
+                number = first + self._played[which]
+                left = int(limit - steps)
+                parts.append(self.simulator.play(actor, self.horizon, number, left))
                 self._played[which] += 1
                 # Count empty episodes as a chunk, so that the loop ends.
                 steps += max(parts[-1].steps, self.simulator.chunk)

@@ -8,23 +8,24 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import (
-    GoalmeterError,
     InvalidParameterError,
     InvalidUtilityError,
     finite,
-    in_a_line,
     require,
     whole,
 )
-from goalmeter._types import AnyArray, FloatArray, IntArray
+from goalmeter._types import AnyArray
 from goalmeter.agents.stable_baselines import borrowed_generators
-from goalmeter.meg.simulator.agents import count_of, first_of
+from goalmeter.meg.simulator.agents import SimulatorAgent, count_of, first_of
+
+if TYPE_CHECKING:
+    from goalmeter.meg.simulator.environments import GymnasiumSimulator
 
 # --- Named utilities -----------------------------------------------------------------------------
 # Each utility pays once per decision, from the results of `step`: the reward, or a function of the
@@ -90,30 +91,6 @@ class NamedUtilities:
         return tuple(self.functions)
 
 
-def _called(
-    function: UtilityFunction, name: str, observation: Any, info: Any, where: Callable[[], str]
-) -> Any:
-    try:
-        return function(observation, info)
-    except GoalmeterError:
-        raise
-    except Exception as cause:
-        raise InvalidUtilityError(
-            f"the utility {name!r} raised {in_a_line(cause)} {where()}, expected a finite "
-            f"number for every (observation, info) that step returns"
-        ) from cause
-
-
-def _number(value: Any) -> float:
-    """Convert a single number to a float; NaN for anything else, such as arrays and strings."""
-    if isinstance(value, (str, bytes)) or np.ndim(value):
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
 def named_utilities(
     utility: Utility | Mapping[str, Utility], bounds: object = None
 ) -> NamedUtilities:
@@ -124,10 +101,8 @@ def named_utilities(
         raise InvalidParameterError(NO_UTILITY)
     functions: dict[str, UtilityFunction | None] = {}
     for name, given in several.items():
-        if not isinstance(name, str) or not name:
-            raise InvalidParameterError(f"utility has the name {name!r}, expected a string")
         is_reward = isinstance(given, str) and given == REWARD
-        if not is_reward and not callable(given):
+        if not (isinstance(name, str) and (is_reward or callable(given))):
             raise InvalidParameterError(
                 f"the utility {name!r} is {given!r}, expected 'reward' or a function of "
                 f"(observation, info) that returns a number"
@@ -156,25 +131,19 @@ def _name(utility: object) -> str:
 
 def _range(name: str, value: object) -> Range:
     ends = tuple(value) if isinstance(value, (tuple, list)) else ()
-    if len(ends) not in (2, 4):
-        raise InvalidParameterError(
-            f"bounds of {name!r} are {value!r}, expected (low, high) of one decision, or "
-            f"(low, high, least, most) with the bounds of the total from any state on"
-        )
     numbers = [finite(end, f"bounds of {name!r}", least=-_LARGEST, most=_LARGEST) for end in ends]
-    low, high = numbers[:2]
-    least, most = numbers[2:] or (-math.inf, math.inf)
-    if low > high or least > most or least > 0 or most < 0:
+    low, high, least, most = [*numbers, -math.inf, math.inf, 0.0, 0.0][:4]
+    if len(numbers) not in (2, 4) or low > high or not least <= 0 <= most:
         raise InvalidParameterError(
-            f"bounds of {name!r} are {value!r}, expected low <= high and least <= 0 <= most "
-            f"(the total after the end of an episode is 0)"
+            f"bounds of {name!r} are {value!r}, expected (low, high) of one decision with low <= "
+            f"high, or (low, high, least, most) with the bounds of the total from any state on, "
+            f"least <= 0 <= most"
         )
     return Range(low, high, least, most)
 
 
-# --- Payments -----------------------------------------------------------------------------------
-# Tolerance of bounds for sums of rounded payoffs.
-_ROUNDING = 1e-6
+# --- Payoffs --------------------------------------------------------------------------------------
+_ROUNDING = 1e-6  # tolerance of bounds for sums of rounded payoffs
 
 
 class Payments:
@@ -182,47 +151,43 @@ class Payments:
 
     def __init__(self, utilities: NamedUtilities) -> None:
         self._utilities = utilities
-        self._least = np.full(len(utilities.names), np.inf)
-        self._most = -self._least
+        plain = Range(-_LARGEST, _LARGEST)
+        ranges = [utilities.bounds.get(name, plain) for name in utilities.names]
+        self._limits = [(each.low - _SLACK, each.high + _SLACK) for each in ranges]
+        self._totals = [(each.least - _ROUNDING, each.most + _ROUNDING) for each in ranges]
+        self._least = [math.inf] * len(ranges)
+        self._most = [-math.inf] * len(ranges)
 
-    def pay(
-        self, reward: Any, observation: Any, info: Any, where: Callable[[], str]
-    ) -> tuple[float, ...]:
+    def pay(self, reward: Any, observation: Any, info: Any) -> tuple[float, ...]:
         """Return the payoff of one step for each utility, [U]."""
         paid = []
-        for name, function in self._utilities.functions.items():
-            value = (
-                reward if function is None else _called(function, name, observation, info, where)
-            )
-            number = _number(value)
-            if not abs(number) <= _LARGEST:
+        for i, function in enumerate(self._utilities.functions.values()):
+            number = float(reward if function is None else function(observation, info))
+            low, high = self._limits[i]
+            # False for NaN.
+            if not low <= number <= high:
                 raise InvalidUtilityError(
-                    f"the utility {name!r} is {value!r} {where()}, expected a finite number up to "
-                    f"{_LARGEST:g}: a return that is not finite has no expectation; fix the "
-                    f"reward, or pass as utility= a function that is finite everywhere"
+                    f"the utility {self._utilities.names[i]!r} is {number:g} in a step, expected a "
+                    f"finite number from {low:g} to {high:g}; fix it, or widen bounds="
                 )
-            given = self._utilities.bounds.get(name)
-            if given is not None and not given.low - _SLACK <= number <= given.high + _SLACK:
-                raise InvalidUtilityError(
-                    f"the utility {name!r} is {number:g} {where()}, outside its bounds "
-                    f"({given.low:g}, {given.high:g}); widen bounds="
-                )
+            if number < self._least[i]:
+                self._least[i] = number
+            if number > self._most[i]:
+                self._most[i] = number
             paid.append(number)
-        self._least, self._most = np.minimum(self._least, paid), np.maximum(self._most, paid)
         return tuple(paid)
 
     def extremes(self, which: int) -> tuple[float, float]:
         """Return the smallest and largest payoff so far of a utility, by number."""
-        return float(self._least[which]), float(self._most[which])
+        return self._least[which], self._most[which]
 
-    def check_total(self, total: FloatArray, episode: int) -> None:
+    def check_total(self, total: list[float]) -> None:
         """Require that the totals of an episode, [U], are within their bounds."""
-        for name, collected in zip(self._utilities.names, total, strict=True):
-            given = self._utilities.bounds.get(name)
-            if given and not given.least - _ROUNDING <= collected <= given.most + _ROUNDING:
+        for name, paid, (low, high) in zip(self._utilities.names, total, self._totals, strict=True):
+            if not low <= paid <= high:
                 raise InvalidUtilityError(
-                    f"the utility {name!r} has the total {collected:g} in episode {episode}, "
-                    f"outside {given.least:g} to {given.most:g} of bounds=; widen bounds="
+                    f"the utility {name!r} has the total {paid:g} in an episode, outside {low:g} "
+                    f"to {high:g} of bounds=; widen bounds="
                 )
 
 
@@ -259,34 +224,19 @@ class LearntUtility:
         whole(self.iterations, "iterations", least=1, most=10**6)
         finite(self.learning_rate, "learning_rate", least=1e-12, most=1e3)
         finite(self.weight_decay, "weight_decay", least=0.0, most=1e3)
-        if self.features is not None and not callable(self.features):
-            raise InvalidParameterError(
-                f"features is {self.features!r}, expected a function or None"
-            )
-        if self.module is not None and not hasattr(self.module, "parameters"):
-            raise InvalidParameterError(
-                f"module is {self.module!r}, expected a torch.nn.Module or None; pass a fixed "
-                f"function of the observation as features="
-            )
 
-    def seen(self, observation: Any, info: Any, space: Any, where: str) -> AnyArray:
-        """Return the features of a step in single precision; `where` is named in errors."""
+    def seen(self, observation: Any, info: Any, space: Any) -> AnyArray:
+        """Return the features of a step in single precision."""
         if self.features is not None:
             observation = self.features(observation, info)
         elif (count := count_of(space)) is not None and count <= _ONE_HOT:
             place = int(observation) - first_of(space)
             return np.asarray(np.eye(1, count, place, dtype=np.float32)[0])
-        try:
-            array = np.array(_array(observation), dtype=np.float32)
-        except (TypeError, ValueError) as cause:
-            raise InvalidUtilityError(
-                f"the features of {where} are {type(observation).__name__}, expected an array of "
-                f"numbers; pass as features= a function of (observation, info)"
-            ) from cause
+        array = np.array(_flat(observation), dtype=np.float32)
         if not np.isfinite(array).all():
             raise InvalidUtilityError(
-                f"the features of {where} are not finite; pass as features= a function of "
-                f"(observation, info) with finite values"
+                "the features of a learnt utility are not finite; pass as features= a function of "
+                "(observation, info) with finite values"
             )
         return np.atleast_1d(array)
 
@@ -298,34 +248,23 @@ class FrozenUtility:
     options: LearntUtility
     module: Any
     factor: float
-    low: float
-    high: float
+    range: Range  # range of the payoffs, which holds by construction
     space: Any
-    name: str
-
-    @property
-    def range(self) -> Range:
-        """Range of the payoffs, which holds by construction."""
-        return Range(self.low, self.high)
 
     def __call__(self, observation: Any, info: Any = None) -> float:
         """Return the payoff of a step with this observation and info."""
-        import torch
-
-        features = self.options.seen(observation, info, self.space, f"the utility {self.name!r}")
-        with torch.no_grad():
-            value = float(self.module(torch.from_numpy(features[None])).reshape(()))
-        if math.isnan(value):
-            raise InvalidUtilityError(f"the learnt utility {self.name!r} is NaN at {features}")
-        return min(max(self.factor * value, self.low), self.high)
+        features = self.options.seen(observation, info, self.space)
+        value = self.factor * float(_outputs(self.module, features[None])[0])
+        # NaN stays, and is refused like that of any utility.
+        return max(min(value, self.range.high), self.range.low) if value == value else value
 
 
-def _array(observation: Any) -> Any:
+def _flat(observation: Any) -> Any:
     """Return the observation, flattened if it has several parts."""
     if isinstance(observation, Mapping):
-        return _array([observation[key] for key in sorted(observation)])
+        return _flat([observation[key] for key in sorted(observation)])
     if isinstance(observation, (tuple, list)):
-        parts = [np.ravel(_array(part)) for part in observation]
+        parts = [np.ravel(_flat(part)) for part in observation]
         return np.concatenate(parts) if parts else np.zeros(0)
     return observation
 
@@ -335,6 +274,10 @@ def _array(observation: Any) -> Any:
 # the later deductions of a bound (the error of the mean, and unobserved episodes of the reference):
 # without these terms the fit separates single episodes and does not generalise.
 
+# Share of the budget if a utility has no number of steps; maximum steps; minimum episodes.
+_SHARE, _MOST, _LEAST_EPISODES = 0.3, 20_000, 8
+# First episode numbers of the agent and of the reference, disjoint from those used for bounds.
+_AGENT, _REFERENCE = 2**41, 2**42
 # Number of pseudo-episodes with the maximum return, added to those of the reference.
 _UNSEEN = 1.0
 _ERRORS = 2.5  # standard errors by which a limit lowers the agent's mean
@@ -342,49 +285,88 @@ _ERRORS = 2.5  # standard errors by which a limit lowers the agent's mean
 _ASIDE, _PATIENCE = 4, 60
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """Episodes for the fit."""
+@dataclass
+class _Recorder:
+    """Utility that records the features of each step and pays 0."""
 
-    features: AnyArray  # features of all steps
-    lengths: IntArray  # number of steps of each episode
+    learnt: Mapping[str, LearntUtility]
+    space: Any
+    rows: dict[str, list[AnyArray]] = field(default_factory=dict)
+
+    def __call__(self, observation: Any, info: Any) -> float:
+        for name, utility in self.learnt.items():
+            self.rows.setdefault(name, []).append(utility.seen(observation, info, self.space))
+        return 0.0
 
 
-def fitted_module(
-    options: LearntUtility, agent: Recorded, reference: Recorded, *, horizon: int | None, name: str
-) -> Any:
-    """Return a module with the weights that explain the agent best, in evaluation mode."""
-    torch = require("torch", extra="neural", feature="A learnt utility")
-    # The user's module and all global generators stay unchanged.
-    with borrowed_generators():
-        torch.manual_seed(0)
-        module = _module(options, np.concatenate([agent.features, reference.features]))
-        parts = [(_part(agent, aside), _part(reference, aside)) for aside in (False, True)]
-        optimiser = torch.optim.Adam(
-            module.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
+class UtilityFits(NamedTuple):
+    """Utilities fitted before the measurement, by name."""
+
+    frozen: Mapping[str, FrozenUtility]
+    episodes: tuple[int, int]  # number of episodes of the agent and of the reference
+    steps: int
+
+
+def learnt_of(utility: Any, bounds: Any) -> dict[str, LearntUtility]:
+    """Return the utilities to be learnt, by name."""
+    several = utility if isinstance(utility, Mapping) else {"learnt": utility}
+    learnt = {name: each for name, each in several.items() if isinstance(each, LearntUtility)}
+    given = bounds if isinstance(bounds, Mapping) else dict.fromkeys(several, bounds)
+    if bounded := [name for name in learnt if given.get(name) is not None]:
+        raise InvalidParameterError(
+            f"bounds are given for {bounded[0]!r}, which is learnt and has its own bounds; give "
+            f"bounds= by name for the other utilities only"
         )
-        best, best_weights, worse = -math.inf, copy.deepcopy(module.state_dict()), 0
-        for _ in range(options.iterations):
-            with torch.no_grad():
-                current = float(_bound(module, *parts[1], horizon, name))
-            if current > best + 1e-4:
-                best, best_weights, worse = current, copy.deepcopy(module.state_dict()), 0
-            elif (worse := worse + 1) > _PATIENCE:
-                break
-            optimiser.zero_grad()
-            loss = -_bound(module, *parts[0], horizon, name)
-            if not math.isfinite(loss.item()):
+    return learnt
+
+
+def fits_of(
+    learnt: Mapping[str, LearntUtility],
+    space: Any,
+    simulator_of: Callable[[NamedUtilities], GymnasiumSimulator],
+    actor: SimulatorAgent,
+    horizon: int,
+    budget: int,
+) -> UtilityFits:
+    """Fit utilities to episodes of the agent and of its reference; `space` of observations."""
+    torch = require("torch", extra="neural", feature="A learnt utility")
+    requested = [each.steps for each in learnt.values() if each.steps is not None]
+    limit = max(requested, default=min(int(_SHARE * budget), _MOST))
+    if limit > budget / 2:
+        raise InvalidParameterError(
+            f"steps of a learnt utility are {limit:,}, expected at most half of the budget, "
+            f"{budget // 2:,}; the other half is needed for the bounds"
+        )
+    recorder = _Recorder(learnt, space)
+    simulator = simulator_of(NamedUtilities({"learnt": recorder}, {}))
+    lengths: list[list[int]] = []
+    for player, first in ((actor, _AGENT), (simulator.free_choice(), _REFERENCE)):
+        decided: list[int] = []
+        while sum(decided) < limit / 2 or len(decided) < _LEAST_EPISODES:
+            decided += simulator.play(player, horizon, first + len(decided)).decisions.tolist()
+        lengths.append(decided)
+    # Without a return to states the bound adds up the largest payoffs of all decisions.
+    known = None if simulator.returns_to_states else horizon
+    frozen = {}
+    for name, each in learnt.items():
+        features = np.stack(recorder.rows[name])
+        # The user's module and all global generators stay unchanged.
+        with borrowed_generators():
+            torch.manual_seed(0)
+            module = _module(each, features)
+            if not _fit(each, module, features, lengths, known):
                 raise InvalidParameterError(
-                    f"the fit of the learnt utility {name!r} diverged; use a smaller "
-                    f"learning_rate than {options.learning_rate:g}, or features of moderate size"
+                    f"the fit of the learnt utility {name!r} diverged; use a smaller learning_rate "
+                    f"than {each.learning_rate:g}, or features of moderate size"
                 )
-            loss.backward()
-            optimiser.step()
-        module.load_state_dict(best_weights)
-    return module
+        values = _outputs(module, features)
+        factor = 1.0 / max(float(np.abs(values).max()), 1e-12)
+        limits = Range(float(values.min()) * factor, float(values.max()) * factor)
+        frozen[name] = FrozenUtility(each, module, factor, limits, space)
+    return UtilityFits(frozen, (len(lengths[0]), len(lengths[1])), sum(map(sum, lengths)))
 
 
-def outputs(module: Any, features: AnyArray) -> AnyArray:
+def _outputs(module: Any, features: AnyArray) -> AnyArray:
     """Return the outputs of a module for the features of some steps, [N]."""
     import torch
 
@@ -393,6 +375,7 @@ def outputs(module: Any, features: AnyArray) -> AnyArray:
 
 
 def _module(options: LearntUtility, features: AnyArray) -> Any:
+    """Return the module to be fitted: a copy of the given one, or a linear function."""
     import torch
 
     if options.module is not None:
@@ -401,16 +384,9 @@ def _module(options: LearntUtility, features: AnyArray) -> Any:
                 f"the module {type(options.module).__name__} has no trainable weights; pass a "
                 f"trainable one, or its outputs as features="
             )
-        try:
-            return copy.deepcopy(options.module).eval()
-        except RuntimeError as cause:
-            raise InvalidParameterError(
-                f"the module {type(options.module).__name__} cannot be copied: "
-                f"{in_a_line(cause)[:300]}"
-            ) from cause
-    flat = features.reshape(len(features), -1)
+        return copy.deepcopy(options.module).eval()
     # Features are scaled by their observed maximum, so that one learning rate suits all.
-    size = np.maximum(np.abs(flat).max(axis=0), 1e-6)
+    size = np.maximum(np.abs(features.reshape(len(features), -1)).max(axis=0), 1e-6)
     linear, scale = torch.nn.Linear(len(size), 1), torch.nn.Linear(len(size), len(size), bias=False)
     with torch.no_grad():
         linear.weight.zero_()
@@ -419,37 +395,51 @@ def _module(options: LearntUtility, features: AnyArray) -> Any:
     return torch.nn.Sequential(torch.nn.Flatten(), scale.requires_grad_(False), linear)
 
 
-def _part(episodes: Recorded, aside: bool) -> tuple[Any, Any, int]:
-    """Return features of the steps of a part, the episode of each step, and their number."""
+def _fit(
+    options: LearntUtility,
+    module: Any,
+    features: AnyArray,
+    lengths: list[list[int]],
+    horizon: int | None,
+) -> bool:
+    """Fit a module to episodes of the agent and of the reference; return whether it converged.
+
+    `features` has all their steps in order, and `lengths` the numbers of steps of the episodes.
+    """
     import torch
 
-    number = np.arange(len(episodes.lengths))
-    chosen = (number % _ASIDE == 0) == aside
-    of_step = np.repeat(number, episodes.lengths)
-    selected = chosen[of_step]
-    _, renumbered = np.unique(of_step[selected], return_inverse=True)
-    features = torch.from_numpy(episodes.features[selected])
-    return features, torch.from_numpy(renumbered), int(chosen.sum())
+    of_agent = torch.tensor([part == 0 for part in (0, 1) for _ in lengths[part]])
+    aside = torch.tensor([i % _ASIDE == 0 for part in lengths for i in range(len(part))])
+    episode = torch.from_numpy(np.repeat(np.arange(len(aside)), lengths[0] + lengths[1]))
+    steps = torch.from_numpy(features)
 
+    def bound(paid: Any, collected: Any, chosen: Any) -> Any:
+        """Approximate the bound on other episodes, in nats, from those chosen."""
+        mine, others = collected[chosen & of_agent], collected[chosen & ~of_agent]
+        most = collected[chosen].max()
+        if horizon is not None:
+            most = horizon * paid[chosen[episode]].max()
+        unseen = (most.clamp(min=0.0) + math.log(_UNSEEN)).reshape(1)
+        soft = torch.logsumexp(torch.cat([others, unseen]), 0) - math.log(len(others) + _UNSEEN)
+        noise = mine.std() / math.sqrt(len(mine)) if len(mine) > 1 else torch.zeros(())
+        return mine.mean() - _ERRORS * noise - soft
 
-def _bound(module: Any, agent: Any, reference: Any, horizon: int | None, name: str) -> Any:
-    """Return an approximation of the bound on other episodes, in nats."""
-    import torch
-
-    returns, most = [], torch.zeros(())
-    for features, episode, count in (agent, reference):
-        try:
-            paid = module(features).reshape(-1)
-            collected = torch.zeros(count).index_add(0, episode, paid)
-        except Exception as cause:
-            raise InvalidUtilityError(
-                f"the module of the learnt utility {name!r} does not map features of shape "
-                f"{list(features.shape)} to {len(features)} numbers: {in_a_line(cause)[:300]}"
-            ) from cause
-        returns.append(collected)
-        most = torch.maximum(most, collected.max() if horizon is None else horizon * paid.max())
-    mine, others = returns
-    unseen = (most + math.log(_UNSEEN)).reshape(1)
-    soft = torch.logsumexp(torch.cat([others, unseen]), 0) - math.log(len(others) + _UNSEEN)
-    noise = mine.std() / math.sqrt(len(mine)) if len(mine) > 1 else torch.zeros(())
-    return mine.mean() - _ERRORS * noise - soft
+    optimiser = torch.optim.Adam(
+        module.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
+    )
+    best, best_weights, worse = -math.inf, copy.deepcopy(module.state_dict()), 0
+    for _ in range(options.iterations):
+        paid = module(steps).reshape(-1)
+        collected = torch.zeros(len(aside)).index_add(0, episode, paid)
+        loss, current = -bound(paid, collected, ~aside), bound(paid, collected, aside).item()
+        if not math.isfinite(loss.item()):
+            return False
+        if current > best + 1e-4:
+            best, best_weights, worse = current, copy.deepcopy(module.state_dict()), 0
+        elif (worse := worse + 1) > _PATIENCE:
+            break
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    module.load_state_dict(best_weights)
+    return True

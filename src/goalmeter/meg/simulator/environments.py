@@ -1,0 +1,499 @@
+"""Gymnasium environments as simulators, and the set-up of a measurement."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, in_a_line, require, shown, whole
+from goalmeter._types import FloatArray
+from goalmeter.meg.simulator import agents, protocol, states, utilities
+from goalmeter.meg.simulator.agents import SimulatorAgent
+from goalmeter.meg.simulator.protocol import END, Episodes, StepOutcome, caller_guard
+from goalmeter.meg.simulator.references import ChosenAction, FreeChoice, Reference, reference_of
+from goalmeter.meg.simulator.states import FROM_GENERATOR, NO_CHANCE, UNDECLARED, StateOf, layers
+from goalmeter.meg.simulator.tables import TabularSimulator
+from goalmeter.meg.simulator.utilities import REWARD, NamedUtilities
+from goalmeter.tabular.mdp import TabularMDP
+
+
+# --- Environments -------------------------------------------------------------------------------
+def opened(env: Any, **options: Any) -> Any:
+    """Return the environment of an id, a factory, a vector environment or an environment."""
+    if isinstance(env, str):
+        gymnasium = require("gymnasium", extra="rl", feature="An environment by its id")
+        try:
+            return gymnasium.make(env, **options)
+        # Environments raise various exceptions for options.
+        except Exception as cause:
+            raise InvalidParameterError(
+                f"gymnasium cannot make {env!r}: {in_a_line(cause).rstrip('.')}; check the options "
+                f"and the id (MODULE:ID for an environment of another package)"
+            ) from cause
+    if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
+        return opened(env(), **options)
+    if hasattr(env, "step") and (hasattr(env, "envs") or hasattr(env, "num_envs")):
+        return opened(states.one_of(env))
+    if not all(hasattr(env, name) for name in ("step", "reset", "action_space", "unwrapped")):
+        raise InvalidParameterError(
+            f"env is {env!r}, expected a Gymnasium environment (derived from gymnasium.Env), its "
+            f"id, a function that creates one, or a TabularMDP"
+        )
+    for layer in layers(env):
+        if getattr(layer, "update_running_mean", False) is True:
+            raise InvalidParameterError(
+                f"the wrapper {type(layer).__name__} keeps updating its scale, so episodes are not "
+                f"from one world; set its update_running_mean = False first, or remove it"
+            )
+    return env
+
+
+def closed(env: Any) -> None:
+    """Close an environment; ignore failures, which do not affect the measurement."""
+    with suppress(Exception, SystemExit):
+        env.close()
+
+
+def world_name(env: Any) -> str:
+    """Return the id of an environment, or its class name if it has none."""
+    spec = getattr(env, "spec", None)
+    return str(getattr(spec, "id", None) or type(env.unwrapped).__name__)
+
+
+def time_limit(env: Any) -> int | None:
+    """Return the number of steps after which episodes are truncated; None if unknown."""
+    limits = [getattr(layer, "_max_episode_steps", None) for layer in layers(env)]
+    limits += [getattr(env.unwrapped, name, None) for name in ("max_steps", "max_episode_steps")]
+    known = [int(limit) for limit in limits if limit]
+    return min(known) if known else None
+
+
+def _generator_of(env: Any) -> Any:
+    """Return the bit generator of an environment's Gymnasium generator."""
+    out = getattr(env.unwrapped.np_random, "bit_generator", None)
+    if not isinstance(out, np.random.PCG64):
+        raise InvalidParameterError(
+            f"the environment's np_random is {shown(env.unwrapped.np_random)}, expected the "
+            f"numpy.random.Generator that Gymnasium's reset creates; declare chance='unknown'"
+        )
+    return out
+
+
+_OF_RESET = "observation, info"
+_OF_STEP = "observation, reward, terminated, truncated, info"
+
+
+def _results(out: Any, expected: str) -> Any:
+    """Require the form of the results of `reset` or `step`."""
+    if not isinstance(out, tuple) or len(out) != expected.count(",") + 1:
+        raise InvalidParameterError(
+            f"the environment returned {shown(out)}, expected ({expected}), as in Gymnasium since "
+            f"version 0.26"
+        )
+    return out
+
+
+# --- Simulator ----------------------------------------------------------------------------------
+# Wrappers that only count and check; single steps bypass them.
+_COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
+_TOGETHER = 32  # maximum number of episodes that are played together
+_ALIKE = 1e-6  # tolerance of the answers of an agent in one state
+
+
+@dataclass
+class _RunningEpisode:
+    """Episode in progress."""
+
+    env: Any
+    generator: np.random.Generator  # of the agent's choices
+    answer: agents.Answer
+    observation: Any
+    state: int
+    total: list[float]
+    visits: list[tuple[int, int]] = field(default_factory=list)
+    information: float = 0.0
+    ended: bool = False
+
+
+class GymnasiumSimulator:
+    """Simulator of one environment."""
+
+    chunk = 1  # number of episodes of a call of `play`, unless several are played together
+
+    def __init__(
+        self,
+        env: Any,
+        named: NamedUtilities,
+        reference: Reference,
+        *,
+        seed: int,
+        state: str | StateOf | None = None,
+        chance: str = UNDECLARED,
+    ) -> None:
+        self._env, self._seed, self.utilities, self.chance = env, seed, named, chance
+        self._reference, self.reference = reference, reference.name
+        self.n_actions = reference.n_actions  # 0 if actions are continuous
+        self.name = world_name(env)
+        self._states = states.States(env, state, chance)
+        # Whether states have names, so that revisited ones are recognised; whether they can be
+        # restored as well, or why not.
+        self.names_states = self.n_actions > 0 and self._states.named
+        self.names_given = state is not None  # by the caller, who may be wrong
+        self.why_not = self._states.why_not
+        if not self.n_actions:
+            self.why_not = "actions are continuous, so not all actions of a state can be sampled"
+        self.returns_to_states = not self.why_not
+        # Number of steps of episodes by state, action and outcome.
+        self.walked: Counter[tuple[int, int, StepOutcome]] = Counter()
+        self._payments = utilities.Payments(named)
+        self._is_plain = all(type(layer).__name__ in _COUNTING for layer in layers(env)[:-1])
+        self._copies: list[Any] | None = []  # None if the environment cannot be copied
+        # Distribution that the agent gave first in each state; its policy, if it is unique.
+        self._rows: dict[int, FloatArray] = {}
+        self._differ = False
+        self._policy: FloatArray | None = None
+        # Where episodes began; state of the generator after the last reset; whether one drew.
+        self._starts: set[int] = set()
+        self._last: Any = None
+        self._drew = False
+
+    @property
+    def most_information(self) -> float:
+        """Maximum relative entropy of a decision to the reference in nats; inf without a bound."""
+        return self._reference.most_information
+
+    @property
+    def why_unbounded(self) -> str:
+        """Why decisions have no maximum relative entropy; "" if they have one."""
+        return self._reference.why_unbounded
+
+    @property
+    def n_states(self) -> int:
+        """Number of states reached so far."""
+        return len(self._states)
+
+    @property
+    def one_start(self) -> bool:
+        """Whether every episode is known to begin in the same state."""
+        saver = self._states.saver
+        if saver is not None and (known := saver.one_start(self._env)) is not None:
+            return known
+        return self.chance != UNDECLARED and not self._drew and len(self._starts) == 1
+
+    def free_choice(self) -> SimulatorAgent:
+        """Return the reference as an agent."""
+        return self._reference.agent()
+
+    def observed_range(self, which: int) -> tuple[float, float]:
+        """Return the observed range of a utility's payoffs."""
+        return self._payments.extremes(which)
+
+    @caller_guard()
+    def play(self, actor: SimulatorAgent, horizon: int, number: int, steps: int = 0) -> Episodes:
+        """Play an episode until its end or the horizon; each number has its own seed.
+
+        Several are played together if the agent is a network and all need at most `steps` steps.
+        """
+        count = self._together(actor, steps // horizon)
+        envs = [self._env, *(self._copies or ())][:count]
+        numbers = [(number,), *((number, i) for i in range(1, count))]
+        episodes = [self._begun(env, actor, *key) for env, key in zip(envs, numbers, strict=True)]
+        starts = [each.state for each in episodes]
+        going = episodes
+        for t in range(horizon):
+            if count > 1 and actor.batch is not None:
+                answers = actor.batch([each.observation for each in going], going[0].generator)
+            else:
+                answers = [each.answer(each.observation, t) for each in going]
+            for episode, answer in zip(going, answers, strict=True):
+                decision = self._reference.decide(answer, episode.generator, actor.name)
+                if self.names_states and decision.row is not None and not actor.is_function:
+                    self._compare(episode.state, decision.row)
+                self._step(episode, decision, horizon)
+            going = [each for each in going if not each.ended]
+            if not going:
+                break
+        for each in episodes:
+            self._payments.check_total(each.total)
+        visits = [visit for each in episodes for visit in each.visits]
+        return Episodes(
+            np.array([each.total for each in episodes]),
+            np.array([len(each.visits) for each in episodes]),
+            np.array([each.information for each in episodes]),
+            np.array(starts),
+            np.array(visits, dtype=np.int64).reshape(-1, 2),
+        )
+
+    def _together(self, actor: SimulatorAgent, most: int) -> int:
+        """Return how many episodes are played together, in copies of the environment."""
+        # Copies could repeat randomness of an undeclared source.
+        if actor.batch is None or most < 2 or self.chance == UNDECLARED or self._copies is None:
+            return 1
+        try:
+            while len(self._copies) < min(most, _TOGETHER) - 1:
+                self._copies.append(states.copied(self._env))
+        except Exception:  # of handles of windows, sockets or foreign libraries
+            self._copies = None
+            return 1
+        return min(most, _TOGETHER)
+
+    def _begun(self, env: Any, actor: SimulatorAgent, *number: int) -> _RunningEpisode:
+        generator = np.random.default_rng(protocol.seeded(self._seed, protocol.CHOICES, *number))
+        word = int(protocol.seeded(self._seed, protocol.EPISODES, *number).generate_state(1)[0])
+        observation, info = self._reset(env, word % 2**31)  # a seed that Gymnasium accepts
+        state = self._number(env, observation, info)
+        self._starts.add(state)
+        if self.chance == NO_CHANCE and len(self._starts) > 1:
+            raise InvalidParameterError(
+                "episodes begin in different states, but chance='none' declares a deterministic "
+                "world; declare chance='generator' or chance='unknown'"
+            )
+        total = [0.0] * len(self.utilities.names)
+        return _RunningEpisode(env, generator, actor.begin(generator), observation, state, total)
+
+    def _reset(self, env: Any, seed: int) -> Any:
+        out = _results(env.reset(seed=seed), _OF_RESET)
+        if self.chance == FROM_GENERATOR:
+            generator, fresh = _generator_of(env), np.random.PCG64(seed).state
+            after = generator.state
+            self._drew |= after != fresh
+            if after == self._last:
+                # A wrapper resets with a fixed seed, so all episodes would have the same draws.
+                generator.state = fresh
+            self._last = after
+        return out
+
+    def _number(self, env: Any, observation: Any, info: Any) -> int:
+        if not self.names_states:
+            return protocol.UNKNOWN
+        return self._states.number(env, observation, info)
+
+    def _step(self, episode: _RunningEpisode, decision: ChosenAction, horizon: int) -> None:
+        after, paid, truncated, observation = self._outcome(episode.env, episode.env, decision)
+        episode.total = [a + b for a, b in zip(episode.total, paid, strict=True)]
+        episode.information += decision.information
+        episode.visits.append((episode.state, decision.number))
+        if self.names_states:
+            self.walked[episode.state, decision.number, StepOutcome(after, paid)] += 1
+        episode.observation, episode.state, episode.ended = observation, after, after == END
+        taken = len(episode.visits)
+        if truncated and not episode.ended and taken < horizon:
+            raise InvalidParameterError(
+                f"the environment truncated an episode after {taken} decisions, but the horizon is "
+                f"{horizon}; use horizon={taken}, or create the environment without its time limit"
+            )
+
+    def _outcome(
+        self, env: Any, stepped: Any, decision: ChosenAction
+    ) -> tuple[int, tuple[float, ...], bool, Any]:
+        """Take a step and return the next state, the payoffs, truncation and the observation."""
+        out = _results(stepped.step(decision.action), _OF_STEP)
+        observation, reward, terminated, truncated, info = out
+        paid = self._payments.pay(reward, observation, info)
+        after = END if terminated else self._number(env, observation, info)
+        return after, paid, bool(truncated), observation
+
+    @caller_guard()
+    def draw(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> tuple[Counter[StepOutcome], bool]:
+        """Sample steps from a state; also return whether the outcome is deterministic.
+
+        A step is deterministic if it leaves the generator unchanged, or chance is "none".
+        """
+        assert self.returns_to_states and isinstance(self._reference, FreeChoice)
+        decision = self._reference.decision(action)
+        varies = self._states.saver and self._states.saver.chance
+        outcomes: Counter[StepOutcome] = Counter()
+        certain, own = True, generator.bit_generator
+        for done in range(count):
+            if done >= 2 and certain:
+                break
+            env = self._states.restored(state, self._env)
+            if self.chance == FROM_GENERATOR and own is not (bits := _generator_of(env)):
+                # The environment may have several references to its generator: keep the object.
+                bits.state = own.state
+                own = bits
+            before = own.state if self.chance == FROM_GENERATOR and certain else None
+            random = varies(env, action) if varies else None
+            stepped = env.unwrapped if self._is_plain else env
+            outcomes[StepOutcome(*self._outcome(env, stepped, decision)[:2])] += 1
+            if before is not None:
+                drew = own.state != before if random is None else random
+                certain = not drew and own is _generator_of(env)
+            if certain and len(outcomes) > 1:
+                raise InvalidParameterError(
+                    f"action {action} in state {state} did not draw from np_random but had "
+                    f"different outcomes, which chance={self.chance!r} excludes; declare "
+                    f"chance='unknown', or use deterministic utilities"
+                )
+        # Further draws with this generator go on from here.
+        generator.bit_generator.state = own.state
+        return outcomes, certain
+
+    @caller_guard()
+    def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
+        """Return the agent's distribution in each state, [T, S, A]; None if it is not unique."""
+        # An observation transformed by a caller's function may differ between visits.
+        names = {type(layer).__name__ for layer in layers(self._env)}
+        if (
+            actor.remembers
+            or "TransformObservation" in names
+            or self._differ
+            or self._states.observations_differ
+        ):
+            return None
+        if self._policy is None or self._policy.shape[1] != self.n_states:
+            self._policy = self._asked(actor, range(horizon if actor.timed else 1))
+        return self._policy
+
+    def _asked(self, actor: SimulatorAgent, times: range) -> FloatArray | None:
+        assert isinstance(self._reference, FreeChoice)
+        rows = np.zeros((len(times), self.n_states, self.n_actions))
+        for state, observation in enumerate(self._states.observations):
+            if self._states.saver is not None and self._states.saver.key is not None:
+                # Navigators in goalmeter's worlds read the state, not the observation.
+                self._states.restored(state, self._env)
+            answer = actor.begin(np.random.default_rng(0))
+            for t in times:
+                # An agent may change the observation in place.
+                row = self._reference.row(answer(copy.deepcopy(observation), t), actor.name)
+                if row is not None and not actor.is_function:
+                    self._compare(state, row)
+                if row is None or self._differ:
+                    return None
+                rows[t, state] = row
+        return rows
+
+    def _compare(self, state: int, row: FloatArray) -> None:
+        """Record whether an agent gave another distribution, [A], in a state than before."""
+        first = self._rows.setdefault(state, row)
+        self._differ |= first is not row and bool((np.abs(first - row) > _ALIKE).any())
+
+    def remarks(self, actor: SimulatorAgent) -> list[str]:
+        """Return remarks on the agent for a reader."""
+        out = []
+        if self._differ or self._states.observations_differ:
+            what = "answers of the agent" if self._differ else "observations"
+            out.append(f"the same state had different {what}, so returns come only from episodes")
+        elif self._policy is not None and not actor.is_function:
+            out.append(
+                f"the return of {actor.name} was computed from its answers, assuming that equal "
+                f"observations always get equal answers, as they did in all calls"
+            )
+        return out
+
+
+# A world that can be run. Reached states are numbered from 0.
+Simulator = TabularSimulator | GymnasiumSimulator
+
+
+# --- Set-up -------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class MeasurementRequest:
+    """Arguments of `from_simulator`; see there."""
+
+    utility: Any
+    horizon: int | None
+    budget: int
+    seed: int
+    state: str | StateOf | None
+    bounds: Any
+    reference: Any
+    chance: str | None
+
+
+class MeasurementSetup(NamedTuple):
+    """Simulator, agent, horizon H, and fitted utilities."""
+
+    simulator: Simulator
+    actor: SimulatorAgent
+    horizon: int
+    fits: utilities.UtilityFits | None = None
+
+
+def of_table(mdp: TabularMDP, agent: Any, request: MeasurementRequest) -> MeasurementSetup:
+    """Set up a sampled table; its utilities are arrays."""
+    utility = request.utility
+    if request.reference is not None or request.chance not in (None, FROM_GENERATOR):
+        raise InvalidParameterError(
+            "reference= and chance= do not apply to a TabularMDP: actions are compared with free "
+            "choice, and transitions are drawn from a generator; omit them"
+        )
+    if mdp.discount != 1.0:
+        raise InvalidParameterError(
+            f"the MDP has discount {mdp.discount:g}, but payoffs of a simulator are summed without "
+            f"discount; use discount=1 and horizon=, or `meg.known_utility`"
+        )
+    if utilities.learnt_of(utility, None) or callable(utility):
+        raise InvalidParameterError(
+            "utility is a function or a LearntUtility, but a TabularMDP has no observations; pass "
+            "an array [S] or [S, A], or several by name (combined=True finds their best "
+            "combination)"
+        )
+    name = REWARD if isinstance(utility, str) else "utility"
+    several = utility if isinstance(utility, Mapping) else {name: utility}
+    arrays = {
+        name: mdp.reward if isinstance(array, str) and array == REWARD else array
+        for name, array in several.items()
+    }
+    steps = _horizon(request.horizon, mdp.horizon, "this MDP")
+    bounds = utilities.ranges_of(arrays, request.bounds)
+    simulator = TabularSimulator(mdp, seed=request.seed, utilities=arrays, bounds=bounds)
+    actor = agents.table_actor(agent, mdp.n_states, mdp.n_actions, steps)
+    return MeasurementSetup(simulator, actor, steps)
+
+
+def of_environment(
+    env: Any, agent: Any, request: MeasurementRequest, closing: ExitStack
+) -> MeasurementSetup:
+    """Set up a Gymnasium environment; `closing` closes it if it was created here."""
+    utility, bounds = request.utility, request.bounds
+    world = opened(env)
+    if isinstance(env, (str, type)) or not hasattr(env, "step"):
+        closing.callback(closed, world)
+    chance = states.chance_of(world, request.chance)
+
+    def simulator_of(named: NamedUtilities) -> GymnasiumSimulator:
+        reference = reference_of(request.reference, world.action_space)
+        return GymnasiumSimulator(
+            world, named, reference, seed=request.seed, state=request.state, chance=chance
+        )
+
+    steps = _horizon(request.horizon, time_limit(world), world_name(world))
+    actor = agents.actor_of(agent, world, steps)
+    learnt = utilities.learnt_of(utility, bounds)
+    if not learnt:
+        return MeasurementSetup(
+            simulator_of(utilities.named_utilities(utility, bounds)), actor, steps
+        )
+    space = world.observation_space
+    fits = utilities.fits_of(learnt, space, simulator_of, actor, steps, request.budget)
+    several = utility if isinstance(utility, Mapping) else {"learnt": utility}
+    named = utilities.named_utilities({**several, **fits.frozen}, bounds)
+    ranges = {name: each.range for name, each in fits.frozen.items()}
+    named = NamedUtilities(named.functions, {**named.bounds, **ranges}, frozenset(fits.frozen))
+    return MeasurementSetup(simulator_of(named), actor, steps, fits)
+
+
+def _horizon(given: int | None, limit: int | None, world: str) -> int:
+    if given is None:
+        if limit is None:
+            raise InvalidParameterError(
+                f"{world} has no time limit, so the number of decisions is unknown; give horizon="
+            )
+        return limit
+    horizon = whole(given, "horizon", least=1, most=10**6)
+    if limit is not None and horizon > limit:
+        raise InvalidParameterError(
+            f"horizon is {horizon}, but {world} truncates episodes after {limit} decisions; use a "
+            f"horizon up to {limit}, or create the environment with a longer limit "
+            f"(gymnasium.make(..., max_episode_steps={horizon}))"
+        )
+    return horizon

@@ -1,0 +1,169 @@
+"""Tables as simulators, to compare sampled results with exact ones."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError, shown
+from goalmeter._types import AnyArray, ArrayLike, FloatArray, IntArray
+from goalmeter.meg.simulator import protocol
+from goalmeter.meg.simulator.agents import SimulatorAgent, actor_of_rows
+from goalmeter.meg.simulator.protocol import Episodes, StepOutcome
+from goalmeter.meg.simulator.states import FROM_GENERATOR
+from goalmeter.meg.simulator.utilities import NO_UTILITY, REWARD, NamedUtilities, Range
+from goalmeter.tabular.mdp import TabularMDP
+
+_CHUNK = 64  # number of episodes of a call of `play`
+
+
+class TabularSimulator:
+    """Simulator of a `TabularMDP`: states are observed, transitions and payoffs are not.
+
+    An absorbing state without payoffs of any utility ends an episode.
+    """
+
+    name = "tabular world"
+    chunk = _CHUNK
+    names_states = True
+    names_given = False
+    reference = protocol.FREE_CHOICE
+    why_unbounded = ""
+    chance = FROM_GENERATOR
+
+    def __init__(
+        self,
+        mdp: TabularMDP,
+        *,
+        seed: int = 0,
+        utilities: Mapping[str, ArrayLike] | None = None,
+        bounds: Mapping[str, Range] | None = None,
+        restores: bool = True,
+    ) -> None:
+        named = {REWARD: mdp.reward} if utilities is None else dict(utilities)
+        if not named:
+            raise InvalidParameterError(NO_UTILITY)
+        self.n_states, self.n_actions = mdp.n_states, mdp.n_actions
+        self.most_information = math.log(mdp.n_actions)  # of a decision, in nats
+        self.one_start = bool((mdp.initial > 0).sum() == 1)
+        self.returns_to_states = restores
+        self.why_not = "" if restores else "the states of this table are not restored"
+        self._initial, self._seed = mdp.initial, seed
+        self._after, self._probability = mdp.transition.to_successors()
+        self._cumulative = np.cumsum(self._probability, axis=-1)
+        self._paid = np.stack([self._array(name, array) for name, array in named.items()], axis=-1)
+        home = np.arange(self.n_states)[:, None, None]
+        stays = ((self._after == home) | (self._probability == 0)).all(axis=(1, 2))
+        self._ends = stays & (self._paid == 0).all(axis=(1, 2))
+        # Steps of episodes: their number by state, action and outcome; and those not yet counted.
+        self._walked: Counter[tuple[int, int, StepOutcome]] = Counter()
+        self._new: list[IntArray] = []
+        ranges = {name: Range(*self.observed_range(i)) for i, name in enumerate(named)}
+        for name, given in (bounds or {}).items():
+            if not (given.low <= ranges[name].low and ranges[name].high <= given.high):
+                raise InvalidUtilityError(
+                    f"the utility {name!r} pays {ranges[name].low:g} to {ranges[name].high:g}, "
+                    f"outside its bounds ({given.low:g}, {given.high:g}); widen bounds="
+                )
+        self.utilities = NamedUtilities(dict.fromkeys(named), ranges | dict(bounds or {}))
+
+    def observed_range(self, which: int) -> tuple[float, float]:
+        """Return the range of a utility's payoffs."""
+        paid = self._paid[..., which]
+        return float(paid.min()), float(paid.max())
+
+    def free_choice(self) -> SimulatorAgent:
+        """Return the agent that takes every action with the same probability."""
+        shape = (1, self.n_states, self.n_actions)
+        return actor_of_rows(np.full(shape, 1.0 / self.n_actions), protocol.FREE_CHOICE)
+
+    def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
+        """Return the agent's table, [T, S, A]."""
+        return actor.table
+
+    def remarks(self, actor: SimulatorAgent) -> list[str]:
+        """Return no remarks: a table has no unverified assumptions."""
+        return []
+
+    def play(self, actor: SimulatorAgent, horizon: int, number: int, steps: int = 0) -> Episodes:
+        """Play a chunk of episodes at once, for any `steps`; the agent must be a table."""
+        table = actor.table
+        assert table is not None, "agents of tables are tables"
+        rng = np.random.default_rng(protocol.seeded(self._seed, protocol.EPISODES, number))
+        state = rng.choice(self.n_states, size=_CHUNK, p=self._initial)
+        starts, path = state, []
+        for t in range(horizon):
+            going = ~self._ends[state]
+            if not going.any():
+                break
+            action = _drawn(np.cumsum(table[min(t, len(table) - 1), state], axis=1), rng)
+            place = _drawn(self._cumulative[state, action], rng)
+            after = self._after[state, action, place]
+            path.append(np.stack([going, state, action, after], axis=1))
+            state = after
+        # Steps by episode, [N, T, 4], without those after its end.
+        taken = np.array(path, dtype=np.int64).reshape(-1, _CHUNK, 4).swapaxes(0, 1)
+        going, (state, action) = taken[..., 0], (taken[..., 1], taken[..., 2])
+        returns = (going[..., None] * self._paid[state, action]).sum(axis=1)
+        chosen = table[np.minimum(np.arange(taken.shape[1]), len(table) - 1), state]
+        gained = (going * _information(chosen)).sum(axis=1)
+        done = taken[going == 1, 1:]
+        self._new.append(done)
+        return Episodes(returns, going.sum(axis=1), gained, starts, done[:, :2])
+
+    @property
+    def walked(self) -> Counter[tuple[int, int, StepOutcome]]:
+        """Number of steps of episodes by state, action and outcome."""
+        new, self._new = self._new, []
+        if new:
+            steps, times = np.unique(np.concatenate(new), axis=0, return_counts=True)
+            for (state, action, after), n in zip(steps.tolist(), times.tolist(), strict=True):
+                self._walked[state, action, self._outcome(state, action, after)] += n
+        return self._walked
+
+    def draw(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> tuple[Counter[StepOutcome], bool]:
+        """Sample steps from a state; also return whether the outcome is deterministic."""
+        assert self.returns_to_states, self.why_not
+        row = self._probability[state, action]
+        certain = bool((row > 0).sum() == 1)
+        times = generator.multinomial(2 if certain else count, row / row.sum())
+        draws: Counter[StepOutcome] = Counter()
+        for after, n in zip(self._after[state, action], times, strict=True):
+            if n:
+                draws[self._outcome(state, action, after)] += int(n)
+        return draws, certain
+
+    def _outcome(self, state: int, action: int, after: int) -> StepOutcome:
+        paid = tuple(self._paid[state, action].tolist())
+        return StepOutcome(protocol.END if self._ends[after] else int(after), paid)
+
+    def _array(self, name: str, array: ArrayLike) -> FloatArray:
+        shape = (self.n_states, self.n_actions)
+        try:
+            values = np.asarray(array, dtype=np.float64)
+        except (TypeError, ValueError):  # names and ragged rows
+            values = np.full(1, np.nan)
+        if values.shape not in (shape, shape[:1]) or not np.isfinite(values).all():
+            raise InvalidUtilityError(
+                f"the utility {name!r} is {shown(array)} with shape {list(values.shape)}, expected "
+                f"{REWARD!r} or finite numbers [{shape[0]}] or [{shape[0]}, {shape[1]}]"
+            )
+        return np.broadcast_to(values if values.ndim == 2 else values[:, None], shape)
+
+
+def _drawn(cumulative: FloatArray, rng: np.random.Generator) -> AnyArray:
+    """Draw one index for each row of cumulative probabilities, [N]."""
+    points = rng.random(len(cumulative))[:, None] * cumulative[:, -1:]
+    return np.asarray((points >= cumulative).sum(axis=1))
+
+
+def _information(rows: FloatArray) -> FloatArray:
+    """Return the relative entropies of distributions over the last axis to free choice in nats."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = np.where(rows > 0, rows * np.log(rows), 0.0)
+    return np.asarray(np.log(rows.shape[-1]) + parts.sum(axis=-1))
