@@ -35,6 +35,8 @@ SCRIPTS = (
     "compiled_kernel",
     "interval_coverage",
     "simulator_coverage",
+    "simulator_guarantee",
+    "simulator_steps",
     "few_clusters",
     "causal_vs_enumeration",
     "causal_width",

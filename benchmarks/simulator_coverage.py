@@ -1,17 +1,13 @@
-"""How often the interval of `meg.from_simulator` holds the truth, how close it is, at what cost.
+"""How often the interval of counted steps holds the exact MEG, how wide it is, and at what cost.
 
-Worlds whose MEG is known exactly are run as simulators: the measure sees steps, not tables.
-`coverage` counts in how many runs the exact value lies inside; `low` and `high` in how many it lies
-below and above. The level is 95%; the limits hold at every sample size, so they cover more often.
-`lower / exact` is the mean lower end as a share of the truth with the budget of the row.
+Worlds whose MEG is known exactly are sampled: the measure sees steps, not tables. `coverage` counts
+in how many runs the exact value lies in the interval of level 95%; `below` and `above` in how many
+the whole interval lies below or above it. `width`, `lower` (the lower end) and `bias` (of the
+corrected estimate) are means over the runs, as shares of the exact value. `none` counts runs that
+give no interval: too many states for the budget, or too many decisions in untried actions.
 
-The second table says what it takes until the lower end has reached 90% of the truth: steps, and
-seconds of one core. Worlds without chance need each action of each state twice and are then exact.
-It is loose for hot rationalities (the width of a soft value grows with the rationality), long
-horizons (widths of all decisions add up), strong chance, and small MEG (the width is absolute).
-The third table has the same against the horizon and the number of successors.
-
-Run i of a row has the seed i: the numbers are the same on every machine.
+Run i of row j has the seed 10,000,000 + 1000 j + i: the numbers are the same on every machine. The
+method was chosen with other seeds.
 """
 
 from __future__ import annotations
@@ -24,23 +20,31 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter._types import FloatArray
-from goalmeter.gridworld import key_door, key_no_door, maze, tabular_world
+from goalmeter.gridworld import key_door, maze, tabular_world
+from goalmeter.meg.simulator.agents import table_actor
+from goalmeter.meg.simulator.collection import collect
+from goalmeter.meg.simulator.counts import AgentRecord, Bootstrap, CountEstimate
+from goalmeter.meg.simulator.tables import TabularSimulator
 from goalmeter.tabular import epsilon_greedy, optimal_policy, soft_plan
 
-RUNS = 50
-SHARE = 0.9
-MOST_STEPS = 150_000_000
+LEVEL = 0.95
+BUDGETS, SMALL_BUDGETS = (20_000, 200_000, 1_000_000), (20_000, 60_000, 200_000)
+RUNS, MANY = 16, 400
+FIRST = 10**7  # first seed, beyond all that the method was chosen with
+# What is known of the agent.
+POLICY, ACTIONS, RETURNS = "policy", "actions", "returns"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A world, a policy, the budget of its coverage, and what is known of the utility."""
+    """A world, an agent, what is known of it, and whether states can be restored."""
 
     name: str
     mdp: gm.TabularMDP
     policy: FloatArray
-    budget: int
-    bounds: tuple[float, ...] | None = None
+    known: str = POLICY
+    restores: bool = True
+    budgets: tuple[int, ...] = BUDGETS
 
 
 def greedy(mdp: gm.TabularMDP, epsilon: float) -> FloatArray:
@@ -59,186 +63,164 @@ def sparse(seed: int, successors: int = 2, horizon: int = 20) -> gm.TabularMDP:
     return gm.TabularMDP((after, probability), rng.normal(size=30), horizon=horizon)
 
 
-def frozen_lake(slippery: bool) -> gm.TabularMDP:
+def frozen_lake(slippery: bool = True, size: int = 4, horizon: int = 30) -> gm.TabularMDP:
     """FrozenLake, being on the goal paid once: the goal leads on to an end that pays nothing."""
-    table = gm.TabularMDP.from_gymnasium("FrozenLake-v1", horizon=30, is_slippery=slippery)
-    p = np.zeros((17, 4, 17))
-    p[:16, :, :16] = table.transition.to_dense()
-    p[15] = 0.0
-    p[15:, :, 16] = 1.0
-    reward = np.zeros(17)
-    reward[15] = 1.0
-    return gm.TabularMDP(p, reward, horizon=30)
+    table = gm.TabularMDP.from_gymnasium(
+        "FrozenLake-v1", horizon=horizon, is_slippery=slippery, map_name=f"{size}x{size}"
+    )
+    goal = size**2
+    p = np.zeros((goal + 1, 4, goal + 1))
+    p[:goal, :, :goal] = table.transition.to_dense()[:goal, :, :goal]
+    p[goal - 1 :] = 0.0
+    p[goal - 1 :, :, goal] = 1.0
+    reward = np.zeros(goal + 1)
+    reward[goal - 1] = 1.0
+    return gm.TabularMDP(p, reward, horizon=horizon)
 
 
-def taxi() -> gm.TabularMDP:
-    return gm.TabularMDP.from_gymnasium("Taxi-v4", horizon=25)
+def slipping(mdp: gm.TabularMDP, share: float, starts: bool = False) -> gm.TabularMDP:
+    """The world with a share of decisions taken at random, and perhaps with random starts."""
+    dense = mdp.transition.to_dense()
+    mixed = (1 - share) * dense + share * dense.mean(axis=1, keepdims=True)
+    initial = mdp.initial
+    if starts:
+        moves = (dense.argmax(axis=2) != np.arange(mdp.n_states)[:, None]).any(axis=1)
+        initial = moves / moves.sum()
+    return gm.TabularMDP(mixed, mdp.reward, horizon=mdp.horizon, initial=initial)
 
 
-def cases(quick: bool) -> list[Case]:
-    cliffs = [
-        Case(f"CliffWorld{words}, ε = {e}", mdp, greedy(mdp, e), 500_000)
-        for words, mdp, errors in (
-            ("", gm.cliff_world(1), (0.0, 0.1, 0.3, 0.5)),
-            (", goal of 3", gm.cliff_world(3), (0.1,)),
-        )
-        for e in errors
+def lottery(probability: float, horizon: int = 20) -> gm.TabularMDP:
+    """A choice between nothing and a rare prize of 1, at each decision."""
+    p = np.array([[[1.0, 0.0], [1 - probability, probability]], [[1.0, 0.0], [1.0, 0.0]]])
+    return gm.TabularMDP(p, [0.0, 1.0], horizon=horizon)
+
+
+def cases() -> list[Case]:
+    lake, firm, large = frozen_lake(), frozen_lake(slippery=False), frozen_lake(True, 8, 60)
+    cliff, cab = gm.cliff_world(1), gm.TabularMDP.from_gymnasium("Taxi-v4", horizon=25)
+    slick = {share: slipping(cliff, share) for share in (0.05, 0.2)}
+    walls, halls, keys = (
+        slipping(tabular_world(world, horizon=20).mdp, 0.1)
+        for world in (maze(7, 0.8, 0).world, maze(7, 0.0, 2).world, key_door(0))
+    )
+    starts = slipping(halls, 0.1, starts=True)
+    errors = (0.05, 0.1, 0.2, 0.3, 0.5)
+    soft_lakes = (10.0, 40.0, -20.0)
+    random = ((0, 2, 20, 1.0), (1, 2, 5, 1.0), (2, 2, 20, -0.5), (3, 4, 50, 0.5), (4, 8, 20, 2.0))
+    sparse_worlds = {s: sparse(s, k, h) for s, k, h, _ in random}
+    first = sparse_worlds[0]
+    return [
+        *(Case(f"slippery lake, ε = {e}", lake, greedy(lake, e)) for e in errors),
+        *(Case(f"slippery lake, β = {b:g}", lake, soft(lake, b)) for b in soft_lakes),
+        Case("slippery lake 8 x 8, ε = 0.2", large, greedy(large, 0.2)),
+        Case("firm lake, ε = 0.2", firm, greedy(firm, 0.2)),
+        Case("cliff world, ε = 0.1", cliff, greedy(cliff, 0.1)),
+        *(Case(f"cliff world, slip {s}, ε = 0.1", m, greedy(m, 0.1)) for s, m in slick.items()),
+        *(
+            Case(f"cliff world, slip 0.2, β = {b}", slick[0.2], soft(slick[0.2], b))
+            for b in (0.1, -0.1)
+        ),
+        *(
+            Case(f"random {s}, {k} successors, H = {h}, β = {b}", m, soft(m, b))
+            for s, k, h, b in random
+            for m in [sparse_worlds[s]]
+        ),
+        Case("maze, slip 0.1, ε = 0.1", walls, greedy(walls, 0.1)),
+        Case("open maze, slip 0.1, ε = 0.3", halls, greedy(halls, 0.3)),
+        Case("key and door, slip 0.1, ε = 0.1", keys, greedy(keys, 0.1)),
+        Case("open maze, random starts, ε = 0.2", starts, greedy(starts, 0.2)),
+        Case("taxi, ε = 0.1", cab, greedy(cab, 0.1), budgets=BUDGETS[:1]),
+        *(
+            Case(f"lottery of {p}", lottery(p), np.array([[0.1, 0.9], [0.5, 0.5]]))
+            for p in (1e-2, 1e-3)
+        ),
+        # The actions of a state are counted together, so these agents do not depend on time.
+        Case("slippery lake, by actions", lake, greedy(lake, 0.2)[0], ACTIONS),
+        Case("slippery lake, by returns", lake, greedy(lake, 0.2), RETURNS),
+        Case("open maze, random starts, by returns", starts, greedy(starts, 0.2), RETURNS),
+        Case("cliff world, by actions", cliff, greedy(cliff, 0.1)[0], ACTIONS),
+        *(
+            Case(f"{name}, episodes", mdp, policy, known, False, SMALL_BUDGETS)
+            for name, mdp, policy, known in (
+                ("slippery lake, ε = 0.2", lake, greedy(lake, 0.2), POLICY),
+                ("slippery lake, ε = 0.5", lake, greedy(lake, 0.5), POLICY),
+                ("random 0", first, soft(first, 1.0), POLICY),
+                ("random 0, by returns", first, soft(first, 1.0), RETURNS),
+                ("open maze, random starts", starts, greedy(starts, 0.2), POLICY),
+            )
+        ),
     ]
-    random = [
-        Case(f"random sparse {seed}, β = {b}", mdp, soft(mdp, b), 2_000_000)
-        for seed, b in ((0, 1.0), (1, 2.0), (2, 4.0), (3, 1.0))
-        for mdp in [sparse(seed)]
-    ]
-    lakes = [
-        # The goal is paid once: that much is known without a table.
-        Case(f"FrozenLake, {words}, ε = {e}", mdp, greedy(mdp, e), 5_000_000, (0, 1, 0, 1))
-        for words, slippery, e in (
-            ("slippery", True, 0.1),
-            ("slippery", True, 0.3),
-            ("firm", False, 0.2),
-        )
-        for mdp in [frozen_lake(slippery)]
-    ]
-    cabs = [Case("Taxi, ε = 0.1", mdp, greedy(mdp, 0.1), 150_000) for mdp in [taxi()]]
-    grids = {
-        "maze 7": maze(7, 0.8, 0).world,
-        "maze 9": maze(9, 0.8, 1).world,
-        "maze 9, open": maze(9, 0.0, 2).world,
-        "key and door": key_door(0),
-        "key, no door": key_no_door(1),
-    }
-    walls = [
-        Case(f"{name}, ε = {e}", mdp, greedy(mdp, e), 30_000)
-        for (name, world), e in zip(grids.items(), (0.1, 0.3, 0.2, 0.1, 0.3), strict=True)
-        for mdp in [tabular_world(world, horizon=30).mdp]
-    ]
-    keys = [
-        Case(f"{name}, towards the key, ε = 0.2", mdp, greedy(mdp, 0.2), 30_000)
-        for name in ("key and door", "key, no door")
-        for mdp in [tabular_world(grids[name], horizon=30, utility="key").mdp]
-    ]
-    uniform = Case("CliffWorld, free choice", cliffs[0].mdp, np.full((40, 4), 0.25), 60_000)
-    if quick:
-        return [cliffs[2], walls[0]]
-    return [*cliffs, uniform, *random, *lakes, *cabs, *walls, *keys]
 
 
-def covered(case: Case, runs: int) -> dict[str, Any]:
-    """Coverage of one world."""
+def sampled(case: Case, budget: int, seed: int) -> CountEstimate | None:
+    """One run; None if there are too many states."""
+    mdp, horizon = case.mdp, case.mdp.horizon or 0
+    simulator = TabularSimulator(mdp, seed=seed, restores=case.restores)
+    if case.known != POLICY:
+        simulator.policy = lambda actor, horizon: None  # type: ignore[method-assign]
+    actor = table_actor(case.policy, mdp.n_states, mdp.n_actions, horizon)
+    found = collect(simulator, actor, horizon, budget, seed)
+    if not found.complete:
+        return None
+    agent = found.agent()
+    if case.known == RETURNS:
+        agent = AgentRecord(returns=agent.returns, began=agent.began)
+    return Bootstrap(found.table, agent, seed, found.length).measure(np.ones((1, 1)), LEVEL)
+
+
+def covered(case: Case, budget: int, runs: int, first: int = 0) -> dict[str, Any]:
+    """Coverage of one world at one budget."""
     exact = gm.meg.known_utility(case.mdp, case.policy).value
     slack = 1e-7 * max(exact, 1.0)
     results, seconds = harness.processor(
-        lambda: [
-            gm.meg.from_simulator(
-                case.mdp,
-                case.policy,
-                budget=case.budget,
-                bounds=case.bounds,
-                seed=run,
-                progress=False,
-            )
-            for run in range(runs)
-        ]
+        lambda: [sampled(case, budget, first + run) for run in range(runs)]
     )
-    low, high = np.array([result.interval for result in results]).T
-    return {
-        "name": case.name,
-        "exact": exact,
-        "runs": runs,
-        "coverage": float(np.mean((low <= exact + slack) & (exact <= high + slack))),
-        "low": float(np.mean(exact < low - slack)),
-        "high": float(np.mean(exact > high + slack)),
-        "lower": float(low.mean()),
-        "upper": float(high.mean()),
-        "estimate": float(np.mean([result.value for result in results])),
-        "steps": float(np.mean([sum(result.steps.values()) for result in results])),
-        "seconds": seconds / runs,
-        "binding": results[0].binding,
-    }
-
-
-def tight(case: Case, most: int) -> dict[str, Any]:
-    """Steps until the lower end has reached its share of the truth; budgets are tripled."""
-    mdp, policy = case.mdp, case.policy
-    exact = gm.meg.known_utility(mdp, policy)
-    budget = 20_000
-    while True:
-        result, seconds = harness.processor(
-            lambda budget=budget: gm.meg.from_simulator(  # type: ignore[misc]
-                mdp,
-                policy,
-                budget=budget,
-                bounds=case.bounds,
-                seed=0,
-                precision=0.05,
-                progress=False,
-            )
-        )
-        if result.interval[0] >= SHARE * exact.value or 3 * budget > most:
-            break
-        budget *= 3
-    return {
-        "name": case.name,
-        "exact": exact.value,
-        "rationality": exact.rationality if np.isfinite(exact.rationality) else "inf",
-        "share": result.interval[0] / exact.value if exact.value > 0 else 1.0,
-        "upper": result.interval[1],
-        "steps": sum(result.steps.values()),
-        "seconds": seconds,
-        "binding": result.binding,
+    estimates = [each for each in results if each is not None and each.interval is not None]
+    row: dict[str, Any] = {"name": case.name, "budget": budget, "exact": exact, "runs": runs}
+    row |= {"none": runs - len(estimates), "seconds": seconds / runs}
+    if not estimates:
+        return row
+    ends = np.array([each.interval for each in estimates])
+    return row | {
+        "coverage": float(np.mean((ends[:, 0] <= exact + slack) & (exact <= ends[:, 1] + slack))),
+        "below": float(np.mean(ends[:, 1] + slack < exact)),
+        "above": float(np.mean(ends[:, 0] - slack > exact)),
+        "width": float(np.mean(np.ptp(ends, axis=1))) / exact,
+        "lower": float(np.mean(ends[:, 0])) / exact,
+        "bias": float(np.mean([each.value for each in estimates])) / exact - 1,
+        "uncorrected": float(np.mean([each.plain for each in estimates])) / exact - 1,
+        "unseen": float(np.mean([each.unseen for each in estimates])) / exact,
+        "untried": float(np.mean([max(each.untried) for each in estimates])),
     }
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    """All three tables."""
-    chosen, most = cases(quick), 60_000 if quick else MOST_STEPS
-    growing = [
-        *((f"CliffWorld, horizon {h}", gm.cliff_world(1, horizon=h)) for h in (10, 20, 40, 80)),
-        *((f"{k} successors", sparse(5, k)) for k in (1, 2, 4, 8)),
+    """All cells, and slippery FrozenLake at the default budget with many runs."""
+    chosen = cases()
+    if quick:
+        return {"cells": [covered(c, BUDGETS[0], 2) for c in (chosen[2], chosen[-1])], "many": []}
+    many = [covered(chosen[2], 200_000, MANY, first=2 * FIRST)]
+    each = [(case, budget) for case in chosen for budget in case.budgets]
+    cells = [
+        covered(case, budget, RUNS, first=FIRST + 1000 * i) for i, (case, budget) in enumerate(each)
     ]
-    return {
-        "coverage": [covered(case, 2 if quick else RUNS) for case in chosen],
-        "tight": [tight(c, most) for c in chosen if "free" not in c.name],
-        "growth": [
-            tight(Case(name, mdp, greedy(mdp, 0.1), 0), most)
-            for name, mdp in growing[: 1 if quick else 8]
-        ],
-    }
-
-
-def tight_row(row: dict[str, Any]) -> list[str]:
-    """A row of the second and third tables."""
-    beta = row["rationality"]
-    return [
-        row["name"],
-        f"{row['exact']:.3f}",
-        beta if isinstance(beta, str) else f"{beta:.3g}",
-        f"{row['share']:.1%}",
-        f"{row['upper']:.3f}",
-        f"{row['steps']:,}",
-        f"{row['seconds']:.1f}",
-    ]
+    return {"cells": cells, "many": many}
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """The tables."""
-    total = sum(row["runs"] for row in result["coverage"])
-    inside = sum(row["runs"] * row["coverage"] for row in result["coverage"])
-    first = harness.table(
-        ["world and agent", "exact", "runs", "coverage", "low", "high", "lower / exact", "upper",
-         "estimate", "steps", "seconds"],
-        [
-            [r["name"], f"{r['exact']:.3f}", str(r["runs"]), f"{r['coverage']:.1%}",
-             f"{r['low']:.1%}", f"{r['high']:.1%}",
-             f"{r['lower'] / r['exact']:.1%}" if r["exact"] > 1e-9 else "–",
-             f"{r['upper']:.3f}", f"{r['estimate']:.3f}", f"{r['steps']:,.0f}",
-             f"{r['seconds']:.1f}"]
-            for r in result["coverage"]
-        ],
-    )  # fmt: skip
-    header = ["world and agent", "exact", "β", "lower / exact", "upper", "steps", "seconds"]
-    others = [harness.table(header, [tight_row(r) for r in result[n]]) for n in ("tight", "growth")]
-    return "\n\n".join([f"{inside:.0f} of {total} runs hold the truth.", first, *others])
+    """The table."""
+    header = ["world and agent", "budget", "exact", "runs", "none", "seconds", "coverage", "below",
+              "above", "width", "lower", "bias"]  # fmt: skip
+    rows = []
+    for r in [*result["cells"], *result["many"]]:
+        row = [r["name"], f"{r['budget']:,}", f"{r['exact']:.3f}", str(r["runs"])]
+        row += [str(r["none"]), f"{r['seconds']:.2f}"]
+        names = ("coverage", "below", "above", "width", "lower", "bias")
+        rows.append([*row, *(f"{r[n]:.1%}" if n in r else "–" for n in names)])
+    random = [r for r in result["cells"] if r.get("width", 0) > 1e-6]
+    total = sum(r["runs"] - r["none"] for r in random)
+    inside = sum((r["runs"] - r["none"]) * r["coverage"] for r in random)
+    return f"{inside:.0f} of {total} intervals hold the truth.\n\n{harness.table(header, rows)}"
 
 
 if __name__ == "__main__":

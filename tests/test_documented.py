@@ -49,6 +49,8 @@ OTHERS = (
 # What cannot be run where the tests run, and why: a marker that is not here fails, and one that is
 # here and on no page as well.
 NOT_RUN = {
+    "docs/meg.md: the bound before this version is not in the package; "
+    "benchmarks/simulator_guarantee.py has the other columns with other seeds",
     "docs/representation.md: the use of the map alone asks the mouse thousands of times; "
     "tests/representation/test_measure.py asks less",
     "docs/representation.md: it needs a model of 20 billion weights",

@@ -1,9 +1,8 @@
 # %% [markdown]
 """MEG over training: an environment of your own, a model of Stable-Baselines3, and a picture.
 
-The environment is known by `reset` and `step` alone. After each piece of training MEG comes with
-an interval that holds the truth with a probability of 95%, if chance comes from where it is
-declared.
+The environment is known by `reset` and `step` alone. After each piece of training MEG is estimated
+with a 95% confidence interval, which assumes the declared source of randomness.
 """
 
 # %% An environment: a field of 3 by 3 cells, with slippery ground and cheese in one of them.
@@ -40,10 +39,9 @@ class Field(gymnasium.Env):
 
 
 # %% [markdown]
-# What is observed determines what can follow, so every action of every cell can be tried:
-# `state="observation"` says so. All chance comes from Gymnasium's generator, `self.np_random`:
-# `chance="generator"` says so, and the interval assumes it. `bounds` say what one decision can pay,
-# and what all that follow can: chance might bring what was not seen.
+# The observation determines the distribution of all that follows (`state="observation"`), so every
+# action of every cell can be sampled. All randomness comes from Gymnasium's generator,
+# `self.np_random` (`chance="generator"`).
 
 # %%
 HORIZON = 6
@@ -61,7 +59,6 @@ for piece in range(6):
         budget=20_000,
         state="observation",
         chance="generator",
-        bounds=(0, 1, 0, 1),
     )
     history.append(result)
     low, high = result.interval
@@ -70,8 +67,7 @@ for piece in range(6):
         f"estimate {result.value:.2f}, of at most {result.maximum:.2f}"
     )
 
-# %% Everything that defends the last number. Where a mouse hardly ever errs, the lower end takes
-# more steps: what it would have been paid elsewhere has to be known better.
+# %% The last result, with its assumptions and the number of steps that would halve its interval.
 print(result)
 
 # %% The picture: estimates, and bars from the lower to the upper end.

@@ -106,7 +106,8 @@ def test_an_environment_and_an_agent_of_ones_own(run: Run, mine: Path, agent: st
     assert low > (0.999 if agent != "Memory" else 0.4) * exact()
     assert result["upper_bound"] == high and result["level"] == 0.95
     assert {"agent", "states"} <= result["steps"].keys()
-    assert result["binding"].keys() == {"lower", "upper"}
+    assert result["guaranteed"] is None
+    assert (result["steps_to_halve"] is None) == (agent == "makes")
     assert {"meg", "maximum", "fraction", "rationality", "method"} <= result.keys()
     assert result["horizon"] == 6 and result["agent"] == f"mine.py:{agent}"
     # The file may train what it holds: it is run once, though it is asked for two things.
@@ -120,7 +121,7 @@ def test_a_folder_keeps_results_and_a_page(run: Run, mine: Path) -> None:
     assert kept["meg"] == result["meg"] and kept["tightening"]
     assert result["report"] == str((mine / "run" / "report.html").resolve())
     page = (mine / "run" / "report.html").read_text()
-    assert "mine.py:walker" in page and "How the bound tightened" in page
+    assert "mine.py:walker" in page and "How the interval narrowed" in page
     done = run(*command)
     assert of_json(done) == result and "holds this measurement already" in done.err
     refused = run(*command, "--seed", "3")
@@ -129,23 +130,25 @@ def test_a_folder_keeps_results_and_a_page(run: Run, mine: Path) -> None:
     assert "finished" in run("status", "run").out
     again = of_json(run("report", "run", "--out", "again.html", "--json"))
     assert again["runs"][0]["meg"] == result["meg"]
-    assert "How the bound tightened" in (mine / "again.html").read_text()
+    assert "How the interval narrowed" in (mine / "again.html").read_text()
 
 
-def test_an_interrupt_prints_what_was_proven_by_then(
+def test_an_interrupt_prints_the_estimate_so_far(
     run: Run, mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def at_the_keyboard(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("goalmeter.meg.simulator.exploration.StatesMeasure._spend", at_the_keyboard)
-    command = ["meg", "simulator", *WORLD, "--agent", "mine.py:Memory", "--precision", "0"]
+    monkeypatch.setattr(
+        "goalmeter.meg.simulator.collection.Collection._allocation", at_the_keyboard
+    )
+    command = ["meg", "simulator", *WORLD, "--agent", "mine.py:Memory"]
     done = run(*command, "--json", "--out", "run")
     assert done.status == 130
     result = json.loads(done.out)
     assert result["stopped"] == "interrupt"
     assert result["interval"][0] <= exact() <= result["interval"][1]
-    assert "interrupted; this is what was proven by then" in done.err
+    assert "interrupted; this is the estimate so far" in done.err
     assert run("report", "run").status == 2
 
 

@@ -27,13 +27,15 @@ GOAL = SimulatorResult(
     world="Maze",
     method="table of states",
     steps={"agent": 750, "states": 250},
-    binding={"lower": "the table of states", "upper": "concavity"},
     episodes=40,
+    guaranteed=(2.0, 4.0),
+    binding={"lower": "the table of states", "upper": "concavity"},
+    steps_to_halve=3000,
     notes=("no bounds were given",),
     measurement="the same",
     chance="generator",
 )
-CORNER = replace(GOAL, value=0.5, interval=(0.25, 0.75), utility="corner")
+CORNER = replace(GOAL, value=0.5, interval=(0.25, 0.75), utility="corner", guaranteed=None)
 TOLD = [SimulatorProgress("goal", 100, 2.0, -0.5), SimulatorProgress("goal", 1000, 3.1, 2.6)]
 MADE = Measurement("ppo", 10, 2000, 0, {"goal": GOAL, "corner": CORNER}, TOLD)
 
@@ -49,11 +51,11 @@ def test_the_table_has_each_utility_with_its_interval_and_what_bounds_it() -> No
     section, *_ = part_of([MADE]).sections
     rows = [tuple(cell.text for cell in row) for row in section.tables[0].cells]
     assert rows[0] == (
-        *("goal", "[2.5000, 3.2500]", "3.0000", "50.0%", "6.0000", "1.5"),
-        *("the table of states", "concavity"),
+        *("goal", "3.0000", "[2.5000, 3.2500]", "[2.0000, 4.0000]", "50.0%", "6.0000", "1.5"),
+        *("3,000", "the table of states", "concavity"),
         "all randomness comes from the environment's generator (chance='generator')",
     )
-    assert rows[1][:4] == ("corner", "[0.2500, 0.7500]", "0.5000", "8.3%")
+    assert rows[1][:3] == ("corner", "0.5000", "[0.2500, 0.7500]")
     assert section.points == ("goal, corner: no bounds were given.",)
 
 
@@ -133,9 +135,11 @@ def test_an_end_that_says_nothing_is_not_determined() -> None:
         ((0.0, 0.0), "[0, 0]"),
         ((2.5, float("inf")), "[2.5000, not determined]"),
     ]:
-        result = replace(GOAL, interval=interval, value=interval[0], estimated=False)
+        result = replace(GOAL, interval=interval)
         (finding,) = part_of([replace(MADE, results={"goal": result})]).findings
         said = getattr(finding, "plain", finding)
-        assert f"in Maze is {words} nats at 95%; no estimate. The interval assumes" in said
+        assert (
+            f"has the estimate 3.0000 nats, interval {words} at 95%, 50.0% of the maximum." in said
+        )
         shown = result.ends_in_words(general)
-        assert str(result).startswith(f"MEG {shown} nats at 95%; no estimate; maximum 6")
+        assert str(result).startswith(f"MEG 3 nats, interval {shown} at 95%; 50.0% of the maximum")

@@ -40,7 +40,7 @@ def measure_simulator(o: _SimulatorOptions, tell: Tell) -> Outcome:
         with redirect_stdout(sys.stderr):
             result = measure(o, out=out, progress=tell)
     except SimulatorInterrupted as so_far:
-        note = "interrupted; this is what was proven by then, and nothing is kept"
+        note = "interrupted; this is the estimate so far, and nothing is stored"
         return _outcome(so_far.measurement, incomplete=note, is_interrupted=True)
     outcome = _outcome(result)
     if out is None:

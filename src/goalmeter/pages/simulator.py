@@ -20,7 +20,7 @@ say = Texts(
     "meg",
     {
         "ends": lambda result: result.ends_in_words(nats),
-        # What stands in the place of a maximum.
+        "guaranteed": lambda result: result.guaranteed_in_words(nats),
         "scale": lambda result: NO_MAXIMUM if result.maximum is None else "",
         "reference": lambda result: result.reference if result.maximum is None else "",
         "avoids": lambda result: ", by avoiding it (negative rationality)" * (result.signed < 0),
@@ -40,7 +40,9 @@ def intervals(measurement: Measurement, name: str) -> Figure:
     rows = [
         {
             "of": r,
-            "estimate": Estimate(r.value, (r.lower, min(r.upper_bound, most)), 0, 0),
+            "estimate": _exact(r.value, (r.lower, min(r.upper_bound, most))),
+            "guaranteed": r.guaranteed
+            and _exact(r.value, (r.guaranteed[0], min(r.guaranteed[1], most))),
             "maximum": None if r.maximum is None else _exact(r.maximum),
         }
         for r in results
@@ -60,7 +62,6 @@ def tightening(measurement: Measurement, name: str) -> list[Figure | None]:
     for number, result in enumerate(measurement.results.values()):
         told = [each for each in measurement.tightening if each.utility == result.utility]
         if told and len(out) < MOST_CHARTS:
-            # The last point is what was proven from all steps, with episodes that chose nothing.
             last = (sum(result.steps.values()), result.value, result.lower)
             points = [*((each.steps, each.value, max(each.lower, 0.0)) for each in told), last]
             rows = [(float(n), _exact(value), _exact(lower)) for n, value, lower in points]
@@ -71,8 +72,8 @@ def tightening(measurement: Measurement, name: str) -> list[Figure | None]:
     return out
 
 
-def _exact(value: float) -> Estimate:
-    return Estimate(value, None, 0, 0)
+def _exact(value: float, interval: tuple[float, float] | None = None) -> Estimate:
+    return Estimate(value, interval, 0, 0)
 
 
 def part_of(measurements: Sequence[Measurement], tell: Tell | None = None) -> Part:
@@ -118,10 +119,9 @@ def _findings(measurement: Measurement, number: int) -> list[Finding]:
     out = []
     for result in measurement.results.values():
         kind = "relative" if result.fraction is None else "share"
-        kind = kind if result.estimated else "none"
         names: dict[str, Any] = {"agent": measurement.agent, "of": result}
-        estimate = say.sentence("simulator_estimate", kind, **names)
-        out.append(say.finding("simulator_found", **link, **names, estimate=estimate))
+        scale = say.sentence("simulator_scale", kind, **names)
+        out.append(say.finding("simulator_found", **link, **names, scale=scale))
     hows = (Verdict.ABOVE, Verdict.BELOW)
     told = [each for each in measurement.differences if each.verdict in hows]
     return out + [say.finding("simulator_differs", each.verdict, **link, of=each) for each in told]

@@ -73,7 +73,7 @@ def test_most_of_what_the_true_utility_explains_is_learnt(slip: float, state: An
         assert np.abs(paid(result)).max() <= 1.0
         assert result.fitted_episodes > 100
         assert f"{result.steps['fit']:,} fit" in str(result)
-        assert "bounded on other episodes" in result.notes[-1]
+        assert "measured on other episodes" in result.notes[-1]
         assert not any("no bounds were given" in note for note in result.notes)
 
 

@@ -80,9 +80,8 @@ class SimulatorSettings:
         "generator|none|unknown  Where chance comes from; generator: the environment's np_random."
     )
     budget: int = option("Steps of the simulator, in all.", default=200_000, least=1)
-    level: float = option("Probability with which the interval holds.", default=0.95)
-    # The difference is that of the lower end from the estimate.
-    precision: float = option("Relative precision at which to end early.", default=0.02)
+    level: float = option("Confidence level of the intervals.", default=0.95)
+    guarantee: bool = option("Add bounds that hold for any number of steps.", default=False)
     seed: int = option("Seed of everything random.", default=0, least=0, most=MOST_SEED)
     bounds: Mapping[str, Any] | Sequence[float] | None = option(
         "[NAME=]LOW,HIGH[,LEAST,MOST]  Bounds of one payment, and of all that follow; repeat.",

@@ -15,7 +15,13 @@ from goalmeter._errors import InvalidParameterError, in_a_line, require, shown, 
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator import agents, protocol, states, utilities
 from goalmeter.meg.simulator.agents import SimulatorAgent
-from goalmeter.meg.simulator.protocol import END, Episodes, StepOutcome, caller_guard
+from goalmeter.meg.simulator.protocol import (
+    END,
+    UNKNOWN,
+    Episodes,
+    StepOutcome,
+    caller_guard,
+)
 from goalmeter.meg.simulator.references import ChosenAction, FreeChoice, Reference, reference_of
 from goalmeter.meg.simulator.states import FROM_GENERATOR, NO_CHANCE, UNDECLARED, StateOf, layers
 from goalmeter.meg.simulator.tables import TabularSimulator
@@ -136,8 +142,8 @@ class GymnasiumSimulator:
         state: str | StateOf | None = None,
         chance: str = UNDECLARED,
     ) -> None:
-        self._env, self._seed, self.utilities, self.chance = env, seed, named, chance
-        self._reference, self.reference = reference, reference.name
+        self.environment, self._seed, self.utilities, self.chance = env, seed, named, chance
+        self.reference_density, self.reference = reference, reference.name
         self.n_actions = reference.n_actions  # 0 if actions are continuous
         self.name = world_name(env)
         self._states = states.States(env, state, chance)
@@ -162,16 +168,17 @@ class GymnasiumSimulator:
         self._starts: set[int] = set()
         self._last: Any = None
         self._drew = False
+        self._here = UNKNOWN  # state of the decision in progress
 
     @property
     def most_information(self) -> float:
         """Maximum relative entropy of a decision to the reference in nats; inf without a bound."""
-        return self._reference.most_information
+        return self.reference_density.most_information
 
     @property
     def why_unbounded(self) -> str:
         """Why decisions have no maximum relative entropy; "" if they have one."""
-        return self._reference.why_unbounded
+        return self.reference_density.why_unbounded
 
     @property
     def n_states(self) -> int:
@@ -182,13 +189,26 @@ class GymnasiumSimulator:
     def one_start(self) -> bool:
         """Whether every episode is known to begin in the same state."""
         saver = self._states.saver
-        if saver is not None and (known := saver.one_start(self._env)) is not None:
+        if saver is not None and (known := saver.one_start(self.environment)) is not None:
             return known
         return self.chance != UNDECLARED and not self._drew and len(self._starts) == 1
 
     def free_choice(self) -> SimulatorAgent:
         """Return the reference as an agent."""
-        return self._reference.agent()
+        return self.reference_density.agent()
+
+    def agent_by_state(self, policy: FloatArray) -> SimulatorAgent:
+        """Return the agent with a policy [H, S, A] of numbered states; free choice in others."""
+        even = np.full(self.n_actions, 1.0 / self.n_actions)
+
+        def answer(observation: Any, decision: int) -> FloatArray:
+            return policy[decision, self._here] if self._here < policy.shape[1] else even
+
+        return SimulatorAgent("planned policy", lambda generator: answer, is_function=True)
+
+    def _answered(self, episode: _RunningEpisode, decision: int) -> Any:
+        self._here = episode.state
+        return episode.answer(episode.observation, decision)
 
     def observed_range(self, which: int) -> tuple[float, float]:
         """Return the observed range of a utility's payoffs."""
@@ -201,7 +221,7 @@ class GymnasiumSimulator:
         Several are played together if the agent is a network and all need at most `steps` steps.
         """
         count = self._together(actor, steps // horizon)
-        envs = [self._env, *(self._copies or ())][:count]
+        envs = [self.environment, *(self._copies or ())][:count]
         numbers = [(number,), *((number, i) for i in range(1, count))]
         episodes = [self._begun(env, actor, *key) for env, key in zip(envs, numbers, strict=True)]
         starts = [each.state for each in episodes]
@@ -210,9 +230,9 @@ class GymnasiumSimulator:
             if count > 1 and actor.batch is not None:
                 answers = actor.batch([each.observation for each in going], going[0].generator)
             else:
-                answers = [each.answer(each.observation, t) for each in going]
+                answers = [self._answered(each, t) for each in going]
             for episode, answer in zip(going, answers, strict=True):
-                decision = self._reference.decide(answer, episode.generator, actor.name)
+                decision = self.reference_density.decide(answer, episode.generator, actor.name)
                 if self.names_states and decision.row is not None and not actor.is_function:
                     self._compare(episode.state, decision.row)
                 self._step(episode, decision, horizon)
@@ -237,7 +257,7 @@ class GymnasiumSimulator:
             return 1
         try:
             while len(self._copies) < min(most, _TOGETHER) - 1:
-                self._copies.append(states.copied(self._env))
+                self._copies.append(states.copied(self.environment))
         except Exception:  # of handles of windows, sockets or foreign libraries
             self._copies = None
             return 1
@@ -307,15 +327,15 @@ class GymnasiumSimulator:
 
         A step is deterministic if it leaves the generator unchanged, or chance is "none".
         """
-        assert self.returns_to_states and isinstance(self._reference, FreeChoice)
-        decision = self._reference.decision(action)
+        assert self.returns_to_states and isinstance(self.reference_density, FreeChoice)
+        decision = self.reference_density.decision(action)
         varies = self._states.saver and self._states.saver.chance
         outcomes: Counter[StepOutcome] = Counter()
         certain, own = True, generator.bit_generator
         for done in range(count):
             if done >= 2 and certain:
                 break
-            env = self._states.restored(state, self._env)
+            env = self._states.restored(state, self.environment)
             if self.chance == FROM_GENERATOR and own is not (bits := _generator_of(env)):
                 # The environment may have several references to its generator: keep the object.
                 bits.state = own.state
@@ -337,33 +357,33 @@ class GymnasiumSimulator:
         generator.bit_generator.state = own.state
         return outcomes, certain
 
+    def acts_by_state(self, actor: SimulatorAgent) -> bool:
+        """Return whether an agent's decisions depend on the state alone, as far as is known."""
+        # An observation transformed by a caller's function may differ between visits.
+        names = {type(layer).__name__ for layer in layers(self.environment)}
+        differ = self._differ or self._states.observations_differ
+        return not (actor.remembers or differ or "TransformObservation" in names)
+
     @caller_guard()
     def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
         """Return the agent's distribution in each state, [T, S, A]; None if it is not unique."""
-        # An observation transformed by a caller's function may differ between visits.
-        names = {type(layer).__name__ for layer in layers(self._env)}
-        if (
-            actor.remembers
-            or "TransformObservation" in names
-            or self._differ
-            or self._states.observations_differ
-        ):
+        if not self.acts_by_state(actor):
             return None
         if self._policy is None or self._policy.shape[1] != self.n_states:
             self._policy = self._asked(actor, range(horizon if actor.timed else 1))
         return self._policy
 
     def _asked(self, actor: SimulatorAgent, times: range) -> FloatArray | None:
-        assert isinstance(self._reference, FreeChoice)
+        assert isinstance(self.reference_density, FreeChoice)
         rows = np.zeros((len(times), self.n_states, self.n_actions))
         for state, observation in enumerate(self._states.observations):
             if self._states.saver is not None and self._states.saver.key is not None:
                 # Navigators in goalmeter's worlds read the state, not the observation.
-                self._states.restored(state, self._env)
+                self._states.restored(state, self.environment)
             answer = actor.begin(np.random.default_rng(0))
             for t in times:
                 # An agent may change the observation in place.
-                row = self._reference.row(answer(copy.deepcopy(observation), t), actor.name)
+                row = self.reference_density.row(answer(copy.deepcopy(observation), t), actor.name)
                 if row is not None and not actor.is_function:
                     self._compare(state, row)
                 if row is None or self._differ:

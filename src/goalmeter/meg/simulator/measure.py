@@ -7,10 +7,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from uuid import uuid4
+
+import numpy as np
 
 from goalmeter._errors import (
     MOST_SEED,
@@ -22,19 +24,28 @@ from goalmeter._errors import (
     whole,
 )
 from goalmeter.meg.result import PESSIMISES, json_number
-from goalmeter.meg.simulator import exploration
+from goalmeter.meg.simulator.agents import SimulatorAgent
+from goalmeter.meg.simulator.collection import Collection, collect
+from goalmeter.meg.simulator.counts import Bootstrap, CountEstimate
 from goalmeter.meg.simulator.environments import (
     MeasurementRequest,
     MeasurementSetup,
     of_environment,
     of_table,
 )
-from goalmeter.meg.simulator.exploration import StatesMeasure
-from goalmeter.meg.simulator.protocol import caller_guard, seeded_globals
+from goalmeter.meg.simulator.guarantee import (
+    AgentReturns,
+    Ends,
+    SplitCounts,
+    bounds_from_start,
+    guaranteed_interval,
+    parts_of,
+)
+from goalmeter.meg.simulator.protocol import Episodes, caller_guard, seeded_globals
 from goalmeter.meg.simulator.result import SimulatorInterrupted, SimulatorProgress, SimulatorResult
-from goalmeter.meg.simulator.start_bounds import Ends, StartMeasure, UtilityEstimate, estimate_in
 from goalmeter.meg.simulator.states import StateOf
-from goalmeter.meg.simulator.utilities import REWARD, LearntUtility, Utility
+from goalmeter.meg.simulator.utilities import REWARD, LearntUtility, Range, Utility
+from goalmeter.report.numbers import nats, percent
 from goalmeter.statistics.verdicts import Verdict, verdict
 from goalmeter.tabular.mdp import TabularMDP
 
@@ -43,8 +54,6 @@ from goalmeter.tabular.mdp import TabularMDP
 COMBINATION = "best combination"
 _MOST_STEPS = 10**12
 _LEAST_STEPS = 100  # fewer steps carry no information about any world
-# Share of the error for the bound by states; the rest is reserved for the bound from the start.
-_STATES_SHARE = 0.75
 
 Results = SimulatorResult | dict[str, SimulatorResult]
 
@@ -58,7 +67,7 @@ def from_simulator(
     horizon: int | None = None,
     budget: int = 200_000,
     level: float = 0.95,
-    precision: float = 0.02,
+    guarantee: bool = False,
     seed: int = 0,
     state: str | StateOf | None = None,
     bounds: Any = None,
@@ -69,11 +78,11 @@ def from_simulator(
     """Estimate MEG of an agent in a simulator, with a confidence interval.
 
     A simulator has `reset` and `step`. MEG at rationality b is b times the return of the agent
-    minus the soft value of the start. If the simulator can be restored to states, and few enough
-    are reachable within the horizon, every action is sampled in each state, and the interval is as
-    narrow as the budget allows. Otherwise it is based on episodes of free choice from the start:
-    the lower bound is then at most about the logarithm of their number, and no method without
-    further knowledge of the world can do better (docs/mathematics.md).
+    minus the soft value of the start. If states are named and recur, steps are counted by state and
+    action, and MEG is that of the estimated table; its interval comes from resampled counts.
+    Otherwise there is no estimate; the interval is a guaranteed one from episodes of free choice:
+    its lower end is at most about the logarithm of their number, and no method without further
+    knowledge of the world can do better (docs/mathematics.md).
 
     Args:
         env: a Gymnasium environment with discrete or continuous actions, its id, a function that
@@ -81,47 +90,45 @@ def from_simulator(
         agent: a Stable-Baselines3 model, the name of an agent, a table over integer observations
             [S, A] or [H, S, A], a function of the observation that returns a distribution [A], an
             action or (for continuous actions) a `GaussianAnswer`, or an object whose
-            `begin(generator)` returns such a function for an episode. If an agent returns only
-            actions, the actions taken are counted, and its own entropy is not used for bounds.
+            `begin(generator)` returns such a function for an episode. The policy of an agent that
+            returns only actions is estimated from them.
         utility: the payoff of each decision: "reward"; a function of the (observation, info) that
             `step` returned after the action; a `LearntUtility`; or several by name, measured on
             the same steps.
         combined: whether to measure MEG towards the best linear combination of the utilities as
-            well, with the name "best combination" and its `weights`; its upper bound holds for
-            every utility. Only for worlds measured by states.
+            well, with the name "best combination" and its `weights`. Only if states are counted.
         horizon: number of decisions; by default, and at most, the environment's time limit.
         budget: total number of simulator steps; an episode in progress is completed.
-        level: probability that the intervals of all utilities hold together.
-        precision: the measurement stops before its budget is spent once the lower bound seems to
-            be within this share of the estimate; 0 to spend the whole budget.
+        level: confidence level of each interval.
+        guarantee: whether to add bounds that hold for any number of steps, jointly for all
+            utilities (`result.guaranteed`).
         seed: random seed.
         state: which states are identical. None: by the kind of environment (goalmeter's grid
             worlds, Gymnasium's toy text, classic control and MuJoCo, MiniGrid). "observation": the
             observation determines the distribution of all that follows. Or a function of
             (observation, info) that returns a hashable key. The interval assumes that this is true.
         bounds: (low, high) of the payoff of one decision, or (low, high, least, most) with the
-            bounds of the total payoff from any state on; by name for several utilities. Default:
-            the observed range, which the interval then assumes.
+            bounds of the total payoff from any state on; by name for several utilities. Only the
+            guarantee uses them; without them it assumes the observed range.
         reference: distribution with which continuous actions are compared: "uniform" over a bounded
             box, "gaussian(SCALE)" or "gaussian(SCALE,CENTRE)" for independent normals clipped to
-            the box, or an object with `draw(generator)` and a `name`. There is no maximum then, the
-            bound is that from the start, and the upper bound may be infinite.
+            the box, or an object with `draw(generator)` and a `name`. There is no maximum then.
         chance: source of randomness of the environment, its wrappers and the utilities, which the
             interval assumes: "generator" (all draws use the environment's `np_random`, and `reset`
             uses its seed only for that), "none" (all episodes begin in one state), or "unknown"
             (episodes are independent; no state is restored). Default: "generator" for environments
             of Gymnasium and goalmeter, otherwise "unknown".
-        progress: a callback for the current bounds; True for lines on standard error, False for
+        progress: a callback for the current estimate; True for lines on standard error, False for
             none; by default lines if standard error is a terminal.
 
     Returns:
         A `SimulatorResult`; for several utilities a dictionary of them by name.
 
     Raises:
-        SimulatorInterrupted: interrupted at the keyboard; `results` has the bounds proven so far.
+        SimulatorInterrupted: interrupted at the keyboard; `results` has the estimates so far.
 
-    Source: MEG paper (NeurIPS 2024), Definition 3.2; bounds in docs/mathematics.md, "Worlds without
-    a table".
+    Source: MEG paper (NeurIPS 2024), Definition 3.2; estimators in docs/mathematics.md, "Worlds
+    without a table".
 
     Example: a mouse that goes for the cheese with probability 0.8 (Example 1 of the paper).
         >>> to_cheese, to_nothing = [0, 1, 0], [0, 0, 1]
@@ -134,7 +141,6 @@ def from_simulator(
     budget = whole(budget, "budget", least=_LEAST_STEPS, most=_MOST_STEPS)
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     level = finite(level, "level", least=0.5, most=1 - 1e-9)
-    precision = finite(precision, "precision", least=0.0, most=1.0)
     tell = _listener(progress)
     with ExitStack() as closing:
         closing.enter_context(seeded_globals(seed))
@@ -148,252 +154,32 @@ def from_simulator(
             reference=reference,
             chance=chance,
         )
-        if isinstance(env, TabularMDP):
-            world = of_table(env, agent, request)
-        else:
-            with caller_guard():
+        with caller_guard():
+            if isinstance(env, TabularMDP):
+                world = of_table(env, agent, request)
+            else:
                 world = of_environment(env, agent, request, closing)
-        if combined and COMBINATION in world.simulator.utilities.names:
-            raise InvalidParameterError(
-                f"a utility is named {COMBINATION!r}, which combined=True uses for the best "
-                f"combination of all; choose another name"
-            )
-        left = budget if world.fits is None else max(budget - world.fits.steps, _LEAST_STEPS)
-        states = StatesMeasure(*world[:3], _STATES_SHARE * (1 - level), seed, left, precision)
-
-        def report(steps: int, estimates: list[UtilityEstimate]) -> None:
-            for name, known in zip(world.simulator.utilities.names, estimates, strict=True):
-                if tell is not None:
-                    tell(SimulatorProgress(name, steps, known.value, known.ends.low))
-
-        try:
-            results = _measured(states, level, report, combined)
-        except SimulatorInterrupted as so_far:
-            if world.fits is None:
-                raise
-            raise SimulatorInterrupted(_annotated(world, so_far.results)) from so_far
-        if world.fits is not None:
-            results = _annotated(world, results)
+            if combined and COMBINATION in world.simulator.utilities.names:
+                raise InvalidParameterError(
+                    f"a utility is named {COMBINATION!r}, which combined=True uses for the best "
+                    f"combination of all; choose another name"
+                )
+            left = budget if world.fits is None else max(budget - world.fits.steps, _LEAST_STEPS)
+            measurement = _SimulatorMeasurement(world, left, level, seed, tell)
+            results = measurement.run(combined, guarantee)
+    if measurement.interrupted:
+        raise SimulatorInterrupted(results)
     several = isinstance(utility, Mapping) or combined
     return results if several else next(iter(results.values()))
 
 
-def _annotated(
-    world: MeasurementSetup, results: Mapping[str, SimulatorResult]
-) -> dict[str, SimulatorResult]:
-    """Add the steps of a fit, and the fitted utilities, to results."""
-    assert world.fits is not None, "used only for learnt utilities"
-    agent, reference = world.fits.episodes
-    note = (
-        f"the utility was fitted to {agent:,} episodes of the agent and {reference:,} of "
-        f"{world.simulator.reference}, and bounded on other episodes: the interval refers to the "
-        f"best utility of its class"
-    )
-    out = {}
-    for name, result in results.items():
-        out[name] = replace(result, steps={**result.steps, "fit": world.fits.steps})
-        if name in world.fits.frozen:
-            out[name] = replace(
-                out[name],
-                notes=(*result.notes, note),
-                fitted_episodes=agent + reference,
-                utility_function=world.fits.frozen[name],
-            )
-    return out
-
-
-def _measured(
-    states: StatesMeasure,
-    level: float,
-    tell: Callable[[int, list[UtilityEstimate]], None],
-    combined: bool,
-) -> dict[str, SimulatorResult]:
-    """Measure by states if possible, otherwise from the start with remaining error and steps."""
-    simulator, budget, error, before = states.simulator, states.budget, 1 - level, 0
-    tried = exploration.TRIED * simulator.n_actions
-    if simulator.returns_to_states and tried > exploration.FIRST_STATES * budget:
-        notes = [
-            f"one state has {simulator.n_actions:,} actions, more than "
-            f"{exploration.FIRST_STATES * budget:,.0f} steps can sample, so the bound is that from "
-            f"the start; increase the budget"
-        ]
-    elif simulator.returns_to_states:
-        results = _results(states, level, tell, [], exploration.METHOD, combined)
-        if results is not None:
-            return _with_start(states, results, level)
-        notes = [
-            f"more states are reachable than {exploration.FIRST_STATES * budget:,.0f} steps can "
-            f"sample ({simulator.n_states:,} were reached), so the bound is that from the start; "
-            f"use a larger budget, a shorter horizon, or a state= that merges more states"
-        ]
-        before = sum(states.steps.values())
-        budget -= before
-        error -= states.error
-    else:
-        notes = [f"{simulator.why_not}; the bound is that from the start"]
-    if combined:
-        notes.append("the best combination of utilities is measured only by states")
-    budget = max(budget, _LEAST_STEPS)
-    start = StartMeasure(simulator, states.actor, states.horizon, error, budget, before)
-    # An interruption before the first episodes returns the bounds by states so far.
-    method = f"episodes of {simulator.reference} from the start"
-    results = _results(start, level, tell, notes, method, before=states if states.begun else None)
-    assert results is not None, "the bound from the start always ends"
-    return results
-
-
-def _with_start(
-    states: StatesMeasure, results: dict[str, SimulatorResult], level: float
-) -> dict[str, SimulatorResult]:
-    """Improve results by states with the bound from the start if it may be tighter."""
-    remaining = states.budget - sum(states.steps.values())
-    known = [(r.lower, r.value if r.estimated else math.inf) for r in results.values()]
-    if remaining < _LEAST_STEPS or not states.wants_start(known):
-        return results
-    simulator, error = states.simulator, 1 - level - states.error
-    before, played = states.exploration.steps, states.played
-    start = StartMeasure(simulator, states.actor, states.horizon, error, remaining, before, played)
-    method = f"{exploration.METHOD}, and episodes of {simulator.reference} from the start"
-    try:
-        others = _results(start, level, lambda *_: None, [], method, before=states)
-    except SimulatorInterrupted as so_far:
-        raise SimulatorInterrupted(_tighter(results, so_far.results)) from so_far
-    assert others is not None, "the bound from the start always ends"
-    return _tighter(results, others)
-
-
-def _tighter(
-    results: Mapping[str, SimulatorResult], others: Mapping[str, SimulatorResult]
-) -> dict[str, SimulatorResult]:
-    """Return results by states with the ends of another bound if these are tighter."""
-    out = {}
-    for name, one in results.items():
-        # MEG towards the best combination is at least that towards any utility.
-        best = max(others.values(), key=lambda each: each.lower)
-        other = others.get(name, best)
-        lower = max(one, other, key=lambda each: each.lower)
-        upper = min(one, others.get(name, one), key=lambda each: each.upper_bound)
-        ends = Ends(lower.lower, upper.upper_bound, lower.binding["lower"], upper.binding["upper"])
-        known = estimate_in(ends, one.value, lower.rationality)
-        notes = dict.fromkeys((*one.notes, *other.notes))
-        if PESSIMISES in notes and PESSIMISES not in lower.notes:
-            del notes[PESSIMISES]
-        out[name] = replace(
-            one,
-            value=known.value,
-            estimated=one.estimated and known.estimated,
-            interval=(ends.low, ends.high),
-            maximum=other.maximum,
-            rationality=known.rationality,
-            method=other.method,
-            steps=other.steps,
-            binding={"lower": ends.low_by, "upper": ends.high_by},
-            episodes=other.episodes,
-            notes=tuple(notes),
-            stopped=other.stopped,
-            rests_on_assumption=one.rests_on_assumption or other.rests_on_assumption,
-        )
-    return out
-
-
-def _results(
-    measure: StatesMeasure | StartMeasure,
-    level: float,
-    tell: Callable[[int, list[UtilityEstimate]], None],
-    notes: list[str],
-    method: str,
-    combined: bool = False,
-    before: StatesMeasure | None = None,
-) -> dict[str, SimulatorResult] | None:
-    """Run a measurement, early interruptions return `before`; None if there are too many states."""
-
-    def report(estimates: list[UtilityEstimate]) -> None:
-        tell(sum(measure.steps.values()), estimates)
-
-    try:
-        if isinstance(measure, StatesMeasure) and not measure.explore():
-            return None
-        stopped = measure.run(report)
-        results = _collected(measure, level, notes, method, stopped)
-        if combined and isinstance(measure, StatesMeasure):
-            results[COMBINATION] = _combination(measure, list(results.values()))
-        return results
-    # The confidence bounds hold at every look, so samples drawn so far suffice.
-    except KeyboardInterrupt as interrupt:
-        if measure.begun:
-            known = _collected(measure, level, notes, method, "interrupt")
-        elif before is not None:
-            known = _collected(before, level, [], exploration.METHOD, "interrupt")
-        else:
-            raise
-        raise SimulatorInterrupted(known) from interrupt
-
-
-def _combination(measure: StatesMeasure, parts: list[SimulatorResult]) -> SimulatorResult:
-    """Return the result of the best combination of utilities, given those of the utilities."""
-    weights, known = measure.combined()
-    names = measure.simulator.utilities.names
-    notes = [note for part in parts for note in part.notes if note != PESSIMISES]
-    return replace(
-        parts[0],
-        value=float(known.value),
-        interval=(float(known.ends.low), float(known.ends.high)),
-        rationality=float(known.rationality),
-        utility=COMBINATION,
-        binding={"lower": known.ends.low_by, "upper": known.ends.high_by},
-        weights=dict(zip(names, weights.tolist(), strict=True)),
-        estimated=known.estimated,
-        notes=tuple(dict.fromkeys(notes)),
-        rests_on_assumption=any(part.rests_on_assumption for part in parts),
-        exceeds={},
-    )
-
-
-def _collected(
-    measure: StatesMeasure | StartMeasure, level: float, notes: list[str], method: str, stopped: str
-) -> dict[str, SimulatorResult]:
-    simulator, episodes = measure.simulator, measure.episodes
-    actions, why = simulator.n_actions, simulator.why_unbounded
-    unbounded = [f"there is no upper bound: {why}"] if why else []
-    out = {}
-    measurement = uuid4().hex
-    each = zip(simulator.utilities.names, measure.ends(), measure.assumed(), strict=True)
-    remarks = measure.remarks()
-    for name, known, assumed in each:
-        # A learnt utility has no natural sign.
-        signed = known.value > 0 and name not in simulator.utilities.learnt
-        pessimises = [PESSIMISES] if signed and known.rationality < 0 else []
-        out[name] = SimulatorResult(
-            value=float(known.value),
-            interval=(float(known.ends.low), float(known.ends.high)),
-            level=level,
-            maximum=float(episodes.decisions.mean()) * math.log(actions) if actions else None,
-            rationality=float(known.rationality),
-            utility=name,
-            world=simulator.name,
-            method=method,
-            steps=dict(measure.steps),
-            binding={"lower": known.ends.low_by, "upper": known.ends.high_by},
-            episodes=len(episodes.decisions),
-            notes=(*notes, *remarks, *([assumed] if assumed else []), *unbounded, *pessimises),
-            rests_on_assumption=bool(assumed),
-            stopped=stopped,
-            reference=simulator.reference,
-            estimated=known.estimated,
-            chance=simulator.chance,
-            exceeds={simulator.utilities.names[i]: more for i, more in known.exceeds.items()},
-            measurement=measurement,
-        )
-    return out
-
-
 def _listener(
     progress: Callable[[SimulatorProgress], None] | bool | None,
-) -> Callable[[SimulatorProgress], None] | None:
+) -> Callable[[SimulatorProgress], None]:
     if progress is None:
         progress = sys.stderr is not None and sys.stderr.isatty()
     if progress is False:
-        return None
+        return lambda now: None
     if progress is True:
         return lambda now: print(now, file=sys.stderr, flush=True)
     if not callable(progress):
@@ -401,6 +187,290 @@ def _listener(
             f"progress is {progress!r}, expected a function of one argument, True or False"
         )
     return progress
+
+
+# --- One measurement ------------------------------------------------------------------------------
+_COUNTED = "MEG of the table estimated from counted steps; interval from resampled counts"
+# Share of the steps for the agent where states are not counted; further steps for a guarantee where
+# they are counted in episodes, as a share of the budget.
+_AGENT_SHARE, _FREE_SHARE = 0.35, 0.3
+_FREE = 2**40  # number of the first episode of free choice, so that no seed is shared
+
+
+class _SimulatorMeasurement:
+    """Measurement of all utilities of one world."""
+
+    def __init__(
+        self,
+        world: MeasurementSetup,
+        budget: int,
+        level: float,
+        seed: int,
+        tell: Callable[[SimulatorProgress], None],
+    ) -> None:
+        self._world, self._simulator = world, world.simulator
+        self._budget, self._level, self._seed, self._tell = budget, level, seed, tell
+        self._names = self._simulator.utilities.names
+        self._notes: list[str] = []
+        self._steps: dict[str, int] = {}
+        self._measurement = uuid4().hex
+        self.interrupted = False
+
+    def run(self, combined: bool, guarantee: bool) -> dict[str, SimulatorResult]:
+        """Return the result of each utility by name."""
+        collection, spent = None, 0
+        if self._simulator.names_states:
+            if self._simulator.why_not:
+                self._notes.append(f"steps are counted in episodes only: {self._simulator.why_not}")
+            collection = collect(*self._world[:3], self._budget, self._seed, self._report)
+            if not collection.complete:
+                self._steps["states"] = spent = sum(collection.steps.values())
+                self._notes = [
+                    f"more states are reachable than {self._budget:,} steps can count "
+                    f"({self._simulator.n_states:,} were reached), so there is no estimate; "
+                    f"use a larger budget, a shorter horizon, or a state= that merges more states"
+                ]
+        else:
+            self._notes.append(f"there is no estimate: {self._simulator.why_not}")
+        if collection is not None and collection.complete:
+            results = self._counted(collection, combined, guarantee)
+        else:
+            if combined:
+                self._notes.append(
+                    "the best combination of utilities is measured only if states are counted"
+                )
+            self._budget = max(self._budget - spent, _LEAST_STEPS)
+            results = self._from_start()
+        return self._annotated(results)
+
+    def _report(self, collection: Collection) -> None:
+        """Report the current estimate of each utility, without resamples."""
+        bootstrap = Bootstrap(collection.table, collection.agent(), self._seed, resamples=0)
+        steps = sum(collection.steps.values())
+        for name, direction in zip(self._names, np.eye(len(self._names)), strict=True):
+            now = bootstrap.measure(direction[:, None], self._level)
+            low = max(now.value - 2.0 * now.standard_error, 0.0)
+            self._tell(SimulatorProgress(name, steps, now.value, low))
+
+    # --- States that recur ------------------------------------------------------------------------
+    def _counted(
+        self, collection: Collection, combined: bool, guarantee: bool
+    ) -> dict[str, SimulatorResult]:
+        self.interrupted = collection.stopped == "interrupt"
+        each, agent = np.eye(len(self._names)), collection.agent()
+        directions = {name: row[:, None] for name, row in zip(self._names, each, strict=True)}
+        if combined:
+            directions[COMBINATION] = each
+        bootstrap = Bootstrap(collection.table, agent, self._seed, collection.length)
+        estimates = {name: bootstrap.measure(one, self._level) for name, one in directions.items()}
+        out = {name: self._of_counts(collection, name, one) for name, one in estimates.items()}
+        for one, other in permutations(self._names, 2):
+            interval = estimates[one].minus(estimates[other], self._level)[1]
+            out[one] = replace(out[one], differences={**out[one].differences, other: interval})
+        if guarantee:
+            out |= self._guaranteed(out, *self._bounds_from_counts(collection))
+        return out
+
+    def _bounds_from_counts(self, collection: Collection) -> tuple[list[Ends], list[Range]]:
+        """Return guaranteed bounds: the pilot and some episodes choose, all else bounds."""
+        simulator, agent = self._simulator, collection.agent()
+        if not simulator.returns_to_states:
+            return self._bounds_from_start(collection.episodes, _FREE_SHARE * self._budget)
+        first, second = collection.tables()
+        chosen, fresh = parts_of(collection.episodes)
+        counts = SplitCounts(
+            after=first.after,
+            paid=first.paid,
+            first=first.counts,
+            second=second.counts,
+            certain=first.certain,
+            first_starts=np.bincount(chosen.starts, minlength=first.n_states).astype(float),
+            second_starts=np.bincount(fresh.starts, minlength=first.n_states).astype(float),
+            fixed_start=simulator.one_start,
+        )
+        known, ranges = agent.policy, self._ranges()
+        shape = self._world.horizon, simulator.n_actions
+        level = 1.0 - self._error / len(self._names)
+        ends = [
+            guaranteed_interval(
+                counts,
+                ranges,
+                AgentReturns(chosen.returns, fresh.returns) if known is None else known,
+                weights,
+                shape,
+                level=level,
+            )
+            for weights in np.eye(len(self._names))
+        ]
+        return ends, ranges
+
+    def _bounds_from_start(self, agent: Episodes, steps: float) -> tuple[list[Ends], list[Range]]:
+        """Return guaranteed bounds from episodes of the agent and of free choice, and ranges."""
+        simulator, horizon = self._simulator, self._world.horizon
+        free = self._episodes(simulator.free_choice(), steps, _FREE)
+        self._steps[simulator.reference] = free.steps
+        most, ranges = simulator.most_information, self._ranges(agent, free)
+        return bounds_from_start(agent, free, ranges, most, horizon, self._error), ranges
+
+    def _of_counts(
+        self, collection: Collection, name: str, estimate: CountEstimate
+    ) -> SimulatorResult:
+        interval, notes = estimate.interval, self._simulator.remarks(self._world.actor)
+        untried = max(estimate.untried)
+        who = "the agent" if estimate.untried[0] == untried else "the model"
+        if untried > 0:
+            notes.append(
+                f"{percent(untried)} of the decisions of {who} are in actions that were never "
+                f"sampled, which are excluded"
+                + ("; there is no interval, increase the budget" if interval is None else "")
+            )
+        if interval is not None and estimate.unseen > (interval[1] - interval[0]) / 2 > 0:
+            notes.append(
+                f"an outcome that was never sampled could change MEG by up to "
+                f"{nats(estimate.unseen)} nats (rule of three), more than the interval includes"
+            )
+        known, weights = estimate.weights, None
+        if name == COMBINATION:
+            weights = {n: float(w) for n, w in zip(self._names, known, strict=True)}
+        return self._result(
+            name,
+            collection.episodes,
+            value=estimate.value,
+            interval=interval,
+            rationality=1.0 if weights else float(known[self._names.index(name)]),
+            method=_COUNTED,
+            steps=dict(collection.steps),
+            steps_to_halve=math.ceil(estimate.steps_to_halve) or None if interval else None,
+            stopped=collection.stopped,
+            weights=weights,
+            notes=tuple(notes),
+        )
+
+    # --- States that do not recur -----------------------------------------------------------------
+    def _from_start(self) -> dict[str, SimulatorResult]:
+        """Return guaranteed bounds from episodes alone, without an estimate."""
+        actor = self._world.actor
+        if self._simulator.why_unbounded:
+            self._notes.append(f"there is no upper bound: {self._simulator.why_unbounded}")
+        agent = self._episodes(actor, _AGENT_SHARE * self._budget)
+        steps = (1 - _AGENT_SHARE) * self._budget
+        ends, ranges = self._bounds_from_start(agent, steps)
+        out = {
+            name: self._result(
+                name,
+                agent,
+                value=bound.low,
+                interval=(bound.low, bound.high),
+                rationality=bound.rationality,
+                method=f"episodes of {self._simulator.reference} from the start",
+                steps={"agent": agent.steps},
+                notes=(),
+                estimated=False,
+            )
+            for name, bound in zip(self._names, ends, strict=True)
+        }
+        return out | self._guaranteed(out, ends, ranges)
+
+    def _episodes(self, actor: SimulatorAgent, steps: float, number: int = 0) -> Episodes:
+        """Play at least one episode, and more until a number of steps."""
+        parts, taken = [self._simulator.play(actor, self._world.horizon, number)], 0
+        while (taken := taken + max(parts[-1].steps, 1)) < steps:
+            number += len(parts[-1].starts)
+            parts.append(self._simulator.play(actor, self._world.horizon, number))
+        return Episodes.of(parts)
+
+    # --- Results ----------------------------------------------------------------------------------
+    @property
+    def _error(self) -> float:
+        return 1.0 - self._level
+
+    def _ranges(self, *episodes: Episodes) -> list[Range]:
+        """Return the range of each utility; if none was given, that of payoffs or of returns."""
+        out = []
+        for i, name in enumerate(self._names):
+            known = Range(*self._simulator.observed_range(i), assumed=True)
+            if episodes:
+                returns = np.concatenate([each.returns[:, i] for each in episodes])
+                least, most = min(float(returns.min()), 0.0), max(float(returns.max()), 0.0)
+                known = Range(least, most, least, most, assumed=True)
+            out.append(self._simulator.utilities.bounds.get(name) or known)
+        return out
+
+    def _guaranteed(
+        self,
+        results: Mapping[str, SimulatorResult],
+        ends: Sequence[Ends],
+        ranges: Sequence[Range],
+    ) -> dict[str, SimulatorResult]:
+        out = {}
+        for name, known, bound in zip(self._names, ranges, ends, strict=True):
+            assumed = (known.in_words(),) if known.assumed else ()
+            # The upper bound of a learnt utility does not hold for the other ones of its class.
+            learnt = name in self._simulator.utilities.learnt
+            out[name] = replace(
+                results[name],
+                steps={**results[name].steps, **self._steps},
+                guaranteed=(bound.low, math.inf if learnt else bound.high),
+                binding={"lower": bound.low_by, "upper": "nothing" if learnt else bound.high_by},
+                rests_on_assumption=known.assumed,
+                notes=(*results[name].notes, *assumed),
+            )
+        return out
+
+    def _result(
+        self,
+        name: str,
+        episodes: Episodes,
+        *,
+        interval: tuple[float, float] | None,
+        rationality: float,
+        notes: tuple[str, ...],
+        **values: Any,
+    ) -> SimulatorResult:
+        simulator = self._simulator
+        maximum = None
+        if simulator.n_actions:
+            maximum = float(episodes.decisions.mean()) * math.log(simulator.n_actions)
+        # A learnt utility has no natural sign.
+        signed = values["value"] > 0 and name not in simulator.utilities.learnt
+        pessimises = (PESSIMISES,) if signed and rationality < 0 else ()
+        return SimulatorResult(
+            utility=name,
+            interval=interval or (0.0, math.inf if maximum is None else maximum),
+            level=self._level,
+            maximum=maximum,
+            rationality=rationality,
+            world=simulator.name,
+            episodes=len(episodes.decisions),
+            reference=simulator.reference,
+            chance=simulator.chance,
+            notes=(*self._notes, *notes, *pessimises),
+            measurement=self._measurement,
+            **values,
+        )
+
+    def _annotated(self, results: Mapping[str, SimulatorResult]) -> dict[str, SimulatorResult]:
+        """Add the steps of a fit, and the fitted utilities, to results."""
+        fits = self._world.fits
+        if fits is None:
+            return dict(results)
+        agent, reference = fits.episodes
+        note = (
+            f"the utility was fitted to {agent:,} episodes of the agent and {reference:,} of "
+            f"{self._simulator.reference}, and measured on other episodes: MEG towards the best "
+            f"utility of its class is at least this"
+        )
+        out = {}
+        for name, result in results.items():
+            out[name] = replace(result, steps={**result.steps, "fit": fits.steps})
+            if name in fits.frozen:
+                out[name] = replace(
+                    out[name],
+                    notes=(*result.notes, note),
+                    fitted_episodes=agent + reference,
+                    utility_function=fits.frozen[name],
+                )
+        return out
 
 
 # --- Measurement --------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from goalmeter._types import FloatArray, IntArray
 # No two draws share a generator, so numbers do not depend on the order or process of the draws.
 
 # Purposes of draws.
-EPISODES, CHOICES, SUCCESSORS, FREE, FREE_CHOICES, GLOBAL_GENERATORS = range(6)
+EPISODES, CHOICES, SUCCESSORS, GLOBAL_GENERATORS = range(4)
 
 
 def seeded(seed: int, purpose: int, *number: int) -> np.random.SeedSequence:

@@ -107,7 +107,7 @@ class BoxReference:
         normal: tuple[FloatArray, FloatArray] | None = None,
     ) -> None:
         # `normal` has the centre and scale of independent normals, before clipping to the box.
-        self._draw, self._normal = draw, normal
+        self.draw, self._normal = draw, normal
         self.name = f"reference {name}"
         self.why_unbounded = "" if normal else _UNBOUNDED
         self._low, self._high = (np.asarray(end, np.float64) for end in (space.low, space.high))
@@ -121,7 +121,7 @@ class BoxReference:
         """Return the reference as an agent."""
 
         def begin(generator: np.random.Generator) -> agents.Answer:
-            return lambda observation, decision: _Drawn(self._draw(generator))
+            return lambda observation, decision: _Drawn(self.draw(generator))
 
         return SimulatorAgent(self.name, begin, is_function=True)
 

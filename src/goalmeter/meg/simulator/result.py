@@ -14,6 +14,7 @@ from goalmeter.report.numbers import general, nats, percent, rationality
 from goalmeter.report.tables import html_table, one_row
 
 NO_MAXIMUM = "no maximum: actions are continuous"  # shown instead of a maximum
+NO_ESTIMATE = "no estimate"  # shown instead of an estimate
 NOT_DETERMINED = "not determined"  # shown instead of a vacuous end of an interval
 
 
@@ -31,37 +32,40 @@ def _json(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatorResult:
-    """MEG of an agent in a simulator: an interval and its assumptions.
+    """MEG of an agent in a simulator: an estimate, its interval, and their assumptions.
 
     Attributes:
-        value: point estimate in nats, without a guarantee; the lower bound if there is no estimate
-            (`estimated` is False).
-        interval: bounds of MEG in nats; they hold with probability `level` if the statement in
-            `assumes` is true.
-        level: confidence level over both bounds, all utilities and all rationalities tried.
+        value: estimate in nats; the lower end of `guaranteed` without an estimate (`estimated`).
+        interval: asymptotic confidence interval in nats; 0 and the maximum (or infinity) where
+            nothing valid can be stated. Without an estimate it is `guaranteed`.
+        guaranteed: finite-sample bounds in nats, if requested; None otherwise. They hold with
+            probability `level` jointly over all utilities if the statement in `assumes` is true.
+        level: confidence level of each interval.
         maximum: nats of a fully predictable agent: the mean of log A per decision (an estimate, so
-            an upper bound may exceed it). A table excludes decisions without effect, which sampling
+            an upper end may exceed it). A table excludes decisions without effect, which sampling
             cannot recognise. None for continuous actions, which have no maximum.
-        rationality: beta at which the lower bound was proven, in inverse units of the utility.
+        rationality: beta with the largest value, in inverse units of the utility.
         utility: name of the utility.
         world: name of the simulator.
-        method: description of how the bounds were obtained.
+        method: description of the estimator.
         steps: number of simulator steps by purpose.
-        binding: name of the bound that gave each end: "lower" and "upper".
-        episodes: number of episodes of the agent used for fits or bounds.
+        episodes: number of episodes of the agent.
+        steps_to_halve: number of further steps that would halve the width of the interval; None if
+            the interval has no width or is not determined.
+        binding: names of the bounds that gave the "lower" and "upper" end of `guaranteed`.
         notes: statements that a reader of the numbers needs.
         weights: weights of the utilities by name, for a combination of several.
-        stopped: why the measurement stopped: "interrupt", "budget" or "precision".
+        stopped: why the measurement stopped: "budget" or "interrupt".
         reference: description of the policy with which the agent's actions are compared.
         fitted_episodes: number of episodes, including those of the reference, to which a learnt
-            utility was fitted; no bound uses them.
+            utility was fitted; nothing else uses them.
         utility_function: learnt utility as a function of (observation, info).
-        rests_on_assumption: whether the interval assumes that the utility stays within its observed
-            range, since no bounds were given; a note states the range.
-        estimated: whether `value` is an estimate rather than a bound of the interval.
+        rests_on_assumption: whether the guarantee assumes that the utility stays within its
+            observed range, since no bounds were given; a note states the range.
         chance: declared source of randomness: "generator", "none" or "unknown".
-        exceeds: lower bound of the MEG towards this utility minus that towards another one, by its
-            name, in nats, from differences in the same episodes; see `less`.
+        estimated: whether `value` is an estimate.
+        differences: interval of the MEG towards this utility minus that towards another one, by its
+            name, in nats, from the same resamples; see `less`.
         measurement: unique name of the call that returned this result.
     """
 
@@ -74,8 +78,10 @@ class SimulatorResult:
     world: str
     method: str
     steps: Mapping[str, int]
-    binding: Mapping[str, str]
     episodes: int
+    guaranteed: tuple[float, float] | None = None
+    steps_to_halve: int | None = None
+    binding: Mapping[str, str] = field(default_factory=lambda: {"lower": "", "upper": ""})
     notes: tuple[str, ...] = ()
     weights: Mapping[str, float] | None = None
     stopped: str = "budget"
@@ -83,19 +89,19 @@ class SimulatorResult:
     fitted_episodes: int = 0
     utility_function: Callable[[Any, Any], float] | None = None
     rests_on_assumption: bool = False
-    estimated: bool = True
     chance: str = UNDECLARED
-    exceeds: Mapping[str, float] = field(default_factory=dict)
+    estimated: bool = True
+    differences: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     measurement: str = field(default="", repr=False, compare=False)
 
     @property
     def lower(self) -> float:
-        """Lower bound in nats."""
+        """Lower end of the interval in nats."""
         return self.interval[0]
 
     @property
     def upper_bound(self) -> float:
-        """Upper bound in nats; inf if there is none."""
+        """Upper end of the interval in nats; inf if there is none."""
         return self.interval[1]
 
     @property
@@ -113,19 +119,16 @@ class SimulatorResult:
     def less(self, other: SimulatorResult) -> tuple[float, tuple[float, float]]:
         """Return the MEG towards this utility minus that towards another of the same measurement.
 
-        The result is the difference of the estimates in nats and its interval at `level`, from both
-        intervals and, if states are known, from differences in the same episodes. All intervals of
-        utilities and differences of one call hold together with that probability.
+        The result is the difference of the estimates in nats and its interval at `level`: from the
+        same resamples where states are tabulated, otherwise from the ends of both intervals.
         """
         if not self.measurement or self.measurement != other.measurement:
             raise InvalidParameterError(
                 f"the results towards {self.utility!r} and {other.utility!r} are from different "
                 f"measurements; pass both utilities to one call, by name"
             )
-        low = max(self.interval[0] - other.interval[1], self.exceeds.get(other.utility, -math.inf))
-        less = max(other.interval[0] - self.interval[1], other.exceeds.get(self.utility, -math.inf))
-        high = max(-less, low)
-        return min(max(self.value - other.value, low), high), (low, high)
+        apart = self.interval[0] - other.interval[1], self.interval[1] - other.interval[0]
+        return self.value - other.value, self.differences.get(other.utility, apart)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields and derived values as JSON values."""
@@ -140,17 +143,21 @@ class SimulatorResult:
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the interval and all details of the measurement as pairs of name and text."""
-        return [
-            (f"MEG at {percent(self.level, 0)}, nats", self.ends_in_words(nats)),
-            ("estimate, nats", nats(self.value) if self.estimated else "none"),
-            ("assumes that", self.assumes),
-            ("lower end by", self.binding["lower"]),
-            ("upper end by", self.binding["upper"]),
+        level = percent(self.level, 0)
+        rows = [
+            ("MEG, nats", nats(self.value) if self.estimated else NO_ESTIMATE),
+            (f"interval at {level}, nats", self.ends_in_words(nats)),
             *self._of_maximum(),
             ("rationality β", rationality(self.rationality)),
-            *((f"steps, {purpose}", f"{count:,}") for purpose, count in self.steps.items()),
-            ("method", self.method),
+            ("assumes that", self.assumes),
         ]
+        if self.guaranteed is not None:
+            rows.append((f"guaranteed at {level}, nats", self.guaranteed_in_words(nats)))
+            rows += [(f"guaranteed {end} end by", by) for end, by in self.binding.items()]
+        if self.steps_to_halve is not None:
+            rows.append(("further steps to halve the interval", f"{self.steps_to_halve:,}"))
+        rows += [(f"steps, {purpose}", f"{count:,}") for purpose, count in self.steps.items()]
+        return [*rows, ("method", self.method)]
 
     @property
     def assumes(self) -> str:
@@ -160,21 +167,16 @@ class SimulatorResult:
 
     @property
     def not_determined(self) -> tuple[str, ...]:
-        """Vacuous ends: "lower" at 0, "upper" at the maximum or infinity."""
-        low, high = self.interval
-        most = math.inf if self.maximum is None else self.maximum * (1 - 1e-9)
-        # A degenerate interval determines both ends.
-        point = high - low <= 1e-3 * low
-        vacuous = {"lower": low <= 0 and high > 0, "upper": high >= most and not point}
-        return tuple(end for end, holds in vacuous.items() if holds)
+        """Ends of the interval that state nothing: "lower" at 0, "upper" at the maximum or inf."""
+        return _vacuous(self.interval, self.maximum)
 
     def ends_in_words(self, number: Callable[[float], str]) -> str:
         """Return the interval as text, with "not determined" for vacuous ends."""
-        if len(unknown := self.not_determined) == 2:
-            return NOT_DETERMINED
-        ends = zip(("lower", "upper"), self.interval, strict=True)
-        low, high = (NOT_DETERMINED if end in unknown else number(at) for end, at in ends)
-        return f"[{low}, {high}]"
+        return _in_words(self.interval, self.maximum, number)
+
+    def guaranteed_in_words(self, number: Callable[[float], str]) -> str:
+        """Return the guaranteed bounds as text; "" if they were not requested."""
+        return "" if self.guaranteed is None else _in_words(self.guaranteed, self.maximum, number)
 
     def _of_maximum(self) -> list[tuple[str, str]]:
         if self.maximum is None or self.fraction is None:
@@ -190,23 +192,45 @@ class SimulatorResult:
 
     def __str__(self) -> str:
         steps = ", ".join(f"{count:,} {purpose}" for purpose, count in self.steps.items())
-        estimate = f"estimate {general(self.value)}" if self.estimated else "no estimate"
+        level = percent(self.level, 0)
         if self.maximum is None or self.fraction is None:
             share = f"; {NO_MAXIMUM}, relative to the {self.reference}"
-        elif self.estimated:
-            share = f", {percent(self.fraction)} of the maximum {general(self.maximum)}"
         else:
-            share = f"; maximum {general(self.maximum)}"
+            share = f"; {percent(self.fraction)} of the maximum {general(self.maximum)}"
+        value = f"{general(self.value)} nats" if self.estimated else NO_ESTIMATE
         lines = [
-            f"MEG {self.ends_in_words(general)} nats at {percent(self.level, 0)}; "
-            f"{estimate}{share}",
+            f"MEG {value}, interval {self.ends_in_words(general)} at {level}{share}",
             f"  assumes that {self.assumes}",
             f"  towards {self.utility} in {self.world}, rationality {general(self.rationality)}",
-            f"  lower end by {self.binding['lower']}, upper end by {self.binding['upper']}",
             f"  {self.episodes:,} episodes; steps: {steps}; {self.method}",
-            *(f"  note: {note}" for note in self.notes),
         ]
-        return "\n".join(lines)
+        if self.guaranteed is not None:
+            binding = ", ".join(f"{end} end by {by}" for end, by in self.binding.items())
+            lines.insert(
+                1, f"  guaranteed {self.guaranteed_in_words(general)} at {level}: {binding}"
+            )
+        if self.steps_to_halve is not None:
+            lines.append(f"  {self.steps_to_halve:,} further steps would halve the interval")
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+
+def _vacuous(ends: tuple[float, float], maximum: float | None) -> tuple[str, ...]:
+    low, high = ends
+    most = math.inf if maximum is None else maximum * (1 - 1e-9)
+    # A degenerate interval determines both ends.
+    point = high - low <= 1e-3 * low
+    vacuous = {"lower": low <= 0 and high > 0, "upper": high >= most and not point}
+    return tuple(end for end, holds in vacuous.items() if holds)
+
+
+def _in_words(
+    ends: tuple[float, float], maximum: float | None, number: Callable[[float], str]
+) -> str:
+    if len(unknown := _vacuous(ends, maximum)) == 2:
+        return NOT_DETERMINED
+    named = zip(("lower", "upper"), ends, strict=True)
+    low, high = (NOT_DETERMINED if end in unknown else number(at) for end, at in named)
+    return f"[{low}, {high}]"
 
 
 @dataclass(frozen=True)
@@ -216,24 +240,22 @@ class SimulatorProgress:
     utility: str  # name of the utility
     steps: int  # number of simulator steps so far
     value: float  # current estimate in nats
-    # Approximate lower bound in nats, unproven: it uses the episodes that choose the bound.
-    lower: float
+    lower: float  # current lower end of the interval in nats
 
     def __str__(self) -> str:
-        low = f"about {general(self.lower, 4)}" if self.lower > 0 else NOT_DETERMINED
         return (
-            f"{self.steps:,} steps: MEG towards {self.utility}: lower end {low}, estimate "
-            f"{general(self.value, 4)} nats"
+            f"{self.steps:,} steps: MEG towards {self.utility} {general(self.value, 4)} nats, "
+            f"lower end {general(self.lower, 4)}"
         )
 
 
 class SimulatorInterrupted(KeyboardInterrupt):
-    """Interruption of a measurement at the keyboard; `results` has the bounds proven so far."""
+    """Interruption of a measurement at the keyboard; `results` has the estimates so far."""
 
     def __init__(self, results: Mapping[str, SimulatorResult]) -> None:
         ends = "; ".join(
             f"{name}: {each.ends_in_words(general)} nats" for name, each in results.items()
         )
-        super().__init__(f"interrupted; proven so far, in the attribute `results`: {ends}")
+        super().__init__(f"interrupted; intervals so far, in the attribute `results`: {ends}")
         self.results = results
         self.measurement: Any = None  # `measure.Measurement`, where it was asked for by names

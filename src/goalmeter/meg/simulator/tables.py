@@ -80,6 +80,10 @@ class TabularSimulator:
         shape = (1, self.n_states, self.n_actions)
         return actor_of_rows(np.full(shape, 1.0 / self.n_actions), protocol.FREE_CHOICE)
 
+    def acts_by_state(self, actor: SimulatorAgent) -> bool:
+        """Return whether an agent's decisions depend on the state alone: always."""
+        return True
+
     def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
         """Return the agent's table, [T, S, A]."""
         return actor.table
@@ -87,6 +91,10 @@ class TabularSimulator:
     def remarks(self, actor: SimulatorAgent) -> list[str]:
         """Return no remarks: a table has no unverified assumptions."""
         return []
+
+    def agent_by_state(self, policy: FloatArray) -> SimulatorAgent:
+        """Return the agent with a policy [H, S, A]."""
+        return actor_of_rows(policy, "planned policy")
 
     def play(self, actor: SimulatorAgent, horizon: int, number: int, steps: int = 0) -> Episodes:
         """Play a chunk of episodes at once, for any `steps`; the agent must be a table."""

@@ -1,0 +1,367 @@
+"""Collection of counted steps from a simulator: from restored states, or from episodes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray
+from goalmeter.meg.simulator.agents import SimulatorAgent
+from goalmeter.meg.simulator.counts import AgentRecord, CountTable, Models, allocate, variances
+from goalmeter.meg.simulator.protocol import END, SUCCESSORS, Episodes, StepOutcome, seeded
+
+if TYPE_CHECKING:
+    from goalmeter.meg.simulator.environments import Simulator
+
+# Number of draws that determine whether a pair is deterministic, and the least of a random pair.
+TRIED, _FEWEST = 2, 8
+# Shares of the budget: the agent's first episodes; at most for trying every action; the pilot; of
+# the final draws those that all pairs get alike; what is left for states that are met last; and
+# episodes of free choice that check the names of states that a caller gave.
+_EPISODES, _EXPANSION, _PILOT, _EVEN, _RESERVE, _CHECKS = 0.04, 0.5, 0.2, 0.5, 0.02, 0.05
+_AT_ONCE = 200_000  # maximum number of draws of a pair at once, which bounds memory
+# Where states cannot be restored: number of rounds, share of free choice in each decision, and
+# multiples of the best rationality at which soft-optimal policies are played.
+_ROUNDS, _FREE, _MULTIPLES = 8, 0.1, (1.0, 0.3, 3.0)
+
+
+@dataclass
+class Collection:
+    """Counted steps of a world, and episodes of an agent in it."""
+
+    simulator: Simulator
+    actor: SimulatorAgent
+    horizon: int
+    budget: int
+    seed: int
+    report: Callable[[Collection], None]
+    steps: dict[str, int] = field(default_factory=lambda: {"agent": 0, "states": 0})
+    # Draws of each pair in the pilot and in the final part.
+    draws: tuple[dict[int, Counter[StepOutcome]], ...] = field(default_factory=lambda: ({}, {}))
+    certain: set[int] = field(default_factory=set)
+    episodes: Episodes = field(init=False)
+    stopped: str = "budget"
+    complete: bool = False  # whether states are few enough to be counted
+
+    def __post_init__(self) -> None:
+        self.episodes = self.simulator.play(self.actor, self.horizon, 0)
+        self.steps["agent"] += self.episodes.steps
+
+    # --- Tables -----------------------------------------------------------------------------------
+    def tables(self) -> tuple[CountTable, CountTable]:
+        """Return the tables of the pilot and of the final part, with the same outcomes."""
+        n_states, n_actions = self.simulator.n_states, self.simulator.n_actions
+        size = n_states * n_actions
+        pilot, final = self.draws
+        outcomes = [[*(pilot.get(p, Counter()) + final.get(p, Counter()))] for p in range(size)]
+        width = max(1, *(len(each) for each in outcomes))
+        after = np.full((size, width), n_states, dtype=np.int64)
+        paid = np.zeros((size, width, len(self.simulator.utilities.names)))
+        counts = np.zeros((2, size, width))
+        for p, each in enumerate(outcomes):
+            for k, outcome in enumerate(each):
+                after[p, k] = outcome.after if outcome.after != END else n_states
+                paid[p, k] = outcome.paid
+                counts[:, p, k] = [part.get(p, Counter())[outcome] for part in self.draws]
+        certain = np.isin(np.arange(size), list(self.certain))
+        starts = np.bincount(self.episodes.starts, minlength=n_states).astype(float)
+        first, second = (
+            CountTable(after, paid, part, certain, starts, n_actions, self.horizon)
+            for part in counts
+        )
+        return first, second
+
+    @property
+    def table(self) -> CountTable:
+        """Table of all counts."""
+        pilot, final = self.tables()
+        return pilot.plus(final)
+
+    @property
+    def length(self) -> float:
+        """Mean number of steps of the agent's episodes if pairs are drawn one by one, else 0."""
+        mean = self.episodes.steps / len(self.episodes.starts)
+        return mean if self.simulator.returns_to_states else 0.0
+
+    @property
+    def _hardly_recur(self) -> bool:
+        """Whether the states that were reached are distinct and too many to be counted."""
+        # k different states without repetition suggest at least k^2 / 2 of them.
+        seen = self.simulator.n_states
+        needed = seen**2 / 2 * self.simulator.n_actions * TRIED
+        repeated = seen < 0.95 * self._spent
+        return not repeated and len(self.episodes.starts) >= 5 and needed > self.budget
+
+    def agent(self) -> AgentRecord:
+        """Return what is known of the agent."""
+        n_states, n_actions = self.simulator.n_states, self.simulator.n_actions
+        known = AgentRecord(returns=self.episodes.returns, began=self.episodes.starts)
+        policy = self.simulator.policy(self.actor, self.horizon)
+        if policy is not None:
+            return replace(known, policy=policy)
+        if self.actor.timed or not self.simulator.acts_by_state(self.actor):
+            return known
+        state, action = self.episodes.visits.T
+        taken = np.bincount(state * n_actions + action, minlength=n_states * n_actions)
+        return replace(known, actions=taken.reshape(n_states, n_actions).astype(float))
+
+    # --- Restored states --------------------------------------------------------------------------
+    def from_states(self) -> None:
+        """Sample every action of every reachable state, unless there are too many states."""
+        self.play(_EPISODES * self.budget - self._spent)
+        if self._hardly_recur:
+            return
+        self._depth: dict[int, int] = {}
+        self._next: dict[int, set[int]] = {}
+        self._waiting: deque[int] = deque()
+        self._calls: Counter[int] = Counter()
+        for start in np.unique(self.episodes.starts).tolist():
+            self._meet(start, 0)
+        pilot, final = self.draws
+        if not self._expand(pilot, self._spent + _EXPANSION * (self.budget - self._spent)):
+            return
+        if self.simulator.names_given:
+            # Free choice reaches states in other ways.
+            self._explore(self.simulator.free_choice(), _CHECKS * self.budget, 2**41)
+        random = [pair for pair in pilot if pair not in self.certain]
+        each = (self.budget - self._spent) / max(len(random), 1)
+        # With too few draws for two parts, all are distributed evenly.
+        each *= 1.0 if each < 3 * _FEWEST else _PILOT
+        self._draw_all(pilot, {p: int(each) for p in random})
+        self._expand(pilot, self.budget)
+        self.complete = True
+        try:
+            self.report(self)
+            more, episodes = self._allocation()
+            self._draw_all(final, more)
+            self.play(episodes)
+            # States that were met now; their numbers of draws do not depend on any outcome.
+            self._expand(final, self.budget)
+        except KeyboardInterrupt:
+            self.stopped = "interrupt"
+        self._compare()
+
+    def _compare(self) -> None:
+        """Require that steps of episodes and steps from restored states agree."""
+        by_pair: dict[int, Counter[StepOutcome]] = {}
+        for (state, action, outcome), times in self.simulator.walked.items():
+            pair = state * self.simulator.n_actions + action
+            by_pair.setdefault(pair, Counter())[outcome] += times
+        for rank, (pair, walked) in enumerate(by_pair.items()):
+            drawn = Counter[StepOutcome]()
+            for part in self.draws:
+                drawn += part.get(pair, Counter())
+            listed = [*(walked | drawn)]
+            counts = [[each[outcome] for outcome in listed] for each in (walked, drawn)]
+            new = pair in self.certain and len(listed) > 1
+            if drawn and (new or _disagree(counts[0], counts[1], rank)):
+                state, action = divmod(pair, self.simulator.n_actions)
+                raise InvalidParameterError(
+                    f"the outcomes of action {action} in state {state} differ significantly "
+                    f"between {walked.total()} steps of episodes and {drawn.total()} steps from "
+                    f"the restored state: the state key omits something on which the simulator's "
+                    f"dynamics or utility depend, or the source of randomness is not the declared "
+                    f"one; pass as state= a function of (observation, info) that distinguishes "
+                    f"such states, or chance='unknown', which assumes nothing"
+                )
+
+    @property
+    def _spent(self) -> int:
+        return sum(self.steps.values())
+
+    def _meet(self, state: int, depth: int) -> None:
+        """Queue a state if it is reached after fewer decisions than before, and in time."""
+        if depth < min(self._depth.get(state, self.horizon), self.horizon):
+            self._depth[state] = depth
+            self._waiting.append(state)
+
+    def _expand(self, part: dict[int, Counter[StepOutcome]], limit: float) -> bool:
+        """Try every action in queued states, nearest first; False if a number of steps is spent."""
+        while self._waiting:
+            if self._spent >= limit:
+                return False
+            state = self._waiting.popleft()
+            if state not in self._next:
+                self._next[state] = set()
+                first = state * self.simulator.n_actions
+                pairs = range(first, first + self.simulator.n_actions)
+                self._draw_all(part, dict.fromkeys(pairs, TRIED), first=True)
+                random = [pair for pair in pairs if pair not in self.certain]
+                self._draw_all(part, dict.fromkeys(random, _FEWEST - TRIED))
+            for after in sorted(self._next[state]):
+                self._meet(after, self._depth[state] + 1)
+        return True
+
+    def _draw_all(
+        self, part: dict[int, Counter[StepOutcome]], numbers: dict[int, int], first: bool = False
+    ) -> None:
+        """Draw pairs so many times each."""
+        for pair, count in numbers.items():
+            state, action = divmod(pair, self.simulator.n_actions)
+            for done in range(0, count, _AT_ONCE):
+                seed = seeded(self.seed, SUCCESSORS, state, action, self._calls[pair])
+                self._calls[pair] += 1
+                outcomes, certain = self.simulator.draw(
+                    state, action, min(count - done, _AT_ONCE), np.random.default_rng(seed)
+                )
+                self.steps["states"] += outcomes.total()
+                part.setdefault(pair, Counter()).update(outcomes)
+                if first and certain and len(outcomes) == 1:
+                    self.certain.add(pair)
+                for outcome in outcomes:
+                    if outcome.after != END and outcome.after not in self._next[state]:
+                        self._next[state].add(outcome.after)
+                        self._meet(outcome.after, self._depth[state] + 1)
+
+    def _allocation(self) -> tuple[dict[int, int], float]:
+        """Return final draws of each pair, and steps of the agent's episodes, by the pilot."""
+        table, agent = self.table, self.agent()
+        left = (1 - _RESERVE) * (self.budget - self._spent)
+        pairs, episode = self._variance(table, agent)
+        length = max(self.episodes.steps / len(self.episodes.starts), 1.0)
+        random = table.random
+        variance = np.append(pairs[random], episode)
+        cost = np.append(np.ones(len(random)), length)
+        drawn = np.append(table.total[random], len(self.episodes.starts))
+        more = allocate(variance, drawn, cost, (1 - _EVEN) * left)
+        more[:-1] += _EVEN * left / max(len(random), 1)
+        numbers = {int(p): int(n) for p, n in zip(random, more, strict=False)}
+        return numbers, more[-1] * length
+
+    def _variance(self, table: CountTable, agent: AgentRecord) -> tuple[FloatArray, float]:
+        """Return the variance per draw of each pair and per episode, over all utilities."""
+        models, n_utilities = Models.of(table, agent), table.paid.shape[2]
+        pairs, episode = np.zeros(len(table.certain)), 0.0
+        for direction in np.eye(n_utilities)[..., None]:
+            weights = direction[:, 0] * models.maximise(direction).weights[0]
+            if not weights.any():
+                # Without any preference seen, what a weak one would visit.
+                weights = direction[:, 0] / (self.horizon * np.abs(table.paid).max() + 1e-300)
+            own, of_episode = variances(models, agent, models.influence(weights), weights)
+            size = (own / np.maximum(table.total, 1.0)).sum() + of_episode / table.starts.sum()
+            pairs += own / max(size, 1e-300)
+            episode += of_episode / max(size, 1e-300)
+        # The actions of a state are drawn alike: if those that the pilot overrates were drawn more,
+        # the others would remain underrated.
+        tried = (table.total > 0).reshape(table.n_states, -1)
+        by_state = (pairs.reshape(tried.shape) * tried).sum(axis=1) / np.maximum(
+            tried.sum(axis=1), 1
+        )
+        return np.repeat(by_state, table.n_actions), episode
+
+    # --- Episodes ---------------------------------------------------------------------------------
+    def play(self, steps: float) -> None:
+        """Play the agent until so many more steps."""
+        parts = [self.episodes]
+        try:
+            for played in self._played(self.actor, "agent", steps, len(self.episodes.starts)):
+                parts.append(played)
+        finally:
+            self.episodes = Episodes.of(parts)
+
+    def _played(
+        self, actor: SimulatorAgent, purpose: str, steps: float, number: int
+    ) -> Iterator[Episodes]:
+        """Yield episodes from a number on, until so many more steps."""
+        limit, last = self.steps[purpose] + steps, number + self.budget
+        # An episode may have no steps.
+        while self.steps[purpose] < limit and number < last:
+            played = self.simulator.play(actor, self.horizon, number)
+            number += len(played.starts)
+            self.steps[purpose] += played.steps
+            yield played
+
+    def from_episodes(self) -> None:
+        """Play the agent, free choice and soft-optimal policies, unless states hardly recur."""
+        share, others = self.budget / (2 * _ROUNDS), self.simulator.free_choice()
+        try:
+            for turn in range(_ROUNDS):
+                self.play(share)
+                # Each turn has its own numbers of episodes.
+                self._explore(others, share, (turn + 1) * 2**41)
+                if not turn and self._hardly_recur:
+                    return
+                self._count()
+                self.complete = True
+                self.report(self)
+                others = self._soft(turn) if turn else others
+        except KeyboardInterrupt:
+            self.stopped = "interrupt"
+            self._count()
+
+    def _explore(self, actor: SimulatorAgent, steps: float, number: int) -> None:
+        """Play another agent; its episodes are only counted."""
+        for _ in self._played(actor, "states", steps, number):
+            pass
+
+    def _count(self) -> None:
+        """Count the steps of all episodes."""
+        counted: dict[int, Counter[StepOutcome]] = {}
+        for (state, action, outcome), times in self.simulator.walked.items():
+            pair = state * self.simulator.n_actions + action
+            counted.setdefault(pair, Counter())[outcome] += times
+        self.draws = ({}, counted)
+
+    def _soft(self, turn: int) -> SimulatorAgent:
+        """Return a soft-optimal policy of the counts, mixed with free choice."""
+        table, agent = self.table, self.agent()
+        models, n_utilities = Models.of(table, agent), table.paid.shape[2]
+        direction = np.eye(n_utilities)[:, [turn % n_utilities]]
+        weights = direction * models.maximise(direction).weights
+        weights *= _MULTIPLES[turn % len(_MULTIPLES)]
+        policies = models.soft_policies((models.payoff * weights).sum(axis=1))[1][..., 0]
+        idle = policies.sum(axis=2, keepdims=True) == 0
+        rows = np.where(idle, 1.0 / table.n_actions, policies)
+        return self.simulator.agent_by_state((1 - _FREE) * rows + _FREE / table.n_actions)
+
+
+def collect(
+    simulator: Simulator,
+    actor: SimulatorAgent,
+    horizon: int,
+    budget: int,
+    seed: int,
+    report: Callable[[Collection], None] = lambda collection: None,
+) -> Collection:
+    """Collect counted steps within a budget of steps; not `complete` if there are too many states.
+
+    States are restored where possible: every action of every reachable state is sampled, then more
+    where the pilot's influence function says that the error of MEG is largest. Otherwise steps are
+    counted in episodes of the agent, of free choice, and of soft-optimal policies of the counts.
+    `report` is called with the counts so far.
+    """
+    out = Collection(simulator, actor, horizon, budget, seed, report)
+    (out.from_states if simulator.returns_to_states else out.from_episodes)()
+    return out
+
+
+# --- Agreement of episodes with restored states ---------------------------------------------------
+# If the key of a state is complete, steps in episodes ("walked") and from the restored state
+# ("drawn") have one distribution p. With a predictor q fixed in advance, q(walked) q(drawn) / max
+# over p of p(walked) p(drawn) then exceeds 1 / error with a probability of at most `error`, at any
+# time (Wasserman, Ramdas & Balakrishnan, PNAS 2020).
+
+_WEIGHT = 0.5  # weight of each outcome in the predictor, a Dirichlet mixture
+_ERROR = 1e-4  # probability of refusing a world that meets the assumption
+
+
+def _disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
+    """Return whether counts [K] from episodes and a restored state contradict one distribution."""
+    place = rank + 2.0
+    price = math.log(2.11 * place * math.log(place) ** 2 / _ERROR)  # errors of all ranks add up
+    together = [a + b for a, b in zip(walked, drawn, strict=True)]
+    likely = sum(n * math.log(n / sum(together)) for n in together if n)
+    return _predicted(walked) + _predicted(drawn) - likely > price
+
+
+def _predicted(counts: Sequence[int]) -> float:
+    """Return the log probability of a sequence with these counts under the mixture."""
+    size = _WEIGHT * len(counts)
+    out = math.lgamma(size) - math.lgamma(size + sum(counts))
+    return out + sum(math.lgamma(_WEIGHT + n) - math.lgamma(_WEIGHT) for n in counts)

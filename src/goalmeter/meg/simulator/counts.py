@@ -1,0 +1,460 @@
+"""MEG of a world that is known by counts of its steps, and its confidence interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from goalmeter._types import AnyArray, BoolArray, FloatArray, IntArray
+
+# --- Counts ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CountTable:
+    """Counted steps of S * A pairs of a state and an action (pair s * A + a), and of starts."""
+
+    after: IntArray  # next state of each outcome; S for the end and for unused entries, [P, K]
+    paid: FloatArray  # payoff of each utility, [P, K, U]
+    counts: FloatArray  # number of times each outcome was drawn; 0 for unused entries, [P, K]
+    certain: BoolArray  # whether a pair is known to be deterministic, [P]
+    starts: FloatArray  # number of episodes that began in each state, [S]
+    n_actions: int
+    horizon: int
+
+    @property
+    def n_states(self) -> int:
+        """Number of states, S."""
+        return len(self.starts)
+
+    @cached_property
+    def total(self) -> FloatArray:
+        """Number of draws of each pair, [P]."""
+        return np.asarray(self.counts.sum(axis=1))
+
+    @cached_property
+    def random(self) -> IntArray:
+        """Pairs with draws that are not known to be deterministic."""
+        return np.asarray(np.flatnonzero(~self.certain & (self.total > 0)))
+
+    def plus(self, other: CountTable) -> CountTable:
+        """Add the counts of a table of the same outcomes."""
+        return replace(self, counts=self.counts + other.counts)
+
+
+@dataclass(frozen=True)
+class AgentRecord:
+    """What is known of an agent: its policy, its actions, or only its episodes' returns."""
+
+    policy: FloatArray | None = None  # [T, S, A]
+    actions: FloatArray | None = None  # number of times it took each action, [S, A]
+    returns: FloatArray | None = None  # total payoff of each utility, [N, U]
+    began: IntArray | None = None  # state in which each of these episodes began, [N]
+
+
+# --- Models ---------------------------------------------------------------------------------------
+# With a uniform reference, the soft value of a state is relative to free choice,
+#
+#     W_t(s) = log 1/A sum_a exp(E[w u + W_{t+1}(s')]),    0 after the last decision or an end,
+#
+# and MEG is the maximum of w E[sum u] - E W_0(start), concave in the weights w. Its gradient is the
+# agent's return minus that of the soft-optimal policy, its negative Hessian the covariance
+# accumulated by that policy. An action without draws in its state is excluded from all choices.
+
+
+class Optimum(NamedTuple):
+    """MEG and its weights for R models."""
+
+    value: FloatArray  # nats, [R]
+    weights: FloatArray  # rationality times the weights of the F payoffs, [F, R]
+
+
+class Influence(NamedTuple):
+    """First-order effect of each part of the data on MEG."""
+
+    outcomes: FloatArray  # of each outcome of each pair, [P, K]
+    starts: FloatArray  # of each start, [S]
+    choices: FloatArray  # of each action of the agent, [S, A]
+    visits: FloatArray  # expected visits of each state by the agent and by the soft plan, [S, 2]
+
+
+# Largest weights of payoffs of size 1, damping at which a search ends, and number of steps.
+_FARTHEST, _MOST_DAMPING, _MOST_STEPS = 1e6, 1e8, 200
+
+
+class Models:
+    """R transition models with the outcomes of one table, and the agent's policy in each."""
+
+    # `shares` [K, P, R] and `starts` [S, R or 1] are probabilities, `policy` [T, S, A, R or 1] is
+    # the agent's; if only its returns are known, `returns` [U, R].
+
+    def __init__(
+        self,
+        table: CountTable,
+        shares: FloatArray,
+        starts: FloatArray,
+        policy: FloatArray | None,
+        returns: FloatArray | None,
+    ) -> None:
+        self.table, self._returns, self.n = table, returns, shares.shape[-1]
+        self.starts = np.broadcast_to(starts, (table.n_states, self.n))
+        self._shape = table.n_states, table.n_actions
+        self.tried = (table.total > 0).reshape(self._shape)[..., None]
+        self._left_out = np.log(np.maximum(self.tried.sum(axis=1), 1))
+        # Outcomes by their place k: pairs that have one, its next state, and its share.
+        self._parts = []
+        for k in range(table.counts.shape[1]):
+            rows = np.flatnonzero((shares[k] > 0).any(axis=1))
+            self._parts.append((rows, table.after[rows, k], shares[k, rows]))
+        self.payoff = np.einsum("kpr,pku->pur", shares, table.paid)
+        self.policy = None
+        if policy is not None:
+            kept = policy * self.tried
+            total = kept.sum(axis=2, keepdims=True)
+            kept = np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
+            self.policy = np.broadcast_to(kept, (*kept.shape[:3], self.n))
+
+    @classmethod
+    def of(
+        cls, table: CountTable, agent: AgentRecord, n: int = 0, seed: int | Sequence[int] = 0
+    ) -> Models:
+        """Return the model of the observed frequencies, or n models of resampled counts."""
+        generator = np.random.default_rng(seed)
+
+        def shares(counts: FloatArray) -> FloatArray:
+            """Shares of counts [I, K], or resampled ones: [K, I, R]."""
+            total = counts.sum(axis=1)
+            rates = counts / np.maximum(total, 1.0)[:, None]
+            if not n:
+                return np.asarray(rates.T[..., None])
+            rates[total == 0, 0] = 1.0
+            drawn = generator.multinomial(total.astype(int), rates, size=(n, len(total)))
+            return np.asarray(drawn.T / np.maximum(total, 1.0)[:, None])
+
+        outcomes = (table.counts / np.maximum(table.total, 1.0)[:, None]).T
+        outcomes = np.repeat(outcomes[..., None], max(n, 1), axis=2)
+        outcomes[:, table.random] = shares(table.counts[table.random])
+        starts, policy, returns = shares(table.starts[None])[:, 0], None, None
+        if agent.policy is not None:
+            policy = agent.policy[..., None]
+        elif agent.actions is not None:
+            taken = agent.actions.sum(axis=1)[:, None, None] > 0
+            rates = shares(agent.actions).swapaxes(0, 1)
+            policy = np.where(taken, rates, 1.0 / table.n_actions)[None]
+        elif agent.returns is not None:
+            weights = shares(np.ones((1, len(agent.returns))))[:, 0]
+            returns = agent.returns.T @ weights
+            if agent.began is not None:
+                # The start of an episode and its return are resampled together.
+                starts = np.zeros_like(starts)
+                np.add.at(starts, agent.began, weights)
+        return cls(table, outcomes, starts, policy, returns)
+
+    def expect(self, values: FloatArray) -> FloatArray:
+        """Return the expectation of values [S + 1, ..., R] after each pair, [P, ..., R]."""
+        out = np.zeros((self.tried.size, *values.shape[1:]))
+        for rows, after, shares in self._parts:
+            where = slice(None) if len(rows) == len(out) else rows
+            out[where] += shares.reshape(len(rows), *[1] * (values.ndim - 2), -1) * values[after]
+        return out
+
+    def _choose(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the soft value [S, R] and policy [S, A, R] of scores [S, A, R]."""
+        scores = np.where(self.tried, scores, -np.inf)
+        # A state without tried actions has the value of free choice, 0.
+        peak = np.maximum(scores.max(axis=1), -1e300)
+        policy = np.exp(scores - peak[:, None])
+        total = policy.sum(axis=1)
+        policy /= np.maximum(total, 1.0)[:, None]
+        value = np.where(total > 0, peak + np.log(np.maximum(total, 1.0)), 0.0)
+        return value - self._left_out, policy
+
+    def _soft_return(
+        self, payoff: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the soft value [R], return [F, R] and covariance [R, F, F] of a start."""
+        # Payoffs are [P, F, R], weights [F, R]. Columns: value, returns, covariances.
+        n_payoffs, n = weights.shape
+        paid, mean, rest = (payoff * weights).sum(axis=1), slice(1, 1 + n_payoffs), 1 + n_payoffs
+        values = np.zeros((self.table.n_states + 1, rest + n_payoffs**2, n))
+        for _ in range(self.table.horizon):
+            q = self.expect(values)
+            q[:, 0] += paid
+            q[:, mean] += payoff
+            q = q.reshape(*self._shape, -1, n)
+            values[:-1, 0], policy = self._choose(q[:, :, 0])
+            values[:-1, mean] = np.einsum("sar,safr->sfr", policy, q[:, :, mean])
+            apart = q[:, :, mean] - values[:-1, None, mean]
+            q[:, :, rest:] += (apart[:, :, :, None] * apart[:, :, None]).reshape(
+                *self._shape, -1, n
+            )
+            values[:-1, rest:] = np.einsum("sar,sacr->scr", policy, q[:, :, rest:])
+        value = np.einsum("sr,scr->cr", self.starts, values[:-1])
+        return value[0], value[mean], value[rest:].T.reshape(n, n_payoffs, n_payoffs)
+
+    def agent_values(self, payoff: FloatArray) -> Iterator[FloatArray]:
+        """Yield the agent's expected payoffs from states, [S + 1, F, R], the last step first."""
+        assert self.policy is not None, "the agent's policy is unknown"
+        values = np.zeros((self.table.n_states + 1, *payoff.shape[1:]))
+        for t in reversed(range(self.table.horizon)):
+            q = (self.expect(values) + payoff).reshape(*self._shape, -1, self.n)
+            values = np.zeros_like(values)
+            chosen = self.policy[min(t, len(self.policy) - 1)]
+            values[:-1] = np.einsum("sar,safr->sfr", chosen, q)
+            yield values
+
+    def collected(self, directions: FloatArray) -> FloatArray:
+        """Return the agent's expected return of combinations [U, F] of utilities, [F, R]."""
+        if self._returns is not None:
+            return np.asarray(np.einsum("ur,uf->fr", self._returns, directions))
+        payoff = np.einsum("pur,uf->pfr", self.payoff, directions)
+        *_, values = self.agent_values(payoff)
+        return np.asarray(np.einsum("sr,sfr->fr", self.starts, values[:-1]))
+
+    def maximise(
+        self, directions: FloatArray, near: FloatArray | None = None, tolerance: float = 1e-11
+    ) -> Optimum:
+        """Return MEG towards the best weights of combinations [U, F] of utilities.
+
+        With one combination this is MEG towards it at its best rationality. `near` [F] are weights
+        to begin with; a search ends when a Newton step promises less than `tolerance` nats.
+        """
+        payoff = np.einsum("pur,uf->pfr", self.payoff, directions)
+        # Payoffs of similar size give similar weights.
+        unit = 1.0 / np.maximum(np.abs(payoff).max(axis=(0, 2)), 1e-300)
+        payoff, collected = payoff * unit[:, None], self.collected(directions) * unit[:, None]
+        rounding = 1e-13 * self.table.horizon
+
+        def evaluate(weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+            soft, mean, covariance = self._soft_return(payoff, weights)
+            # A difference that rounding could produce is none.
+            slope = np.where(np.abs(collected - mean) > rounding, collected - mean, 0.0)
+            return (weights * collected).sum(axis=0) - soft, slope, covariance
+
+        weights = np.zeros((len(unit), self.n))
+        if near is not None:
+            weights += (near / unit)[:, None]
+        value, slope, covariance = evaluate(weights)
+        damping, ends = np.zeros(self.n), np.zeros(self.n, dtype=bool)
+        for _ in range(_MOST_STEPS):
+            size = np.einsum("rff->rf", covariance) + 1e-14
+            matrix = covariance + np.eye(len(unit)) * ((damping[:, None] + 1e-12) * size)[:, None]
+            step = np.linalg.solve(matrix, slope.T[..., None])[..., 0].T
+            there = np.clip(weights + step, -_FARTHEST, _FARTHEST)
+            promised = (slope * (there - weights)).sum(axis=0)
+            ends |= (promised <= tolerance) | (damping > _MOST_DAMPING)
+            if ends.all():
+                break
+            new_value, new_slope, new_covariance = evaluate(there)
+            better = ~ends & (new_value - value >= 0.1 * promised)
+            weights, value = np.where(better, there, weights), np.where(better, new_value, value)
+            slope = np.where(better, new_slope, slope)
+            covariance = np.where(better[:, None, None], new_covariance, covariance)
+            eased = np.where(damping > 1e-4, 0.1 * damping, 0.0)
+            damping = np.where(better, eased, np.maximum(4.0 * damping, 1e-2))
+        # What a last Newton step would gain, to second order.
+        value = value + np.where(promised <= tolerance, 0.5 * np.maximum(promised, 0.0), 0.0)
+        return Optimum(np.maximum(value, 0.0), weights * unit[:, None])
+
+    def soft_policies(self, paid: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return soft values [H + 1, S + 1, R] and policies [H, S, A, R] of payoffs [P, R]."""
+        values = np.zeros((self.table.horizon + 1, self.table.n_states + 1, self.n))
+        policies = np.zeros((self.table.horizon, *self._shape, self.n))
+        for t in reversed(range(self.table.horizon)):
+            q = self.expect(values[t + 1]) + paid
+            values[t, :-1], policies[t] = self._choose(q.reshape(*self._shape, self.n))
+        return values, policies
+
+    def influence(
+        self, weights: FloatArray, after: IntArray | None = None, paid: FloatArray | None = None
+    ) -> Influence:
+        """Return the effect of each part of the data on MEG at weights [U]; R = 1.
+
+        The outcomes are those of the table by default, otherwise `after` [P, K], `paid` [P, K, U].
+        """
+        after = self.table.after if after is None else after
+        pays = (self.table.paid if paid is None else paid) @ weights
+        payoff = np.einsum("pur,u->pr", self.payoff, weights)
+        soft, plan = self.soft_policies(payoff)
+        values = np.zeros_like(soft)
+        if self.policy is not None:
+            steps = reversed(range(self.table.horizon))
+            for t, value in zip(steps, self.agent_values(payoff[:, None]), strict=True):
+                values[t] = value[:, 0]
+        outcomes, choices = np.zeros(after.shape), np.zeros(self._shape)
+        # Visits by the agent and by the soft plan; a return that is known needs no table.
+        here = np.repeat(self.starts, 2, axis=1) * [self.policy is not None, True]
+        visits = np.zeros_like(here)
+        for t in range(self.table.horizon):
+            visits += here
+            rows = plan[t] if self.policy is None else self.policy[min(t, len(self.policy) - 1)]
+            flow = (np.concatenate([rows, plan[t]], axis=2) * here[:, None]).reshape(-1, 2)
+            q = (self.expect(values[t + 1]) + payoff).reshape(self._shape)
+            choices += here[:, :1] * q
+            outcomes += flow[:, :1] * (pays + values[t + 1, after, 0])
+            outcomes -= flow[:, 1:] * (pays + soft[t + 1, after, 0])
+            here = self._move(flow)
+        return Influence(outcomes, values[0, :-1, 0] - soft[0, :-1, 0], choices, visits)
+
+    def _move(self, flow: FloatArray) -> FloatArray:
+        """Return the expected number of arrivals in each state, [S, R], of a flow [P, R]."""
+        out = np.zeros((self.table.n_states + 1, flow.shape[-1]))
+        for rows, after, shares in self._parts:
+            np.add.at(out, after, flow[rows] * shares)
+        return out[:-1]
+
+
+def variances(
+    models: Models, agent: AgentRecord, effect: Influence, weights: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return the variance of MEG per draw of each pair, [P], and per episode; weights [U]."""
+    table = models.table
+    pairs = _variance(table.counts, effect.outcomes)
+    pairs[table.certain] = 0.0
+    if models.policy is None and agent.returns is not None:
+        began = 0.0 if agent.began is None else effect.starts[agent.began]
+        return pairs, float(np.var(agent.returns @ weights + began))
+    episode = _variance(table.starts[None], effect.starts[None])[0]
+    if agent.policy is None and agent.actions is not None:
+        taken = np.maximum(agent.actions.sum(axis=1), 1.0)
+        error = (_variance(agent.actions, effect.choices) / taken).sum()
+        episode += table.starts.sum() * error
+    return pairs, float(episode)
+
+
+def _variance(counts: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the variance of values [I, K] by counts [I, K], [I]."""
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    apart = values - (shares * values).sum(axis=1, keepdims=True)
+    return np.asarray((shares * apart**2).sum(axis=1))
+
+
+def allocate(
+    variance: FloatArray, drawn: FloatArray, cost: FloatArray, budget: float
+) -> FloatArray:
+    """Return the numbers of more draws [I] that lower sum(variance / draws) most, at a cost."""
+    best = np.sqrt(variance / cost)
+    low, high = 0.0, (budget + (cost * drawn).sum()) / max((cost * best).sum(), 1e-300) + 1.0
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        spent = (cost * np.maximum(middle * best - drawn, 0.0)).sum()
+        low, high = (middle, high) if spent < budget else (low, middle)
+    return np.maximum(low * best - drawn, 0.0)
+
+
+# --- Intervals ------------------------------------------------------------------------------------
+# Percentiles of MEG over resampled counts, shifted by twice the bias of the bootstrap: resampling
+# repeats the bias that the estimate itself has.
+
+RESAMPLES = 200
+MOST_UNTRIED = 0.01  # share of decisions in untried actions above which there is no interval
+_CHUNK = 2**23  # number of resampled shares that are held at once
+_RESOLUTION = 1e-4  # searches end when a Newton step promises fewer nats
+_UNSEEN = 3.0  # an outcome that did not occur in n draws has a probability below 3 / n (95%)
+
+
+@dataclass(frozen=True)
+class CountEstimate:
+    """MEG of counted steps with its interval, in nats."""
+
+    value: float  # corrected for bias
+    interval: tuple[float, float] | None  # None if too many decisions are untried actions
+    weights: FloatArray  # of the utilities, times the rationality, [U]
+    plain: float  # MEG of the observed frequencies
+    resampled: FloatArray  # MEG of resampled counts, [R]
+    standard_error: float  # by the influence function
+    untried: tuple[float, float]  # share of decisions of the agent and of the soft plan
+    unseen: float  # largest effect of an outcome that was seen only elsewhere, by the rule of three
+    steps_to_halve: float  # number of further steps that would halve the width
+
+    def minus(self, other: CountEstimate, level: float) -> tuple[float, tuple[float, float]]:
+        """Return the difference to MEG towards another utility, and its interval."""
+        return shifted(self.plain - other.plain, self.resampled - other.resampled, level)
+
+
+class Bootstrap:
+    """Models of resampled counts, shared by all utilities.
+
+    `length` is the mean number of steps of an episode of the agent if pairs are drawn one by one;
+    0 if all counts come from episodes.
+    """
+
+    def __init__(
+        self,
+        table: CountTable,
+        agent: AgentRecord,
+        seed: int,
+        length: float = 0.0,
+        resamples: int = RESAMPLES,
+    ) -> None:
+        self._table, self._agent, self._length = table, agent, length
+        self._base, self._seed = Models.of(table, agent), seed
+        known = agent.policy is not None and (table.starts > 0).sum() == 1
+        self._n = 0 if known and not table.random.size else resamples
+
+    def measure(self, directions: FloatArray, level: float) -> CountEstimate:
+        """Return MEG towards the best weights of combinations [U, F] of utilities."""
+        best = self._base.maximise(directions)
+        plain, weights = float(best.value[0]), directions @ best.weights[:, 0]
+        part, values = max(1, _CHUNK // self._table.counts.size), []
+        for start in range(0, self._n, part):
+            n = min(part, self._n - start)
+            models = Models.of(self._table, self._agent, n, (self._seed, start))
+            values.append(models.maximise(directions, best.weights[:, 0], _RESOLUTION).value)
+        resampled = np.concatenate(values) if values else np.array([plain])
+        value, ends = shifted(plain, resampled, level)
+        effect, table = self._base.influence(weights), self._table
+        pairs, episode = variances(self._base, self._agent, effect, weights)
+        error = (pairs / np.maximum(table.total, 1.0)).sum() + episode / table.starts.sum()
+        untried = self._untried(effect)
+        # The error decreases with the square root of draws and episodes, if they matter at all.
+        steps = table.total[table.random].sum() + self._length * table.starts.sum() * (episode > 0)
+        return CountEstimate(
+            max(value, 0.0),
+            (max(ends[0], 0.0), max(ends[1], 0.0)) if max(untried) <= MOST_UNTRIED else None,
+            weights,
+            plain,
+            resampled,
+            float(np.sqrt(error)),
+            untried,
+            self._unseen(weights),
+            3.0 * float(steps),
+        )
+
+    def _untried(self, effect: Influence) -> tuple[float, float]:
+        """Return the share of decisions in untried actions of the agent and of the soft plan."""
+        free = ~self._base.tried[..., 0]
+        policy = self._agent.policy
+        rows = np.zeros(free.shape) if policy is None else policy.mean(axis=0)
+        lost = np.stack([(rows * free).sum(axis=1), free.mean(axis=1)], axis=1) * effect.visits
+        shares = lost.sum(axis=0) / np.maximum(effect.visits.sum(axis=0), 1e-300)
+        return float(shares[0]), float(shares[1])
+
+    def _unseen(self, weights: FloatArray) -> float:
+        """Return the largest effect if a pair had an outcome of another action of its state."""
+        table, random = self._table, self._table.random
+        if not random.size:
+            return 0.0
+        shape = (table.n_states, 1, table.n_actions * table.counts.shape[1])
+
+        def of_state(array: AnyArray) -> AnyArray:
+            """Outcomes of all actions of the state of each pair."""
+            one = array.reshape(*shape, *array.shape[2:])
+            return np.repeat(one, table.n_actions, axis=1).reshape(len(array), *one.shape[2:])
+
+        paid, used = of_state(table.paid), of_state(table.counts)[random] > 0
+        effect = self._base.influence(weights, of_state(table.after), paid).outcomes[random]
+        spread = np.where(used, effect, -np.inf).max(axis=1)
+        spread = spread - np.where(used, effect, np.inf).min(axis=1)
+        return float((spread * np.minimum(_UNSEEN / table.total[random], 1.0)).max())
+
+
+def shifted(plain: float, resampled: FloatArray, level: float) -> tuple[float, tuple[float, float]]:
+    """Return an estimate and its interval from resampled values, corrected for bias."""
+    bias = float(resampled.mean()) - plain
+    low, high = np.quantile(resampled, [0.5 - level / 2, 0.5 + level / 2]) - 2 * bias
+    return plain - bias, (float(low), float(high))

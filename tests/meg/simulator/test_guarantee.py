@@ -1,0 +1,172 @@
+"""The finite-sample bound: inequalities against oracles, validity, and exact worlds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import goalmeter as gm
+from goalmeter._types import FloatArray
+from goalmeter.meg.simulator import guarantee
+from goalmeter.meg.simulator.guarantee import (
+    AgentReturns,
+    SplitCounts,
+    guaranteed_interval,
+)
+from goalmeter.meg.simulator.utilities import Range
+
+HORIZON = 4
+ONE = np.ones(1)
+UNIT = [Range(0.0, 1.0, 0.0, float(HORIZON))]
+
+
+def counts(
+    p: FloatArray, reward: FloatArray, sizes: tuple[int, int], seed: int, starts: FloatArray
+) -> SplitCounts:
+    """Both halves of draws from p [S, A, S], the same number of each pair."""
+    rng, (s, a, _) = np.random.default_rng(seed), p.shape
+    after = np.tile(np.arange(s), (s * a, 1))
+    halves = [np.stack([rng.multinomial(n, q) for q in p.reshape(-1, s)]) for n in sizes]
+    paid = np.broadcast_to(reward.repeat(a)[:, None, None], (s * a, s, 1))
+    certain = (p.reshape(-1, s) > 0).sum(axis=1) == 1
+    fixed = bool((starts > 0).sum() == 1)
+    begun = [starts * 1.0 if fixed else rng.multinomial(n, starts) * 1.0 for n in sizes]
+    first, second = (half.astype(float) for half in halves)
+    return SplitCounts(after, paid, first, second, certain, begun[0], begun[1], fixed)
+
+
+def two_states(seed: int) -> tuple[FloatArray, FloatArray]:
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.ones(2), (2, 2)), np.array([0.0, 1.0])
+
+
+def literal(p: FloatArray, reward: FloatArray, policy: FloatArray | None, b: float) -> float:
+    """Value of b times the utility from state 0: of a policy [S, A], or the soft value."""
+
+    def value(t: int, state: int) -> float:
+        if t == HORIZON:
+            return 0.0
+        q = np.array([
+            b * reward[state] + sum(p[state, a, k] * value(t + 1, k) for k in range(2))
+            for a in range(2)
+        ])  # fmt: skip
+        return float(np.log(np.exp(q).mean()) if policy is None else policy[state] @ q)
+
+    return value(0, 0)
+
+
+@pytest.mark.parametrize("is_soft", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_remainders_hold_for_models_in_the_confidence_set(seed: int, is_soft: bool) -> None:
+    p, reward = two_states(seed)
+    data = counts(p, reward, (40, 60), seed, np.array([1.0, 0.0]))
+    world = guarantee._World(data, (HORIZON, 2), 0.05, True)
+    policy = None if is_soft else np.array([[0.3, 0.7], [0.9, 0.1]])
+    b = 1.5
+    task = guarantee._task(world, UNIT, np.array([b]))
+    chain = guarantee._chain(world, task, 1, None if policy is None else policy[None])
+    centre = world.share.copy()
+    rng, inside = np.random.default_rng(seed), 0
+    estimate = data.first / data.first.sum(axis=1, keepdims=True)
+    assert chain.value == pytest.approx(literal(estimate.reshape(2, 2, 2), reward, policy, b))
+    for _ in range(40):
+        model = np.stack([rng.dirichlet(row + 0.5) for row in data.second])
+        flat = model[world.pair, world.after]
+        if ((flat < centre + world.less) | (flat > centre + world.more)).any():
+            continue
+        inside += 1
+        linear = float(flat @ chain.weights[: len(flat)])
+        true = literal(model.reshape(2, 2, 2), reward, policy, b)
+        remainder = true - chain.value - linear
+        assert chain.low - 1e-9 <= remainder <= chain.high + 1e-9
+        # The linear part is the derivative: the remainder is of second order.
+        near = estimate + 1e-4 * (model - estimate)
+        rest = literal(near.reshape(2, 2, 2), reward, policy, b) - chain.value - 1e-4 * linear
+        assert abs(rest) < 1e-6
+    assert inside > 30
+
+
+@pytest.mark.parametrize("count", [0.0, 0.3, 4.0, 60.0])
+def test_chernoff_limit_covers_the_binomial(count: float) -> None:
+    limit = guarantee._poisson(count, -np.log(0.05))
+    assert limit > count
+    # For every larger mean, so few events have at most the error.
+    for n in (int(limit) + 200, 5000):
+        assert binom.cdf(count, n, limit / n) <= 0.05
+
+
+@pytest.mark.parametrize("level", [0.95, 0.5])
+def test_intervals_hold_the_truth_with_rare_payoffs_and_random_starts(level: float) -> None:
+    p = np.array([
+        [[0.5, 0.48, 0.02], [0.2, 0.8, 0.0]],
+        [[0.6, 0.2, 0.2], [0.3, 0.699, 0.001]],
+        [[0.0, 1.0, 0.0], [0.1, 0.0, 0.9]],
+    ])  # fmt: skip
+    reward, starts = np.array([0.0, 0.0, 1.0]), np.array([0.6, 0.4, 0.0])
+    mdp = gm.TabularMDP(p, reward, horizon=HORIZON, initial=starts)
+    policy = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]])
+    exact = gm.meg.known_utility(mdp, policy).value
+    held, lows = [], []
+    for seed in range(4):
+        for n in (3, 30, 3_000):
+            data = counts(p, reward, (n, n), seed, starts)
+            ends = guaranteed_interval(data, UNIT, policy[None], ONE, (HORIZON, 2), level=level)
+            held.append(ends.low - 1e-9 <= exact <= ends.high + 1e-9)
+            lows.append(ends.low)
+    assert np.mean(held) >= level
+    assert max(lows) > 0.5 * exact
+
+
+def test_a_world_without_chance_gives_a_point() -> None:
+    p = np.zeros((2, 2, 2))
+    p[0, 0, 0] = p[0, 1, 1] = p[1, 0, 0] = p[1, 1, 1] = 1.0
+    reward, policy = np.array([0.0, 1.0]), np.array([[0.2, 0.8], [0.4, 0.6]])
+    mdp = gm.TabularMDP(p, reward, horizon=HORIZON)
+    exact = gm.meg.known_utility(mdp, policy).value
+    data = counts(p, reward, (2, 2), 0, np.array([1.0, 0.0]))
+    ends = guaranteed_interval(data, UNIT, policy[None], ONE, (HORIZON, 2), level=0.95)
+    assert ends[:2] == pytest.approx((exact, exact), abs=1e-6)
+
+
+def test_missing_pairs_and_agents_of_unknown_policy() -> None:
+    p, reward = two_states(3)
+    data = counts(p, reward, (4_000, 4_000), 0, np.array([1.0, 0.0]))
+    policy = np.array([[0.1, 0.9], [0.9, 0.1]])
+    exact = gm.meg.known_utility(gm.TabularMDP(p, reward, horizon=HORIZON), policy).value
+    data.second[1] = 0
+    ends = guaranteed_interval(data, UNIT, policy[None], ONE, (HORIZON, 2), level=0.95)
+    assert ends.low <= exact <= ends.high
+    walks = gm.tabular.sample_trajectories(
+        gm.TabularMDP(p, reward, horizon=HORIZON), policy, 4_000, rng=np.random.default_rng(0)
+    )
+    returns = reward[walks.states].sum(axis=1)[:, None]
+    agent = AgentReturns(returns[:2_000], returns[2_000:])
+    ends = guaranteed_interval(data, UNIT, agent, ONE, (HORIZON, 2), level=0.95)
+    assert ends.low <= exact <= ends.high
+
+
+def test_large_tables_are_bounded_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    p, reward = two_states(1)
+    data = counts(p, reward, (3_000, 3_000), 0, np.array([0.5, 0.5]))
+    policy = np.array([[0.9, 0.1], [0.1, 0.9]])[None]
+    joint = guaranteed_interval(data, UNIT, policy, ONE, (HORIZON, 2), level=0.95)
+    monkeypatch.setattr(guarantee, "_LARGE", 0.0)
+    apart = guaranteed_interval(data, UNIT, policy, ONE, (HORIZON, 2), level=0.95)
+    mdp = gm.TabularMDP(p, reward, horizon=HORIZON, initial=[0.5, 0.5])
+    exact = gm.meg.known_utility(mdp, policy[0]).value
+    assert apart.low <= joint.low <= exact <= joint.high <= apart.high
+
+
+def test_summit_is_the_maximum_of_the_minimum() -> None:
+    lines = [
+        guarantee._Line(0.0, 1.0, 0.5, 1.0),
+        guarantee._Line(1.0, 1.4, -0.1, 0.2),
+        guarantee._Line(2.0, 1.6, -1.0, -0.3),
+    ]
+    grid = np.linspace(-5, 9, 200_001)
+    values = [
+        np.where(grid > x.place, x.above, x.below) * (grid - x.place) + x.height for x in lines
+    ]
+    assert guarantee._summit(lines) == pytest.approx(np.min(values, axis=0).max(), abs=1e-4)
+    assert guarantee._summit(lines[:2]) == np.inf
