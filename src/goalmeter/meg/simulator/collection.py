@@ -149,11 +149,7 @@ class Collection:
 
     def _compare(self) -> None:
         """Require that steps of episodes and steps from restored states agree."""
-        by_pair: dict[int, Counter[StepOutcome]] = {}
-        for (state, action, outcome), times in self.simulator.walked.items():
-            pair = state * self.simulator.n_actions + action
-            by_pair.setdefault(pair, Counter())[outcome] += times
-        for rank, (pair, walked) in enumerate(by_pair.items()):
+        for rank, (pair, walked) in enumerate(self._walked().items()):
             drawn = Counter[StepOutcome]()
             for part in self.draws:
                 drawn += part.get(pair, Counter())
@@ -201,7 +197,7 @@ class Collection:
     def _draw_all(
         self, part: dict[int, Counter[StepOutcome]], numbers: dict[int, int], first: bool = False
     ) -> None:
-        """Draw pairs so many times each."""
+        """Draw each pair a given number of times."""
         for pair, count in numbers.items():
             state, action = divmod(pair, self.simulator.n_actions)
             for done in range(0, count, _AT_ONCE):
@@ -287,26 +283,26 @@ class Collection:
                 self._explore(others, share, (turn + 1) * 2**41)
                 if not turn and self._hardly_recur:
                     return
-                self._count()
+                self.draws = ({}, self._walked())
                 self.complete = True
                 self.report(self)
                 others = self._soft(turn) if turn else others
         except KeyboardInterrupt:
             self.stopped = "interrupt"
-            self._count()
+            self.draws = ({}, self._walked())
 
     def _explore(self, actor: SimulatorAgent, steps: float, number: int) -> None:
         """Play another agent; its episodes are only counted."""
         for _ in self._played(actor, "states", steps, number):
             pass
 
-    def _count(self) -> None:
-        """Count the steps of all episodes."""
-        counted: dict[int, Counter[StepOutcome]] = {}
+    def _walked(self) -> dict[int, Counter[StepOutcome]]:
+        """Return the counted steps of all episodes by pair."""
+        out: dict[int, Counter[StepOutcome]] = {}
         for (state, action, outcome), times in self.simulator.walked.items():
             pair = state * self.simulator.n_actions + action
-            counted.setdefault(pair, Counter())[outcome] += times
-        self.draws = ({}, counted)
+            out.setdefault(pair, Counter())[outcome] += times
+        return out
 
     def _soft(self, turn: int) -> SimulatorAgent:
         """Return a soft-optimal policy of the counts, mixed with free choice."""

@@ -130,8 +130,6 @@ class _RunningEpisode:
 class GymnasiumSimulator:
     """Simulator of one environment."""
 
-    chunk = 1  # number of episodes of a call of `play`, unless several are played together
-
     def __init__(
         self,
         env: Any,

@@ -493,16 +493,14 @@ class _Problem:
         """Return a lower bound of MEG at rationality b."""
         return -self.upper(-b, [_chain(self.world, self.payoffs(b), 1)], error)
 
-    def line(
-        self, b: float, errors: tuple[float, float, float], others: Sequence[_Chain] = ()
-    ) -> _Line:
-        """Return the bound of MEG, plus other values, by the soft policy of rationality b."""
+    def line(self, b: float, errors: tuple[float, float, float]) -> _Line:
+        """Return the bound of MEG by the soft policy of rationality b."""
         height, below, above = errors
         policy = _plan(self.world, self.payoffs(b), 0).policy
         high, less, more = math.inf, -math.inf, math.inf
         if height:
             gain = _chain(self.world, self.payoffs(b), -1, policy, _relative_entropy(policy))
-            high = self.upper(b, [gain.scaled(-1.0), *others], height)
+            high = self.upper(b, [gain.scaled(-1.0)], height)
         if above:
             own = _chain(self.world, self.task, -1, policy)
             more = self.exact(self.upper(1.0, [own.scaled(-1.0)], above))
@@ -563,12 +561,10 @@ def _lower_rationality(plans: _Problem, best: float, error: float) -> float:
     return max(values, key=lambda b: values[b])
 
 
-def _upper_end(
-    plans: _Problem, real: _Problem, best: float, error: float, others: Sequence[_Chain] = ()
-) -> float:
-    """Return an upper bound of MEG, plus other values, over all rationalities."""
+def _upper_end(plans: _Problem, real: _Problem, best: float, error: float) -> float:
+    """Return an upper bound of MEG over all rationalities."""
     slope, outer = _SLOPE * error, _OUTER * error
-    lines = [real.line(best, (_HEIGHT * error, slope, slope), others)]
+    lines = [real.line(best, (_HEIGHT * error, slope, slope))]
     central = plans.line(best, (0.0, slope, slope))
     width = (central.above - central.below) / 2
     for sign in (1, -1):
@@ -578,7 +574,7 @@ def _upper_end(
             guess = plans.line(place, (0.0, *errors[1:]))
             slope = guess.above if sign > 0 else -guess.below
             if sign * (place - best) > 0 and slope < -_SPARE * width:
-                lines.append(real.line(place, errors, others))
+                lines.append(real.line(place, errors))
                 break
     return _summit(lines)
 
@@ -674,9 +670,8 @@ def bounds_from_start(
 
 def parts_of(episodes: Episodes) -> tuple[Episodes, Episodes]:
     """Divide episodes, by number alone, into those for choices and those for bounds."""
-    number = np.arange(len(episodes.decisions))
-    fitted = number % _FITTED_EVERY == 0
-    return episodes.subset(np.flatnonzero(fitted)), episodes.subset(np.flatnonzero(~fitted))
+    fitted = np.arange(len(episodes.decisions)) % _FITTED_EVERY == 0
+    return episodes.subset(fitted), episodes.subset(~fitted)
 
 
 def _entropy_bound(fresh: Episodes, most: float, horizon: int, error: float) -> tuple[float, str]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import combinations, permutations
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from uuid import uuid4
@@ -264,9 +264,13 @@ class _SimulatorMeasurement:
         bootstrap = Bootstrap(collection.table, agent, self._seed, collection.length)
         estimates = {name: bootstrap.measure(one, self._level) for name, one in directions.items()}
         out = {name: self._of_counts(collection, name, one) for name, one in estimates.items()}
-        for one, other in permutations(self._names, 2):
-            interval = estimates[one].minus(estimates[other], self._level)[1]
-            out[one] = replace(out[one], differences={**out[one].differences, other: interval})
+        for one in self._names:
+            differences = {
+                other: estimates[one].minus(estimates[other], self._level)[1]
+                for other in self._names
+                if other != one
+            }
+            out[one] = replace(out[one], differences=differences)
         if guarantee:
             out |= self._guaranteed(out, *self._bounds_from_counts(collection))
         return out

@@ -19,7 +19,7 @@ from goalmeter._errors import (
     MissingExtraError,
     in_a_line,
 )
-from goalmeter._types import FloatArray, IntArray
+from goalmeter._types import BoolArray, FloatArray, IntArray
 
 # --- Seeds ----------------------------------------------------------------------------------------
 # No two draws share a generator, so numbers do not depend on the order or process of the draws.
@@ -111,10 +111,8 @@ class Episodes:
         names = [each.name for each in fields(cls)]
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
-    def subset(self, chosen: IntArray) -> Episodes:
-        """Return a subset of the episodes; `chosen` has their numbers in ascending order."""
-        mask = np.zeros(len(self.decisions), dtype=bool)
-        mask[chosen] = True
+    def subset(self, mask: BoolArray) -> Episodes:
+        """Return the episodes of a mask, [N]."""
         return Episodes(
             self.returns[mask],
             self.decisions[mask],

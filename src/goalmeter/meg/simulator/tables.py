@@ -27,7 +27,6 @@ class TabularSimulator:
     """
 
     name = "tabular world"
-    chunk = _CHUNK
     names_states = True
     names_given = False
     reference = protocol.FREE_CHOICE
