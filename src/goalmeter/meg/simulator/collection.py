@@ -268,7 +268,8 @@ class Collection:
         limit, last = self.steps[purpose] + steps, number + self.budget
         # An episode may have no steps.
         while self.steps[purpose] < limit and number < last:
-            played = self.simulator.play(actor, self.horizon, number)
+            left = math.ceil(limit - self.steps[purpose])
+            played = self.simulator.play(actor, self.horizon, number, left)
             number += len(played.starts)
             self.steps[purpose] += played.steps
             yield played

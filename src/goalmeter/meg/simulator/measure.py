@@ -380,7 +380,8 @@ class _SimulatorMeasurement:
         parts, taken = [self._simulator.play(actor, self._world.horizon, number)], 0
         while (taken := taken + max(parts[-1].steps, 1)) < steps:
             number += len(parts[-1].starts)
-            parts.append(self._simulator.play(actor, self._world.horizon, number))
+            left = math.ceil(steps - taken)
+            parts.append(self._simulator.play(actor, self._world.horizon, number, left))
         return Episodes.of(parts)
 
     # --- Results ----------------------------------------------------------------------------------
