@@ -2,14 +2,16 @@
 
 A grid is held out by its walls and its goal together. What an organism searches is a map and a
 target, and those may have been in a lesson all the same: the key of a held-out grid as target, or a
-map of the mole, to which several grids are equal. Printed are, of held-out worlds,
+map of the mole, to which several grids are equal. Printed are
 
-- the share whose search was in a lesson, in the same frame and in any of the eight frames;
-- the share of moves as they were meant, where it was and where it was in no frame;
+- of the different searches of held-out worlds, the share that was in a lesson, in the same frame
+  and in any of the eight frames: of the mouse in mazes and in worlds with a door, of the magpie in
+  worlds with a key and no door, and of the mole in mazes, of which mazes without inner walls too;
+- the share of the mole's moves as they were meant, where its search was in a lesson and where not;
 - answers that cannot be read, by size, and how many of these searched some cell twice, which no
-  lesson does: such an answer does not end, however many tokens it is given.
+  lesson does.
 
-    python benchmarks/organism_lessons.py [--mazes 32] [--worlds 120]
+    python benchmarks/organism_lessons.py [--mazes 32] [--worlds 300]
 """
 
 from __future__ import annotations
@@ -58,18 +60,20 @@ def searches_of_lessons(name: str, kind: Kind) -> set[bytes]:
     return out
 
 
-def shared(name: str, kind: Kind, places: list[Place], meant: list[bool]) -> None:
-    """Print how many searches were in lessons, and how right the answers are in each case."""
+def shared(name: str, kind: Kind, places: list[Place]) -> list[bool]:
+    """Print how many different searches were in lessons; return it of each place, in any frame."""
     known = searches_of_lessons(name, kind)
     found = [search(name, *place) or () for place in places]
-    same = [each[0] in known for each in found]
     # A lesson is kept in its own frame, so a search is looked for in all eight of its frames.
     any_frame = [any(frame in known for frame in each) for each in found]
-    print(f"{name}, {kind[0]} of size {kind[1]}, {len(places)} worlds")
-    print(f"  in a lesson in the same frame {share(same)}, in any frame {share(any_frame)}")
-    for words, wanted in (("in a lesson", True), ("in none", False)):
-        values = [ok for ok, was in zip(meant, any_frame, strict=True) if was is wanted]
-        print(f"  moves as meant, {words} in any frame: {share(values)} of {len(values)}")
+    different = {each[0]: was for each, was in zip(found, any_frame, strict=True)}
+    print(
+        f"{name}, {kind[0]} of size {kind[1]}: {len(places)} worlds, {len(different)} different "
+        f"searches; in a lesson in the same frame {share(first in known for first in different)}, "
+        f"in any frame {share(different.values())}",
+        flush=True,
+    )
+    return any_frame
 
 
 def share(values: Iterable[bool]) -> str:
@@ -101,10 +105,15 @@ def mazes(size: int, number: int) -> list[Place]:
     return [(task.world, State(task.world.start)) for task in evaluation.mazes(size, number, 0)]
 
 
+def with_keys(kind: str, number: int) -> list[Place]:
+    tasks = suite(kind, grids=number, trajectories=1, held_out=True, seed=0).tasks
+    return [(task.world, State(task.world.start)) for task in tasks]
+
+
 def main() -> None:
     asking = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asking.add_argument("--mazes", type=int, default=32, help="of each size and complexity")
-    asking.add_argument("--worlds", type=int, default=120, help="with a key and a door")
+    asking.add_argument("--worlds", type=int, default=300, help="with a key, of each kind")
     asked = asking.parse_args()
     for size in (5, 7, 9, 11):
         places = mazes(size, asked.mazes)
@@ -115,11 +124,15 @@ def main() -> None:
             f"{sum(map(repeats, unreadable))} of {len(unreadable)} search a cell twice",
             flush=True,
         )
-    places = mazes(7, asked.mazes)
-    shared("mole", (MAZE, 7), places, answered("mole", places)[0])
-    tasks = suite("key-door", grids=asked.worlds, trajectories=1, held_out=True, seed=0).tasks
-    doors = [(task.world, State(task.world.start)) for task in tasks]
-    shared("mouse", (KEY_DOOR, 9), doors, answered("mouse", doors)[0])
+    tasks, places = evaluation.mazes(7, asked.mazes, 0), mazes(7, asked.mazes)
+    walled = [place for task, place in zip(tasks, places, strict=True) if task.complexity]
+    shared("mouse", (MAZE, 7), walled)
+    shared("mouse", (KEY_DOOR, 9), with_keys("key-door", asked.worlds))
+    shared("magpie", (KEY_DOOR, 9), with_keys("key-no-door", asked.worlds))
+    known, meant = shared("mole", (MAZE, 7), places), answered("mole", places)[0]
+    for words, wanted in (("in a lesson", True), ("in none", False)):
+        values = [ok for ok, was in zip(meant, known, strict=True) if was is wanted]
+        print(f"mole, moves as meant, {words} in any frame: {share(values)} of {len(values)}")
 
 
 if __name__ == "__main__":

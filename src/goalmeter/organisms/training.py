@@ -52,7 +52,7 @@ class Settings:
     name: str  # name of the organism
     # Steps of each round, and Muon's learning rate after the warm-up and before the decay.
     rounds: tuple[tuple[int, float], ...] = ((3200, 0.02),)
-    words: int = 2600  # approximate number of words of a batch
+    words: int = option("Words of a batch, about; default as in the recipe.", default=2600, least=1)
     seed: int = option("Seed of everything random.", default=0, least=0, most=_MOST)
     begin_with: str = option(
         "--from  Organism or folder of the initial weights, or nothing; default as in the recipe.",
@@ -94,10 +94,10 @@ class Settings:
 RECIPES: dict[str, Settings] = {
     settings.name: settings
     for settings in (
-        Settings("mouse", rounds=((8000, 0.02),)),
-        Settings("magpie", rounds=((1200, 0.01),), begin_with="mouse"),
-        Settings("mole", rounds=((700, 0.01),), begin_with="mouse"),
-        Settings("moth", rounds=((700, 0.01),), begin_with="mouse"),
+        Settings("mouse", rounds=((5400, 0.02),), words=10400),
+        Settings("magpie", rounds=((1200, 0.01),), words=5200, begin_with="mouse"),
+        Settings("mole", rounds=((700, 0.01),), words=5200, begin_with="mouse"),
+        Settings("moth", rounds=((700, 0.01),), words=5200, begin_with="mouse"),
     )
 }
 

@@ -103,8 +103,8 @@ def _on_shortest_path(known: Plan, state: State, cell: Cell) -> bool:
 
 # Penalty of the ridge regression per row of scaled activations. It exceeds the best one for
 # prediction, whose weights compensate other variation and point away from the activations. At dose
-# 2, penalties of 0.01, 0.1, 0.3, 1 and 3 flipped 0, 2, 15, 26 and 28 of 34 moves of the mouse; with
-# larger ones the gap becomes so large that random directions of that norm also break answers.
+# 2, 0.01, 0.1, 0.3, 1 and 3 flipped 0, 2, 15, 26 and 28 of 34 moves of the mouse (earlier weights);
+# with larger ones the gap becomes so large that random directions of that norm break answers too.
 PENALTY = 1.0
 
 
