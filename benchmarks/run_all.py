@@ -37,6 +37,7 @@ SCRIPTS = (
     "simulator_coverage",
     "simulator_guarantee",
     "simulator_steps",
+    "simulator_fitted",
     "few_clusters",
     "causal_vs_enumeration",
     "causal_width",

@@ -121,8 +121,8 @@ def parse_answer(
 
 # Answer to an observation at a decision (its number, from 0).
 Answer = Callable[[Any, int], Any]
-# Answers to several observations at once, drawn with a generator if they are actions.
-Batch = Callable[[Sequence[Any], np.random.Generator], Sequence[Any]]
+# Answers to several observations at one decision, drawn with a generator if they are actions.
+Batch = Callable[[Sequence[Any], int, np.random.Generator], Sequence[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,9 +204,11 @@ def _stacked(observations: Sequence[Any]) -> Any:
     return np.stack(observations)
 
 
-def _actor_of_batch(batch: Batch, name: str, *, is_function: bool = False) -> SimulatorAgent:
+def actor_of_batch(batch: Batch, name: str, *, is_function: bool = False) -> SimulatorAgent:
+    """Return the agent of a function from a batch of observations to answers."""
+
     def begin(generator: np.random.Generator) -> Answer:
-        return lambda observation, decision: batch([observation], generator)[0]
+        return lambda observation, decision: batch([observation], decision, generator)[0]
 
     return SimulatorAgent(name, begin, is_function=is_function, batch=batch)
 
@@ -215,7 +217,9 @@ def _cached_actor(rows_of: Callable[[Any], FloatArray], name: str) -> SimulatorA
     """Return the agent of a function from a batch of observations to rows, [N, A], with a cache."""
     known: dict[Any, Distribution] = {}
 
-    def batch(observations: Sequence[Any], generator: np.random.Generator) -> list[Distribution]:
+    def batch(
+        observations: Sequence[Any], decision: int, generator: np.random.Generator
+    ) -> list[Distribution]:
         keys = [name_of(observation) for observation in observations]
         if len(known) + len(keys) > _MOST:
             known.clear()
@@ -225,7 +229,7 @@ def _cached_actor(rows_of: Callable[[Any], FloatArray], name: str) -> SimulatorA
             known.update(zip(new, map(Distribution.of, rows), strict=True))
         return [known[key] for key in keys]
 
-    return _actor_of_batch(batch, name, is_function=True)
+    return actor_of_batch(batch, name, is_function=True)
 
 
 def discrete_model(model: Any) -> SimulatorAgent:
@@ -254,7 +258,9 @@ def continuous_model(model: Any) -> SimulatorAgent:
     policy.set_training_mode(False)
     normal = type(getattr(policy, "action_dist", None)).__name__ == "DiagGaussianDistribution"
 
-    def normals(observations: Sequence[Any], generator: np.random.Generator) -> list[Any]:
+    def normals(
+        observations: Sequence[Any], decision: int, generator: np.random.Generator
+    ) -> list[Any]:
         import torch
 
         with torch.no_grad():
@@ -265,7 +271,7 @@ def continuous_model(model: Any) -> SimulatorAgent:
         mean, std = (part.numpy().reshape(-1, *shape) for part in (found.mean, found.stddev))
         return [GaussianAnswer(*each, least) for each in zip(mean, std, strict=True)]
 
-    def actions(observations: Sequence[Any], generator: np.random.Generator) -> Any:
+    def actions(observations: Sequence[Any], decision: int, generator: np.random.Generator) -> Any:
         import torch
 
         with borrowed_generators():
@@ -277,7 +283,7 @@ def continuous_model(model: Any) -> SimulatorAgent:
             return model.predict(_stacked(observations), deterministic=False)[0]
 
     known = normal and hasattr(policy, "get_distribution")
-    return _actor_of_batch(normals if known else actions, type(model).__name__)
+    return actor_of_batch(normals if known else actions, type(model).__name__)
 
 
 # --- Agents of any kind ---------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import copy
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from goalmeter.meg.simulator.states import FROM_GENERATOR, NO_CHANCE, UNDECLARED
 from goalmeter.meg.simulator.tables import TabularSimulator
 from goalmeter.meg.simulator.utilities import REWARD, NamedUtilities
 from goalmeter.tabular.mdp import TabularMDP
+
+if TYPE_CHECKING:
+    from goalmeter.meg.simulator.soft_values import Recorder
 
 
 # --- Environments -------------------------------------------------------------------------------
@@ -113,7 +116,7 @@ _ALIKE = 1e-6  # tolerance of the answers of an agent in one state
 
 
 @dataclass
-class _RunningEpisode:
+class RunningEpisode:
     """Episode in progress."""
 
     env: Any
@@ -125,6 +128,12 @@ class _RunningEpisode:
     visits: list[tuple[int, int]] = field(default_factory=list)
     information: float = 0.0
     ended: bool = False
+
+    def copied(self) -> RunningEpisode:
+        """Return a copy in the same state."""
+        return replace(
+            self, env=states.copied(self.env), total=[*self.total], visits=[*self.visits]
+        )
 
 
 class GymnasiumSimulator:
@@ -167,6 +176,8 @@ class GymnasiumSimulator:
         self._last: Any = None
         self._drew = False
         self._here = UNKNOWN  # state of the decision in progress
+        self.recorder: Recorder | None = None  # gets every step of an episode
+        self._steps_at_random = False  # whether a recorded step used the generator
 
     @property
     def most_information(self) -> float:
@@ -204,7 +215,7 @@ class GymnasiumSimulator:
 
         return SimulatorAgent("planned policy", lambda generator: answer, is_function=True)
 
-    def _answered(self, episode: _RunningEpisode, decision: int) -> Any:
+    def _answered(self, episode: RunningEpisode, decision: int) -> Any:
         self._here = episode.state
         return episode.answer(episode.observation, decision)
 
@@ -219,21 +230,22 @@ class GymnasiumSimulator:
         Several are played together if the agent is a network and all need at most `steps` steps.
         """
         count = self._together(actor, steps // horizon)
-        envs = [self.environment, *(self._copies or ())][:count]
+        envs = self._environments(count)
         numbers = [(number,), *((number, i) for i in range(1, count))]
-        episodes = [self._begun(env, actor, *key) for env, key in zip(envs, numbers, strict=True)]
+        episodes = [self.begun(env, actor, *key) for env, key in zip(envs, numbers, strict=True)]
         starts = [each.state for each in episodes]
         going = episodes
         for t in range(horizon):
             if count > 1 and actor.batch is not None:
-                answers = actor.batch([each.observation for each in going], going[0].generator)
+                seen = [each.observation for each in going]
+                answers = actor.batch(seen, t, going[0].generator)
             else:
                 answers = [self._answered(each, t) for each in going]
             for episode, answer in zip(going, answers, strict=True):
                 decision = self.reference_density.decide(answer, episode.generator, actor.name)
                 if self.names_states and decision.row is not None and not actor.is_function:
                     self._compare(episode.state, decision.row)
-                self._step(episode, decision, horizon)
+                self.step(episode, decision, horizon)
             going = [each for each in going if not each.ended]
             if not going:
                 break
@@ -250,18 +262,44 @@ class GymnasiumSimulator:
 
     def _together(self, actor: SimulatorAgent, most: int) -> int:
         """Return how many episodes are played together, in copies of the environment."""
+        return (
+            1 if actor.batch is None or most < 2 else len(self._environments(min(most, _TOGETHER)))
+        )
+
+    def _environments(self, most: int) -> list[Any]:
+        """Return the environment and copies of it, or only itself if it must not be copied."""
         # Copies could repeat randomness of an undeclared source.
-        if actor.batch is None or most < 2 or self.chance == UNDECLARED or self._copies is None:
-            return 1
+        if self.chance == UNDECLARED or self._copies is None:
+            return [self.environment]
         try:
-            while len(self._copies) < min(most, _TOGETHER) - 1:
+            while len(self._copies) < most - 1:
                 self._copies.append(states.copied(self.environment))
         except Exception:  # of handles of windows, sockets or foreign libraries
             self._copies = None
-            return 1
-        return min(most, _TOGETHER)
+            return [self.environment]
+        return [self.environment, *self._copies[: most - 1]]
 
-    def _begun(self, env: Any, actor: SimulatorAgent, *number: int) -> _RunningEpisode:
+    def record(self, recorder: Recorder) -> None:
+        """Record the steps of all further episodes; states are no longer named."""
+        self.recorder, self.names_states = recorder, False
+
+    @property
+    def repeats(self) -> int:
+        """Number of episodes with equal starts that can be played together, 0 if steps vary."""
+        if self.chance == UNDECLARED or self._steps_at_random:
+            return 0
+        return len(self._environments(_TOGETHER))
+
+    @caller_guard()
+    def begun_together(self, number: int, groups: int, size: int) -> list[RunningEpisode]:
+        """Begin groups of episodes with equal starts."""
+        envs = self._environments(groups * size)
+        keys = [(number, i // size) for i in range(groups * size)]
+        nobody = self.free_choice()
+        return [self.begun(env, nobody, *key) for env, key in zip(envs, keys, strict=True)]
+
+    def begun(self, env: Any, actor: SimulatorAgent, *number: int) -> RunningEpisode:
+        """Begin an episode; each number has its own seed."""
         generator = np.random.default_rng(protocol.seeded(self._seed, protocol.CHOICES, *number))
         word = int(protocol.seeded(self._seed, protocol.EPISODES, *number).generate_state(1)[0])
         observation, info = self._reset(env, word % 2**31)  # a seed that Gymnasium accepts
@@ -273,7 +311,7 @@ class GymnasiumSimulator:
                 "world; declare chance='generator' or chance='unknown'"
             )
         total = [0.0] * len(self.utilities.names)
-        return _RunningEpisode(env, generator, actor.begin(generator), observation, state, total)
+        return RunningEpisode(env, generator, actor.begin(generator), observation, state, total)
 
     def _reset(self, env: Any, seed: int) -> Any:
         out = _results(env.reset(seed=seed), _OF_RESET)
@@ -292,8 +330,17 @@ class GymnasiumSimulator:
             return protocol.UNKNOWN
         return self._states.number(env, observation, info)
 
-    def _step(self, episode: _RunningEpisode, decision: ChosenAction, horizon: int) -> None:
+    def step(self, episode: RunningEpisode, decision: ChosenAction, horizon: int) -> None:
+        """Take a step of an episode."""
+        bits = None
+        if self.recorder and self.chance == FROM_GENERATOR and not self._steps_at_random:
+            bits = _generator_of(episode.env)
+        generator = bits and bits.state
         after, paid, truncated, observation = self._outcome(episode.env, episode.env, decision)
+        if self.recorder:
+            self._steps_at_random |= bits is not None and bits.state != generator
+            seen, taken = episode.observation, len(episode.visits)
+            self.recorder.add(seen, decision.number, paid, observation, after == END, taken)
         episode.total = [a + b for a, b in zip(episode.total, paid, strict=True)]
         episode.information += decision.information
         episode.visits.append((episode.state, decision.number))

@@ -24,15 +24,16 @@ from goalmeter._errors import (
     whole,
 )
 from goalmeter.meg.result import PESSIMISES, json_number
-from goalmeter.meg.simulator.agents import SimulatorAgent
 from goalmeter.meg.simulator.collection import Collection, collect
 from goalmeter.meg.simulator.counts import Bootstrap, CountEstimate
 from goalmeter.meg.simulator.environments import (
+    GymnasiumSimulator,
     MeasurementRequest,
     MeasurementSetup,
     of_environment,
     of_table,
 )
+from goalmeter.meg.simulator.fitted import LEAST_EPISODES, Fitting
 from goalmeter.meg.simulator.guarantee import (
     AgentReturns,
     Ends,
@@ -41,7 +42,12 @@ from goalmeter.meg.simulator.guarantee import (
     guaranteed_interval,
     parts_of,
 )
-from goalmeter.meg.simulator.protocol import Episodes, caller_guard, seeded_globals
+from goalmeter.meg.simulator.protocol import (
+    Episodes,
+    caller_guard,
+    episodes_of,
+    seeded_globals,
+)
 from goalmeter.meg.simulator.result import SimulatorInterrupted, SimulatorProgress, SimulatorResult
 from goalmeter.meg.simulator.states import StateOf
 from goalmeter.meg.simulator.utilities import REWARD, LearntUtility, Range, Utility
@@ -80,7 +86,8 @@ def from_simulator(
     A simulator has `reset` and `step`. MEG at rationality b is b times the return of the agent
     minus the soft value of the start. If states are named and recur, steps are counted by state and
     action, and MEG is that of the estimated table; its interval comes from resampled counts.
-    Otherwise there is no estimate; the interval is a guaranteed one from episodes of free choice:
+    Otherwise soft values are fitted to the steps and checked by fresh episodes. For continuous
+    actions there is no estimate; the interval is a guaranteed one from episodes of the reference:
     its lower end is at most about the logarithm of their number, and no method without further
     knowledge of the world can do better (docs/mathematics.md).
 
@@ -218,20 +225,23 @@ class _SimulatorMeasurement:
 
     def run(self, combined: bool, guarantee: bool) -> dict[str, SimulatorResult]:
         """Return the result of each utility by name."""
-        collection, spent = None, 0
+        collection = None
         if self._simulator.names_states:
             if self._simulator.why_not:
                 self._notes.append(f"steps are counted in episodes only: {self._simulator.why_not}")
             collection = collect(*self._world[:3], self._budget, self._seed, self._report)
             if not collection.complete:
-                self._steps["states"] = spent = sum(collection.steps.values())
+                spent = sum(collection.steps.values())
+                self._steps["states"] = spent
+                self._budget = max(self._budget - spent, _LEAST_STEPS)
                 self._notes = [
                     f"more states are reachable than {self._budget:,} steps can count "
-                    f"({self._simulator.n_states:,} were reached), so there is no estimate; "
-                    f"use a larger budget, a shorter horizon, or a state= that merges more states"
+                    f"({self._simulator.n_states:,} were reached), so they are not counted; a "
+                    f"larger budget, a shorter horizon, or a state= that merges more states can "
+                    f"change that"
                 ]
         else:
-            self._notes.append(f"there is no estimate: {self._simulator.why_not}")
+            self._notes.append(f"states are not counted: {self._simulator.why_not}")
         if collection is not None and collection.complete:
             results = self._counted(collection, combined, guarantee)
         else:
@@ -239,8 +249,10 @@ class _SimulatorMeasurement:
                 self._notes.append(
                     "the best combination of utilities is measured only if states are counted"
                 )
-            self._budget = max(self._budget - spent, _LEAST_STEPS)
-            results = self._from_start()
+            why_not = self._why_not_fitted()
+            if why_not:
+                self._notes.append(f"there is no estimate: {why_not}")
+            results = self._from_start() if why_not else self._fitted(guarantee)
         return self._annotated(results)
 
     def _report(self, collection: Collection) -> None:
@@ -311,7 +323,7 @@ class _SimulatorMeasurement:
     def _bounds_from_start(self, agent: Episodes, steps: float) -> tuple[list[Ends], list[Range]]:
         """Return guaranteed bounds from episodes of the agent and of free choice, and ranges."""
         simulator, horizon = self._simulator, self._world.horizon
-        free = self._episodes(simulator.free_choice(), steps, _FREE)
+        free = episodes_of(simulator, simulator.free_choice(), horizon, steps, _FREE)
         self._steps[simulator.reference] = free.steps
         most, ranges = simulator.most_information, self._ranges(agent, free)
         return bounds_from_start(agent, free, ranges, most, horizon, self._error), ranges
@@ -351,12 +363,61 @@ class _SimulatorMeasurement:
         )
 
     # --- States that do not recur -----------------------------------------------------------------
+    def _why_not_fitted(self) -> str:
+        """Return why soft values cannot be fitted; "" if they can."""
+        least = LEAST_EPISODES * self._world.horizon
+        if not isinstance(self._simulator, GymnasiumSimulator):
+            return "a table with so many states is measured exactly by meg.known_utility"
+        if not self._simulator.n_actions:
+            return "soft values are fitted only for discrete actions"
+        if not self._simulator.environment.observation_space.is_np_flattenable:
+            return "observations are not vectors of fixed length; wrap the environment"
+        if self._budget < least:
+            return f"soft values need a budget of at least {least:,} steps"
+        return ""
+
+    def _fitted(self, guarantee: bool) -> dict[str, SimulatorResult]:
+        """Return estimates from fitted soft values."""
+        world = self._world
+        assert isinstance(world.simulator, GymnasiumSimulator), "see _why_not_fitted"
+        fitting = Fitting(
+            world.simulator, world.actor, world.horizon, self._budget, self._seed, self._level
+        )
+
+        def report(which: int, value: float, low: float) -> None:
+            steps = sum(fitting.steps.values())
+            self._tell(SimulatorProgress(self._names[which], steps, value, low))
+
+        estimates = fitting.estimates(report)
+        out = {
+            name: self._result(
+                name,
+                fitting.agent,
+                value=each.value,
+                interval=each.interval,
+                rationality=each.rationality,
+                method=each.method,
+                steps=dict(fitting.steps),
+                steps_to_halve=each.steps_to_halve,
+                notes=each.notes,
+            )
+            for name, each in zip(self._names, estimates, strict=True)
+        }
+        if guarantee:
+            bounds = self._bounds_from_start(fitting.agent, _FREE_SHARE * self._budget)
+            return out | self._guaranteed(out, *bounds)
+        return {
+            name: replace(each, steps={**each.steps, **self._steps}) for name, each in out.items()
+        }
+
     def _from_start(self) -> dict[str, SimulatorResult]:
         """Return guaranteed bounds from episodes alone, without an estimate."""
         actor = self._world.actor
         if self._simulator.why_unbounded:
             self._notes.append(f"there is no upper bound: {self._simulator.why_unbounded}")
-        agent = self._episodes(actor, _AGENT_SHARE * self._budget)
+        agent = episodes_of(
+            self._simulator, actor, self._world.horizon, _AGENT_SHARE * self._budget
+        )
         steps = (1 - _AGENT_SHARE) * self._budget
         ends, ranges = self._bounds_from_start(agent, steps)
         out = {
@@ -374,15 +435,6 @@ class _SimulatorMeasurement:
             for name, bound in zip(self._names, ends, strict=True)
         }
         return out | self._guaranteed(out, ends, ranges)
-
-    def _episodes(self, actor: SimulatorAgent, steps: float, number: int = 0) -> Episodes:
-        """Play at least one episode, and more until a number of steps."""
-        parts, taken = [self._simulator.play(actor, self._world.horizon, number)], 0
-        while (taken := taken + max(parts[-1].steps, 1)) < steps:
-            number += len(parts[-1].starts)
-            left = math.ceil(steps - taken)
-            parts.append(self._simulator.play(actor, self._world.horizon, number, left))
-        return Episodes.of(parts)
 
     # --- Results ----------------------------------------------------------------------------------
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 import traceback
@@ -9,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,11 +22,15 @@ from goalmeter._errors import (
 )
 from goalmeter._types import BoolArray, FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from goalmeter.meg.simulator.agents import SimulatorAgent
+    from goalmeter.meg.simulator.environments import Simulator
+
 # --- Seeds ----------------------------------------------------------------------------------------
 # No two draws share a generator, so numbers do not depend on the order or process of the draws.
 
 # Purposes of draws.
-EPISODES, CHOICES, SUCCESSORS, GLOBAL_GENERATORS = range(4)
+EPISODES, CHOICES, SUCCESSORS, GLOBAL_GENERATORS, FITTING = range(5)
 
 
 def seeded(seed: int, purpose: int, *number: int) -> np.random.SeedSequence:
@@ -120,3 +125,15 @@ class Episodes:
             self.starts[mask],
             self.visits[np.repeat(mask, self.decisions)],
         )
+
+
+def episodes_of(
+    simulator: Simulator, actor: SimulatorAgent, horizon: int, steps: float, number: int = 0
+) -> Episodes:
+    """Play at least one episode, and more until a number of steps."""
+    parts, taken = [simulator.play(actor, horizon, number)], 0
+    while (taken := taken + max(parts[-1].steps, 1)) < steps:
+        number += len(parts[-1].starts)
+        left = math.ceil(steps - taken)
+        parts.append(simulator.play(actor, horizon, number, left))
+    return Episodes.of(parts)

@@ -1,0 +1,166 @@
+"""MEG from fitted soft values, in worlds whose table is hidden from it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from meg.simulator.worlds import Corridor, gymnasium, table
+
+from goalmeter.meg import from_simulator, known_utility
+from goalmeter.meg.simulator.soft_values import KernelFeatures, RecordedSteps, SoftValues
+from goalmeter.meg.simulator.states import UNDECLARED
+from goalmeter.tabular import TabularMDP, soft_plan
+
+HORIZON = 8
+
+
+class Shown(Corridor):
+    """The corridor, of which a noisy position and an irrelevant number are shown."""
+
+    def __init__(self, slip: float = 0.0) -> None:
+        super().__init__()
+        self.observation_space = gymnasium.spaces.Box(-9, 9, (2,), np.float32)
+        self._slip, self._noise = slip, np.random.default_rng(0)
+
+    def slips(self) -> bool:
+        return self._slip > 0 and bool(self.np_random.random() < self._slip)
+
+    def shown(self) -> Any:
+        # Noise of a generator of its own: the dynamics do not use it.
+        noise = self._noise.normal(size=2)
+        return np.array([self.cell + 0.02 * noise[0], noise[1]], dtype=np.float32)
+
+
+class Policy:
+    """An agent that acts by the hidden state; a row of probabilities for each decision."""
+
+    def __init__(self, env: Shown, rows: np.ndarray) -> None:
+        self._env, self._rows = env, rows
+
+    def begin(self, generator: np.random.Generator) -> Any:
+        decisions = iter(self._rows)
+        return lambda observation: next(decisions)[self._env.cell]
+
+
+def agent(mdp: TabularMDP, rationality: float) -> np.ndarray:
+    return np.asarray(soft_plan(mdp, rationality).policy()[..., 0])
+
+
+@pytest.mark.parametrize(("slip", "method"), [(0.0, "Monte Carlo"), (0.3, "fresh episodes")])
+def test_the_interval_contains_the_value_of_a_hidden_table(slip: float, method: str) -> None:
+    mdp, env = table(slip, HORIZON), Shown(slip)
+    rows = agent(mdp, 1.0)
+    exact = known_utility(mdp, rows)
+    result = from_simulator(
+        env, Policy(env, rows), horizon=HORIZON, budget=8_000, chance="generator"
+    )
+    assert result.estimated and method in result.method
+    assert result.interval[0] <= exact.value <= result.interval[1]
+    assert result.interval[1] - result.interval[0] < 0.8 * exact.value
+    assert result.rationality == pytest.approx(exact.rationality, rel=0.5)
+    assert result.guaranteed is None and "states are not counted" in result.notes[0]
+
+
+def test_free_choice_and_avoidance_are_told_from_pursuit() -> None:
+    mdp, env = table(0.0, HORIZON), Shown()
+    free = np.full((HORIZON, 4, 2), 0.5)
+    options: dict[str, Any] = {"horizon": HORIZON, "budget": 8_000, "chance": "generator"}
+    result = from_simulator(env, Policy(env, free), **options)
+    assert result.interval[0] == 0 and result.value < 0.1
+    away = agent(mdp, -1.0)
+    result = from_simulator(env, Policy(env, away), guarantee=True, **options)
+    exact = known_utility(mdp, away)
+    assert result.rationality < 0 and result.signed < 0
+    assert result.interval[0] <= exact.value <= result.interval[1]
+    assert result.guaranteed is not None
+    assert result.guaranteed[0] <= exact.value <= result.guaranteed[1]
+
+
+def test_undeclared_randomness_is_neither_copied_nor_restored() -> None:
+    mdp, env = table(0.0, HORIZON), Shown()
+    rows = agent(mdp, 1.0)
+    runs = [
+        from_simulator(Shown(), Policy(env, rows), horizon=HORIZON, budget=3_000)
+        for env in (env, env)
+    ]
+    assert runs[0].chance == UNDECLARED and "fresh episodes" in runs[0].method
+
+
+def test_equal_seeds_give_equal_numbers() -> None:
+    env = gymnasium.make("CartPole-v1")
+    right = np.array([0.3, 0.7])
+    options: dict[str, Any] = {"horizon": 12, "budget": 3_000}
+    first, again = (from_simulator(env, lambda seen: right, **options) for _ in range(2))
+    assert first.estimated and first.interval == again.interval
+    other = from_simulator(env, lambda seen: right, seed=1, **options)
+    assert other.interval != first.interval
+
+
+def test_without_an_estimate_a_note_says_why() -> None:
+    env = gymnasium.make("CartPole-v1")
+    result = from_simulator(env, lambda seen: np.array([0.5, 0.5]), horizon=100, budget=2_000)
+    assert not result.estimated
+    assert any("a budget of at least 10,000 steps" in note for note in result.notes)
+    pendulum = gymnasium.make("Pendulum-v1")
+    result = from_simulator(
+        pendulum, lambda seen: np.zeros(1), horizon=5, budget=1_000, reference="uniform"
+    )
+    assert any("only for discrete actions" in note for note in result.notes)
+
+
+# --- Parts ----------------------------------------------------------------------------------------
+def every_step(mdp: TabularMDP, repeats: int) -> tuple[RecordedSteps, np.ndarray]:
+    """Every action in every state of a deterministic table, shown as unit vectors."""
+    state, action = (each.ravel() for each in np.indices((mdp.n_states, mdp.n_actions)))
+    after = mdp.transition.to_dense()[state, action].argmax(axis=1)
+    rows = np.tile(np.arange(len(state)), repeats)
+    unit = np.eye(mdp.n_states, dtype=np.float32)
+    never = np.zeros(len(rows), dtype=bool)
+    paid = np.asarray(mdp.reward)[state][rows]
+    steps = RecordedSteps(
+        unit[state[rows]], action[rows], paid[:, None], unit[after[rows]], never, 0 * rows
+    )
+    return steps, paid
+
+
+def test_with_every_step_the_fit_is_the_exact_soft_value() -> None:
+    mdp, b = table(0.0, HORIZON), 0.7
+    steps, paid = every_step(mdp, 200)
+    # Which half has a step does not depend on its state or action.
+    steps = steps.subset(order := np.random.default_rng(0).permutation(len(paid)))
+    features = KernelFeatures(steps.seen, None, np.random.default_rng(0))
+    assert features.is_table
+    fit = SoftValues(features, steps, paid[order], np.array([b, 2 * b]), HORIZON, 2)
+    plan = soft_plan(mdp, b)
+    start = np.eye(4, dtype=np.float32)[:1]
+    for t in (0, HORIZON - 1):
+        _, log_ratio = fit.policy(np.eye(4, dtype=np.float32)[:3], t, 0)
+        exact = np.log(2 * np.asarray(plan.policy()[t, :3, :, 0]))
+        np.testing.assert_allclose(log_ratio, exact, atol=0.02)
+    # W = log mean exp of b times the return over all sequences of actions.
+    returns = []
+    for sequence in range(2**HORIZON):
+        cell, total = 0, 0.0
+        for t in range(HORIZON):
+            total -= cell < 3
+            if cell < 3:
+                cell = max(cell + (1 if sequence >> t & 1 else -1), 0)
+        returns.append(total)
+    exact_start = math.log(np.exp(b * np.array(returns)).mean())
+    np.testing.assert_allclose(fit.start(start)[:, 0], exact_start, atol=0.05)
+
+
+def test_the_learnt_map_drops_what_does_not_matter() -> None:
+    generator = np.random.default_rng(1)
+    seen = generator.normal(size=(2_000, 3)).astype(np.float32)
+    action = generator.integers(2, size=2_000)
+    utility = np.where(action == 1, np.sign(seen[:, 0]), 0.0)
+    never = np.zeros(2_000, dtype=bool)
+    steps = RecordedSteps(seen, action, utility[:, None], seen, never, np.zeros(2_000, dtype=int))
+    features = KernelFeatures(seen, None, generator)
+    fit = SoftValues(features, steps, utility, np.array([1.0]), 2, 2)
+    size = np.linalg.norm(fit.map(seen[:200]), axis=0)
+    assert size[0] > 3 * size[1:].max()
