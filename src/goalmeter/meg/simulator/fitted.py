@@ -189,7 +189,7 @@ class _Fit(NamedTuple):
     best: float  # largest return of any soft policy
 
 
-# Receives the number of a utility, its current estimate, and the lower of both estimates.
+# Receives the number of a utility, its current estimate, and that less what is unknown.
 Report = Callable[[int, float, float], None]
 
 
@@ -275,14 +275,11 @@ class Fitting:
                 for b, each in zip(rationalities, seconds, strict=True)
             ]
             most = max(most, *(float((sign * each.returns).max()) for each in seconds))
-            evidence = rationalities * float(agent.mean())
-            meg = evidence - np.array([each.smooth for each in seconds])
+            smooth = np.array([each.smooth for each in seconds])
+            meg = rationalities * float(agent.mean()) - smooth
             unknown = np.array([each.unknown for each in seconds])
             column = _agreed(meg, unknown, self._ceiling(3.0))
-            ends = [
-                evidence[column] - x for x in (seconds[column].corrected, seconds[column].smooth)
-            ]
-            report(which, float(ends[0]), max(float(min(ends)), 0.0))
+            report(which, float(meg[column]), max(float(meg[column] - unknown[column]), 0.0))
             best, curvature = _vertex(rationalities, meg, column)
             if number == _ROUNDS:
                 break
