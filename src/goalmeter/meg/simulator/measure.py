@@ -132,7 +132,8 @@ def from_simulator(
         A `SimulatorResult`; for several utilities a dictionary of them by name.
 
     Raises:
-        SimulatorInterrupted: interrupted at the keyboard; `results` has the estimates so far.
+        SimulatorInterrupted: interrupted at the keyboard after all states were tried; `results`
+            has the estimates so far. Before, and while values are fitted: KeyboardInterrupt.
 
     Source: MEG paper (NeurIPS 2024), Definition 3.2; estimators in docs/mathematics.md, "Worlds
     without a table".
