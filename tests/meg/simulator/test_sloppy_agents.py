@@ -99,9 +99,6 @@ NOISY = known_utility(table(0.25, 5), [ROW] * 4).value
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="an interruption before all states were tried, or while values are fitted, has no result"
-)
 @pytest.mark.parametrize("state", ["observation", None])
 def test_an_interruption_at_any_step(state: str | None) -> None:
     gave_results = 0

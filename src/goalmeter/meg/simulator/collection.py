@@ -19,6 +19,7 @@ from goalmeter.meg.simulator.protocol import END, SUCCESSORS, Episodes, StepOutc
 if TYPE_CHECKING:
     from goalmeter.meg.simulator.environments import Simulator
 
+INTERRUPT = "interrupt"  # why a measurement stopped
 # Number of draws that determine whether a pair is deterministic, and the least of a random pair.
 TRIED, _FEWEST = 2, 8
 # Shares of the budget: the agent's first episodes; at most for trying every action; the pilot; of
@@ -144,7 +145,7 @@ class Collection:
             # States that were met now; their numbers of draws do not depend on any outcome.
             self._expand(final, self.budget)
         except KeyboardInterrupt:
-            self.stopped = "interrupt"
+            self.stopped = INTERRUPT
         self._compare()
 
     def _compare(self) -> None:
@@ -289,7 +290,7 @@ class Collection:
                 self.report(self)
                 others = self._soft(turn) if turn else others
         except KeyboardInterrupt:
-            self.stopped = "interrupt"
+            self.stopped = INTERRUPT
             self.draws = ({}, self._walked())
 
     def _explore(self, actor: SimulatorAgent, steps: float, number: int) -> None:
@@ -334,7 +335,10 @@ def collect(
     `report` is called with the counts so far.
     """
     out = Collection(simulator, actor, horizon, budget, seed, report)
-    (out.from_states if simulator.returns_to_states else out.from_episodes)()
+    try:
+        (out.from_states if simulator.returns_to_states else out.from_episodes)()
+    except KeyboardInterrupt:
+        out.stopped = INTERRUPT
     return out
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator import protocol
 from goalmeter.meg.simulator.agents import Distribution, SimulatorAgent, actor_of_batch
-from goalmeter.meg.simulator.protocol import Episodes, episodes_of
+from goalmeter.meg.simulator.protocol import Episodes, episodes_until
 from goalmeter.meg.simulator.references import FreeChoice
 from goalmeter.meg.simulator.soft_values import (
     KernelFeatures,
@@ -172,6 +172,7 @@ _WIDEST, _FINEST = 200.0, 1.4
 # Both estimators agree on a rationality within this share of MEG plus some nats.
 _ALIKE, _ALIKE_NATS = 0.1, 0.5
 _UNSEEN = 3  # number of episodes that 95% intervals allow for events that did not occur
+_BY_AGENT = "agent"  # purpose of the agent's steps
 _LEAST = 4  # number of fresh episodes or groups of particles of the last check
 # Descriptions of both methods.
 _ROLLOUTS = "fitted soft values, checked by fresh episodes of the soft policy"
@@ -211,14 +212,19 @@ class Fitting:
         self._recorder = Recorder(simulator.environment.observation_space)
         self._parts: list[RecordedSteps] = []
         self._number = _FIRST  # number of the next episode
-        self.steps = {"agent": 0, simulator.reference: 0, "soft policies": 0}
-        self.agent: Episodes
+        self.steps = {_BY_AGENT: 0, simulator.reference: 0, "soft policies": 0}
+        self.played: list[Episodes] = []  # of the agent
         simulator.record(self._recorder)
+
+    @property
+    def agent(self) -> Episodes:
+        """Episodes of the agent so far."""
+        return Episodes.of(self.played)
 
     def estimates(self, report: Report) -> list[FittedEstimate]:
         """Return the estimate of each utility; `report` gets its number, value and lower end."""
         count = len(self._simulator.utilities.names)
-        self.agent = self._play(self._actor, _AGENT * self._budget, "agent")
+        self._play(self._actor, _AGENT * self._budget, _BY_AGENT)
         reference = self._simulator.free_choice()
         free = self._play(reference, _FREE * self._budget, self._simulator.reference)
         fits = [
@@ -232,8 +238,7 @@ class Fitting:
         )
         other = max(fit.spread for fit in fits)
         share = min(max(spread / (spread + other + 1e-9), 0.1), 0.6)
-        more = self._play(self._actor, share * left, "agent")
-        self.agent = Episodes.of([self.agent, more])
+        self._play(self._actor, share * left, _BY_AGENT)
         left = self._budget - sum(self.steps.values())
         out = []
         for which, fit in enumerate(fits):
@@ -243,11 +248,14 @@ class Fitting:
 
     def _play(self, actor: SimulatorAgent, steps: float, purpose: str) -> Episodes:
         """Play episodes until a number of steps, and keep the steps for the regression."""
-        played = episodes_of(self._simulator, actor, self._horizon, steps, self._number)
-        self._number += len(played.returns)
-        self.steps[purpose] += played.steps
+        parts = self.played if purpose == _BY_AGENT else []
+        before = len(parts)
+        for part in episodes_until(self._simulator, actor, self._horizon, steps, self._number):
+            parts.append(part)
+            self._number += len(part.returns)
+            self.steps[purpose] += part.steps
         self._parts.append(self._recorder.taken())
-        return played
+        return Episodes.of(parts[before:])
 
     def _refined(self, which: int, free: FloatArray, share: float, report: Report) -> _Fit:
         """Fit soft values at rationalities around the best one, in several rounds."""

@@ -24,7 +24,7 @@ from goalmeter._errors import (
     whole,
 )
 from goalmeter.meg.result import PESSIMISES, json_number
-from goalmeter.meg.simulator.collection import Collection, collect
+from goalmeter.meg.simulator.collection import INTERRUPT, Collection, collect
 from goalmeter.meg.simulator.counts import Bootstrap, CountEstimate
 from goalmeter.meg.simulator.environments import (
     GymnasiumSimulator,
@@ -45,7 +45,7 @@ from goalmeter.meg.simulator.guarantee import (
 from goalmeter.meg.simulator.protocol import (
     Episodes,
     caller_guard,
-    episodes_of,
+    episodes_until,
     seeded_globals,
 )
 from goalmeter.meg.simulator.result import SimulatorInterrupted, SimulatorProgress, SimulatorResult
@@ -132,8 +132,7 @@ def from_simulator(
         A `SimulatorResult`; for several utilities a dictionary of them by name.
 
     Raises:
-        SimulatorInterrupted: interrupted at the keyboard after all states were tried; `results`
-            has the estimates so far. Before, and while values are fitted: KeyboardInterrupt.
+        SimulatorInterrupted: interrupted at the keyboard; `results` has the estimates so far.
 
     Source: MEG paper (NeurIPS 2024), Definition 3.2; estimators in docs/mathematics.md, "Worlds
     without a table".
@@ -231,6 +230,8 @@ class _SimulatorMeasurement:
             if self._simulator.why_not:
                 self._notes.append(f"steps are counted in episodes only: {self._simulator.why_not}")
             collection = collect(*self._world[:3], self._budget, self._seed, self._report)
+            if not collection.complete and collection.stopped == INTERRUPT:
+                return self._annotated(self._interrupted(collection.episodes, collection.steps))
             if not collection.complete:
                 spent = sum(collection.steps.values())
                 self._steps["states"] = spent
@@ -269,7 +270,7 @@ class _SimulatorMeasurement:
     def _counted(
         self, collection: Collection, combined: bool, guarantee: bool
     ) -> dict[str, SimulatorResult]:
-        self.interrupted = collection.stopped == "interrupt"
+        self.interrupted = collection.stopped == INTERRUPT
         each, agent = np.eye(len(self._names)), collection.agent()
         directions = {name: row[:, None] for name, row in zip(self._names, each, strict=True)}
         if combined:
@@ -324,7 +325,9 @@ class _SimulatorMeasurement:
     def _bounds_from_start(self, agent: Episodes, steps: float) -> tuple[list[Ends], list[Range]]:
         """Return guaranteed bounds from episodes of the agent and of free choice, and ranges."""
         simulator, horizon = self._simulator, self._world.horizon
-        free = episodes_of(simulator, simulator.free_choice(), horizon, steps, _FREE)
+        free = Episodes.of(
+            [*episodes_until(simulator, simulator.free_choice(), horizon, steps, _FREE)]
+        )
         self._steps[simulator.reference] = free.steps
         most, ranges = simulator.most_information, self._ranges(agent, free)
         return bounds_from_start(agent, free, ranges, most, horizon, self._error), ranges
@@ -389,7 +392,12 @@ class _SimulatorMeasurement:
             steps = sum(fitting.steps.values())
             self._tell(SimulatorProgress(self._names[which], steps, value, low))
 
-        estimates = fitting.estimates(report)
+        try:
+            estimates = fitting.estimates(report)
+        except KeyboardInterrupt:
+            if not fitting.played:
+                raise
+            return self._interrupted(fitting.agent, fitting.steps)
         out = {
             name: self._result(
                 name,
@@ -416,9 +424,8 @@ class _SimulatorMeasurement:
         actor = self._world.actor
         if self._simulator.why_unbounded:
             self._notes.append(f"there is no upper bound: {self._simulator.why_unbounded}")
-        agent = episodes_of(
-            self._simulator, actor, self._world.horizon, _AGENT_SHARE * self._budget
-        )
+        share = _AGENT_SHARE * self._budget
+        agent = Episodes.of([*episodes_until(self._simulator, actor, self._world.horizon, share)])
         steps = (1 - _AGENT_SHARE) * self._budget
         ends, ranges = self._bounds_from_start(agent, steps)
         out = {
@@ -438,6 +445,27 @@ class _SimulatorMeasurement:
         return out | self._guaranteed(out, ends, ranges)
 
     # --- Results ----------------------------------------------------------------------------------
+    def _interrupted(
+        self, episodes: Episodes, steps: Mapping[str, int]
+    ) -> dict[str, SimulatorResult]:
+        """Return results of a measurement that was interrupted before there was an estimate."""
+        self.interrupted = True
+        return {
+            name: self._result(
+                name,
+                episodes,
+                value=0.0,
+                interval=None,
+                rationality=0.0,
+                method="none: interrupted before there was an estimate",
+                steps=dict(steps),
+                notes=(),
+                estimated=False,
+                stopped=INTERRUPT,
+            )
+            for name in self._names
+        }
+
     @property
     def _error(self) -> float:
         return 1.0 - self._level

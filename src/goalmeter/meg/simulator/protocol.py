@@ -127,13 +127,15 @@ class Episodes:
         )
 
 
-def episodes_of(
+def episodes_until(
     simulator: Simulator, actor: SimulatorAgent, horizon: int, steps: float, number: int = 0
-) -> Episodes:
-    """Play at least one episode, and more until a number of steps."""
-    parts, taken = [simulator.play(actor, horizon, number)], 0
-    while (taken := taken + max(parts[-1].steps, 1)) < steps:
-        number += len(parts[-1].starts)
-        left = math.ceil(steps - taken)
-        parts.append(simulator.play(actor, horizon, number, left))
-    return Episodes.of(parts)
+) -> Iterator[Episodes]:
+    """Yield at least one episode, and more until a number of steps."""
+    taken = 0
+    while True:
+        played = simulator.play(actor, horizon, number, math.ceil(steps - taken) if taken else 0)
+        yield played
+        taken += max(played.steps, 1)
+        number += len(played.starts)
+        if taken >= steps:
+            return

@@ -174,7 +174,7 @@ _RIDGE = 0.1  # penalty of the regression, as a number of steps
 _STEADY = 0.05  # nats by which all values together may differ from a steady change
 
 
-def log_mean_exp(q: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _log_mean_exp(q: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return log mean exp over axis 1, and the log probabilities relative to free choice."""
     top = q.max(axis=1, keepdims=True)
     value = top + np.log(np.exp(q - top).mean(axis=1, keepdims=True))
@@ -235,7 +235,7 @@ class SoftValues:
     def _value(self, q: AnyArray, half: IntArray, t: int) -> AnyArray:
         """Return the value in Q of one half of the policy of the other one, [N, B]."""
         rows = np.arange(len(q))
-        _, log_ratio = log_mean_exp(q[rows, 1 - half])
+        _, log_ratio = _log_mean_exp(q[rows, 1 - half])
         share = np.exp(log_ratio) / self._n_actions
         value = (share * (q[rows, half] - log_ratio)).sum(axis=1)
         # No total payoff is outside those of equal payoffs until now or until the end.
@@ -252,7 +252,7 @@ class SoftValues:
     def policy(self, seen: AnyArray, t: int, column: int) -> tuple[FloatArray, FloatArray]:
         """Return soft values [N] at decision t, and log ratios to free choice [N, A]."""
         q = self._halves(self.features(seen), t)[..., column].astype(np.float64)
-        return log_mean_exp(q.mean(axis=1))
+        return _log_mean_exp(q.mean(axis=1))
 
     def map(self, seen: AnyArray) -> FloatArray:
         """Return the map of observations that some of the values suggest; see `learnt_map`."""
