@@ -9,14 +9,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, InvalidPolicyError, shown
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.agents.abilities import Ability, NamedAgent
+from goalmeter.agents.abilities import NamedAgent
 from goalmeter.agents.grid_agents import Memoryless
 from goalmeter.agents.registry import agent as named
 from goalmeter.agents.stable_baselines import borrowed_generators
 from goalmeter.gridworld.generators import Draws
 from goalmeter.meg.simulator.states import name_of
+from goalmeter.tabular.arrays import (
+    ROW_TOLERANCE,
+    as_floats,
+    check_distributions,
+    check_finite,
+    wrong_shape,
+)
 
 
 # --- Spaces ---------------------------------------------------------------------------------------
@@ -39,29 +46,20 @@ def is_box(space: Any) -> bool:
 
 
 # --- Answers --------------------------------------------------------------------------------------
-_SUM_TOLERANCE = 1e-5  # rows that sum to 1 within this tolerance are normalised
-
-
 class Distribution(NamedTuple):
     """Validated distribution over A actions, with what each decision needs of it."""
 
     row: FloatArray  # probabilities, [A]
     cumulative: list[float]
     information: float  # relative entropy to free choice in nats
+    action: int | None = None  # drawn by the agent itself, from 0
 
     @classmethod
-    def of(cls, row: FloatArray) -> Distribution:
+    def of(cls, row: FloatArray, action: int | None = None) -> Distribution:
         """Return a distribution from its probabilities, [A]."""
         used = row[row > 0]
         information = float(np.log(len(row)) + used @ np.log(used))
-        return cls(row, np.cumsum(row).tolist(), information)
-
-
-class SampledAnswer(NamedTuple):
-    """Action drawn by the agent itself, and its distribution, [A]."""
-
-    action: int
-    probabilities: FloatArray
+        return cls(row, np.cumsum(row).tolist(), information, action)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,37 +79,9 @@ class GaussianAnswer:
 
 def checked_rows(rows: FloatArray, name: str) -> FloatArray:
     """Validate and normalise distributions over the last axis."""
-    sums = rows.sum(axis=-1, keepdims=True)
-    if not ((rows >= 0).all() and (np.abs(sums - 1.0) <= _SUM_TOLERANCE).all()):
-        raise InvalidPolicyError(
-            f"{name} has rows that are not distributions over actions (they sum to "
-            f"{float(sums.min()):.6g} to {float(sums.max()):.6g}, and the smallest entry is "
-            f"{float(rows.min()):.6g}), expected probabilities of at least 0 that sum to 1"
-        )
-    return np.asarray(rows / sums)
-
-
-def parse_answer(
-    answer: Any, n_actions: int, name: str, first: int = 0
-) -> tuple[int | None, Distribution | None]:
-    """Return the action of an answer, from 0, its distribution, or both."""
-    if isinstance(answer, Distribution):
-        return None, answer
-    if isinstance(answer, SampledAnswer):
-        return answer.action, Distribution.of(answer.probabilities)
-    array = np.asarray(answer)
-    # An array of one integer is an action too: the answer of a model to one copy of a world.
-    if array.size == 1 and array.dtype.kind in "iu":
-        action = int(array.reshape(())) - first
-        if 0 <= action < n_actions:
-            return action, None
-    elif array.shape == (n_actions,) and array.dtype.kind == "f":
-        row = checked_rows(array.astype(np.float64), f"the answer of {name}")
-        return None, Distribution.of(row)
-    raise InvalidPolicyError(
-        f"{name} answered {answer!r}, expected an action {first}..{first + n_actions - 1} or an "
-        f"array [{n_actions}] of probabilities"
-    )
+    check_finite(rows, name, InvalidPolicyError)
+    check_distributions(rows, name, InvalidPolicyError, ROW_TOLERANCE)
+    return np.asarray(rows / rows.sum(axis=-1, keepdims=True))
 
 
 # --- Agents ---------------------------------------------------------------------------------------
@@ -160,37 +130,15 @@ def table_actor(
     policy: Any, n_states: int, n_actions: int, horizon: int, first: int = 0
 ) -> SimulatorAgent:
     """Return the agent of a table [S, A] or [H, S, A]."""
-    try:
-        table = np.asarray(policy, dtype=np.float64)
-    except (TypeError, ValueError):  # names, functions and ragged rows
-        table = np.zeros(0)
+    table = as_floats(policy, "the agent's table", InvalidPolicyError)
     stacked = table[None] if table.ndim == 2 else table
     if stacked.shape not in [(steps, n_states, n_actions) for steps in (1, horizon)]:
-        raise InvalidPolicyError(
-            f"the agent is {shown(policy)} of shape {list(table.shape)}, expected a table "
+        expected = (
             f"[{n_states}, {n_actions}] or [{horizon}, {n_states}, {n_actions}]: a distribution "
             f"over actions for each observation"
         )
+        raise wrong_shape("the agent's table", table.shape, expected, InvalidPolicyError)
     return actor_of_rows(checked_rows(stacked, "the agent's table"), first=first)
-
-
-def _function_actor(agent: Any) -> SimulatorAgent:
-    """Return the agent of a function, or of an object with `begin`."""
-    name = str(getattr(agent, "__name__", type(agent).__name__))
-    if hasattr(agent, "begin"):
-
-        def begin(generator: np.random.Generator) -> Answer:
-            function = agent.begin(generator)
-            return lambda observation, decision: function(observation)
-
-        return SimulatorAgent(name, begin, remembers=True)
-    if callable(agent):
-        return SimulatorAgent(name, lambda generator: lambda seen, decision: agent(seen))
-    raise InvalidParameterError(
-        f"agent is {agent!r}, expected a name, a Stable-Baselines3 model, a table, a function of "
-        f"the observation that returns an action, a distribution or a GaussianAnswer, or an object "
-        f"with begin(generator)"
-    )
 
 
 # --- Models ---------------------------------------------------------------------------------------
@@ -232,6 +180,14 @@ def _cached_actor(rows_of: Callable[[Any], FloatArray], name: str) -> SimulatorA
     return actor_of_batch(batch, name, is_function=True)
 
 
+def _distribution(policy: Any, observations: Any) -> Any:
+    """Return the distribution of a policy of Stable-Baselines3 at a batch of observations."""
+    import torch
+
+    with torch.no_grad():
+        return policy.get_distribution(policy.obs_to_tensor(observations)[0]).distribution
+
+
 def discrete_model(model: Any) -> SimulatorAgent:
     """Return the agent of a Stable-Baselines3 model with discrete actions."""
     policy = model.policy
@@ -239,15 +195,11 @@ def discrete_model(model: Any) -> SimulatorAgent:
     policy.set_training_mode(False)
 
     def rows_of(observations: Any) -> FloatArray:
-        if not hasattr(policy, "get_distribution"):
-            # A Q-network takes the best action deterministically.
-            best = model.predict(observations, deterministic=True)[0]
-            return np.asarray(np.eye(int(model.action_space.n))[best])
-        import torch
-
-        with torch.no_grad():
-            tensor, _ = policy.obs_to_tensor(observations)
-            return np.asarray(policy.get_distribution(tensor).distribution.probs.numpy())
+        if hasattr(policy, "get_distribution"):
+            return np.asarray(_distribution(policy, observations).probs.numpy())
+        # A Q-network takes the best action deterministically.
+        best = model.predict(observations, deterministic=True)[0]
+        return np.asarray(np.eye(int(model.action_space.n))[best])
 
     return _cached_actor(rows_of, type(model).__name__)
 
@@ -256,18 +208,13 @@ def continuous_model(model: Any) -> SimulatorAgent:
     """Return the agent of a Stable-Baselines3 model with continuous actions."""
     policy, shape = model.policy, model.action_space.shape
     policy.set_training_mode(False)
-    normal = type(getattr(policy, "action_dist", None)).__name__ == "DiagGaussianDistribution"
 
     def normals(
         observations: Sequence[Any], decision: int, generator: np.random.Generator
     ) -> list[Any]:
-        import torch
-
-        with torch.no_grad():
-            tensor, _ = policy.obs_to_tensor(_stacked(observations))
-            found = policy.get_distribution(tensor).distribution
-            # One parameter for all states is the bound of all answers.
-            least = policy.log_std.exp().numpy().reshape(shape)
+        found = _distribution(policy, _stacked(observations))
+        # One parameter for all states is the bound of all answers.
+        least = policy.log_std.detach().exp().numpy().reshape(shape)
         mean, std = (part.numpy().reshape(-1, *shape) for part in (found.mean, found.stddev))
         return [GaussianAnswer(*each, least) for each in zip(mean, std, strict=True)]
 
@@ -282,14 +229,12 @@ def continuous_model(model: Any) -> SimulatorAgent:
                 holder.reset_noise(len(observations))
             return model.predict(_stacked(observations), deterministic=False)[0]
 
+    normal = type(getattr(policy, "action_dist", None)).__name__ == "DiagGaussianDistribution"
     known = normal and hasattr(policy, "get_distribution")
     return actor_of_batch(normals if known else actions, type(model).__name__)
 
 
 # --- Agents of any kind ---------------------------------------------------------------------------
-_ASKER = "MEG from a simulator"
-
-
 def actor_of(agent: Any, env: Any, horizon: int) -> SimulatorAgent:
     """Return an agent of any kind in a Gymnasium environment."""
     if isinstance(agent, str):
@@ -297,9 +242,7 @@ def actor_of(agent: Any, env: Any, horizon: int) -> SimulatorAgent:
     if isinstance(agent, NamedAgent):
         return _of_name(agent, env)
     if all(hasattr(agent, name) for name in ("predict", "policy", "action_space")):
-        spaces = _size(agent.observation_space), _size(agent.action_space)
-        _check_spaces(type(agent).__name__, spaces, env)
-        return continuous_model(agent) if is_box(env.action_space) else discrete_model(agent)
+        return continuous_model(agent) if is_box(agent.action_space) else discrete_model(agent)
     if isinstance(agent, (np.ndarray, list, tuple)):
         observations, actions = count_of(env.observation_space), count_of(env.action_space)
         if observations is None or actions is None:
@@ -309,14 +252,27 @@ def actor_of(agent: Any, env: Any, horizon: int) -> SimulatorAgent:
                 f"function of the observation"
             )
         return table_actor(agent, observations, actions, horizon, first_of(env.observation_space))
-    return _function_actor(agent)
+    name = str(getattr(agent, "__name__", type(agent).__name__))
+    if hasattr(agent, "begin"):
+
+        def begin(generator: np.random.Generator) -> Answer:
+            function = agent.begin(generator)
+            return lambda observation, decision: function(observation)
+
+        return SimulatorAgent(name, begin, remembers=True)
+    if callable(agent):
+        return SimulatorAgent(name, lambda generator: lambda seen, decision: agent(seen))
+    raise InvalidParameterError(
+        f"agent is {agent!r}, expected a name, a Stable-Baselines3 model, a table, a function of "
+        f"the observation that returns an action, a distribution or a GaussianAnswer, or an object "
+        f"with begin(generator)"
+    )
 
 
 def _of_name(agent: NamedAgent, env: Any) -> SimulatorAgent:
     bare = env.unwrapped
     if type(bare).__module__.startswith("goalmeter.gridworld"):
-        agent.require(Ability.GRID, asker=_ASKER)
-        return _walker(agent.in_grids(asker=_ASKER), bare, agent.name)
+        return _walker(agent.in_grids(asker="MEG from a simulator"), bare, agent.name)
     if not agent.name.startswith("sb3:"):
         raise InvalidParameterError(
             f"{agent.name!r} acts only in grid worlds, but this environment is "
@@ -325,27 +281,7 @@ def _of_name(agent: NamedAgent, env: Any) -> SimulatorAgent:
     from goalmeter.agents.trained_policies import read_policy
 
     policy = read_policy(agent.name.removeprefix("sb3:"))
-    count, length = policy.observations.count, policy.observations.length
-    observations = count, () if length is None else (length,)
-    _check_spaces(agent.name, (observations, (policy.n_actions, ())), env)
     return _cached_actor(policy.probabilities, agent.name)
-
-
-def _check_spaces(name: str, trained: tuple[Any, Any], env: Any) -> None:
-    """Require that a model was trained with spaces of the sizes of an environment."""
-    seen, actions = env.observation_space, env.action_space
-    if trained != (_size(seen), _size(actions)):
-        raise InvalidParameterError(
-            f"{name} was trained with other spaces (sizes and shapes {trained[0]} of observations, "
-            f"{trained[1]} of actions) than those of the environment, {seen} and {actions}; create "
-            f"it as for training, with the same wrappers"
-        )
-
-
-def _size(space: Any) -> tuple[Any, tuple[int, ...]]:
-    shape = space.shape if isinstance(getattr(space, "shape", None), tuple) else ()
-    # Images have the colour axis first in some spaces and last in others.
-    return getattr(space, "n", None), tuple(sorted(shape) if len(shape) == 3 else shape)
 
 
 def _walker(navigator: Any, env: Any, name: str) -> SimulatorAgent:
@@ -354,7 +290,7 @@ def _walker(navigator: Any, env: Any, name: str) -> SimulatorAgent:
     def begin(generator: np.random.Generator) -> Answer:
         walk = navigator.begin(env.world, Draws(int(generator.integers(2**31))))
 
-        def answer(observation: Any, decision: int) -> int | SampledAnswer:
+        def answer(observation: Any, decision: int) -> int | Distribution:
             move = walk.act(env.state)
             if move.action is None:
                 raise InvalidParameterError(
@@ -363,7 +299,7 @@ def _walker(navigator: Any, env: Any, name: str) -> SimulatorAgent:
                 )
             if move.probabilities is None:
                 return int(move.action)
-            return SampledAnswer(move.action, np.asarray(move.probabilities, dtype=np.float64))
+            return Distribution.of(np.asarray(move.probabilities, np.float64), move.action)
 
         return answer
 

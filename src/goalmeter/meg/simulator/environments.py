@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, in_a_line, require, shown, whole
+from goalmeter._errors import InvalidParameterError, in_a_line, require, whole
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator import agents, protocol, states, utilities
 from goalmeter.meg.simulator.agents import SimulatorAgent
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 
 # --- Environments -------------------------------------------------------------------------------
+# Wrappers of Stable-Baselines3 vectors that do not change the inputs of a model.
+_SHOW_THE_SAME = frozenset({"VecMonitor", "VecTransposeImage", "VecCheckNan", "VecVideoRecorder"})
+
+
 def opened(env: Any, **options: Any) -> Any:
     """Return the environment of an id, a factory, a vector environment or an environment."""
     if isinstance(env, str):
@@ -48,7 +52,16 @@ def opened(env: Any, **options: Any) -> Any:
     if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
         return opened(env(), **options)
     if hasattr(env, "step") and (hasattr(env, "envs") or hasattr(env, "num_envs")):
-        return opened(states.one_of(env))
+        while type(env).__name__ in _SHOW_THE_SAME:
+            env = env.venv
+        # Other wrappers give access to copies, too, but alter observations.
+        if hasattr(env, "venv") or not hasattr(env, "envs"):
+            raise InvalidParameterError(
+                f"the copies of the vector environment {type(env).__name__} are not accessible, or "
+                f"do not return the agent's observations and rewards; pass one environment with "
+                f"equivalent fixed wrappers, such as gymnasium.wrappers.TransformObservation"
+            )
+        return opened(env.envs[0])
     if not all(hasattr(env, name) for name in ("step", "reset", "action_space", "unwrapped")):
         raise InvalidParameterError(
             f"env is {env!r}, expected a Gymnasium environment (derived from gymnasium.Env), its "
@@ -79,38 +92,15 @@ def time_limit(env: Any) -> int | None:
     """Return the number of steps after which episodes are truncated; None if unknown."""
     limits = [getattr(layer, "_max_episode_steps", None) for layer in layers(env)]
     limits += [getattr(env.unwrapped, name, None) for name in ("max_steps", "max_episode_steps")]
-    known = [int(limit) for limit in limits if limit]
-    return min(known) if known else None
+    return min((int(limit) for limit in limits if limit), default=None)
 
 
 def _generator_of(env: Any) -> Any:
     """Return the bit generator of an environment's Gymnasium generator."""
-    out = getattr(env.unwrapped.np_random, "bit_generator", None)
-    if not isinstance(out, np.random.PCG64):
-        raise InvalidParameterError(
-            f"the environment's np_random is {shown(env.unwrapped.np_random)}, expected the "
-            f"numpy.random.Generator that Gymnasium's reset creates; declare chance='unknown'"
-        )
-    return out
-
-
-_OF_RESET = "observation, info"
-_OF_STEP = "observation, reward, terminated, truncated, info"
-
-
-def _results(out: Any, expected: str) -> Any:
-    """Require the form of the results of `reset` or `step`."""
-    if not isinstance(out, tuple) or len(out) != expected.count(",") + 1:
-        raise InvalidParameterError(
-            f"the environment returned {shown(out)}, expected ({expected}), as in Gymnasium since "
-            f"version 0.26"
-        )
-    return out
+    return env.unwrapped.np_random.bit_generator
 
 
 # --- Simulator ----------------------------------------------------------------------------------
-# Wrappers that only count and check; single steps bypass them.
-_COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
 _TOGETHER = 32  # maximum number of episodes that are played together
 _ALIKE = 1e-6  # tolerance of the answers of an agent in one state
 
@@ -131,9 +121,7 @@ class RunningEpisode:
 
     def copied(self) -> RunningEpisode:
         """Return a copy in the same state."""
-        return replace(
-            self, env=states.copied(self.env), total=[*self.total], visits=[*self.visits]
-        )
+        return replace(self, env=states.copied(self.env), visits=[*self.visits])
 
 
 class GymnasiumSimulator:
@@ -165,7 +153,6 @@ class GymnasiumSimulator:
         # Number of steps of episodes by state, action and outcome.
         self.walked: Counter[tuple[int, int, StepOutcome]] = Counter()
         self._payments = utilities.Payments(named)
-        self._is_plain = all(type(layer).__name__ in _COUNTING for layer in layers(env)[:-1])
         self._copies: list[Any] | None = []  # None if the environment cannot be copied
         # Distribution that the agent gave first in each state; its policy, if it is unique.
         self._rows: dict[int, FloatArray] = {}
@@ -178,16 +165,6 @@ class GymnasiumSimulator:
         self._here = UNKNOWN  # state of the decision in progress
         self.recorder: Recorder | None = None  # gets every step of an episode
         self._steps_at_random = False  # whether a recorded step used the generator
-
-    @property
-    def most_information(self) -> float:
-        """Maximum relative entropy of a decision to the reference in nats; inf without a bound."""
-        return self.reference_density.most_information
-
-    @property
-    def why_unbounded(self) -> str:
-        """Why decisions have no maximum relative entropy; "" if they have one."""
-        return self.reference_density.why_unbounded
 
     @property
     def n_states(self) -> int:
@@ -215,10 +192,6 @@ class GymnasiumSimulator:
 
         return SimulatorAgent("planned policy", lambda generator: answer, is_function=True)
 
-    def _answered(self, episode: RunningEpisode, decision: int) -> Any:
-        self._here = episode.state
-        return episode.answer(episode.observation, decision)
-
     def observed_range(self, which: int) -> tuple[float, float]:
         """Return the observed range of a utility's payoffs."""
         return self._payments.extremes(which)
@@ -229,8 +202,8 @@ class GymnasiumSimulator:
 
         Several are played together if the agent is a network and all need at most `steps` steps.
         """
-        count = self._together(actor, steps // horizon)
-        envs = self._environments(count)
+        envs = self._environments(min(steps // horizon, _TOGETHER) if actor.batch else 1)
+        count = len(envs)
         numbers = [(number,), *((number, i) for i in range(1, count))]
         episodes = [self.begun(env, actor, *key) for env, key in zip(envs, numbers, strict=True)]
         starts = [each.state for each in episodes]
@@ -240,7 +213,10 @@ class GymnasiumSimulator:
                 seen = [each.observation for each in going]
                 answers = actor.batch(seen, t, going[0].generator)
             else:
-                answers = [self._answered(each, t) for each in going]
+                answers = []
+                for each in going:
+                    self._here = each.state
+                    answers.append(each.answer(each.observation, t))
             for episode, answer in zip(going, answers, strict=True):
                 decision = self.reference_density.decide(answer, episode.generator, actor.name)
                 if self.names_states and decision.row is not None and not actor.is_function:
@@ -260,12 +236,6 @@ class GymnasiumSimulator:
             np.array(visits, dtype=np.int64).reshape(-1, 2),
         )
 
-    def _together(self, actor: SimulatorAgent, most: int) -> int:
-        """Return how many episodes are played together, in copies of the environment."""
-        return (
-            1 if actor.batch is None or most < 2 else len(self._environments(min(most, _TOGETHER)))
-        )
-
     def _environments(self, most: int) -> list[Any]:
         """Return the environment and copies of it, or only itself if it must not be copied."""
         # Copies could repeat randomness of an undeclared source.
@@ -277,7 +247,7 @@ class GymnasiumSimulator:
         except Exception:  # of handles of windows, sockets or foreign libraries
             self._copies = None
             return [self.environment]
-        return [self.environment, *self._copies[: most - 1]]
+        return [self.environment, *self._copies[: max(most - 1, 0)]]
 
     def record(self, recorder: Recorder) -> None:
         """Record the steps of all further episodes; states are no longer named."""
@@ -294,15 +264,23 @@ class GymnasiumSimulator:
     def begun_together(self, number: int, groups: int, size: int) -> list[RunningEpisode]:
         """Begin groups of episodes with equal starts."""
         envs = self._environments(groups * size)
-        keys = [(number, i // size) for i in range(groups * size)]
         nobody = self.free_choice()
-        return [self.begun(env, nobody, *key) for env, key in zip(envs, keys, strict=True)]
+        return [self.begun(env, nobody, number, i // size) for i, env in enumerate(envs)]
 
     def begun(self, env: Any, actor: SimulatorAgent, *number: int) -> RunningEpisode:
         """Begin an episode; each number has its own seed."""
         generator = np.random.default_rng(protocol.seeded(self._seed, protocol.CHOICES, *number))
         word = int(protocol.seeded(self._seed, protocol.EPISODES, *number).generate_state(1)[0])
-        observation, info = self._reset(env, word % 2**31)  # a seed that Gymnasium accepts
+        seed = word % 2**31  # a seed that Gymnasium accepts
+        observation, info = env.reset(seed=seed)
+        if self.chance == FROM_GENERATOR:
+            bits, fresh = _generator_of(env), np.random.PCG64(seed).state
+            after = bits.state
+            self._drew |= after != fresh
+            if after == self._last:
+                # A wrapper resets with a fixed seed, so all episodes would have the same draws.
+                bits.state = fresh
+            self._last = after
         state = self._number(env, observation, info)
         self._starts.add(state)
         if self.chance == NO_CHANCE and len(self._starts) > 1:
@@ -313,30 +291,16 @@ class GymnasiumSimulator:
         total = [0.0] * len(self.utilities.names)
         return RunningEpisode(env, generator, actor.begin(generator), observation, state, total)
 
-    def _reset(self, env: Any, seed: int) -> Any:
-        out = _results(env.reset(seed=seed), _OF_RESET)
-        if self.chance == FROM_GENERATOR:
-            generator, fresh = _generator_of(env), np.random.PCG64(seed).state
-            after = generator.state
-            self._drew |= after != fresh
-            if after == self._last:
-                # A wrapper resets with a fixed seed, so all episodes would have the same draws.
-                generator.state = fresh
-            self._last = after
-        return out
-
     def _number(self, env: Any, observation: Any, info: Any) -> int:
-        if not self.names_states:
-            return protocol.UNKNOWN
-        return self._states.number(env, observation, info)
+        return self._states.number(env, observation, info) if self.names_states else UNKNOWN
 
     def step(self, episode: RunningEpisode, decision: ChosenAction, horizon: int) -> None:
         """Take a step of an episode."""
-        bits = None
-        if self.recorder and self.chance == FROM_GENERATOR and not self._steps_at_random:
-            bits = _generator_of(episode.env)
+        watched = self.recorder and self.chance == FROM_GENERATOR and not self._steps_at_random
+        bits = _generator_of(episode.env) if watched else None
         generator = bits and bits.state
-        after, paid, truncated, observation = self._outcome(episode.env, episode.env, decision)
+        outcome, truncated, observation = self._outcome(episode.env, decision)
+        after, paid = outcome
         if self.recorder:
             self._steps_at_random |= bits is not None and bits.state != generator
             seen, taken = episode.observation, len(episode.visits)
@@ -345,7 +309,7 @@ class GymnasiumSimulator:
         episode.information += decision.information
         episode.visits.append((episode.state, decision.number))
         if self.names_states:
-            self.walked[episode.state, decision.number, StepOutcome(after, paid)] += 1
+            self.walked[episode.state, decision.number, outcome] += 1
         episode.observation, episode.state, episode.ended = observation, after, after == END
         taken = len(episode.visits)
         if truncated and not episode.ended and taken < horizon:
@@ -354,15 +318,12 @@ class GymnasiumSimulator:
                 f"{horizon}; use horizon={taken}, or create the environment without its time limit"
             )
 
-    def _outcome(
-        self, env: Any, stepped: Any, decision: ChosenAction
-    ) -> tuple[int, tuple[float, ...], bool, Any]:
-        """Take a step and return the next state, the payoffs, truncation and the observation."""
-        out = _results(stepped.step(decision.action), _OF_STEP)
-        observation, reward, terminated, truncated, info = out
+    def _outcome(self, env: Any, decision: ChosenAction) -> tuple[StepOutcome, bool, Any]:
+        """Take a step and return its outcome, truncation and the observation."""
+        observation, reward, terminated, truncated, info = env.step(decision.action)
         paid = self._payments.pay(reward, observation, info)
         after = END if terminated else self._number(env, observation, info)
-        return after, paid, bool(truncated), observation
+        return StepOutcome(after, paid), truncated, observation
 
     @caller_guard()
     def draw(
@@ -387,8 +348,7 @@ class GymnasiumSimulator:
                 own = bits
             before = own.state if self.chance == FROM_GENERATOR and certain else None
             random = varies(env, action) if varies else None
-            stepped = env.unwrapped if self._is_plain else env
-            outcomes[StepOutcome(*self._outcome(env, stepped, decision)[:2])] += 1
+            outcomes[self._outcome(env, decision)[0]] += 1
             if before is not None:
                 drew = own.state != before if random is None else random
                 certain = not drew and own is _generator_of(env)
@@ -414,26 +374,26 @@ class GymnasiumSimulator:
         """Return the agent's distribution in each state, [T, S, A]; None if it is not unique."""
         if not self.acts_by_state(actor):
             return None
-        if self._policy is None or self._policy.shape[1] != self.n_states:
-            self._policy = self._asked(actor, range(horizon if actor.timed else 1))
-        return self._policy
-
-    def _asked(self, actor: SimulatorAgent, times: range) -> FloatArray | None:
-        assert isinstance(self.reference_density, FreeChoice)
-        rows = np.zeros((len(times), self.n_states, self.n_actions))
+        if self._policy is not None and self._policy.shape[1] == self.n_states:
+            return self._policy
+        self._policy, saver = None, self._states.saver
+        rows = np.zeros((horizon if actor.timed else 1, self.n_states, self.n_actions))
         for state, observation in enumerate(self._states.observations):
-            if self._states.saver is not None and self._states.saver.key is not None:
+            if saver is not None and saver.key is not None:
                 # Navigators in goalmeter's worlds read the state, not the observation.
                 self._states.restored(state, self.environment)
-            answer = actor.begin(np.random.default_rng(0))
-            for t in times:
+            generator = np.random.default_rng(0)
+            answer = actor.begin(generator)
+            for t in range(len(rows)):
                 # An agent may change the observation in place.
-                row = self.reference_density.row(answer(copy.deepcopy(observation), t), actor.name)
+                given = answer(copy.deepcopy(observation), t)
+                row = self.reference_density.decide(given, generator, actor.name).row
                 if row is not None and not actor.is_function:
                     self._compare(state, row)
                 if row is None or self._differ:
                     return None
                 rows[t, state] = row
+        self._policy = rows
         return rows
 
     def _compare(self, state: int, row: FloatArray) -> None:
@@ -485,7 +445,6 @@ class MeasurementSetup(NamedTuple):
 
 def of_table(mdp: TabularMDP, agent: Any, request: MeasurementRequest) -> MeasurementSetup:
     """Set up a sampled table; its utilities are arrays."""
-    utility = request.utility
     if request.reference is not None or request.chance not in (None, FROM_GENERATOR):
         raise InvalidParameterError(
             "reference= and chance= do not apply to a TabularMDP: actions are compared with free "
@@ -496,21 +455,12 @@ def of_table(mdp: TabularMDP, agent: Any, request: MeasurementRequest) -> Measur
             f"the MDP has discount {mdp.discount:g}, but payoffs of a simulator are summed without "
             f"discount; use discount=1 and horizon=, or `meg.known_utility`"
         )
-    if utilities.learnt_of(utility, None) or callable(utility):
-        raise InvalidParameterError(
-            "utility is a function or a LearntUtility, but a TabularMDP has no observations; pass "
-            "an array [S] or [S, A], or several by name (combined=True finds their best "
-            "combination)"
-        )
+    utility = request.utility
     name = REWARD if isinstance(utility, str) else "utility"
     several = utility if isinstance(utility, Mapping) else {name: utility}
-    arrays = {
-        name: mdp.reward if isinstance(array, str) and array == REWARD else array
-        for name, array in several.items()
-    }
     steps = _horizon(request.horizon, mdp.horizon, "this MDP")
-    bounds = utilities.ranges_of(arrays, request.bounds)
-    simulator = TabularSimulator(mdp, seed=request.seed, utilities=arrays, bounds=bounds)
+    bounds = utilities.ranges_of(several, request.bounds)
+    simulator = TabularSimulator(mdp, seed=request.seed, utilities=several, bounds=bounds)
     actor = agents.table_actor(agent, mdp.n_states, mdp.n_actions, steps)
     return MeasurementSetup(simulator, actor, steps)
 
@@ -535,12 +485,11 @@ def of_environment(
     actor = agents.actor_of(agent, world, steps)
     learnt = utilities.learnt_of(utility, bounds)
     if not learnt:
-        return MeasurementSetup(
-            simulator_of(utilities.named_utilities(utility, bounds)), actor, steps
-        )
+        named = utilities.named_utilities(utility, bounds)
+        return MeasurementSetup(simulator_of(named), actor, steps)
     space = world.observation_space
     fits = utilities.fits_of(learnt, space, simulator_of, actor, steps, request.budget)
-    several = utility if isinstance(utility, Mapping) else {"learnt": utility}
+    several = utility if isinstance(utility, Mapping) else {}
     named = utilities.named_utilities({**several, **fits.frozen}, bounds)
     ranges = {name: each.range for name, each in fits.frozen.items()}
     named = NamedUtilities(named.functions, {**named.bounds, **ranges}, frozenset(fits.frozen))
@@ -548,12 +497,12 @@ def of_environment(
 
 
 def _horizon(given: int | None, limit: int | None, world: str) -> int:
-    if given is None:
-        if limit is None:
-            raise InvalidParameterError(
-                f"{world} has no time limit, so the number of decisions is unknown; give horizon="
-            )
+    if given is None and limit is not None:
         return limit
+    if given is None:
+        raise InvalidParameterError(
+            f"{world} has no time limit, so the number of decisions is unknown; give horizon="
+        )
     horizon = whole(given, "horizon", least=1, most=10**6)
     if limit is not None and horizon > limit:
         raise InvalidParameterError(

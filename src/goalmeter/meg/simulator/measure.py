@@ -329,7 +329,7 @@ class _SimulatorMeasurement:
             [*episodes_until(simulator, simulator.free_choice(), horizon, steps, _FREE)]
         )
         self._steps[simulator.reference] = free.steps
-        most, ranges = simulator.most_information, self._ranges(agent, free)
+        most, ranges = simulator.reference_density.most_information, self._ranges(agent, free)
         return bounds_from_start(agent, free, ranges, most, horizon, self._error), ranges
 
     def _of_counts(
@@ -422,8 +422,10 @@ class _SimulatorMeasurement:
     def _from_start(self) -> dict[str, SimulatorResult]:
         """Return guaranteed bounds from episodes alone, without an estimate."""
         actor = self._world.actor
-        if self._simulator.why_unbounded:
-            self._notes.append(f"there is no upper bound: {self._simulator.why_unbounded}")
+        if self._simulator.reference_density.why_unbounded:
+            self._notes.append(
+                f"there is no upper bound: {self._simulator.reference_density.why_unbounded}"
+            )
         share = _AGENT_SHARE * self._budget
         agent = Episodes.of([*episodes_until(self._simulator, actor, self._world.horizon, share)])
         steps = (1 - _AGENT_SHARE) * self._budget

@@ -8,18 +8,12 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import (
-    GoalmeterError,
-    InvalidParameterError,
-    MissingExtraError,
-    in_a_line,
-)
+from goalmeter._errors import GoalmeterError, InvalidParameterError, MissingExtraError, in_a_line
 from goalmeter._types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -93,8 +87,7 @@ class StepOutcome(NamedTuple):
     paid: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Episodes:
+class Episodes(NamedTuple):
     """N episodes of one agent, with U utilities."""
 
     returns: FloatArray  # total payoff of each utility, [N, U]
@@ -113,8 +106,7 @@ class Episodes:
     @classmethod
     def of(cls, parts: Sequence[Episodes]) -> Episodes:
         """Concatenate the episodes of all parts in order."""
-        names = [each.name for each in fields(cls)]
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
     def subset(self, mask: BoolArray) -> Episodes:
         """Return the episodes of a mask, [N]."""

@@ -17,7 +17,12 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, finite
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator import agents
-from goalmeter.meg.simulator.agents import Distribution, GaussianAnswer, SimulatorAgent
+from goalmeter.meg.simulator.agents import (
+    Distribution,
+    GaussianAnswer,
+    SimulatorAgent,
+    checked_rows,
+)
 from goalmeter.meg.simulator.protocol import FREE_CHOICE
 
 
@@ -52,46 +57,41 @@ class FreeChoice:
 
     def decide(self, answer: Any, generator: np.random.Generator, name: str) -> ChosenAction:
         """Return the decision of an answer; draw it if necessary."""
-        action, chosen = agents.parse_answer(answer, self.n_actions, name, self._first)
-        if action is None and chosen is not None:
-            drawn = bisect_right(chosen.cumulative, generator.random())
-            action = min(drawn, self.n_actions - 1)
-        assert action is not None, "an answer is an action or a distribution"
-        if chosen is None:
-            return self.decision(action)
-        return ChosenAction(action + self._first, action, chosen.information, chosen.row)
+        first, count = self._first, self.n_actions
+        if not isinstance(answer, Distribution):
+            array = np.asarray(answer)
+            # An array of one integer is an action too: the answer of a model to one observation.
+            if array.size == 1 and array.dtype.kind in "iu":
+                taken = int(array.flat[0]) - first
+                if 0 <= taken < count:
+                    return self.decision(taken)
+            elif array.shape == (count,) and array.dtype.kind == "f":
+                row = checked_rows(array.astype(np.float64), f"the answer of {name}")
+                answer = Distribution.of(row)
+        if not isinstance(answer, Distribution) or len(answer.row) != count:
+            raise InvalidPolicyError(
+                f"{name} answered {answer!r}, expected an action {first}..{first + count - 1} or "
+                f"an array [{count}] of probabilities"
+            )
+        action = answer.action
+        if action is None:
+            action = min(bisect_right(answer.cumulative, generator.random()), count - 1)
+        return ChosenAction(action + first, action, answer.information, answer.row)
 
     def decision(self, action: int) -> ChosenAction:
         """Return the decision for an action, from 0."""
         return ChosenAction(action + self._first, action, math.nan)
 
-    def row(self, answer: Any, name: str) -> FloatArray | None:
-        """Return the distribution of an answer, [A]; None if it is only an action."""
-        chosen = agents.parse_answer(answer, self.n_actions, name, self._first)[1]
-        return None if chosen is None else chosen.row
-
 
 # --- Densities over a box -------------------------------------------------------------------------
 _REAL = r"\s*([-+.\de]+)\s*"
 _GAUSSIAN = re.compile(rf"\s*gaussian\({_REAL}(?:,{_REAL})?\)\s*")
-_WHICH = (
-    "'uniform' (over the box), 'gaussian(SCALE)' or 'gaussian(SCALE,CENTRE)' (independent normals, "
-    "clipped to the box), or an object with draw(generator) and a name"
-)
-
-
 # Upper bounds of MEG need the largest relative entropy of a decision.
 _UNBOUNDED = (
     "the relative entropy of the agent's decisions to the reference has no known bound; it has one "
     "if the agent answers normals with the same least_std (GaussianAnswer), the reference is "
     "'gaussian(SCALE)' and the box of actions is bounded"
 )
-
-
-class _Drawn(NamedTuple):
-    """Action drawn from the reference itself, which has relative entropy 0."""
-
-    action: Any
 
 
 class BoxReference:
@@ -121,15 +121,15 @@ class BoxReference:
         """Return the reference as an agent."""
 
         def begin(generator: np.random.Generator) -> agents.Answer:
-            return lambda observation, decision: _Drawn(self.draw(generator))
+            return lambda observation, decision: ChosenAction(self.draw(generator), -1, 0.0)
 
         return SimulatorAgent(self.name, begin, is_function=True)
 
     def decide(self, answer: Any, generator: np.random.Generator, name: str) -> ChosenAction:
         """Return the decision of an answer, clipped to the box; draw it if necessary."""
         information, action = math.nan, answer
-        if isinstance(answer, _Drawn):
-            information, action = 0.0, answer.action
+        if isinstance(answer, ChosenAction):  # of the reference itself
+            information, action = answer.information, answer.action
         elif isinstance(answer, GaussianAnswer):
             least_std = np.nan if answer.least_std is None else answer.least_std
             mean, std, least = (
@@ -152,9 +152,8 @@ class BoxReference:
                 f"{name} answered {answer!r}, expected a finite action of shape "
                 f"{list(self._low.shape)} or a GaussianAnswer"
             )
-        return ChosenAction(
-            np.clip(array, self._low, self._high).astype(self._dtype), -1, information
-        )
+        clipped = np.clip(array, self._low, self._high).astype(self._dtype)
+        return ChosenAction(clipped, -1, information)
 
     def _information(self, mean: FloatArray, std: FloatArray, least: FloatArray) -> float:
         """Return the relative entropy of the clipped normals to the reference in nats."""
@@ -204,7 +203,9 @@ def reference_of(given: Any, space: Any) -> Reference:
         return BoxReference(space, given.draw, given.name)
     raise InvalidParameterError(
         f"reference is {given!r}, but the environment has continuous actions, {space}, which need "
-        f"a reference for comparison: {_WHICH}; an unbounded box has no uniform density"
+        f"a reference for comparison: 'uniform' (over the box), 'gaussian(SCALE)' or "
+        f"'gaussian(SCALE,CENTRE)' (independent normals, clipped to the box), or an object with "
+        f"draw(generator) and a name; an unbounded box has no uniform density"
     )
 
 

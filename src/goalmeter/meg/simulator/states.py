@@ -12,9 +12,6 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 
-# --- Wrappers -----------------------------------------------------------------------------------
-# Wrappers of Stable-Baselines3 vectors that do not change the inputs of a model.
-_SHOW_THE_SAME = frozenset({"VecMonitor", "VecTransposeImage", "VecCheckNan", "VecVideoRecorder"})
 # Wrappers that reset automatically at the step after an end: a copy made there returns to a start.
 _RESETTING = frozenset({"Autoreset", "AutoResetWrapper"})
 
@@ -25,21 +22,6 @@ def layers(env: Any) -> list[Any]:
     while out[-1] is not env.unwrapped:
         out.append(out[-1].env)
     return out
-
-
-def one_of(vector: Any) -> Any:
-    """Return one of the copies of a vector environment."""
-    # Stable-Baselines3 gives access to copies through wrappers that alter observations.
-    layer = vector
-    while hasattr(layer, "venv") and type(layer).__name__ in _SHOW_THE_SAME:
-        layer = layer.venv
-    if hasattr(layer, "venv") or not hasattr(layer, "envs"):
-        raise InvalidParameterError(
-            f"the copies of the vector environment {type(layer).__name__} are not accessible, or "
-            f"do not return the agent's observations and rewards; pass one environment with "
-            f"equivalent fixed wrappers, such as gymnasium.wrappers.TransformObservation"
-        )
-    return layer.envs[0]
 
 
 # --- Chance -------------------------------------------------------------------------------------
@@ -102,40 +84,92 @@ def copied(env: Any, memo: dict[int, Any] | None = None) -> Any:
     return copy.deepcopy(env, memo)
 
 
-def _copied_with_generator(env: Any) -> Any:
+def _copied_with_generator(env: Any, saved: Any) -> Any:
     # The generator is shared: it gets another state before steps are drawn.
-    generator = getattr(env.unwrapped, "_np_random", None)
-    return copied(env, {id(generator): generator})
+    generator = getattr(saved.unwrapped, "_np_random", None)
+    return copied(saved, {id(generator): generator})
 
 
-COPIES = Saver(_copied_with_generator, lambda env, saved: _copied_with_generator(saved))
+COPIES = Saver(lambda env: _copied_with_generator(env, env), _copied_with_generator)
+
+
+# --- Attributes ---------------------------------------------------------------------------------
+# The state of most kinds is in a few attributes. Kinds of MiniGrid store targets, obstacles, rooms,
+# instructions and missions in their own attributes, some of which are objects of the grid: there
+# all attributes are copied together, which preserves object identity, and all are part of the key.
+
+# Attributes of MiniGrid that no step reads or changes; and the generator.
+_LEFT_OUT = frozenset(
+    {"_np_random", "_np_random_seed", "action_space", "observation_space", "mission_space", "spec"}
+    | {"render_mode", "window", "clock", "screen_size", "render_size", "metadata", "reward_range"}
+    | {"actions", "highlight", "tile_size", "agent_pov"}
+)
+# Fields of MuJoCo that rewards and observations read and that are not in the physical state.
+_DERIVED = ("xpos", "xipos", "cinert", "cvel", "qfrc_actuator", "cfrc_ext", "sensordata")
 
 
 def _of_attributes(*names: str, **others: Any) -> Saver:
-    """Return the saver of environments whose state is in a few attributes."""
+    """Return the saver of environments whose state is in some attributes; without names, in all."""
 
-    def own(value: Any) -> Any:
-        # Arrays and MuJoCo's data, unlike numbers, tuples and grid worlds.
-        return value.__copy__() if hasattr(value, "__copy__") else value
+    def attributes(bare: Any) -> dict[str, Any]:
+        chosen = names or sorted(vars(bare).keys() - _LEFT_OUT)
+        return {name: getattr(bare, name, None) for name in chosen}
 
-    def save(env: Any) -> Any:
+    def copies(bare: Any, values: dict[str, Any]) -> dict[str, Any]:
+        if names:
+            # Arrays and MuJoCo's data are copied; numbers, tuples and grid worlds never change.
+            each = values.items()
+            return {name: v.__copy__() if hasattr(v, "__copy__") else v for name, v in each}
+        # Objects may refer to the environment and its generator.
+        return copy.deepcopy(values, {id(bare): bare, id(bare.np_random): bare.np_random})
+
+    def save(env: Any) -> dict[str, Any]:
+        return copies(env.unwrapped, attributes(env.unwrapped))
+
+    def restore(env: Any, saved: dict[str, Any]) -> Any:
         bare = env.unwrapped
-        return [own(getattr(bare, name, None)) for name in names]
-
-    def restore(env: Any, saved: Any) -> Any:
-        bare = env.unwrapped
-        for name, value in zip(names, saved, strict=True):
-            setattr(bare, name, own(value))
+        for name in attributes(bare).keys() - saved.keys():
+            delattr(bare, name)
+        vars(bare).update(copies(bare, saved))
         return env
 
     def key(env: Any) -> Hashable:
-        bare = env.unwrapped
-        values = [getattr(bare, name, None) for name in names]
-        return tuple(v.tobytes() if isinstance(v, np.ndarray) else v for v in values)
+        values = attributes(env.unwrapped)
+        if names:
+            own = values.values()
+            return tuple(v.tobytes() if isinstance(v, np.ndarray) else v for v in own)
+        seen = {id(env.unwrapped): 0, id(env.unwrapped.np_random): 1}
+        return tuple((name, _content(value, seen)) for name, value in values.items())
 
     return Saver(**{"save": save, "restore": restore, "key": key, **others})
 
 
+def _content(thing: Any, seen: dict[int, int]) -> Hashable:
+    """Return a hashable key of an object's content; `seen` numbers the objects before it."""
+    if thing is None or isinstance(thing, (str, bytes, int, float, np.generic, Enum)):
+        return thing
+    if isinstance(thing, np.ndarray) and thing.dtype != object:
+        # Positions are tuples at first and arrays later.
+        is_place = thing.ndim == 1 and thing.dtype.kind in "iu"
+        return tuple(thing.tolist()) if is_place else (thing.tobytes(), thing.shape)
+    if callable(thing):
+        return getattr(thing, "__module__", ""), getattr(thing, "__qualname__", id(thing))
+    # One object that occurs twice is another state than two equal objects.
+    if not isinstance(thing, tuple):
+        if id(thing) in seen:
+            return ("again", seen[id(thing)])
+        seen[id(thing)] = len(seen)
+    if isinstance(thing, (tuple, list, np.ndarray)):
+        return tuple(_content(each, seen) for each in thing)
+    if isinstance(thing, dict):
+        return tuple((_content(k, seen), _content(v, seen)) for k, v in thing.items())
+    if isinstance(thing, (set, frozenset)):
+        return tuple(sorted(repr(_content(each, seen)) for each in thing))
+    values = getattr(thing, "__dict__", None)
+    return repr(thing) if values is None else (type(thing).__name__, _content(values, seen))
+
+
+# --- Kinds of environments ----------------------------------------------------------------------
 def _grid_saver(bare: Any) -> Saver:
     # Only one of the rewards reads the number of steps.
     steps = ["_steps"] if bare._reward == "minigrid" else []
@@ -143,8 +177,8 @@ def _grid_saver(bare: Any) -> Saver:
 
     def restore(env: Any, saved: Any) -> Any:
         bare = env.unwrapped
-        if bare.world is not saved[0]:
-            bare._enter(saved[0])
+        if bare.world is not saved["world"]:
+            bare._enter(saved["world"])
         bare._running = True
         return plain.restore(env, saved)
 
@@ -162,15 +196,9 @@ def _has_one_initial_state(env: Any) -> bool:
     return bool((np.asarray(env.unwrapped.initial_state_distrib) > 0).sum() == 1)
 
 
-# --- MuJoCo -------------------------------------------------------------------------------------
-# The whole simulation data are copied, not only positions and velocities: rewards are differences
-# of positions that MuJoCo computed at the previous step, and restoring must not recompute them.
-
-# Fields that rewards and observations read and that are not part of the physical state.
-_DERIVED = ("xpos", "xipos", "cinert", "cvel", "qfrc_actuator", "cfrc_ext", "sensordata")
-
-
 def _mujoco_key(env: Any) -> Hashable:
+    # The whole simulation data are saved, not only positions and velocities: rewards are
+    # differences of positions of the previous step, and restoring must not recompute them.
     import mujoco
 
     bare, kind = env.unwrapped, mujoco.mjtState.mjSTATE_INTEGRATION
@@ -183,74 +211,6 @@ def _mujoco_key(env: Any) -> Hashable:
 def _has_no_reset_noise(env: Any) -> bool:
     # Resets always draw and scale the noise by this; kinds without it draw a goal.
     return getattr(env.unwrapped, "_reset_noise_scale", None) == 0
-
-
-# --- MiniGrid -----------------------------------------------------------------------------------
-# Kinds of MiniGrid store targets, obstacles, rooms, instructions and missions in their own
-# attributes, some of which are objects of the grid. So all attributes are copied together, which
-# preserves object identity, and all are part of the state's key.
-
-# The generator; and spaces and rendering, which no step reads or changes.
-_LEFT_OUT = frozenset(
-    {"_np_random", "_np_random_seed", "action_space", "observation_space", "mission_space", "spec"}
-    | {"render_mode", "window", "clock", "screen_size", "render_size", "metadata", "reward_range"}
-    | {"actions", "highlight", "tile_size", "agent_pov"}
-)
-
-
-def _attributes(bare: Any) -> dict[str, Any]:
-    return {name: value for name, value in vars(bare).items() if name not in _LEFT_OUT}
-
-
-def _attributes_copied(env: Any, values: dict[str, Any] | None = None) -> dict[str, Any]:
-    bare = env.unwrapped
-    # Objects may refer to the environment and its generator.
-    memo = {id(bare): bare, id(bare.np_random): bare.np_random}
-    return copy.deepcopy(_attributes(bare) if values is None else values, memo)
-
-
-def _set_attributes(env: Any, saved: dict[str, Any]) -> Any:
-    bare = env.unwrapped
-    for name in _attributes(bare).keys() - saved.keys():
-        delattr(bare, name)
-    vars(bare).update(_attributes_copied(env, saved))
-    return env
-
-
-def _minigrid_key(env: Any) -> Hashable:
-    bare = env.unwrapped
-    seen = {id(bare): 0, id(bare.np_random): 1}
-    return tuple((k, _content(v, seen)) for k, v in sorted(_attributes(bare).items()))
-
-
-def _content(thing: Any, seen: dict[int, int]) -> Hashable:
-    """Return a hashable key of an object's content; `seen` numbers the objects before it."""
-    if isinstance(thing, Enum):
-        return thing.name
-    if thing is None or isinstance(thing, (str, bytes, bool, int, float, np.generic)):
-        return thing
-    if isinstance(thing, np.ndarray) and thing.dtype != object:
-        # Positions are tuples at first and arrays later.
-        is_place = thing.ndim == 1 and thing.dtype.kind in "iu"
-        return tuple(thing.tolist()) if is_place else (thing.tobytes(), thing.shape)
-    if isinstance(thing, tuple):
-        return tuple(_content(each, seen) for each in thing)
-    if callable(thing) and not hasattr(thing, "__dict__"):
-        return id(thing)
-    # One object that occurs twice is another state than two equal objects.
-    if id(thing) in seen:
-        return ("again", seen[id(thing)])
-    seen[id(thing)] = len(seen)
-    if isinstance(thing, (list, np.ndarray)):
-        return tuple(_content(each, seen) for each in thing)
-    if isinstance(thing, dict):
-        return tuple((_content(k, seen), _content(v, seen)) for k, v in thing.items())
-    if isinstance(thing, (set, frozenset)):
-        return tuple(sorted(repr(_content(each, seen)) for each in thing))
-    if callable(thing):
-        return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', id(thing))}"
-    values = getattr(thing, "__dict__", None)
-    return repr(thing) if values is None else (type(thing).__name__, _content(values, seen))
 
 
 # Wrappers without state that affects the future, except step counts; and their packages.
@@ -267,10 +227,11 @@ _PACKAGES = frozenset({"gymnasium", "minigrid"})
 
 def saver_of(env: Any) -> Saver | None:
     """Return the saver of an environment's kind; None if its wrappers or kind are unknown."""
-    outer = layers(env)[:-1]
-    names = {type(layer).__name__ for layer in outer}
-    packages = {type(layer).__module__.partition(".")[0] for layer in outer}
-    if names - _TRANSPARENT or packages - _PACKAGES:
+    outer = list(map(type, layers(env)[:-1]))
+    if not all(
+        each.__name__ in _TRANSPARENT and each.__module__.partition(".")[0] in _PACKAGES
+        for each in outer
+    ):
         return None
     bare = env.unwrapped
     module = type(bare).__module__
@@ -284,7 +245,7 @@ def saver_of(env: Any) -> Saver | None:
     if module.startswith("gymnasium.envs.mujoco"):
         return _of_attributes("data", key=_mujoco_key, one_start=_has_no_reset_noise)
     if all(hasattr(bare, name) for name in ("grid", "agent_pos", "agent_dir", "carrying")):
-        return Saver(_attributes_copied, _set_attributes, _minigrid_key)
+        return _of_attributes()
     return None
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, InvalidUtilityError, shown
-from goalmeter._types import AnyArray, ArrayLike, FloatArray, IntArray
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError
+from goalmeter._types import AnyArray, ArrayLike, FloatArray
 from goalmeter.meg.simulator import protocol
 from goalmeter.meg.simulator.agents import SimulatorAgent, actor_of_rows
 from goalmeter.meg.simulator.protocol import Episodes, StepOutcome
+from goalmeter.meg.simulator.references import FreeChoice
 from goalmeter.meg.simulator.states import FROM_GENERATOR
 from goalmeter.meg.simulator.utilities import NO_UTILITY, REWARD, NamedUtilities, Range
+from goalmeter.tabular.arrays import as_floats, wrong_shape
 from goalmeter.tabular.mdp import TabularMDP
 
 _CHUNK = 64  # number of episodes of a call of `play`
@@ -30,7 +31,6 @@ class TabularSimulator:
     names_states = True
     names_given = False
     reference = protocol.FREE_CHOICE
-    why_unbounded = ""
     chance = FROM_GENERATOR
 
     def __init__(
@@ -42,24 +42,23 @@ class TabularSimulator:
         bounds: Mapping[str, Range] | None = None,
         restores: bool = True,
     ) -> None:
-        named = {REWARD: mdp.reward} if utilities is None else dict(utilities)
+        named: dict[str, ArrayLike] = {REWARD: REWARD} if utilities is None else dict(utilities)
         if not named:
             raise InvalidParameterError(NO_UTILITY)
         self.n_states, self.n_actions = mdp.n_states, mdp.n_actions
-        self.most_information = math.log(mdp.n_actions)  # of a decision, in nats
+        self.reference_density = FreeChoice(mdp.n_actions, 0)
         self.one_start = bool((mdp.initial > 0).sum() == 1)
         self.returns_to_states = restores
         self.why_not = "" if restores else "the states of this table are not restored"
         self._initial, self._seed = mdp.initial, seed
         self._after, self._probability = mdp.transition.to_successors()
         self._cumulative = np.cumsum(self._probability, axis=-1)
-        self._paid = np.stack([self._array(name, array) for name, array in named.items()], axis=-1)
+        self._paid = np.stack([_utility(mdp, *each) for each in named.items()], axis=-1)
         home = np.arange(self.n_states)[:, None, None]
         stays = ((self._after == home) | (self._probability == 0)).all(axis=(1, 2))
         self._ends = stays & (self._paid == 0).all(axis=(1, 2))
-        # Steps of episodes: their number by state, action and outcome; and those not yet counted.
-        self._walked: Counter[tuple[int, int, StepOutcome]] = Counter()
-        self._new: list[IntArray] = []
+        # Number of steps of episodes by state, action and outcome.
+        self.walked: Counter[tuple[int, int, StepOutcome]] = Counter()
         ranges = {name: Range(*self.observed_range(i)) for i, name in enumerate(named)}
         for name, given in (bounds or {}).items():
             if not (given.low <= ranges[name].low and ranges[name].high <= given.high):
@@ -116,20 +115,13 @@ class TabularSimulator:
         going, (state, action) = taken[..., 0], (taken[..., 1], taken[..., 2])
         returns = (going[..., None] * self._paid[state, action]).sum(axis=1)
         chosen = table[np.minimum(np.arange(taken.shape[1]), len(table) - 1), state]
-        gained = (going * _information(chosen)).sum(axis=1)
+        logs = np.log(chosen, where=chosen > 0, out=np.zeros_like(chosen))
+        gained = (going * (np.log(self.n_actions) + (chosen * logs).sum(axis=-1))).sum(axis=1)
         done = taken[going == 1, 1:]
-        self._new.append(done)
+        distinct, times = np.unique(done, axis=0, return_counts=True)
+        for step, n in zip(distinct.tolist(), times.tolist(), strict=True):
+            self.walked[step[0], step[1], self._outcome(*step)] += n
         return Episodes(returns, going.sum(axis=1), gained, starts, done[:, :2])
-
-    @property
-    def walked(self) -> Counter[tuple[int, int, StepOutcome]]:
-        """Number of steps of episodes by state, action and outcome."""
-        new, self._new = self._new, []
-        if new:
-            steps, times = np.unique(np.concatenate(new), axis=0, return_counts=True)
-            for (state, action, after), n in zip(steps.tolist(), times.tolist(), strict=True):
-                self._walked[state, action, self._outcome(state, action, after)] += n
-        return self._walked
 
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator
@@ -149,28 +141,19 @@ class TabularSimulator:
         paid = tuple(self._paid[state, action].tolist())
         return StepOutcome(protocol.END if self._ends[after] else int(after), paid)
 
-    def _array(self, name: str, array: ArrayLike) -> FloatArray:
-        shape = (self.n_states, self.n_actions)
-        try:
-            values = np.asarray(array, dtype=np.float64)
-        except (TypeError, ValueError):  # names and ragged rows
-            values = np.full(1, np.nan)
-        if values.shape not in (shape, shape[:1]) or not np.isfinite(values).all():
-            raise InvalidUtilityError(
-                f"the utility {name!r} is {shown(array)} with shape {list(values.shape)}, expected "
-                f"{REWARD!r} or finite numbers [{shape[0]}] or [{shape[0]}, {shape[1]}]"
-            )
-        return np.broadcast_to(values if values.ndim == 2 else values[:, None], shape)
+
+def _utility(mdp: TabularMDP, name: str, given: ArrayLike) -> FloatArray:
+    """Return a utility, `REWARD` or an array [S] or [S, A], as [S, A]."""
+    shape, what = (mdp.n_states, mdp.n_actions), f"the utility {name!r} of a table"
+    is_reward = isinstance(given, str) and given == REWARD
+    values = as_floats(mdp.reward if is_reward else given, what, InvalidUtilityError)
+    if values.shape not in (shape, shape[:1]):
+        expected = f"[{shape[0]}] or [{shape[0]}, {shape[1]}] (states, actions)"
+        raise wrong_shape(what, values.shape, expected, InvalidUtilityError)
+    return np.broadcast_to(values if values.ndim == 2 else values[:, None], shape)
 
 
 def _drawn(cumulative: FloatArray, rng: np.random.Generator) -> AnyArray:
     """Draw one index for each row of cumulative probabilities, [N]."""
     points = rng.random(len(cumulative))[:, None] * cumulative[:, -1:]
     return np.asarray((points >= cumulative).sum(axis=1))
-
-
-def _information(rows: FloatArray) -> FloatArray:
-    """Return the relative entropies of distributions over the last axis to free choice in nats."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        parts = np.where(rows > 0, rows * np.log(rows), 0.0)
-    return np.asarray(np.log(rows.shape[-1]) + parts.sum(axis=-1))
