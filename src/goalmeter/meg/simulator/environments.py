@@ -15,13 +15,7 @@ from goalmeter._errors import InvalidParameterError, in_a_line, require, whole
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator import agents, protocol, states, utilities
 from goalmeter.meg.simulator.agents import SimulatorAgent
-from goalmeter.meg.simulator.protocol import (
-    END,
-    UNKNOWN,
-    Episodes,
-    StepOutcome,
-    caller_guard,
-)
+from goalmeter.meg.simulator.protocol import END, UNKNOWN, Episodes, StepOutcome, caller_guard
 from goalmeter.meg.simulator.references import ChosenAction, FreeChoice, Reference, reference_of
 from goalmeter.meg.simulator.states import FROM_GENERATOR, NO_CHANCE, UNDECLARED, StateOf, layers
 from goalmeter.meg.simulator.tables import TabularSimulator
@@ -203,13 +197,12 @@ class GymnasiumSimulator:
         Several are played together if the agent is a network and all need at most `steps` steps.
         """
         envs = self._environments(min(steps // horizon, _TOGETHER) if actor.batch else 1)
-        count = len(envs)
-        numbers = [(number,), *((number, i) for i in range(1, count))]
-        episodes = [self.begun(env, actor, *key) for env, key in zip(envs, numbers, strict=True)]
+        keys = [(number, i) if i else (number,) for i in range(len(envs))]
+        episodes = [self.begun(env, actor, *key) for env, key in zip(envs, keys, strict=True)]
         starts = [each.state for each in episodes]
         going = episodes
         for t in range(horizon):
-            if count > 1 and actor.batch is not None:
+            if len(envs) > 1 and actor.batch is not None:
                 seen = [each.observation for each in going]
                 answers = actor.batch(seen, t, going[0].generator)
             else:
@@ -229,11 +222,11 @@ class GymnasiumSimulator:
             self._payments.check_total(each.total)
         visits = [visit for each in episodes for visit in each.visits]
         return Episodes(
-            np.array([each.total for each in episodes]),
-            np.array([len(each.visits) for each in episodes]),
-            np.array([each.information for each in episodes]),
-            np.array(starts),
-            np.array(visits, dtype=np.int64).reshape(-1, 2),
+            returns=np.array([each.total for each in episodes]),
+            decisions=np.array([len(each.visits) for each in episodes]),
+            information=np.array([each.information for each in episodes]),
+            starts=np.array(starts),
+            visits=np.array(visits, dtype=np.int64).reshape(-1, 2),
         )
 
     def _environments(self, most: int) -> list[Any]:

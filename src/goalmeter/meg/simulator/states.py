@@ -12,9 +12,6 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 
-# Wrappers that reset automatically at the step after an end: a copy made there returns to a start.
-_RESETTING = frozenset({"Autoreset", "AutoResetWrapper"})
-
 
 def layers(env: Any) -> list[Any]:
     """Return the wrappers of an environment from the outermost on, and the bare environment."""
@@ -44,12 +41,10 @@ _CALLING = frozenset({"TransformObservation", "TransformAction", "TransformRewar
 
 def chance_of(env: Any, declared: str | None) -> str:
     """Return the source of an environment's randomness, as declared or by default."""
-    if declared is not None:
-        if declared not in CHANCES:
-            raise InvalidParameterError(
-                f"chance is {declared!r}, expected one of {', '.join(CHANCES)}"
-            )
+    if declared in CHANCES:
         return declared
+    if declared is not None:
+        raise InvalidParameterError(f"chance is {declared!r}, expected one of {', '.join(CHANCES)}")
     *outer, bare = map(type, layers(env))
     plain = all(
         each.__module__.startswith("gymnasium.") and each.__name__ not in _CALLING for each in outer
@@ -218,21 +213,18 @@ _TRANSPARENT = frozenset(
     {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "FlattenObservation", "DtypeObservation"}
     | {"FullyObsWrapper", "ImgObsWrapper", "RGBImgObsWrapper", "RGBImgPartialObsWrapper"}
     | {"FlatObsWrapper", "OneHotPartialObsWrapper", "SymbolicObsWrapper", "ViewSizeWrapper"}
-    | {"ReshapeObservation"}
     | {"TransformObservation", "RescaleObservation", "GrayscaleObservation", "FilterObservation"}
-    | {"DiscretizeAction"}
+    | {"ReshapeObservation", "DiscretizeAction"}
 )
-_PACKAGES = frozenset({"gymnasium", "minigrid"})
+_PACKAGES = ("gymnasium", "minigrid")
 
 
 def saver_of(env: Any) -> Saver | None:
     """Return the saver of an environment's kind; None if its wrappers or kind are unknown."""
-    outer = list(map(type, layers(env)[:-1]))
-    if not all(
-        each.__name__ in _TRANSPARENT and each.__module__.partition(".")[0] in _PACKAGES
-        for each in outer
-    ):
-        return None
+    for wrapper in map(type, layers(env)[:-1]):
+        package = wrapper.__module__.partition(".")[0]
+        if wrapper.__name__ not in _TRANSPARENT or package not in _PACKAGES:
+            return None
     bare = env.unwrapped
     module = type(bare).__module__
     if module.startswith("goalmeter.gridworld"):
@@ -294,8 +286,7 @@ class States:
         if chance == UNDECLARED:
             self.why_not = f"{_WHY_UNDECLARED}; {self.why_not}".removesuffix("; ")
             # Copies are slow and serve only to draw steps.
-            if self.saver is not None and self.saver.key is None:
-                self.saver = None
+            self.saver = None if self.saver is COPIES else self.saver
         self.named = state is not None or self.saver is not None
         self._numbers: dict[Hashable, int] = {}
         self._saved: list[Any] = []
@@ -334,9 +325,11 @@ def _way_back(env: Any, state: str | StateOf | None) -> tuple[Saver | None, str]
     """Return the saver of an environment, or None and why there is none."""
     if saver := saver_of(env):
         return saver, ""
-    resetting = _RESETTING & {type(layer).__name__ for layer in layers(env)}
     cannot = "the simulator cannot be restored to a state"
-    if resetting:
+    # These reset at the step after an end: a copy made there returns to a start.
+    if resetting := {"Autoreset", "AutoResetWrapper"} & {
+        type(each).__name__ for each in layers(env)
+    }:
         return None, f"{cannot}: its wrapper {min(resetting)} resets automatically (remove it)"
     try:
         copied(copied(env))
