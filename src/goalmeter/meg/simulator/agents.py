@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,7 +131,7 @@ def table_actor(
     policy: Any, n_states: int, n_actions: int, horizon: int, first: int = 0
 ) -> SimulatorAgent:
     """Return the agent of a table [S, A] or [H, S, A]."""
-    table = as_floats(policy, "the agent's table", InvalidPolicyError)
+    table = as_floats(policy, "the agent (a table of probabilities)", InvalidPolicyError)
     stacked = table[None] if table.ndim == 2 else table
     if stacked.shape not in [(steps, n_states, n_actions) for steps in (1, horizon)]:
         expected = (
@@ -242,7 +243,8 @@ def actor_of(agent: Any, env: Any, horizon: int) -> SimulatorAgent:
     if isinstance(agent, NamedAgent):
         return _of_name(agent, env)
     if all(hasattr(agent, name) for name in ("predict", "policy", "action_space")):
-        return continuous_model(agent) if is_box(agent.action_space) else discrete_model(agent)
+        _check_spaces(type(agent).__name__, agent.observation_space, agent.action_space, env)
+        return continuous_model(agent) if is_box(env.action_space) else discrete_model(agent)
     if isinstance(agent, (np.ndarray, list, tuple)):
         observations, actions = count_of(env.observation_space), count_of(env.action_space)
         if observations is None or actions is None:
@@ -281,7 +283,26 @@ def _of_name(agent: NamedAgent, env: Any) -> SimulatorAgent:
     from goalmeter.agents.trained_policies import read_policy
 
     policy = read_policy(agent.name.removeprefix("sb3:"))
+    count, length = policy.observations.count, policy.observations.length
+    observations = SimpleNamespace(n=count, shape=() if length is None else (length,))
+    _check_spaces(agent.name, observations, SimpleNamespace(n=policy.n_actions), env)
     return _cached_actor(policy.probabilities, agent.name)
+
+
+def _check_spaces(name: str, observations: Any, actions: Any, env: Any) -> None:
+    """Require that a model was trained with spaces of the sizes of an environment."""
+    for trained, space in ((observations, env.observation_space), (actions, env.action_space)):
+        if _size(trained) != _size(space):
+            raise InvalidParameterError(
+                f"{name} was trained with another space (size and shape {_size(trained)}) than "
+                f"{space} of the environment; create it as for training, with the same wrappers"
+            )
+
+
+def _size(space: Any) -> tuple[Any, tuple[int, ...]]:
+    shape = getattr(space, "shape", None) or ()
+    # Images have the colour axis first in some spaces and last in others.
+    return getattr(space, "n", None), tuple(sorted(shape) if len(shape) == 3 else shape)
 
 
 def _walker(navigator: Any, env: Any, name: str) -> SimulatorAgent:

@@ -65,14 +65,13 @@ class FreeChoice:
                 taken = int(array.flat[0]) - first
                 if 0 <= taken < count:
                     return self.decision(taken)
-            elif array.shape == (count,) and array.dtype.kind == "f":
-                row = checked_rows(array.astype(np.float64), f"the answer of {name}")
-                answer = Distribution.of(row)
-        if not isinstance(answer, Distribution) or len(answer.row) != count:
-            raise InvalidPolicyError(
-                f"{name} answered {answer!r}, expected an action {first}..{first + count - 1} or "
-                f"an array [{count}] of probabilities"
-            )
+            if array.shape != (count,) or array.dtype.kind != "f":
+                raise InvalidPolicyError(
+                    f"{name} answered {answer!r}, expected an action {first}..{first + count - 1} "
+                    f"or an array [{count}] of probabilities"
+                )
+            row = checked_rows(array.astype(np.float64), f"the answer of {name}")
+            answer = Distribution.of(row)
         action = answer.action
         if action is None:
             action = min(bisect_right(answer.cumulative, generator.random()), count - 1)

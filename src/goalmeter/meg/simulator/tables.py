@@ -144,7 +144,7 @@ class TabularSimulator:
 
 def _utility(mdp: TabularMDP, name: str, given: ArrayLike) -> FloatArray:
     """Return a utility, `REWARD` or an array [S] or [S, A], as [S, A]."""
-    shape, what = (mdp.n_states, mdp.n_actions), f"the utility {name!r} of a table"
+    shape, what = (mdp.n_states, mdp.n_actions), f"the utility {name!r} (an array or {REWARD!r})"
     is_reward = isinstance(given, str) and given == REWARD
     values = as_floats(mdp.reward if is_reward else given, what, InvalidUtilityError)
     if values.shape not in (shape, shape[:1]):
