@@ -9,11 +9,9 @@ from scipy.stats import binom
 import goalmeter as gm
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator import guarantee
-from goalmeter.meg.simulator.guarantee import (
-    AgentReturns,
-    SplitCounts,
-    guaranteed_interval,
-)
+from goalmeter.meg.simulator.counts import CountTable
+from goalmeter.meg.simulator.guarantee import Ends, guaranteed_interval
+from goalmeter.meg.simulator.protocol import Episodes
 from goalmeter.meg.simulator.utilities import Range
 
 HORIZON = 4
@@ -23,17 +21,39 @@ UNIT = [Range(0.0, 1.0, 0.0, float(HORIZON))]
 
 def counts(
     p: FloatArray, reward: FloatArray, sizes: tuple[int, int], seed: int, starts: FloatArray
-) -> SplitCounts:
+) -> tuple[CountTable, CountTable]:
     """Both halves of draws from p [S, A, S], the same number of each pair."""
     rng, (s, a, _) = np.random.default_rng(seed), p.shape
     after = np.tile(np.arange(s), (s * a, 1))
-    halves = [np.stack([rng.multinomial(n, q) for q in p.reshape(-1, s)]) for n in sizes]
     paid = np.broadcast_to(reward.repeat(a)[:, None, None], (s * a, s, 1))
     certain = (p.reshape(-1, s) > 0).sum(axis=1) == 1
-    fixed = bool((starts > 0).sum() == 1)
+    fixed = (starts > 0).sum() == 1
+    drawn = [np.stack([rng.multinomial(n, q) for q in p.reshape(-1, s)]) for n in sizes]
     begun = [starts * 1.0 if fixed else rng.multinomial(n, starts) * 1.0 for n in sizes]
-    first, second = (half.astype(float) for half in halves)
-    return SplitCounts(after, paid, first, second, certain, begun[0], begun[1], fixed)
+    first, second = (
+        CountTable(after, paid, half.astype(float), certain, starts, a, HORIZON)
+        for half, starts in zip(drawn, begun, strict=True)
+    )
+    return first, second
+
+
+def episodes(returns: FloatArray) -> Episodes:
+    """Episodes with returns [N, 1] of an agent of which nothing else is known."""
+    decisions = np.full(len(returns), HORIZON)
+    unknown = np.full(len(returns), np.nan)
+    visits = np.zeros((HORIZON * len(returns), 2), dtype=np.int64)
+    return Episodes(returns, decisions, unknown, np.zeros(len(returns), dtype=np.int64), visits)
+
+
+def interval(
+    data: tuple[CountTable, CountTable],
+    policy: FloatArray | None,
+    returns: FloatArray | None = None,
+    level: float = 0.95,
+) -> Ends:
+    one_start = bool((data[0].starts > 0).sum() == 1)
+    walks = episodes(np.zeros((1, 1)) if returns is None else returns)
+    return guaranteed_interval(data, walks, UNIT, policy, ONE, one_start=one_start, level=level)
 
 
 def two_states(seed: int) -> tuple[FloatArray, FloatArray]:
@@ -61,17 +81,17 @@ def literal(p: FloatArray, reward: FloatArray, policy: FloatArray | None, b: flo
 def test_remainders_hold_for_models_in_the_confidence_set(seed: int, is_soft: bool) -> None:
     p, reward = two_states(seed)
     data = counts(p, reward, (40, 60), seed, np.array([1.0, 0.0]))
-    world = guarantee._World(data, (HORIZON, 2), 0.05, True)
+    world = guarantee._World(*data, True, 0.05, fresh=True)
     policy = None if is_soft else np.array([[0.3, 0.7], [0.9, 0.1]])
     b = 1.5
     task = guarantee._task(world, UNIT, np.array([b]))
     chain = guarantee._chain(world, task, 1, None if policy is None else policy[None])
     centre = world.share.copy()
     rng, inside = np.random.default_rng(seed), 0
-    estimate = data.first / data.first.sum(axis=1, keepdims=True)
+    estimate = data[0].counts / data[0].total[:, None]
     assert chain.value == pytest.approx(literal(estimate.reshape(2, 2, 2), reward, policy, b))
     for _ in range(40):
-        model = np.stack([rng.dirichlet(row + 0.5) for row in data.second])
+        model = np.stack([rng.dirichlet(row + 0.5) for row in data[1].counts])
         flat = model[world.pair, world.after]
         if ((flat < centre + world.less) | (flat > centre + world.more)).any():
             continue
@@ -111,7 +131,7 @@ def test_intervals_hold_the_truth_with_rare_payoffs_and_random_starts(level: flo
     for seed in range(4):
         for n in (3, 30, 3_000):
             data = counts(p, reward, (n, n), seed, starts)
-            ends = guaranteed_interval(data, UNIT, policy[None], ONE, (HORIZON, 2), level=level)
+            ends = interval(data, policy[None], level=level)
             held.append(ends.low - 1e-9 <= exact <= ends.high + 1e-9)
             lows.append(ends.low)
     assert np.mean(held) >= level
@@ -125,7 +145,7 @@ def test_a_world_without_chance_gives_a_point() -> None:
     mdp = gm.TabularMDP(p, reward, horizon=HORIZON)
     exact = gm.meg.known_utility(mdp, policy).value
     data = counts(p, reward, (2, 2), 0, np.array([1.0, 0.0]))
-    ends = guaranteed_interval(data, UNIT, policy[None], ONE, (HORIZON, 2), level=0.95)
+    ends = interval(data, policy[None])
     assert ends[:2] == pytest.approx((exact, exact), abs=1e-6)
 
 
@@ -134,39 +154,33 @@ def test_missing_pairs_and_agents_of_unknown_policy() -> None:
     data = counts(p, reward, (4_000, 4_000), 0, np.array([1.0, 0.0]))
     policy = np.array([[0.1, 0.9], [0.9, 0.1]])
     exact = gm.meg.known_utility(gm.TabularMDP(p, reward, horizon=HORIZON), policy).value
-    data.second[1] = 0
-    ends = guaranteed_interval(data, UNIT, policy[None], ONE, (HORIZON, 2), level=0.95)
+    data[1].counts[1] = 0
+    ends = interval(data, policy[None])
     assert ends.low <= exact <= ends.high
     walks = gm.tabular.sample_trajectories(
         gm.TabularMDP(p, reward, horizon=HORIZON), policy, 4_000, rng=np.random.default_rng(0)
     )
     returns = reward[walks.states].sum(axis=1)[:, None]
-    agent = AgentReturns(returns[:2_000], returns[2_000:])
-    ends = guaranteed_interval(data, UNIT, agent, ONE, (HORIZON, 2), level=0.95)
+    ends = interval(data, None, returns)
     assert ends.low <= exact <= ends.high
 
 
-def test_large_tables_are_bounded_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_tables_are_bounded_by_the_entropy_of_the_agent_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     p, reward = two_states(1)
     data = counts(p, reward, (3_000, 3_000), 0, np.array([0.5, 0.5]))
     policy = np.array([[0.9, 0.1], [0.1, 0.9]])[None]
-    joint = guaranteed_interval(data, UNIT, policy, ONE, (HORIZON, 2), level=0.95)
+    assert interval(data, policy).low > 0
     monkeypatch.setattr(guarantee, "_LARGE", 0.0)
-    apart = guaranteed_interval(data, UNIT, policy, ONE, (HORIZON, 2), level=0.95)
-    mdp = gm.TabularMDP(p, reward, horizon=HORIZON, initial=[0.5, 0.5])
-    exact = gm.meg.known_utility(mdp, policy[0]).value
-    assert apart.low <= joint.low <= exact <= joint.high <= apart.high
+    ends = interval(data, policy)
+    assert ends[:2] == pytest.approx((0.0, HORIZON * np.log(2)))
 
 
-def test_summit_is_the_maximum_of_the_minimum() -> None:
-    lines = [
-        guarantee._Line(0.0, 1.0, 0.5, 1.0),
-        guarantee._Line(1.0, 1.4, -0.1, 0.2),
-        guarantee._Line(2.0, 1.6, -1.0, -0.3),
-    ]
-    grid = np.linspace(-5, 9, 200_001)
-    values = [
-        np.where(grid > x.place, x.above, x.below) * (grid - x.place) + x.height for x in lines
-    ]
-    assert guarantee._summit(lines) == pytest.approx(np.min(values, axis=0).max(), abs=1e-4)
-    assert guarantee._summit(lines[:2]) == np.inf
+@pytest.mark.parametrize(("rise", "drop"), [(0.5, -0.2), (0.5, -3.0), (0.1, 0.4)])
+def test_two_lines_bound_what_is_beyond_the_first(rise: float, drop: float) -> None:
+    # From 0 on one line rises; from 2 on the other one falls, which says nothing before.
+    x = np.linspace(0, 30, 300_001)
+    falls = np.where(x > 2, 1.0 + drop - 0.3 * (x - 2), np.inf)
+    highest = np.minimum(1.0 + rise * x, falls).max()
+    assert guarantee._highest(1.0, rise, drop, 0.3, 2.0) == pytest.approx(highest, abs=1e-3)

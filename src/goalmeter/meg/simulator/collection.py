@@ -14,6 +14,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents import SimulatorAgent
 from goalmeter.meg.simulator.counts import AgentRecord, CountTable, Models, allocate, variances
+from goalmeter.meg.simulator.guarantee import parts_of
 from goalmeter.meg.simulator.protocol import END, SUCCESSORS, Episodes, StepOutcome, seeded
 
 if TYPE_CHECKING:
@@ -71,10 +72,17 @@ class Collection:
                 paid[p, k] = outcome.paid
                 counts[:, p, k] = [part.get(p, Counter())[outcome] for part in self.draws]
         certain = np.isin(np.arange(size), list(self.certain))
-        starts = np.bincount(self.episodes.starts, minlength=n_states).astype(float)
         first, second = (
-            CountTable(after, paid, part, certain, starts, n_actions, self.horizon)
-            for part in counts
+            CountTable(
+                after,
+                paid,
+                part,
+                certain,
+                np.bincount(episodes.starts, minlength=n_states).astype(float),
+                n_actions,
+                self.horizon,
+            )
+            for part, episodes in zip(counts, parts_of(self.episodes), strict=True)
         )
         return first, second
 

@@ -43,7 +43,8 @@ class CountTable:
 
     def plus(self, other: CountTable) -> CountTable:
         """Add the counts of a table of the same outcomes."""
-        return replace(self, counts=self.counts + other.counts)
+        starts = self.starts + other.starts
+        return replace(self, counts=self.counts + other.counts, starts=starts)
 
 
 @dataclass(frozen=True)

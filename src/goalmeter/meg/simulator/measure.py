@@ -35,12 +35,9 @@ from goalmeter.meg.simulator.environments import (
 )
 from goalmeter.meg.simulator.fitted import LEAST_EPISODES, Fitting
 from goalmeter.meg.simulator.guarantee import (
-    AgentReturns,
     Ends,
-    SplitCounts,
     bounds_from_start,
     guaranteed_interval,
-    parts_of,
 )
 from goalmeter.meg.simulator.protocol import (
     Episodes,
@@ -291,32 +288,19 @@ class _SimulatorMeasurement:
 
     def _bounds_from_counts(self, collection: Collection) -> tuple[list[Ends], list[Range]]:
         """Return guaranteed bounds: the pilot and some episodes choose, all else bounds."""
-        simulator, agent = self._simulator, collection.agent()
+        simulator = self._simulator
         if not simulator.returns_to_states:
             return self._bounds_from_start(collection.episodes, _FREE_SHARE * self._budget)
-        first, second = collection.tables()
-        chosen, fresh = parts_of(collection.episodes)
-        counts = SplitCounts(
-            after=first.after,
-            paid=first.paid,
-            first=first.counts,
-            second=second.counts,
-            certain=first.certain,
-            first_starts=np.bincount(chosen.starts, minlength=first.n_states).astype(float),
-            second_starts=np.bincount(fresh.starts, minlength=first.n_states).astype(float),
-            fixed_start=simulator.one_start,
-        )
-        known, ranges = agent.policy, self._ranges()
-        shape = self._world.horizon, simulator.n_actions
-        level = 1.0 - self._error / len(self._names)
+        halves, ranges = collection.tables(), self._ranges()
         ends = [
             guaranteed_interval(
-                counts,
+                halves,
+                collection.episodes,
                 ranges,
-                AgentReturns(chosen.returns, fresh.returns) if known is None else known,
+                collection.agent().policy,
                 weights,
-                shape,
-                level=level,
+                one_start=simulator.one_start,
+                level=1.0 - self._error / len(self._names),
             )
             for weights in np.eye(len(self._names))
         ]
