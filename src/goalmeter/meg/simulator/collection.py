@@ -60,9 +60,9 @@ class Collection:
         """Return the tables of the pilot and of the final part, with the same outcomes."""
         n_states, n_actions = self.simulator.n_states, self.simulator.n_actions
         size = n_states * n_actions
-        pilot, final = self.draws
-        outcomes = [[*(pilot.get(p, Counter()) + final.get(p, Counter()))] for p in range(size)]
-        width = max(1, *(len(each) for each in outcomes))
+        parts = [self._drawn(pair) for pair in range(size)]
+        outcomes = [[*(pilot + final)] for pilot, final in parts]
+        width = max(1, *map(len, outcomes))
         after = np.full((size, width), n_states, dtype=np.int64)
         paid = np.zeros((size, width, len(self.simulator.utilities.names)))
         counts = np.zeros((2, size, width))
@@ -70,21 +70,18 @@ class Collection:
             for k, outcome in enumerate(each):
                 after[p, k] = outcome.after if outcome.after != END else n_states
                 paid[p, k] = outcome.paid
-                counts[:, p, k] = [part.get(p, Counter())[outcome] for part in self.draws]
+                counts[:, p, k] = [part[outcome] for part in parts[p]]
         certain = np.isin(np.arange(size), list(self.certain))
+        starts = [np.bincount(x.starts, minlength=n_states) for x in parts_of(self.episodes)]
         first, second = (
-            CountTable(
-                after,
-                paid,
-                part,
-                certain,
-                np.bincount(episodes.starts, minlength=n_states).astype(float),
-                n_actions,
-                self.horizon,
-            )
-            for part, episodes in zip(counts, parts_of(self.episodes), strict=True)
+            CountTable(after, paid, part, certain, begun.astype(float), n_actions, self.horizon)
+            for part, begun in zip(counts, starts, strict=True)
         )
         return first, second
+
+    def _drawn(self, pair: int) -> list[Counter[StepOutcome]]:
+        """Return the draws of a pair in the pilot and in the final part."""
+        return [part.get(pair, Counter()) for part in self.draws]
 
     @property
     def table(self) -> CountTable:
@@ -137,7 +134,7 @@ class Collection:
             return
         if self.simulator.names_given:
             # Free choice reaches states in other ways.
-            self._explore(self.simulator.free_choice(), _CHECKS * self.budget, 2**41)
+            self._explore(self.simulator.free_choice(), _CHECKS * self.budget)
         random = [pair for pair in pilot if pair not in self.certain]
         each = (self.budget - self._spent) / max(len(random), 1)
         # With too few draws for two parts, all are distributed evenly.
@@ -159,12 +156,9 @@ class Collection:
     def _compare(self) -> None:
         """Require that steps of episodes and steps from restored states agree."""
         for rank, (pair, walked) in enumerate(self._walked().items()):
-            drawn = Counter[StepOutcome]()
-            for part in self.draws:
-                drawn += part.get(pair, Counter())
-            listed = [*(walked | drawn)]
-            counts = [[each[outcome] for outcome in listed] for each in (walked, drawn)]
-            new = pair in self.certain and len(listed) > 1
+            drawn = sum(self._drawn(pair), Counter[StepOutcome]())
+            counts = [[each[outcome] for outcome in walked | drawn] for each in (walked, drawn)]
+            new = pair in self.certain and len(counts[0]) > 1
             if drawn and (new or _disagree(counts[0], counts[1], rank)):
                 state, action = divmod(pair, self.simulator.n_actions)
                 raise InvalidParameterError(
@@ -229,14 +223,13 @@ class Collection:
         table, agent = self.table, self.agent()
         left = (1 - _RESERVE) * (self.budget - self._spent)
         pairs, episode = self._variance(table, agent)
-        length = max(self.episodes.steps / len(self.episodes.starts), 1.0)
-        random = table.random
-        variance = np.append(pairs[random], episode)
+        random, n_episodes = table.random, len(self.episodes.starts)
+        length = max(self.episodes.steps / n_episodes, 1.0)
         cost = np.append(np.ones(len(random)), length)
-        drawn = np.append(table.total[random], len(self.episodes.starts))
-        more = allocate(variance, drawn, cost, (1 - _EVEN) * left)
+        drawn = np.append(table.total[random], n_episodes)
+        more = allocate(np.append(pairs[random], episode), drawn, cost, (1 - _EVEN) * left)
         more[:-1] += _EVEN * left / max(len(random), 1)
-        numbers = {int(p): int(n) for p, n in zip(random, more, strict=False)}
+        numbers = dict(zip(random.tolist(), more.astype(int).tolist(), strict=False))
         return numbers, more[-1] * length
 
     def _variance(self, table: CountTable, agent: AgentRecord) -> tuple[FloatArray, float]:
@@ -255,9 +248,8 @@ class Collection:
         # The actions of a state are drawn alike: if those that the pilot overrates were drawn more,
         # the others would remain underrated.
         tried = (table.total > 0).reshape(table.n_states, -1)
-        by_state = (pairs.reshape(tried.shape) * tried).sum(axis=1) / np.maximum(
-            tried.sum(axis=1), 1
-        )
+        by_state = (pairs.reshape(tried.shape) * tried).sum(axis=1)
+        by_state /= np.maximum(tried.sum(axis=1), 1)
         return np.repeat(by_state, table.n_actions), episode
 
     # --- Episodes ---------------------------------------------------------------------------------
@@ -265,8 +257,7 @@ class Collection:
         """Play the agent until so many more steps."""
         parts = [self.episodes]
         try:
-            for played in self._played(self.actor, "agent", steps, len(self.episodes.starts)):
-                parts.append(played)
+            parts.extend(self._played(self.actor, "agent", steps, len(self.episodes.starts)))
         finally:
             self.episodes = Episodes.of(parts)
 
@@ -276,12 +267,15 @@ class Collection:
         """Yield episodes from a number on, until so many more steps."""
         limit, last = self.steps[purpose] + steps, number + self.budget
         # An episode may have no steps.
-        while self.steps[purpose] < limit and number < last:
-            left = math.ceil(limit - self.steps[purpose])
+        while (left := math.ceil(limit - self.steps[purpose])) > 0 and number < last:
             played = self.simulator.play(actor, self.horizon, number, left)
             number += len(played.starts)
             self.steps[purpose] += played.steps
             yield played
+
+    def _explore(self, actor: SimulatorAgent, steps: float, turn: int = 0) -> None:
+        """Play another agent; its episodes, with numbers of this turn, are only counted."""
+        deque(self._played(actor, "states", steps, (turn + 1) * 2**41), maxlen=0)
 
     def from_episodes(self) -> None:
         """Play the agent, free choice and soft-optimal policies, unless states hardly recur."""
@@ -289,22 +283,15 @@ class Collection:
         try:
             for turn in range(_ROUNDS):
                 self.play(share)
-                # Each turn has its own numbers of episodes.
-                self._explore(others, share, (turn + 1) * 2**41)
+                self._explore(others, share, turn)
                 if not turn and self._hardly_recur:
                     return
                 self.draws = ({}, self._walked())
                 self.complete = True
                 self.report(self)
                 others = self._soft(turn) if turn else others
-        except KeyboardInterrupt:
-            self.stopped = INTERRUPT
+        finally:
             self.draws = ({}, self._walked())
-
-    def _explore(self, actor: SimulatorAgent, steps: float, number: int) -> None:
-        """Play another agent; its episodes are only counted."""
-        for _ in self._played(actor, "states", steps, number):
-            pass
 
     def _walked(self) -> dict[int, Counter[StepOutcome]]:
         """Return the counted steps of all episodes by pair."""

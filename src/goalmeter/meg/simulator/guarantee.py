@@ -44,12 +44,14 @@ class Ends(NamedTuple):
 
 def _poisson(count: float, log_error: float) -> float:
     """Return an upper limit of the mean of a sum of independent variables in [0, 1]."""
+    if count == 0:
+        return log_error
     # Chernoff: a sum of mean m is at most x < m with probability exp(x - m + x log(m / x)).
     out = count + log_error + math.sqrt(log_error * (log_error + 2 * count))
-    for _ in range(30 if count > 0 else 0):
+    for _ in range(30):
         # From above, these steps decrease towards the solution.
         out = log_error + count + count * math.log(out / count)
-    return out if count > 0 else log_error
+    return out
 
 
 class _World:
@@ -205,7 +207,7 @@ def _plan(
 
     def scores(t: int) -> FloatArray:
         q = task.mean + world.move @ value[t + 1, :-1]
-        return np.where(world.unsampled, task.unlisted[side, t + 1], q)
+        return np.asarray(np.where(world.unsampled, task.unlisted[side, t + 1], q))
 
     for t in reversed(range(world.horizon)):
         choice = scores(t)[:-1].reshape(policy.shape[1:])
@@ -272,7 +274,8 @@ def _chain(
         low[:-1], high[:-1] = (chosen * least).sum(axis=1), (chosen * most).sum(axis=1)
         if given is None:
             spread = (actions - weights[:-1, None]).reshape(-1, weights.shape[1])
-            high[:-1] = _curved(chosen, *world.limits(spread).reshape(2, *shape), most)
+            lowest, highest = world.limits(spread).reshape(2, *shape)
+            high[:-1] = _curved(chosen, lowest, highest, most)
     return _Chain(plan.start, moved[-1], *map(float, remainder[:, -1]))
 
 
@@ -311,9 +314,7 @@ def _curved(policy: FloatArray, low: FloatArray, high: FloatArray, most: FloatAr
         x = np.maximum(high, 1e-3)
         second = (tilted * np.maximum(low**2, high**2) * (np.expm1(x) - x) / x**2).sum(axis=1)
         slope = np.maximum((tilted - policy) * low, (tilted - policy) * high).sum(axis=1)
-        fine = np.log(mass[:, 0]) + np.log1p(slope + second)
-        crude = np.log((policy * np.exp(high + most - peak)).sum(axis=1))
-        return np.asarray(peak[:, 0] + np.fmin(fine, crude))
+        return np.asarray(peak[:, 0] + np.log(mass[:, 0]) + np.log1p(slope + second))
 
 
 # --- Bounds of MEG --------------------------------------------------------------------------------
@@ -430,31 +431,34 @@ class _Problem:
 
 
 def _highest(height: float, rise: float, drop: float, fall: float, distance: float) -> float:
-    """Return the maximum of the minimum of two lines.
+    """Return the maximum of two bounds of MEG: a line that rises, and one that falls.
 
-    From 0 on one rises from `height`; from `distance` on the other falls from `height + drop`.
+    From 0 on the first rises from `height`; only from `distance` on the other one holds, which
+    falls from `height + drop`.
     """
-    if rise <= 0:
-        return height
-    crossing = (drop + fall * distance) / (rise + fall)
-    return height + rise * max(crossing, distance, 0.0) if fall > 0 else math.inf
+    if fall <= 0:
+        return math.inf
+    return height + rise * max((drop + fall * distance) / (rise + fall), distance, 0.0)
 
 
 def _upper_end(plans: _Problem, real: _Problem, best: float, error: float) -> float:
     """Return an upper bound of MEG over all rationalities."""
     policy, slope, outer = plans.policy(best), _SLOPE * error, _OUTER * error
-    height, ends = real.height(best, policy, _HEIGHT * error), []
+    height = end = real.height(best, policy, _HEIGHT * error)
     width = (plans.slope(1, policy, slope) + plans.slope(-1, policy, slope)) / 2
     for sign in (1, -1):
+        rise = real.slope(sign, policy, slope)
+        if rise <= 0:
+            continue
         for margin in _MARGINS:
             place = plans.solve(-sign * margin * width)
             other = plans.policy(place)
             if plans.slope(sign, other, outer) < -_SPARE * width:
                 break
-        rise, fall = real.slope(sign, policy, slope), -real.slope(sign, other, outer)
         drop = real.height(place, other, outer) - height
-        ends.append(_highest(height, rise, drop, fall, sign * (place - best)))
-    return max(ends)
+        fall = -real.slope(sign, other, outer)
+        end = max(end, _highest(height, rise, drop, fall, sign * (place - best)))
+    return end
 
 
 def guaranteed_interval(
@@ -537,21 +541,14 @@ def bounds_from_start(
         horizon: number of decisions of an episode.
         error: probability that any of the bounds is wrong.
     """
-    fitted, fresh = parts_of(agent)
-    seen, unseen = parts_of(free)
-    each = error / len(ranges)
+    parts, each = [*zip(parts_of(agent), parts_of(free), strict=True)], error / len(ranges)
     high, high_by = _entropy_bound(agent, most_information, horizon, _ABOVE * error)
     out = []
     for which, known in enumerate(ranges):
         limits = known.of_episode(horizon)
-        scale = max(limits[1] - limits[0], 1e-300)
-        choosing = fitted.returns[:, which], seen.returns[:, which]
-        bounding = fresh.returns[:, which], unseen.returns[:, which]
-        _, b = max(
-            (_lower_from_start(choosing, sign * size / scale, limits, each), sign * size / scale)
-            for size in _SCALES
-            for sign in (1.0, -1.0)
-        )
+        scales = _SCALES / max(limits[1] - limits[0], 1e-300)
+        choosing, bounding = ([x.returns[:, which] for x in part] for part in parts)
+        _, b = max((_lower_from_start(choosing, b, limits, each), b) for b in (*scales, *-scales))
         low = max(_lower_from_start(bounding, b, limits, each), 0.0)
         by = "episodes of the reference" if low > 0 else "zero"
         out.append(Ends(low, max(high, low), by, high_by, b if low > 0 else 0.0))
@@ -580,7 +577,7 @@ def _entropy_bound(
 
 
 def _lower_from_start(
-    returns: tuple[FloatArray, FloatArray], b: float, limits: tuple[float, float], error: float
+    returns: Sequence[FloatArray], b: float, limits: tuple[float, float], error: float
 ) -> float:
     """Return a lower limit of E[b R] - log E_free[exp(b R)] in nats, from returns of both."""
     agent, free = returns
