@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalmeter._types import AnyArray, BoolArray, FloatArray, IntArray
+from goalmeter._types import BoolArray, FloatArray, IntArray
 
 # --- Counts ---------------------------------------------------------------------------------------
 
@@ -440,15 +440,11 @@ class Bootstrap:
         table, random = self._table, self._table.random
         if not random.size:
             return 0.0
-        shape = (table.n_states, 1, table.n_actions * table.counts.shape[1])
-
-        def of_state(array: AnyArray) -> AnyArray:
-            """Outcomes of all actions of the state of each pair."""
-            one = array.reshape(*shape, *array.shape[2:])
-            return np.repeat(one, table.n_actions, axis=1).reshape(len(array), *one.shape[2:])
-
-        paid, used = of_state(table.paid), of_state(table.counts)[random] > 0
-        effect = self._base.influence(weights, of_state(table.after), paid).outcomes[random]
+        # Outcomes of all actions of the state of each pair.
+        state, size = np.arange(len(table.certain)) // table.n_actions, (table.n_states, -1)
+        after, used = (x.reshape(size)[state] for x in (table.after, table.counts > 0))
+        paid = table.paid.reshape(*size, table.paid.shape[2])[state]
+        effect, used = self._base.influence(weights, after, paid).outcomes[random], used[random]
         spread = np.where(used, effect, -np.inf).max(axis=1)
         spread = spread - np.where(used, effect, np.inf).min(axis=1)
         return float((spread * np.minimum(_UNSEEN / table.total[random], 1.0)).max())

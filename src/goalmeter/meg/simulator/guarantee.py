@@ -497,7 +497,7 @@ def guaranteed_interval(
         )
     )
     best = plans.solve(0.0)
-    tried = best * (_FACTORS if plans.world.heads.size else np.ones(1))
+    tried = best * _FACTORS[: None if best and plans.world.heads.size else 1]
     b = max(tried, key=lambda b: plans.evidence(b, _LOWER * error))
     low = max(real.evidence(b, _LOWER * error), 0.0) if b else 0.0
     for above, name in (
