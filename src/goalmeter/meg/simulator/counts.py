@@ -283,9 +283,7 @@ class Models:
         soft, plan = self.soft_policies(payoff)
         values = np.zeros_like(soft)
         if self.policy is not None:
-            steps = reversed(range(self.table.horizon))
-            for t, value in zip(steps, self.agent_values(payoff[:, None]), strict=True):
-                values[t] = value[:, 0]
+            values[:-1] = [value[:, 0] for value in self.agent_values(payoff[:, None])][::-1]
         outcomes, choices = np.zeros(after.shape), np.zeros(self._shape)
         # Visits by the agent and by the soft plan; a return that is known needs no table.
         here = np.repeat(self.starts, 2, axis=1) * [self.policy is not None, True]
@@ -401,12 +399,13 @@ class Bootstrap:
         """Return MEG towards the best weights of combinations [U, F] of utilities."""
         best = self._base.maximise(directions)
         plain, weights = float(best.value[0]), directions @ best.weights[:, 0]
-        part, values = max(1, _CHUNK // self._table.counts.size), []
+        part, resampled = max(1, _CHUNK // self._table.counts.size), np.zeros(0)
         for start in range(0, self._n, part):
             n = min(part, self._n - start)
             models = Models.of(self._table, self._agent, n, (self._seed, start))
-            values.append(models.maximise(directions, best.weights[:, 0], _RESOLUTION).value)
-        resampled = np.concatenate(values) if values else np.array([plain])
+            more = models.maximise(directions, best.weights[:, 0], _RESOLUTION).value
+            resampled = np.append(resampled, more)
+        resampled = resampled if self._n else np.array([plain])
         value, ends = shifted(plain, resampled, level)
         effect, table = self._base.influence(weights), self._table
         pairs, episode = variances(self._base, self._agent, effect, weights)
@@ -442,7 +441,7 @@ class Bootstrap:
             return 0.0
         # Outcomes of all actions of the state of each pair.
         state, size = np.arange(len(table.certain)) // table.n_actions, (table.n_states, -1)
-        after, used = (x.reshape(size)[state] for x in (table.after, table.counts > 0))
+        after, used = table.after.reshape(size)[state], table.counts.reshape(size)[state] > 0
         paid = table.paid.reshape(*size, table.paid.shape[2])[state]
         effect, used = self._base.influence(weights, after, paid).outcomes[random], used[random]
         spread = np.where(used, effect, -np.inf).max(axis=1)
