@@ -6,10 +6,10 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -20,10 +20,9 @@ from goalmeter._errors import (
     InvalidFileError,
     InvalidParameterError,
     finite,
-    shown,
     whole,
 )
-from goalmeter.meg.result import PESSIMISES, json_number
+from goalmeter.meg.result import PESSIMISES
 from goalmeter.meg.simulator.collection import INTERRUPT, Collection, collect
 from goalmeter.meg.simulator.counts import Bootstrap, CountEstimate
 from goalmeter.meg.simulator.environments import (
@@ -45,7 +44,13 @@ from goalmeter.meg.simulator.protocol import (
     episodes_until,
     seeded_globals,
 )
-from goalmeter.meg.simulator.result import SimulatorInterrupted, SimulatorProgress, SimulatorResult
+from goalmeter.meg.simulator.result import (
+    SimulatorInterrupted,
+    SimulatorProgress,
+    SimulatorResult,
+    from_json_values,
+    json_values,
+)
 from goalmeter.meg.simulator.states import StateOf
 from goalmeter.meg.simulator.utilities import REWARD, LearntUtility, Range, Utility
 from goalmeter.report.numbers import nats, percent
@@ -168,8 +173,7 @@ def from_simulator(
                     f"a utility is named {COMBINATION!r}, which combined=True uses for the best "
                     f"combination of all; choose another name"
                 )
-            left = budget if world.fits is None else max(budget - world.fits.steps, _LEAST_STEPS)
-            measurement = _SimulatorMeasurement(world, left, level, seed, tell)
+            measurement = _SimulatorMeasurement(world, request, level, tell)
             results = measurement.run(combined, guarantee)
     if measurement.interrupted:
         raise SimulatorInterrupted(results)
@@ -195,6 +199,17 @@ def _listener(
 
 # --- One measurement ------------------------------------------------------------------------------
 _COUNTED = "MEG of the table estimated from counted steps; interval from resampled counts"
+# What is known of every utility before there is an estimate.
+_NOTHING = {
+    "value": 0.0,
+    "interval": None,
+    "rationality": 0.0,
+    "method": "none: interrupted before there was an estimate",
+    "estimated": False,
+    "stopped": INTERRUPT,
+}
+# Guaranteed bounds of each utility, and its range.
+_Bounds = Sequence[tuple[Ends, Range]]
 # Share of the steps for the agent where states are not counted; further steps for a guarantee where
 # they are counted in episodes, as a share of the budget.
 _AGENT_SHARE, _FREE_SHARE = 0.35, 0.3
@@ -207,52 +222,51 @@ class _SimulatorMeasurement:
     def __init__(
         self,
         world: MeasurementSetup,
-        budget: int,
+        request: MeasurementRequest,
         level: float,
-        seed: int,
         tell: Callable[[SimulatorProgress], None],
     ) -> None:
         self._world, self._simulator = world, world.simulator
-        self._budget, self._level, self._seed, self._tell = budget, level, seed, tell
-        self._names = self._simulator.utilities.names
+        self._names = world.simulator.utilities.names
+        self._seed, self._level, self._tell = request.seed, level, tell
+        self._error = 1.0 - level
+        self._budget = request.budget
+        if world.fits is not None:
+            self._budget = max(self._budget - world.fits.steps, _LEAST_STEPS)
         self._notes: list[str] = []
-        self._steps: dict[str, int] = {}
-        self._measurement = uuid4().hex
+        self._steps: dict[str, int] = {}  # besides those of the estimate
         self.interrupted = False
 
     def run(self, combined: bool, guarantee: bool) -> dict[str, SimulatorResult]:
         """Return the result of each utility by name."""
-        collection = None
-        if self._simulator.names_states:
-            if self._simulator.why_not:
-                self._notes.append(f"steps are counted in episodes only: {self._simulator.why_not}")
+        simulator = self._simulator
+        if simulator.names_states:
+            if simulator.why_not:
+                self._notes.append(f"steps are counted in episodes only: {simulator.why_not}")
             collection = collect(*self._world[:3], self._budget, self._seed, self._report)
-            if not collection.complete and collection.stopped == INTERRUPT:
-                return self._annotated(self._interrupted(collection.episodes, collection.steps))
-            if not collection.complete:
-                spent = sum(collection.steps.values())
-                self._steps["states"] = spent
-                self._budget = max(self._budget - spent, _LEAST_STEPS)
-                self._notes = [
-                    f"more states are reachable than {self._budget:,} steps can count "
-                    f"({self._simulator.n_states:,} were reached), so they are not counted; a "
-                    f"larger budget, a shorter horizon, or a state= that merges more states can "
-                    f"change that"
-                ]
+            if collection.complete:
+                return self._counted(collection, combined, guarantee)
+            if collection.stopped == INTERRUPT:
+                self.interrupted = True
+                unknown = dict.fromkeys(self._names, _NOTHING)
+                return self._results(collection.episodes, collection.steps, unknown)
+            self._steps["states"] = spent = sum(collection.steps.values())
+            self._budget = max(self._budget - spent, _LEAST_STEPS)
+            self._notes = [
+                f"more states are reachable than {self._budget:,} steps can count "
+                f"({simulator.n_states:,} were reached), so they are not counted; a larger budget, "
+                f"a shorter horizon, or a state= that merges more states can change that"
+            ]
         else:
-            self._notes.append(f"states are not counted: {self._simulator.why_not}")
-        if collection is not None and collection.complete:
-            results = self._counted(collection, combined, guarantee)
-        else:
-            if combined:
-                self._notes.append(
-                    "the best combination of utilities is measured only if states are counted"
-                )
-            why_not = self._why_not_fitted()
-            if why_not:
-                self._notes.append(f"there is no estimate: {why_not}")
-            results = self._from_start() if why_not else self._fitted(guarantee)
-        return self._annotated(results)
+            self._notes.append(f"states are not counted: {simulator.why_not}")
+        if combined:
+            self._notes.append(
+                "the best combination of utilities is measured only if states are counted"
+            )
+        if not (why_not := self._why_not_fitted()):
+            return self._fitted(guarantee)
+        self._notes.append(f"there is no estimate: {why_not}")
+        return self._from_start()
 
     def _report(self, collection: Collection) -> None:
         """Report the current estimate of each utility, without resamples."""
@@ -268,29 +282,56 @@ class _SimulatorMeasurement:
         self, collection: Collection, combined: bool, guarantee: bool
     ) -> dict[str, SimulatorResult]:
         self.interrupted = collection.stopped == INTERRUPT
-        each, agent = np.eye(len(self._names)), collection.agent()
+        each = np.eye(len(self._names))
         directions = {name: row[:, None] for name, row in zip(self._names, each, strict=True)}
         if combined:
             directions[COMBINATION] = each
-        bootstrap = Bootstrap(collection.table, agent, self._seed, collection.length)
+        bootstrap = Bootstrap(collection.table, collection.agent(), self._seed, collection.length)
         estimates = {name: bootstrap.measure(one, self._level) for name, one in directions.items()}
-        out = {name: self._of_counts(collection, name, one) for name, one in estimates.items()}
+        values = {name: self._of_counts(collection, name, one) for name, one in estimates.items()}
         for one in self._names:
-            differences = {
+            values[one]["differences"] = {
                 other: estimates[one].minus(estimates[other], self._level)[1]
                 for other in self._names
                 if other != one
             }
-            out[one] = replace(out[one], differences=differences)
-        if guarantee:
-            out |= self._guaranteed(out, *self._bounds_from_counts(collection))
-        return out
+        bounds = self._bounds_from_counts(collection) if guarantee else ()
+        return self._results(collection.episodes, collection.steps, values, bounds)
 
-    def _bounds_from_counts(self, collection: Collection) -> tuple[list[Ends], list[Range]]:
+    def _of_counts(
+        self, collection: Collection, name: str, estimate: CountEstimate
+    ) -> dict[str, Any]:
+        """Return the fields of the result of one utility."""
+        interval, notes = estimate.interval, self._simulator.remarks(self._world.actor)
+        if (untried := max(estimate.untried)) > 0:
+            who = "the agent" if estimate.untried[0] == untried else "the model"
+            notes.append(
+                f"{percent(untried)} of the decisions of {who} are in actions that were never "
+                f"sampled, which are excluded"
+                + ("; there is no interval, increase the budget" if interval is None else "")
+            )
+        if interval is not None and estimate.unseen > (interval[1] - interval[0]) / 2 > 0:
+            notes.append(
+                f"an outcome that was never sampled could change MEG by up to "
+                f"{nats(estimate.unseen)} nats (rule of three), more than the interval includes"
+            )
+        weights = dict(zip(self._names, estimate.weights.tolist(), strict=True))
+        return {
+            "value": estimate.value,
+            "interval": interval,
+            "rationality": weights.get(name, 1.0),
+            "method": _COUNTED,
+            "steps_to_halve": math.ceil(estimate.steps_to_halve) or None if interval else None,
+            "weights": weights if name == COMBINATION else None,
+            "stopped": collection.stopped,
+            "notes": notes,
+        }
+
+    def _bounds_from_counts(self, collection: Collection) -> _Bounds:
         """Return guaranteed bounds: the pilot and some episodes choose, all else bounds."""
         simulator = self._simulator
         if not simulator.returns_to_states:
-            return self._bounds_from_start(collection.episodes, _FREE_SHARE * self._budget)
+            return self._bounds_from_start(collection.episodes)
         halves, ranges = collection.tables(), self._ranges()
         ends = [
             guaranteed_interval(
@@ -304,51 +345,7 @@ class _SimulatorMeasurement:
             )
             for weights in np.eye(len(self._names))
         ]
-        return ends, ranges
-
-    def _bounds_from_start(self, agent: Episodes, steps: float) -> tuple[list[Ends], list[Range]]:
-        """Return guaranteed bounds from episodes of the agent and of free choice, and ranges."""
-        simulator, horizon = self._simulator, self._world.horizon
-        free = Episodes.of(
-            [*episodes_until(simulator, simulator.free_choice(), horizon, steps, _FREE)]
-        )
-        self._steps[simulator.reference] = free.steps
-        most, ranges = simulator.reference_density.most_information, self._ranges(agent, free)
-        return bounds_from_start(agent, free, ranges, most, horizon, self._error), ranges
-
-    def _of_counts(
-        self, collection: Collection, name: str, estimate: CountEstimate
-    ) -> SimulatorResult:
-        interval, notes = estimate.interval, self._simulator.remarks(self._world.actor)
-        untried = max(estimate.untried)
-        who = "the agent" if estimate.untried[0] == untried else "the model"
-        if untried > 0:
-            notes.append(
-                f"{percent(untried)} of the decisions of {who} are in actions that were never "
-                f"sampled, which are excluded"
-                + ("; there is no interval, increase the budget" if interval is None else "")
-            )
-        if interval is not None and estimate.unseen > (interval[1] - interval[0]) / 2 > 0:
-            notes.append(
-                f"an outcome that was never sampled could change MEG by up to "
-                f"{nats(estimate.unseen)} nats (rule of three), more than the interval includes"
-            )
-        known, weights = estimate.weights, None
-        if name == COMBINATION:
-            weights = {n: float(w) for n, w in zip(self._names, known, strict=True)}
-        return self._result(
-            name,
-            collection.episodes,
-            value=estimate.value,
-            interval=interval,
-            rationality=1.0 if weights else float(known[self._names.index(name)]),
-            method=_COUNTED,
-            steps=dict(collection.steps),
-            steps_to_halve=math.ceil(estimate.steps_to_halve) or None if interval else None,
-            stopped=collection.stopped,
-            weights=weights,
-            notes=tuple(notes),
-        )
+        return [*zip(ends, ranges, strict=True)]
 
     # --- States that do not recur -----------------------------------------------------------------
     def _why_not_fitted(self) -> str:
@@ -377,85 +374,48 @@ class _SimulatorMeasurement:
             self._tell(SimulatorProgress(self._names[which], steps, value, low))
 
         try:
-            estimates = fitting.estimates(report)
+            estimates = [vars(estimate) for estimate in fitting.estimates(report)]
         except KeyboardInterrupt:
             if not fitting.played:
                 raise
-            return self._interrupted(fitting.agent, fitting.steps)
-        out = {
-            name: self._result(
-                name,
-                fitting.agent,
-                value=each.value,
-                interval=each.interval,
-                rationality=each.rationality,
-                method=each.method,
-                steps=dict(fitting.steps),
-                steps_to_halve=each.steps_to_halve,
-                notes=each.notes,
-            )
-            for name, each in zip(self._names, estimates, strict=True)
-        }
-        if guarantee:
-            bounds = self._bounds_from_start(fitting.agent, _FREE_SHARE * self._budget)
-            return out | self._guaranteed(out, *bounds)
-        return {
-            name: replace(each, steps={**each.steps, **self._steps}) for name, each in out.items()
-        }
+            self.interrupted, guarantee = True, False
+            estimates = [_NOTHING] * len(self._names)
+        bounds = self._bounds_from_start(fitting.agent) if guarantee else ()
+        values = dict(zip(self._names, estimates, strict=True))
+        return self._results(fitting.agent, fitting.steps, values, bounds)
 
     def _from_start(self) -> dict[str, SimulatorResult]:
         """Return guaranteed bounds from episodes alone, without an estimate."""
-        actor = self._world.actor
-        if self._simulator.reference_density.why_unbounded:
-            self._notes.append(
-                f"there is no upper bound: {self._simulator.reference_density.why_unbounded}"
-            )
+        simulator, world = self._simulator, self._world
+        if simulator.reference_density.why_unbounded:
+            why = simulator.reference_density.why_unbounded
+            self._notes.append(f"there is no upper bound: {why}")
         share = _AGENT_SHARE * self._budget
-        agent = Episodes.of([*episodes_until(self._simulator, actor, self._world.horizon, share)])
-        steps = (1 - _AGENT_SHARE) * self._budget
-        ends, ranges = self._bounds_from_start(agent, steps)
-        out = {
-            name: self._result(
-                name,
-                agent,
-                value=bound.low,
-                interval=(bound.low, bound.high),
-                rationality=bound.rationality,
-                method=f"episodes of {self._simulator.reference} from the start",
-                steps={"agent": agent.steps},
-                notes=(),
-                estimated=False,
-            )
-            for name, bound in zip(self._names, ends, strict=True)
+        agent = Episodes.of([*episodes_until(simulator, world.actor, world.horizon, share)])
+        bounds = self._bounds_from_start(agent, 1 - _AGENT_SHARE)
+        values = {
+            name: {
+                "value": bound.low,
+                "interval": (bound.low, bound.high),
+                "rationality": bound.rationality,
+                "method": f"episodes of {simulator.reference} from the start",
+                "estimated": False,
+            }
+            for name, (bound, _) in zip(self._names, bounds, strict=True)
         }
-        return out | self._guaranteed(out, ends, ranges)
+        return self._results(agent, {"agent": agent.steps}, values, bounds)
+
+    def _bounds_from_start(self, agent: Episodes, share: float = _FREE_SHARE) -> _Bounds:
+        """Return guaranteed bounds from episodes of the agent and of free choice."""
+        simulator, horizon = self._simulator, self._world.horizon
+        player, steps = simulator.free_choice(), share * self._budget
+        free = Episodes.of([*episodes_until(simulator, player, horizon, steps, _FREE)])
+        self._steps[simulator.reference] = free.steps
+        most, ranges = simulator.reference_density.most_information, self._ranges(agent, free)
+        ends = bounds_from_start(agent, free, ranges, most, horizon, self._error)
+        return [*zip(ends, ranges, strict=True)]
 
     # --- Results ----------------------------------------------------------------------------------
-    def _interrupted(
-        self, episodes: Episodes, steps: Mapping[str, int]
-    ) -> dict[str, SimulatorResult]:
-        """Return results of a measurement that was interrupted before there was an estimate."""
-        self.interrupted = True
-        return {
-            name: self._result(
-                name,
-                episodes,
-                value=0.0,
-                interval=None,
-                rationality=0.0,
-                method="none: interrupted before there was an estimate",
-                steps=dict(steps),
-                notes=(),
-                estimated=False,
-                stopped=INTERRUPT,
-            )
-            for name in self._names
-        }
-
-    @property
-    def _error(self) -> float:
-        return 1.0 - self._level
-
     def _ranges(self, *episodes: Episodes) -> list[Range]:
         """Return the range of each utility; if none was given, that of payoffs or of returns."""
         out = []
@@ -468,80 +428,57 @@ class _SimulatorMeasurement:
             out.append(self._simulator.utilities.bounds.get(name) or known)
         return out
 
-    def _guaranteed(
+    def _results(
         self,
-        results: Mapping[str, SimulatorResult],
-        ends: Sequence[Ends],
-        ranges: Sequence[Range],
-    ) -> dict[str, SimulatorResult]:
-        out = {}
-        for name, known, bound in zip(self._names, ranges, ends, strict=True):
-            assumed = (known.in_words(),) if known.assumed else ()
-            # The upper bound of a learnt utility does not hold for the other ones of its class.
-            learnt = name in self._simulator.utilities.learnt
-            out[name] = replace(
-                results[name],
-                steps={**results[name].steps, **self._steps},
-                guaranteed=(bound.low, math.inf if learnt else bound.high),
-                binding={"lower": bound.low_by, "upper": "nothing" if learnt else bound.high_by},
-                rests_on_assumption=known.assumed,
-                notes=(*results[name].notes, *assumed),
-            )
-        return out
-
-    def _result(
-        self,
-        name: str,
         episodes: Episodes,
-        *,
-        interval: tuple[float, float] | None,
-        rationality: float,
-        notes: tuple[str, ...],
-        **values: Any,
-    ) -> SimulatorResult:
-        simulator = self._simulator
-        maximum = None
+        steps: Mapping[str, int],
+        values: Mapping[str, Mapping[str, Any]],
+        bounds: _Bounds = (),
+    ) -> dict[str, SimulatorResult]:
+        """Return results of the agent's episodes; `values` are their other fields by utility."""
+        simulator, fits, maximum = self._simulator, self._world.fits, None
         if simulator.n_actions:
             maximum = float(episodes.decisions.mean()) * math.log(simulator.n_actions)
-        # A learnt utility has no natural sign.
-        signed = values["value"] > 0 and name not in simulator.utilities.learnt
-        pessimises = (PESSIMISES,) if signed and rationality < 0 else ()
-        return SimulatorResult(
-            utility=name,
-            interval=interval or (0.0, math.inf if maximum is None else maximum),
-            level=self._level,
-            maximum=maximum,
-            rationality=rationality,
-            world=simulator.name,
-            episodes=len(episodes.decisions),
-            reference=simulator.reference,
-            chance=simulator.chance,
-            notes=(*self._notes, *notes, *pessimises),
-            measurement=self._measurement,
-            **values,
-        )
-
-    def _annotated(self, results: Mapping[str, SimulatorResult]) -> dict[str, SimulatorResult]:
-        """Add the steps of a fit, and the fitted utilities, to results."""
-        fits = self._world.fits
-        if fits is None:
-            return dict(results)
-        agent, reference = fits.episodes
-        note = (
-            f"the utility was fitted to {agent:,} episodes of the agent and {reference:,} of "
-            f"{self._simulator.reference}, and measured on other episodes: MEG towards the best "
-            f"utility of its class is at least this"
-        )
-        out = {}
-        for name, result in results.items():
-            out[name] = replace(result, steps={**result.steps, "fit": fits.steps})
-            if name in fits.frozen:
-                out[name] = replace(
-                    out[name],
-                    notes=(*result.notes, note),
-                    fitted_episodes=agent + reference,
-                    utility_function=fits.frozen[name],
+        if fits is not None:
+            self._steps["fit"] = fits.steps
+        measurement, out = uuid4().hex, {}
+        guaranteed = dict(zip(self._names, bounds, strict=False))
+        for name, given in values.items():
+            is_learnt = name in simulator.utilities.learnt
+            each, notes = dict(given), [*self._notes, *given.get("notes", ())]
+            each["interval"] = each["interval"] or (0.0, math.inf if maximum is None else maximum)
+            # A learnt utility has no natural sign.
+            if each["value"] > 0 > each["rationality"] and not is_learnt:
+                notes.append(PESSIMISES)
+            if name in guaranteed:
+                bound, known = guaranteed[name]
+                # The upper bound of a learnt utility does not hold for the others of its class.
+                high, by = (math.inf, "nothing") if is_learnt else (bound.high, bound.high_by)
+                each["guaranteed"] = bound.low, high
+                each["binding"] = {"lower": bound.low_by, "upper": by}
+                each["rests_on_assumption"] = known.assumed
+                notes += [known.in_words()] if known.assumed else []
+            if fits is not None and name in fits.frozen:
+                agent, reference = fits.episodes
+                notes.append(
+                    f"the utility was fitted to {agent:,} episodes of the agent and {reference:,} "
+                    f"of {simulator.reference}, and measured on other episodes: MEG towards the "
+                    f"best utility of its class is at least this"
                 )
+                each["fitted_episodes"] = agent + reference
+                each["utility_function"] = fits.frozen[name]
+            out[name] = SimulatorResult(
+                utility=name,
+                level=self._level,
+                maximum=maximum,
+                world=simulator.name,
+                steps={**steps, **self._steps},
+                episodes=len(episodes.decisions),
+                reference=simulator.reference,
+                chance=simulator.chance,
+                measurement=measurement,
+                **each | {"notes": tuple(notes)},
+            )
         return out
 
 
@@ -565,8 +502,7 @@ class Difference(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields and the verdict as JSON values."""
-        ends = [json_number(end) for end in self.interval]
-        return self._asdict() | {"interval": ends, "verdict": str(self.verdict)}
+        return {**json_values(self._asdict()), "verdict": str(self.verdict)}
 
 
 @dataclass(frozen=True)
@@ -603,26 +539,28 @@ class Measurement:
             "seed": self.seed,
             "utilities": [result.to_json() for result in self.results.values()],
             "differences": [difference.to_json() for difference in self.differences],
-            "tightening": [asdict(progress) for progress in self.tightening],
+            "tightening": json_values(self.tightening),
         }
 
     @classmethod
     def from_json(cls, values: Any, where: str) -> Measurement:
         """Read the output of `to_json`; `where` names the file in errors."""
+        measurement = uuid4().hex  # the results belong to one call and to no other file
+        plain = {"agent": str, "horizon": int, "budget": int, "seed": int}
         try:
-            # The results of one file belong to one call and to no other file.
-            measurement = uuid4().hex
-            results = [_result(each, measurement) for each in values["utilities"]]
+            results = [
+                replace(
+                    each,
+                    measurement=measurement,
+                    binding={end: each.binding[end] for end in ("lower", "upper")},
+                )
+                for each in from_json_values(tuple[SimulatorResult, ...], values["utilities"])
+            ]
+            tightening = from_json_values(tuple[SimulatorProgress, ...], values["tightening"])
             out = cls(
-                agent=_read(str, values["agent"]),
-                horizon=int(values["horizon"]),
-                budget=int(values["budget"]),
-                seed=int(values["seed"]),
-                results={result.utility: result for result in results},
-                tightening=[
-                    SimulatorProgress(**_fields(SimulatorProgress, each))
-                    for each in values["tightening"]
-                ],
+                **{name: from_json_values(kind, values[name]) for name, kind in plain.items()},
+                results={each.utility: each for each in results},
+                tightening=list(tightening),
             )
             # An edited file is refused here rather than while its page is rendered.
             out.to_json()
@@ -644,34 +582,3 @@ def load(run: str | Path) -> Measurement:
     if KEY not in stored.values:
         raise IncompleteRunError(run, stored.what, "1 of 1 measurements")
     return Measurement.from_json(stored.values[KEY], str(run))
-
-
-def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:
-    named = {**values, "value": values["meg"], "measurement": measurement}
-    read = _fields(SimulatorResult, named, "utility_function")
-    # Keep only the bindings of the two ends.
-    read["binding"] = {end: read["binding"][end] for end in ("lower", "upper")}
-    return SimulatorResult(**read)
-
-
-def _fields(record: type, values: Mapping[str, Any], *left_out: str) -> dict[str, Any]:
-    """Return the fields of a record from JSON values that may have been edited."""
-    kinds = get_type_hints(record)
-    names = [each.name for each in fields(record) if each.name not in left_out]
-    return {name: _read(kinds[name], values[name]) for name in names}
-
-
-def _read(kind: Any, value: Any) -> Any:
-    """Convert a JSON value to a type; infinity is a string."""
-    inner = get_args(kind)
-    if type(None) in inner:
-        return None if value is None else _read(inner[0], value)
-    if get_origin(kind) is tuple:
-        kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(_read(*each) for each in zip(kinds, value, strict=True))
-    if inner:
-        return {str(name): _read(inner[1], each) for name, each in value.items()}
-    expected = {float: int | float | str, str: str}.get(kind, object)
-    if not isinstance(value, expected) or (kind is float and isinstance(value, bool)):
-        raise TypeError(f"{shown(value)} is not a {'number' if kind is float else 'string'}")
-    return kind(value)

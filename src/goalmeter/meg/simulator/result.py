@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, shown
 from goalmeter.meg.result import json_number
 from goalmeter.meg.simulator.states import ASSUMED, UNDECLARED
 from goalmeter.report.numbers import general, nats, percent, rationality
@@ -17,19 +17,47 @@ NO_MAXIMUM = "no maximum: actions are continuous"  # shown instead of a maximum
 NO_ESTIMATE = "no estimate"  # shown instead of an estimate
 NOT_DETERMINED = "not determined"  # shown instead of a vacuous end of an interval
 
+# --- JSON -----------------------------------------------------------------------------------------
+_NOT_STORED = {"stored": ""}  # metadata of fields without a JSON value
 
-# Fields without a JSON value of their own; `value` is stored as "meg".
-_NOT_IN_JSON = ("value", "utility_function", "measurement")
+
+def json_fields(record: Any) -> dict[str, str]:
+    """Return the name in JSON of each field of a record that has one."""
+    names = {each.name: each.metadata.get("stored", each.name) for each in fields(record)}
+    return {name: stored for name, stored in names.items() if stored}
 
 
-def _json(value: Any) -> Any:
-    if isinstance(value, float):
-        return json_number(value)
+def json_values(value: Any) -> Any:
+    """Return a value as JSON values; infinity is a string."""
+    if is_dataclass(value):
+        return {s: json_values(getattr(value, name)) for name, s in json_fields(value).items()}
     if isinstance(value, Mapping):
-        return {name: _json(each) for name, each in value.items()}
-    return [_json(each) for each in value] if isinstance(value, tuple) else value
+        return {name: json_values(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [json_values(each) for each in value]
+    return json_number(value) if isinstance(value, float) else value
 
 
+def from_json_values(kind: Any, value: Any) -> Any:
+    """Convert JSON values, which may have been edited, to a type; the inverse of `json_values`."""
+    if is_dataclass(kind):
+        hints, stored, record = get_type_hints(kind), json_fields(kind).items(), cast(type, kind)
+        return record(**{name: from_json_values(hints[name], value[s]) for name, s in stored})
+    inner = get_args(kind)
+    if type(None) in inner:
+        return None if value is None else from_json_values(inner[0], value)
+    if get_origin(kind) is tuple:
+        kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(from_json_values(*each) for each in zip(kinds, value, strict=True))
+    if inner:
+        return {str(name): from_json_values(inner[1], each) for name, each in value.items()}
+    expected = {float: int | float | str, str: str}.get(kind, object)
+    if not isinstance(value, expected) or (kind is float and isinstance(value, bool)):
+        raise TypeError(f"{shown(value)} is not a {'number' if kind is float else 'string'}")
+    return kind(value)
+
+
+# --- Results --------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class SimulatorResult:
     """MEG of an agent in a simulator: an estimate, its interval, and their assumptions.
@@ -69,7 +97,7 @@ class SimulatorResult:
         measurement: unique name of the call that returned this result.
     """
 
-    value: float
+    value: float = field(metadata={"stored": "meg"})
     interval: tuple[float, float]
     level: float
     maximum: float | None
@@ -87,12 +115,12 @@ class SimulatorResult:
     stopped: str = "budget"
     reference: str = "free choice"
     fitted_episodes: int = 0
-    utility_function: Callable[[Any, Any], float] | None = None
+    utility_function: Callable[[Any, Any], float] | None = field(default=None, metadata=_NOT_STORED)
     rests_on_assumption: bool = False
     chance: str = UNDECLARED
     estimated: bool = True
     differences: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    measurement: str = field(default="", repr=False, compare=False)
+    measurement: str = field(default="", repr=False, compare=False, metadata=_NOT_STORED)
 
     @property
     def lower(self) -> float:
@@ -132,10 +160,8 @@ class SimulatorResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields and derived values as JSON values."""
-        names = [each.name for each in fields(self) if each.name not in _NOT_IN_JSON]
         derived = ("upper_bound", "fraction", "signed", "assumes", "not_determined")
-        values = {name: _json(getattr(self, name)) for name in (*names, *derived)}
-        return {"meg": self.value} | values
+        return {**json_values(self), **{name: json_values(getattr(self, name)) for name in derived}}
 
     def to_pandas(self) -> Any:
         """Return the scalar values of `to_json` as a data frame of one row."""
@@ -147,10 +173,13 @@ class SimulatorResult:
         rows = [
             ("MEG, nats", nats(self.value) if self.estimated else NO_ESTIMATE),
             (f"interval at {level}, nats", self.ends_in_words(nats)),
-            *self._of_maximum(),
-            ("rationality β", rationality(self.rationality)),
-            ("assumes that", self.assumes),
         ]
+        if self.maximum is None or self.fraction is None:
+            rows += [("maximum", NO_MAXIMUM), ("relative to", self.reference)]
+        else:
+            rows.append(("maximum", f"{nats(self.maximum)} nats"))
+            rows.append(("share of maximum", percent(self.fraction)))
+        rows += [("rationality β", rationality(self.rationality)), ("assumes that", self.assumes)]
         if self.guaranteed is not None:
             rows.append((f"guaranteed at {level}, nats", self.guaranteed_in_words(nats)))
             rows += [(f"guaranteed {end} end by", by) for end, by in self.binding.items()]
@@ -168,69 +197,57 @@ class SimulatorResult:
     @property
     def not_determined(self) -> tuple[str, ...]:
         """Ends of the interval that state nothing: "lower" at 0, "upper" at the maximum or inf."""
-        return _vacuous(self.interval, self.maximum)
+        return self._vacuous(self.interval)
+
+    def _vacuous(self, ends: tuple[float, float]) -> tuple[str, ...]:
+        low, high = ends
+        most = math.inf if self.maximum is None else self.maximum * (1 - 1e-9)
+        # A degenerate interval determines both ends.
+        point = high - low <= 1e-3 * low
+        vacuous = {"lower": low <= 0 and high > 0, "upper": high >= most and not point}
+        return tuple(end for end, holds in vacuous.items() if holds)
 
     def ends_in_words(self, number: Callable[[float], str]) -> str:
         """Return the interval as text, with "not determined" for vacuous ends."""
-        return _in_words(self.interval, self.maximum, number)
+        return self._in_words(self.interval, number)
 
     def guaranteed_in_words(self, number: Callable[[float], str]) -> str:
         """Return the guaranteed bounds as text; "" if they were not requested."""
-        return "" if self.guaranteed is None else _in_words(self.guaranteed, self.maximum, number)
+        return "" if self.guaranteed is None else self._in_words(self.guaranteed, number)
 
-    def _of_maximum(self) -> list[tuple[str, str]]:
-        if self.maximum is None or self.fraction is None:
-            return [("maximum", NO_MAXIMUM), ("relative to", self.reference)]
-        return [
-            ("maximum", f"{nats(self.maximum)} nats"),
-            ("share of maximum", percent(self.fraction)),
-        ]
+    def _in_words(self, ends: tuple[float, float], number: Callable[[float], str]) -> str:
+        if len(unknown := self._vacuous(ends)) == 2:
+            return NOT_DETERMINED
+        low, high = (
+            NOT_DETERMINED if end in unknown else number(at)
+            for end, at in zip(("lower", "upper"), ends, strict=True)
+        )
+        return f"[{low}, {high}]"
 
     def _repr_html_(self) -> str:
         heading = f"Goal-directedness towards {self.utility}"
         return html_table(heading, ("", ""), self.summary(), self.notes)
 
     def __str__(self) -> str:
-        steps = ", ".join(f"{count:,} {purpose}" for purpose, count in self.steps.items())
         level = percent(self.level, 0)
-        if self.maximum is None or self.fraction is None:
-            share = f"; {NO_MAXIMUM}, relative to the {self.reference}"
-        else:
-            share = f"; {percent(self.fraction)} of the maximum {general(self.maximum)}"
         value = f"{general(self.value)} nats" if self.estimated else NO_ESTIMATE
-        lines = [
-            f"MEG {value}, interval {self.ends_in_words(general)} at {level}{share}",
-            f"  assumes that {self.assumes}",
-            f"  towards {self.utility} in {self.world}, rationality {general(self.rationality)}",
-            f"  {self.episodes:,} episodes; steps: {steps}; {self.method}",
-        ]
+        if self.maximum is None or self.fraction is None:
+            share = f"{NO_MAXIMUM}, relative to the {self.reference}"
+        else:
+            share = f"{percent(self.fraction)} of the maximum {general(self.maximum)}"
+        lines = [f"MEG {value}, interval {self.ends_in_words(general)} at {level}; {share}"]
         if self.guaranteed is not None:
             binding = ", ".join(f"{end} end by {by}" for end, by in self.binding.items())
-            lines.insert(
-                1, f"  guaranteed {self.guaranteed_in_words(general)} at {level}: {binding}"
-            )
+            lines.append(f"guaranteed {self.guaranteed_in_words(general)} at {level}: {binding}")
+        steps = ", ".join(f"{count:,} {purpose}" for purpose, count in self.steps.items())
+        lines += [
+            f"assumes that {self.assumes}",
+            f"towards {self.utility} in {self.world}, rationality {general(self.rationality)}",
+            f"{self.episodes:,} episodes; steps: {steps}; {self.method}",
+        ]
         if self.steps_to_halve is not None:
-            lines.append(f"  {self.steps_to_halve:,} further steps would halve the interval")
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
-
-
-def _vacuous(ends: tuple[float, float], maximum: float | None) -> tuple[str, ...]:
-    low, high = ends
-    most = math.inf if maximum is None else maximum * (1 - 1e-9)
-    # A degenerate interval determines both ends.
-    point = high - low <= 1e-3 * low
-    vacuous = {"lower": low <= 0 and high > 0, "upper": high >= most and not point}
-    return tuple(end for end, holds in vacuous.items() if holds)
-
-
-def _in_words(
-    ends: tuple[float, float], maximum: float | None, number: Callable[[float], str]
-) -> str:
-    if len(unknown := _vacuous(ends, maximum)) == 2:
-        return NOT_DETERMINED
-    named = zip(("lower", "upper"), ends, strict=True)
-    low, high = (NOT_DETERMINED if end in unknown else number(at) for end, at in named)
-    return f"[{low}, {high}]"
+            lines.append(f"{self.steps_to_halve:,} further steps would halve the interval")
+        return "\n  ".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True)
