@@ -36,8 +36,8 @@ GOAL = SimulatorResult(
     chance="generator",
 )
 CORNER = replace(GOAL, value=0.5, interval=(0.25, 0.75), utility="corner", guaranteed=None)
-TOLD = [SimulatorProgress("goal", 100, 2.0, -0.5), SimulatorProgress("goal", 1000, 3.1, 2.6)]
-MADE = Measurement("ppo", 10, 2000, 0, {"goal": GOAL, "corner": CORNER}, TOLD)
+TOLD = SimulatorProgress("goal", 100, 2.0, -0.5), SimulatorProgress("goal", 1000, 3.1, 2.6)
+MADE = Measurement("ppo", 10, 2000, 0, (GOAL, CORNER), TOLD)
 
 
 def page_of(*measurements: Measurement) -> str:
@@ -66,7 +66,7 @@ def test_a_difference_is_told_by_its_interval() -> None:
         *("goal", "corner", "2.5000", "1.7500 to 3.0000", "above")
     ]
     wide = replace(CORNER, interval=(0.25, 2.75))
-    untold = replace(MADE, results={"goal": GOAL, "corner": wide})
+    untold = replace(MADE, utilities=(GOAL, wide))
     (table,) = part_of([untold]).sections[0].tables[1:]
     assert table.cells[0][-1].text == "inconclusive"
     said = [getattr(finding, "plain", finding) for finding in part_of([MADE]).findings]
@@ -76,8 +76,8 @@ def test_a_difference_is_told_by_its_interval() -> None:
 
 def test_several_measurements_share_a_page_and_all_text_is_escaped() -> None:
     evil = replace(GOAL, utility=HOSTILE, world=HOSTILE, notes=(HOSTILE,), method=HOSTILE)
-    told = [replace(each, utility=HOSTILE) for each in TOLD]
-    hostile = replace(MADE, agent=HOSTILE, results={HOSTILE: evil}, tightening=told)
+    told = tuple(replace(each, utility=HOSTILE) for each in TOLD)
+    hostile = replace(MADE, agent=HOSTILE, utilities=(evil,), tightening=told)
     page = page_of(MADE, hostile)
     assert "<script" not in page and "&lt;script&gt;" in page
     assert "ppo in Maze" in page and "in &lt;script&gt;alert(1)&lt;/script&gt; (2)" in page
@@ -86,7 +86,7 @@ def test_several_measurements_share_a_page_and_all_text_is_escaped() -> None:
 def test_a_measurement_is_read_back_as_it_was() -> None:
     unbounded = replace(GOAL, interval=(0.0, float("inf")), rationality=float("-inf"))
     weighted = replace(CORNER, weights={"goal": 0.5, "corner": -2.0})
-    made = replace(MADE, results={"goal": unbounded, "corner": weighted})
+    made = replace(MADE, utilities=(unbounded, weighted))
     values = json.loads(json_text(made.to_json()))
     again = Measurement.from_json(values, "run")
     assert again == made and page_of(again) == page_of(made)
@@ -112,9 +112,9 @@ def test_continuous_actions_have_no_maximum_and_may_have_no_upper_end() -> None:
     free = replace(
         GOAL, maximum=None, interval=(2.5, float("inf")), reference="reference gaussian(1)"
     )
-    made = replace(MADE, results={"goal": free})
+    made = replace(MADE, utilities=(free,))
     again = Measurement.from_json(json.loads(json_text(made.to_json())), "a file")
-    assert again.first == free
+    assert again.utilities == (free,)
     page = page_of(again)
     for words in (
         "no maximum: actions are continuous",
@@ -136,7 +136,7 @@ def test_an_end_that_says_nothing_is_not_determined() -> None:
         ((2.5, float("inf")), "[2.5000, not determined]"),
     ]:
         result = replace(GOAL, interval=interval)
-        (finding,) = part_of([replace(MADE, results={"goal": result})]).findings
+        (finding,) = part_of([replace(MADE, utilities=(result,))]).findings
         said = getattr(finding, "plain", finding)
         assert (
             f"has the estimate 3.0000 nats, interval {words} at 95%, 50.0% of the maximum." in said

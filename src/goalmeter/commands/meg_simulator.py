@@ -51,6 +51,6 @@ def measure_simulator(o: _SimulatorOptions, tell: Tell) -> Outcome:
 
 
 def _outcome(measurement: Measurement, **more: Any) -> Outcome:
-    text = "\n".join(str(result) for result in measurement.results.values())
+    text = "\n".join(str(result) for result in measurement.utilities)
     json, tables = measurement.to_json(), short_tables(measurement)
     return Outcome(tables=tables, json=json, text=text, **more)

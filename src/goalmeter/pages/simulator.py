@@ -33,7 +33,7 @@ MOST_CHARTS = 4
 
 def intervals(measurement: Measurement, name: str) -> Figure:
     """Draw each utility with its interval, joined to the maximum."""
-    results = list(measurement.results.values())
+    results = measurement.utilities
     # An end at infinity, where nothing bounds it, is drawn at the end of the picture.
     known = [end for r in results for end in (r.value, r.upper_bound, r.maximum or 0.0)]
     most = max(filter(math.isfinite, known))
@@ -59,7 +59,7 @@ def intervals(measurement: Measurement, name: str) -> Figure:
 def tightening(measurement: Measurement, name: str) -> list[Figure | None]:
     """Draw the estimate and the approximate lower end of each utility over steps."""
     out: list[Figure | None] = []
-    for number, result in enumerate(measurement.results.values()):
+    for number, result in enumerate(measurement.utilities):
         told = [each for each in measurement.tightening if each.utility == result.utility]
         if told and len(out) < MOST_CHARTS:
             last = (sum(result.steps.values()), result.value, result.lower)
@@ -96,7 +96,7 @@ def short_tables(measurement: Measurement) -> tuple[Table, ...]:
 
 
 def _sections(measurement: Measurement, number: int) -> list[Section]:
-    name, first = f"simulator-{number}", measurement.first
+    name, first = f"simulator-{number}", measurement.utilities[0]
     about: dict[str, list[str]] = {}  # note -> the utilities that it is about
     for utility, result in measurement.results.items():
         for note in result.notes:
@@ -117,7 +117,7 @@ def _findings(measurement: Measurement, number: int) -> list[Finding]:
     """The measurement in a few sentences."""
     link = {"to": f"simulator-{number}-results", "words": "all utilities"}
     out = []
-    for result in measurement.results.values():
+    for result in measurement.utilities:
         kind = "relative" if result.fraction is None else "share"
         names: dict[str, Any] = {"agent": measurement.agent, "of": result}
         scale = say.sentence("simulator_scale", kind, **names)
@@ -133,7 +133,7 @@ def _tables(measurement: Measurement, number: int) -> tuple[Table, ...]:
         if result.weights is not None:
             sums = [f"{general(weight, 3)} × {x}" for x, weight in result.weights.items()]
             notes.append(f"{name}: {', '.join(sums)}.")
-    rows, anchor = measurement.results.values(), f"simulator-{number}-results"
-    names: dict[str, Any] = {"agent": measurement.agent, "first": measurement.first}
+    rows, anchor = measurement.utilities, f"simulator-{number}-results"
+    names: dict[str, Any] = {"agent": measurement.agent, "first": rows[0]}
     results = say.table("simulator_results", rows, anchor=anchor, notes=notes, **names)
     return (results, *short_tables(measurement))

@@ -19,7 +19,7 @@ from goalmeter.agents.user_code import UserCode, canonical, contents, guarded, s
 from goalmeter.meg.simulator.environments import closed, opened, time_limit
 from goalmeter.meg.simulator.measure import KEY, KIND, Measurement, from_simulator
 from goalmeter.meg.simulator.protocol import caller_guard
-from goalmeter.meg.simulator.result import SimulatorInterrupted
+from goalmeter.meg.simulator.result import SimulatorInterrupted, SimulatorResult
 from goalmeter.meg.simulator.states import OBSERVATION
 from goalmeter.meg.simulator.utilities import REWARD, LearntUtility
 from goalmeter.runs import Study, carry_out, keys_in
@@ -55,8 +55,6 @@ class SimulatorSettings:
     """What to measure by names; see `from_simulator`."""
 
     env: str = argument("ENV_ID  A Gymnasium environment: its id, MODULE:ID, or FILE.py:FUNCTION.")
-    # Of a file: an agent, a function of the observation, or one without parameters that returns a
-    # model.
     agent: str = option("AGENT  A name, sb3:PATH.zip, or FILE.py:NAME.", default=REQUIRED)
     utilities: Sequence[str] = option(
         "--utility NAME=FILE.py:FUNCTION  What a decision pays: reward (the default), learnt from "
@@ -75,7 +73,6 @@ class SimulatorSettings:
     reference: str | None = option(
         "REFERENCE  Of continuous actions: uniform, gaussian(SCALE) or gaussian(SCALE,CENTRE)."
     )
-    # By default "generator" for Gymnasium's own environments and ours, else "unknown".
     chance: str | None = option(
         "generator|none|unknown  Where chance comes from; generator: the environment's np_random."
     )
@@ -107,19 +104,22 @@ def measure(
         messages.append(now)
         progress(str(now))
 
-    def measured() -> Measurement:
+    def of_call(results: Mapping[str, SimulatorResult]) -> Measurement:
         whose = settings.agent, options["horizon"], settings.budget, settings.seed
+        return Measurement(*whose, tuple(results.values()), tuple(messages))
+
+    def measured() -> Measurement:
         try:
             found: Any = from_simulator(
                 world, agent, utility=utilities, state=state, progress=hear, **options
             )
         except SimulatorInterrupted as so_far:
-            so_far.measurement = Measurement(*whose, so_far.results, messages)
+            so_far.measurement = of_call(so_far.results)
             raise
         except KeyboardInterrupt:
             progress("goalmeter: interrupted before any bound was known; nothing is kept")
             raise
-        return Measurement(*whose, found, messages)
+        return of_call(found)
 
     with ExitStack() as until_measured:
         state: Any = settings.state
@@ -158,8 +158,7 @@ def measure(
         )
         is_stored = out is not None and KEY in keys_in(out)
         result = carry_out(study, out=out)[KEY]
-        # Only now is it known to be this measurement and no other.
-        if is_stored:
+        if is_stored:  # only now is it known to be this measurement and no other
             progress(f"{out} holds this measurement already")
     return result
 

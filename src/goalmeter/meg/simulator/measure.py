@@ -45,6 +45,7 @@ from goalmeter.meg.simulator.protocol import (
     seeded_globals,
 )
 from goalmeter.meg.simulator.result import (
+    JsonRecord,
     SimulatorInterrupted,
     SimulatorProgress,
     SimulatorResult,
@@ -506,25 +507,25 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measurement:
+class Measurement(JsonRecord):
     """Results of one call of `from_simulator`."""
 
     agent: str
     horizon: int
     budget: int
     seed: int
-    results: Mapping[str, SimulatorResult]
-    tightening: Sequence[SimulatorProgress] = ()
+    utilities: tuple[SimulatorResult, ...]
+    tightening: tuple[SimulatorProgress, ...] = ()
 
     @property
-    def first(self) -> SimulatorResult:
-        """Result for the first utility."""
-        return next(iter(self.results.values()))
+    def results(self) -> dict[str, SimulatorResult]:
+        """Results by utility."""
+        return {result.utility: result for result in self.utilities}
 
     @property
     def differences(self) -> list[Difference]:
         """Differences of all pairs of utilities in order, without the best combination."""
-        plain = [result for name, result in self.results.items() if name != COMBINATION]
+        plain = [result for result in self.utilities if result.utility != COMBINATION]
         return [
             Difference(one.utility, other.utility, *one.less(other))
             for one, other in combinations(plain, 2)
@@ -532,40 +533,25 @@ class Measurement:
 
     def to_json(self) -> dict[str, Any]:
         """Return the first result as JSON values, with all results and their differences."""
-        return self.first.to_json() | {
-            "agent": self.agent,
-            "horizon": self.horizon,
-            "budget": self.budget,
-            "seed": self.seed,
-            "utilities": [result.to_json() for result in self.results.values()],
-            "differences": [difference.to_json() for difference in self.differences],
-            "tightening": json_values(self.tightening),
-        }
+        differences = {"differences": json_values(self.differences)}
+        return self.utilities[0].to_json() | super().to_json() | differences
 
     @classmethod
     def from_json(cls, values: Any, where: str) -> Measurement:
         """Read the output of `to_json`; `where` names the file in errors."""
-        measurement = uuid4().hex  # the results belong to one call and to no other file
-        plain = {"agent": str, "horizon": int, "budget": int, "seed": int}
         try:
-            results = [
-                replace(
-                    each,
-                    measurement=measurement,
-                    binding={end: each.binding[end] for end in ("lower", "upper")},
-                )
-                for each in from_json_values(tuple[SimulatorResult, ...], values["utilities"])
+            out: Measurement = from_json_values(cls, values)
+            # The results belong to one call and to no other file.
+            call, ends = uuid4().hex, ("lower", "upper")
+            utilities = [
+                replace(each, measurement=call, binding={end: each.binding[end] for end in ends})
+                for each in out.utilities
             ]
-            tightening = from_json_values(tuple[SimulatorProgress, ...], values["tightening"])
-            out = cls(
-                **{name: from_json_values(kind, values[name]) for name, kind in plain.items()},
-                results={each.utility: each for each in results},
-                tightening=list(tightening),
-            )
+            out = replace(out, utilities=tuple(utilities))
             # An edited file is refused here rather than while its page is rendered.
             out.to_json()
             return out
-        except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as cause:
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as cause:
             raise InvalidFileError(
                 f"{where} contains no measurement in a simulator "
                 f"({type(cause).__name__}: {cause}); measure again into another folder"

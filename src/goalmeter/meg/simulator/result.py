@@ -28,14 +28,23 @@ def json_fields(record: Any) -> dict[str, str]:
 
 
 def json_values(value: Any) -> Any:
-    """Return a value as JSON values; infinity is a string."""
-    if is_dataclass(value):
-        return {s: json_values(getattr(value, name)) for name, s in json_fields(value).items()}
+    """Return a value as JSON values: records as their `to_json`, infinity as a string."""
+    if hasattr(value, "to_json"):
+        return value.to_json()
     if isinstance(value, Mapping):
         return {name: json_values(each) for name, each in value.items()}
     if isinstance(value, tuple | list):
         return [json_values(each) for each in value]
     return json_number(value) if isinstance(value, float) else value
+
+
+class JsonRecord:
+    """Dataclass whose JSON form has its fields."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        names = json_fields(self).items()
+        return {stored: json_values(getattr(self, name)) for name, stored in names}
 
 
 def from_json_values(kind: Any, value: Any) -> Any:
@@ -59,7 +68,7 @@ def from_json_values(kind: Any, value: Any) -> Any:
 
 # --- Results --------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
-class SimulatorResult:
+class SimulatorResult(JsonRecord):
     """MEG of an agent in a simulator: an estimate, its interval, and their assumptions.
 
     Attributes:
@@ -161,7 +170,7 @@ class SimulatorResult:
     def to_json(self) -> dict[str, Any]:
         """Return the fields and derived values as JSON values."""
         derived = ("upper_bound", "fraction", "signed", "assumes", "not_determined")
-        return {**json_values(self), **{name: json_values(getattr(self, name)) for name in derived}}
+        return super().to_json() | {name: json_values(getattr(self, name)) for name in derived}
 
     def to_pandas(self) -> Any:
         """Return the scalar values of `to_json` as a data frame of one row."""
@@ -251,7 +260,7 @@ class SimulatorResult:
 
 
 @dataclass(frozen=True)
-class SimulatorProgress:
+class SimulatorProgress(JsonRecord):
     """Progress of a measurement."""
 
     utility: str  # name of the utility

@@ -8,18 +8,12 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import (
-    InvalidParameterError,
-    InvalidUtilityError,
-    finite,
-    require,
-    whole,
-)
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError, finite, require, whole
 from goalmeter._types import AnyArray
 from goalmeter.agents.stable_baselines import borrowed_generators
 from goalmeter.meg.simulator.agents import SimulatorAgent, count_of, first_of
@@ -38,7 +32,8 @@ UtilityFunction = Callable[[Any, Mapping[str, Any]], float]
 # Type of one utility in `from_simulator`.
 Utility = str | UtilityFunction
 _LARGEST = 1e12
-_SLACK = 1e-9  # tolerance of a bound for rounding
+# Tolerance of bounds for rounding: of one decision, and of sums.
+_SLACK, _ROUNDING = 1e-9, 1e-6
 
 
 @dataclass(frozen=True)
@@ -50,11 +45,6 @@ class Range:
     least: float = -math.inf
     most: float = math.inf
     assumed: bool = False
-
-    @property
-    def spread(self) -> float:
-        """Difference of the bounds of one decision."""
-        return self.high - self.low
 
     def scaled(self, factor: float) -> Range:
         """Return the range of a multiple."""
@@ -72,9 +62,8 @@ class Range:
 
     def of_episode(self, horizon: int) -> tuple[float, float]:
         """Return the minimum and maximum return of an episode of up to `horizon` decisions."""
-        low = max(min(self.low, 0.0) * horizon if self.low < 0 else 0.0, self.least)
-        high = min(max(self.high, 0.0) * horizon, self.most)
-        return (low, high)
+        low = max(min(self.low, 0.0) * horizon, self.least)
+        return low, min(max(self.high, 0.0) * horizon, self.most)
 
 
 @dataclass(frozen=True)
@@ -95,8 +84,11 @@ def named_utilities(
     utility: Utility | Mapping[str, Utility], bounds: object = None
 ) -> NamedUtilities:
     """Validate and name the requested utilities."""
-    single = not isinstance(utility, Mapping)
-    several = {_name(utility): utility} if single else dict(utility)  # type: ignore[arg-type]
+    if isinstance(utility, Mapping):
+        several = dict(utility)
+    else:
+        name = utility if isinstance(utility, str) else getattr(utility, "__name__", "utility")
+        several = {"utility" if name == "<lambda>" else str(name): utility}
     if not several:
         raise InvalidParameterError(NO_UTILITY)
     functions: dict[str, UtilityFunction | None] = {}
@@ -107,7 +99,7 @@ def named_utilities(
                 f"the utility {name!r} is {given!r}, expected 'reward' or a function of "
                 f"(observation, info) that returns a number"
             )
-        functions[name] = None if is_reward else given  # type: ignore[assignment]
+        functions[name] = given if callable(given) else None
     return NamedUtilities(functions, ranges_of(functions, bounds))
 
 
@@ -120,13 +112,6 @@ def ranges_of(names: Iterable[str], bounds: object) -> dict[str, Range]:
             f"bounds are given for {unknown[0]!r}, expected one of {', '.join(known)}"
         )
     return {name: _range(name, value) for name, value in given.items() if value is not None}
-
-
-def _name(utility: object) -> str:
-    if isinstance(utility, str):
-        return utility
-    name = getattr(utility, "__name__", "utility")
-    return "utility" if name == "<lambda>" else str(name)
 
 
 def _range(name: str, value: object) -> Range:
@@ -142,48 +127,40 @@ def _range(name: str, value: object) -> Range:
     return Range(low, high, least, most)
 
 
-# --- Payoffs --------------------------------------------------------------------------------------
-_ROUNDING = 1e-6  # tolerance of bounds for sums of rounded payoffs
-
-
 class Payments:
     """Payoffs of U utilities and their observed ranges."""
 
     def __init__(self, utilities: NamedUtilities) -> None:
-        self._utilities = utilities
+        self._functions, names = utilities.functions, utilities.names
         plain = Range(-_LARGEST, _LARGEST)
-        ranges = [utilities.bounds.get(name, plain) for name in utilities.names]
-        self._limits = [(each.low - _SLACK, each.high + _SLACK) for each in ranges]
-        self._totals = [(each.least - _ROUNDING, each.most + _ROUNDING) for each in ranges]
-        self._least = [math.inf] * len(ranges)
-        self._most = [-math.inf] * len(ranges)
+        self._ranges = {name: utilities.bounds.get(name, plain) for name in names}
+        self._observed = [(math.inf, -math.inf)] * len(names)
 
     def pay(self, reward: Any, observation: Any, info: Any) -> tuple[float, ...]:
         """Return the payoff of one step for each utility, [U]."""
         paid = []
-        for i, function in enumerate(self._utilities.functions.values()):
+        for i, (name, function) in enumerate(self._functions.items()):
             number = float(reward if function is None else function(observation, info))
-            low, high = self._limits[i]
+            low, high = self._ranges[name].low - _SLACK, self._ranges[name].high + _SLACK
             # False for NaN.
             if not low <= number <= high:
                 raise InvalidUtilityError(
-                    f"the utility {self._utilities.names[i]!r} is {number:g} in a step, expected a "
-                    f"finite number from {low:g} to {high:g}; fix it, or widen bounds="
+                    f"the utility {name!r} is {number:g} in a step, expected a finite number from "
+                    f"{low:g} to {high:g}; fix it, or widen bounds="
                 )
-            if number < self._least[i]:
-                self._least[i] = number
-            if number > self._most[i]:
-                self._most[i] = number
+            least, most = self._observed[i]
+            self._observed[i] = min(least, number), max(most, number)
             paid.append(number)
         return tuple(paid)
 
     def extremes(self, which: int) -> tuple[float, float]:
         """Return the smallest and largest payoff so far of a utility, by number."""
-        return self._least[which], self._most[which]
+        return self._observed[which]
 
     def check_total(self, total: list[float]) -> None:
         """Require that the totals of an episode, [U], are within their bounds."""
-        for name, paid, (low, high) in zip(self._utilities.names, total, self._totals, strict=True):
+        for (name, known), paid in zip(self._ranges.items(), total, strict=True):
+            low, high = known.least - _ROUNDING, known.most + _ROUNDING
             if not low <= paid <= high:
                 raise InvalidUtilityError(
                     f"the utility {name!r} has the total {paid:g} in an episode, outside {low:g} "
@@ -192,7 +169,6 @@ class Payments:
 
 
 # --- Learnt utilities ---------------------------------------------------------------------------
-Features = Callable[[Any, Any], Any]
 _ONE_HOT = 4_096  # maximum number of discrete observations with one-hot features
 
 
@@ -210,7 +186,7 @@ class LearntUtility:
     module: Any = None
     # Function of (observation, info) that returns an array of fixed shape. None for the
     # observation: one-hot if discrete, otherwise flattened.
-    features: Features | None = None
+    features: Callable[[Any, Any], Any] | None = None
     # Number of steps, half of them of the reference; None for 30% of the budget, at most 20,000.
     steps: int | None = None
     # Maximum number of Adam steps; a quarter of the episodes is used for early stopping.
@@ -278,25 +254,9 @@ def _flat(observation: Any) -> Any:
 _SHARE, _MOST, _LEAST_EPISODES = 0.3, 20_000, 8
 # First episode numbers of the agent and of the reference, disjoint from those used for bounds.
 _AGENT, _REFERENCE = 2**41, 2**42
-# Number of pseudo-episodes with the maximum return, added to those of the reference.
-_UNSEEN = 1.0
 _ERRORS = 2.5  # standard errors by which a limit lowers the agent's mean
 # Every fourth episode is used for validation; iterations without improvement before stopping.
 _ASIDE, _PATIENCE = 4, 60
-
-
-@dataclass
-class _Recorder:
-    """Utility that records the features of each step and pays 0."""
-
-    learnt: Mapping[str, LearntUtility]
-    space: Any
-    rows: dict[str, list[AnyArray]] = field(default_factory=dict)
-
-    def __call__(self, observation: Any, info: Any) -> float:
-        for name, utility in self.learnt.items():
-            self.rows.setdefault(name, []).append(utility.seen(observation, info, self.space))
-        return 0.0
 
 
 class UtilityFits(NamedTuple):
@@ -337,8 +297,14 @@ def fits_of(
             f"steps of a learnt utility are {limit:,}, expected at most half of the budget, "
             f"{budget // 2:,}; the other half is needed for the bounds"
         )
-    recorder = _Recorder(learnt, space)
-    simulator = simulator_of(NamedUtilities({"learnt": recorder}, {}))
+    rows: dict[str, list[AnyArray]] = {name: [] for name in learnt}
+
+    def record(observation: Any, info: Any) -> float:
+        for name, each in learnt.items():
+            rows[name].append(each.seen(observation, info, space))
+        return 0.0
+
+    simulator = simulator_of(NamedUtilities({"learnt": record}, {}))
     lengths: list[list[int]] = []
     for player, first in ((actor, _AGENT), (simulator.free_choice(), _REFERENCE)):
         decided: list[int] = []
@@ -349,7 +315,7 @@ def fits_of(
     known = None if simulator.returns_to_states else horizon
     frozen = {}
     for name, each in learnt.items():
-        features = np.stack(recorder.rows[name])
+        features = np.stack(rows[name])
         # The user's module and all global generators stay unchanged.
         with borrowed_generators():
             torch.manual_seed(0)
@@ -361,7 +327,7 @@ def fits_of(
                 )
         values = _outputs(module, features)
         factor = 1.0 / max(float(np.abs(values).max()), 1e-12)
-        limits = Range(float(values.min()) * factor, float(values.max()) * factor)
+        limits = Range(float(values.min()), float(values.max())).scaled(factor)
         frozen[name] = FrozenUtility(each, module, factor, limits, space)
     return UtilityFits(frozen, (len(lengths[0]), len(lengths[1])), sum(map(sum, lengths)))
 
@@ -408,19 +374,20 @@ def _fit(
     """
     import torch
 
-    of_agent = torch.tensor([part == 0 for part in (0, 1) for _ in lengths[part]])
     aside = torch.tensor([i % _ASIDE == 0 for part in lengths for i in range(len(part))])
+    of_agent = torch.arange(len(aside)) < len(lengths[0])
     episode = torch.from_numpy(np.repeat(np.arange(len(aside)), lengths[0] + lengths[1]))
     steps = torch.from_numpy(features)
 
     def bound(paid: Any, collected: Any, chosen: Any) -> Any:
         """Approximate the bound on other episodes, in nats, from those chosen."""
         mine, others = collected[chosen & of_agent], collected[chosen & ~of_agent]
+        # One pseudo-episode of the reference with the maximum return.
         most = collected[chosen].max()
         if horizon is not None:
             most = horizon * paid[chosen[episode]].max()
-        unseen = (most.clamp(min=0.0) + math.log(_UNSEEN)).reshape(1)
-        soft = torch.logsumexp(torch.cat([others, unseen]), 0) - math.log(len(others) + _UNSEEN)
+        others = torch.cat([others, most.clamp(min=0.0).reshape(1)])
+        soft = torch.logsumexp(others, 0) - math.log(len(others))
         noise = mine.std() / math.sqrt(len(mine)) if len(mine) > 1 else torch.zeros(())
         return mine.mean() - _ERRORS * noise - soft
 
