@@ -442,8 +442,8 @@ class _SimulatorMeasurement:
             maximum = float(episodes.decisions.mean()) * math.log(simulator.n_actions)
         if fits is not None:
             self._steps["fit"] = fits.steps
-        measurement, out = uuid4().hex, {}
-        guaranteed = dict(zip(self._names, bounds, strict=False))
+        call, out = uuid4().hex, {}
+        guaranteed = dict(zip(self._names, bounds, strict=False))  # not of the combination
         for name, given in values.items():
             is_learnt = name in simulator.utilities.learnt
             each, notes = dict(given), [*self._notes, *given.get("notes", ())]
@@ -477,7 +477,7 @@ class _SimulatorMeasurement:
                 episodes=len(episodes.decisions),
                 reference=simulator.reference,
                 chance=simulator.chance,
-                measurement=measurement,
+                measurement=call,
                 **each | {"notes": tuple(notes)},
             )
         return out

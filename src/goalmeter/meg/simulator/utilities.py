@@ -54,10 +54,10 @@ class Range:
 
     def in_words(self) -> str:
         """Return the assumption as a note."""
-        whole = "" if math.isinf(self.most) else " in an episode"
+        span = "" if math.isinf(self.most) else " in an episode"
         return (
             f"no bounds were given: the interval assumes that the utility stays in its observed "
-            f"range, {self.low:.6g} to {self.high:.6g}{whole}; give bounds= to assume less"
+            f"range, {self.low:.6g} to {self.high:.6g}{span}; give bounds= to assume less"
         )
 
     def of_episode(self, horizon: int) -> tuple[float, float]:
@@ -238,10 +238,9 @@ class FrozenUtility:
 def _flat(observation: Any) -> Any:
     """Return the observation, flattened if it has several parts."""
     if isinstance(observation, Mapping):
-        return _flat([observation[key] for key in sorted(observation)])
+        observation = [observation[key] for key in sorted(observation)]
     if isinstance(observation, (tuple, list)):
-        parts = [np.ravel(_flat(part)) for part in observation]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return np.concatenate([np.zeros(0), *(np.ravel(_flat(part)) for part in observation)])
     return observation
 
 
@@ -354,10 +353,9 @@ def _module(options: LearntUtility, features: AnyArray) -> Any:
     # Features are scaled by their observed maximum, so that one learning rate suits all.
     size = np.maximum(np.abs(features.reshape(len(features), -1)).max(axis=0), 1e-6)
     linear, scale = torch.nn.Linear(len(size), 1), torch.nn.Linear(len(size), len(size), bias=False)
-    with torch.no_grad():
-        linear.weight.zero_()
-        linear.bias.zero_()
-        scale.weight.copy_(torch.diag(torch.from_numpy(1 / size)))
+    scale.weight.data = torch.diag(torch.from_numpy(1 / size))
+    for parameter in linear.parameters():
+        torch.nn.init.zeros_(parameter)
     return torch.nn.Sequential(torch.nn.Flatten(), scale.requires_grad_(False), linear)
 
 
