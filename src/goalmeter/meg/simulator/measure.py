@@ -551,7 +551,7 @@ class Measurement(JsonRecord):
             # An edited file is refused here rather than while its page is rendered.
             out.to_json()
             return out
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as cause:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as cause:
             raise InvalidFileError(
                 f"{where} contains no measurement in a simulator "
                 f"({type(cause).__name__}: {cause}); measure again into another folder"
