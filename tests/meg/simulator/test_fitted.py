@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,13 @@ import pytest
 from meg.simulator.worlds import Corridor, gymnasium, table
 
 from goalmeter.meg import from_simulator, known_utility
-from goalmeter.meg.simulator.soft_values import KernelFeatures, RecordedSteps, SoftValues
+from goalmeter.meg.simulator.references import FreeChoice
+from goalmeter.meg.simulator.soft_values import (
+    ActionSet,
+    KernelFeatures,
+    RecordedSteps,
+    SoftValues,
+)
 from goalmeter.meg.simulator.states import UNDECLARED
 from goalmeter.tabular import TabularMDP, soft_plan
 
@@ -104,11 +111,16 @@ def test_without_an_estimate_a_note_says_why() -> None:
     result = from_simulator(env, lambda seen: np.array([0.5, 0.5]), horizon=100, budget=2_000)
     assert not result.estimated
     assert any("a budget of at least 10,000 steps" in note for note in result.notes)
-    pendulum = gymnasium.make("Pendulum-v1")
+    drawn = SimpleNamespace(draw=lambda rng: rng.normal(size=1), name="normal")
     result = from_simulator(
-        pendulum, lambda seen: np.zeros(1), horizon=5, budget=1_000, reference="uniform"
+        gymnasium.make("Pendulum-v1"),
+        lambda seen: np.zeros(1),
+        horizon=5,
+        budget=1_000,
+        reference=drawn,
     )
-    assert any("only for discrete actions" in note for note in result.notes)
+    assert not result.estimated
+    assert any("a quantile function" in note for note in result.notes)
 
 
 # --- Parts ----------------------------------------------------------------------------------------
@@ -133,11 +145,14 @@ def test_with_every_step_the_fit_is_the_exact_soft_value() -> None:
     steps = steps.subset(order := np.random.default_rng(0).permutation(len(paid)))
     features = KernelFeatures(steps.seen, None, np.random.default_rng(0))
     assert features.is_table
-    fit = SoftValues(features, steps, paid[order], np.array([b, 2 * b]), HORIZON, 2)
+    generator = np.random.default_rng(0)
+    actions = ActionSet(FreeChoice(2, 0))
+    rationalities = np.array([b, 2 * b])
+    fit = SoftValues(features, actions, steps, paid[order], rationalities, HORIZON, generator)
     plan = soft_plan(mdp, b)
     start = np.eye(4, dtype=np.float32)[:1]
     for t in (0, HORIZON - 1):
-        _, log_ratio = fit.policy(np.eye(4, dtype=np.float32)[:3], t, 0)
+        _, log_ratio, _ = fit.policy(np.eye(4, dtype=np.float32)[:3], t, 0, generator)
         exact = np.log(2 * np.asarray(plan.policy()[t, :3, :, 0]))
         np.testing.assert_allclose(log_ratio, exact, atol=0.02)
     # W = log mean exp of b times the return over all sequences of actions.
@@ -161,6 +176,7 @@ def test_the_learnt_map_drops_what_does_not_matter() -> None:
     never = np.zeros(2_000, dtype=bool)
     steps = RecordedSteps(seen, action, utility[:, None], seen, never, np.zeros(2_000, dtype=int))
     features = KernelFeatures(seen, None, generator)
-    fit = SoftValues(features, steps, utility, np.array([1.0]), 2, 2)
-    size = np.linalg.norm(fit.map(seen[:200]), axis=0)
+    actions = ActionSet(FreeChoice(2, 0))
+    fit = SoftValues(features, actions, steps, utility, np.array([1.0]), 2, generator)
+    size = np.linalg.norm(fit.map(steps.subset(slice(200))), axis=0)
     assert size[0] > 3 * size[1:].max()

@@ -297,7 +297,8 @@ class GymnasiumSimulator:
         if self.recorder:
             self._steps_at_random |= bits is not None and bits.state != generator
             seen, taken = episode.observation, len(episode.visits)
-            self.recorder.add(seen, decision.number, paid, observation, after == END, taken)
+            action = decision.number if self.n_actions else np.ravel(decision.action)
+            self.recorder.add(seen, action, paid, observation, after == END, taken)
         episode.total = [a + b for a, b in zip(episode.total, paid, strict=True)]
         episode.information += decision.information
         episode.visits.append((episode.state, decision.number))

@@ -6,8 +6,9 @@ start relative to free choice. Two estimators of W must agree:
 1. Fitted soft values: backward induction over decisions with a kernel regression of the recorded
    steps, Q_t(s, a) = E[b u + W_{t+1}(s')] and W_t(s) = log mean_a exp Q_t(s, a).
 2. Fresh episodes of the policy proportional to exp Q. The mean of b times the return minus the
-   relative entropy is at most W, so it bounds MEG at b from above. If no step is random, particles
-   that follow this policy (twisted sequential Monte Carlo) estimate exp W without bias.
+   relative entropy is at most W, so it bounds MEG at b from above, and with its return as a slope
+   MEG at every rationality. If no step is random, particles that follow this policy (twisted
+   sequential Monte Carlo) estimate exp W without bias; the mean of the logarithms is a bound.
 
 Steps of the second estimator are added to the regression, which is repeated several times.
 
@@ -23,12 +24,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._types import FloatArray
+from goalmeter._types import FloatArray, IntArray
 from goalmeter.meg.simulator import protocol
 from goalmeter.meg.simulator.agents import Distribution, SimulatorAgent, actor_of_batch
 from goalmeter.meg.simulator.protocol import Episodes, episodes_until
-from goalmeter.meg.simulator.references import FreeChoice
+from goalmeter.meg.simulator.references import ChosenAction, Reference
 from goalmeter.meg.simulator.soft_values import (
+    ActionSet,
     KernelFeatures,
     RecordedSteps,
     Recorder,
@@ -40,13 +42,15 @@ if TYPE_CHECKING:
     from goalmeter.meg.simulator.environments import GymnasiumSimulator, RunningEpisode
 
 # --- Second estimator -----------------------------------------------------------------------------
-_PARTICLES = 8  # number of particles from each start
+_PARTICLES = 8  # number of particles from each start, and in the last check at most
+_MOST_PARTICLES, _GROUPS = 32, 4  # with at least so many groups
 _FIRST = 2**42  # number of the first episode, so that no seed is shared with other parts
 
 
 class _Second(NamedTuple):
     """Estimates of the soft value by N fresh episodes or groups of particles."""
 
+    rationality: float
     values: FloatArray  # in expectation at most the soft value, [N]
     returns: FloatArray  # of the soft policy, [N]
     shortfall: float  # estimated amount by which the mean of the values is too low
@@ -68,19 +72,29 @@ class _Second(NamedTuple):
         off = abs(float(self.fitted.mean()) - self.corrected)
         # Both estimators lack what was not learnt, so their difference is too small. The correction
         # of particles is itself an estimate.
-        return min(off, 3.0 * self.shortfall) if self.shortfall else 2.0 * off
+        return 2.0 * (off + self.shortfall)
+
+    def least(self, b: FloatArray, errors: float) -> FloatArray:
+        """Return values that soft values at rationalities [B] exceed, less some standard errors.
+
+        The episodes bound the soft value at every rationality, since its slope is a return.
+        """
+        values = self.values + np.subtract.outer(b, [self.rationality]) * self.returns
+        spread = np.maximum(values.std(axis=1), math.sqrt(2.0 * self.shortfall))
+        if len(self.values) == 1 and not self.shortfall:
+            return np.full(len(b), -math.inf)
+        return np.asarray(values.mean(axis=1) - errors * spread / math.sqrt(len(self.values)))
 
 
 class _Particles:
     """Groups of particles in copies of a deterministic environment, each from one start."""
 
-    def __init__(self, episodes: list[RunningEpisode], n_actions: int) -> None:
+    def __init__(self, episodes: list[RunningEpisode], size: int) -> None:
         count = len(episodes)
-        self.episodes = episodes
+        self.episodes, self.size = episodes, size
         self.weight, self.value = np.zeros(count), np.zeros(count)
-        self.log_ratio = np.zeros((count, n_actions))
         # Logarithm of the mean weight so far, and its relative variance.
-        self.total, self.variance = (np.zeros(count // _PARTICLES) for _ in range(2))
+        self.total, self.variance = (np.zeros(count // size) for _ in range(2))
 
     def play(
         self,
@@ -91,28 +105,33 @@ class _Particles:
         generator: np.random.Generator,
     ) -> FloatArray:
         """Play all episodes by a soft policy; return the weighted mean return of each group."""
-        reference, recorder = simulator.reference_density, simulator.recorder
-        assert isinstance(reference, FreeChoice) and recorder is not None
+        assert simulator.recorder is not None
         b, episodes = values.rationalities[column], self.episodes
+        nothing = np.zeros(simulator.recorder.flattened(episodes[0].observation).shape)
         for t in range(values.horizon):
-            going = [i for i, each in enumerate(episodes) if not each.ended]
-            if not going:
+            if all(each.ended for each in episodes):
                 break
-            seen = np.stack([recorder.flattened(episodes[i].observation) for i in going])
-            value = np.zeros(len(episodes))
-            value[going], self.log_ratio[going] = values.policy(seen, t, column)
-            self._move_to(value)
-            self._resample(generator)
-            noise = generator.gumbel(size=self.log_ratio.shape)
-            chosen = (self.log_ratio + noise).argmax(axis=1)
-            for i, (episode, action) in enumerate(zip(episodes, chosen.tolist(), strict=True)):
+            seen = np.stack(
+                [
+                    nothing if each.ended else simulator.recorder.flattened(each.observation)
+                    for each in episodes
+                ]
+            )
+            value, log_ratio, actions = values.policy(seen, t, column, generator)
+            self._move_to(np.where([each.ended for each in episodes], 0.0, value))
+            source = self._resampled(generator)
+            log_ratio, actions = log_ratio[source], actions[source]
+            noise = generator.gumbel(size=log_ratio.shape)
+            for i, k in enumerate((log_ratio + noise).argmax(axis=1).tolist()):
+                episode = episodes[i]
                 if not episode.ended:
                     before = episode.total[which]
-                    simulator.step(episode, reference.decision(action), values.horizon)
+                    decision = simulator.reference_density.decision(actions[i, k])
+                    simulator.step(episode, decision, values.horizon)
                     paid = episode.total[which] - before
-                    self.weight[i] += b * paid - self.log_ratio[i, action]
+                    self.weight[i] += b * paid - log_ratio[i, k]
         self._move_to(np.zeros(len(episodes)))
-        totals = np.array([each.total[which] for each in episodes]).reshape(-1, _PARTICLES)
+        totals = np.array([each.total[which] for each in episodes]).reshape(-1, self.size)
         shares = [self._average(group) for group in range(len(self.total))]
         return np.asarray((np.stack(shares) * totals).sum(axis=1))
 
@@ -122,31 +141,34 @@ class _Particles:
 
     def _average(self, group: int) -> FloatArray:
         """Add the mean weight of a group to its total; return its normalised weights."""
-        rows = slice(group * _PARTICLES, (group + 1) * _PARTICLES)
+        rows = slice(group * self.size, (group + 1) * self.size)
         top = self.weight[rows].max()
         relative = np.exp(self.weight[rows] - top)
         self.total[group] += top + math.log(relative.mean())
-        self.variance[group] += (relative / relative.mean()).var(ddof=1) / _PARTICLES
+        self.variance[group] += (relative / relative.mean()).var(ddof=1) / self.size
         self.weight[rows] = 0.0
         return np.asarray(relative / relative.sum())
 
-    def _resample(self, generator: np.random.Generator) -> None:
-        """Resample the groups with uneven weights."""
+    def _resampled(self, generator: np.random.Generator) -> IntArray:
+        """Resample the groups with uneven weights; return the particle that each one copies."""
+        out = np.arange(len(self.episodes))
         for group in range(len(self.total)):
-            rows = np.arange(group * _PARTICLES, (group + 1) * _PARTICLES)
+            rows = np.arange(group * self.size, (group + 1) * self.size)
             relative = np.exp(self.weight[rows] - self.weight[rows].max())
-            if relative.sum() ** 2 >= (relative**2).sum() * _PARTICLES / 2:
+            if relative.sum() ** 2 >= (relative**2).sum() * self.size / 2:
                 continue
             share = self._average(group)
             # Systematic resampling; particles that are chosen stay where they are.
-            points = (np.arange(_PARTICLES) + generator.random()) / _PARTICLES
-            chosen = np.minimum(np.searchsorted(np.cumsum(share), points), _PARTICLES - 1)
-            counts = np.bincount(chosen, minlength=_PARTICLES)
-            sources = rows[np.repeat(np.arange(_PARTICLES), np.maximum(counts - 1, 0))]
-            for source, target in zip(sources, rows[counts == 0], strict=True):
-                self.episodes[target] = self.episodes[source].copied()
-                self.value[target] = self.value[source]
-                self.log_ratio[target] = self.log_ratio[source]
+            points = (np.arange(self.size) + generator.random()) / self.size
+            chosen = np.minimum(np.searchsorted(np.cumsum(share), points), self.size - 1)
+            counts = np.bincount(chosen, minlength=self.size)
+            out[rows[counts == 0]] = rows[
+                np.repeat(np.arange(self.size), np.maximum(counts - 1, 0))
+            ]
+            for target in rows[counts == 0]:
+                self.episodes[target] = self.episodes[out[target]].copied()
+        self.value = self.value[out]
+        return out
 
 
 # --- Estimate -------------------------------------------------------------------------------------
@@ -166,14 +188,15 @@ class FittedEstimate:
 # divided between the agent and the second estimator by their errors.
 _AGENT, _FREE, _REFINE = 0.1, 0.05, 0.45
 LEAST_EPISODES = 100  # number of episodes that the budget must allow
-_ROUNDS, _MOST = 4, 12_000  # number of refinements, and most steps of a regression
+_ROUNDS = 4  # number of refinements
+_MOST, _MOST_CONTINUOUS = 12_000, 4_000  # most steps of a regression
 # Largest rationality at first, in inverse returns; least ratio of neighbouring ones.
 _WIDEST, _FINEST = 200.0, 1.4
-# Both estimators agree on a rationality within this share of MEG plus some nats.
-_ALIKE, _ALIKE_NATS = 0.1, 0.5
+_ERRORS = 3.0  # standard errors of a bound by episodes
+_NEAR = np.geomspace(0.25, 2.0, 31)  # rationalities that are bounded, relative to the best one
 _UNSEEN = 3  # number of episodes that 95% intervals allow for events that did not occur
 _BY_AGENT = "agent"  # purpose of the agent's steps
-_LEAST = 4  # number of fresh episodes or groups of particles of the last check
+_LEAST = 4  # number of the agent's last episodes, and of fresh episodes or groups of the last check
 # Descriptions of both methods.
 _ROLLOUTS = "fitted soft values, checked by fresh episodes of the soft policy"
 _BY_PARTICLES = "fitted soft values, checked by twisted sequential Monte Carlo"
@@ -182,11 +205,11 @@ _BY_PARTICLES = "fitted soft values, checked by twisted sequential Monte Carlo"
 class _Fit(NamedTuple):
     """Fitted values of one utility, and what all rounds have found."""
 
-    values: SoftValues  # at the best rationality
+    rationality: float  # the best one
+    linear_map: FloatArray | None  # of inputs
     spread: float  # standard deviation of the last fresh episodes
-    curvature: float  # negative second derivative of MEG by the rationality
     free: FloatArray  # returns of free choice
-    checks: FloatArray  # rationalities, and means of fresh episodes, of all checks [K, 2]
+    checks: list[_Second]  # all second estimates
     best: float  # largest return of any soft policy
 
 
@@ -195,7 +218,7 @@ Report = Callable[[int, float, float], None]
 
 
 class Fitting:
-    """Estimation of MEG towards all utilities of a simulator with discrete actions."""
+    """Estimation of MEG towards all utilities of a simulator with its actions."""
 
     def __init__(
         self,
@@ -210,6 +233,7 @@ class Fitting:
         self._budget, self._level = budget, level
         self._generator = np.random.default_rng(protocol.seeded(seed, protocol.FITTING))
         self._recorder = Recorder(simulator.environment.observation_space)
+        self._actions = ActionSet(simulator.reference_density)
         self._parts: list[RecordedSteps] = []
         self._number = _FIRST  # number of the next episode
         self.steps = {_BY_AGENT: 0, simulator.reference: 0, "soft policies": 0}
@@ -224,7 +248,7 @@ class Fitting:
     def estimates(self, report: Report) -> list[FittedEstimate]:
         """Return the estimate of each utility; `report` gets its number, value and lower end."""
         count = len(self._simulator.utilities.names)
-        self._play(self._actor, _AGENT * self._budget, _BY_AGENT)
+        first = self._play(self._actor, _AGENT * self._budget, _BY_AGENT)
         reference = self._simulator.free_choice()
         free = self._play(reference, _FREE * self._budget, self._simulator.reference)
         fits = [
@@ -233,17 +257,25 @@ class Fitting:
         ]
         left = self._budget - sum(self.steps.values())
         spread = max(
-            float(self.agent.returns[:, which].std() * abs(fit.values.rationalities[0]))
+            float(first.returns[:, which].std() * abs(fit.rationality))
             for which, fit in enumerate(fits)
         )
         other = max(fit.spread for fit in fits)
         share = min(max(spread / (spread + other + 1e-9), 0.1), 0.6)
-        self._play(self._actor, share * left, _BY_AGENT)
+        # The first episodes chose the rationality, so only new ones are used for the estimate.
+        least = _LEAST * self._horizon
+        agent = self._play(self._actor, max(share * left, least), _BY_AGENT)
         left = self._budget - sum(self.steps.values())
         out = []
         for which, fit in enumerate(fits):
-            second = self._second(fit.values, 0, which, left / count, _LEAST)
-            out.append(self._combined(which, fit, second))
+            returns, b, last = agent.returns[:, which], fit.rationality, list[_Second]()
+            for _ in range(2):
+                values = self._fit(which, np.array([b]), fit.linear_map)
+                last.append(self._second(values, 0, which, 0.5 * left / count, last=True))
+                # Particles are more accurate at a smaller rationality, and their return there
+                # bounds the values at the larger one. Other episodes are repeated.
+                b *= 0.5 if self._simulator.repeats >= _PARTICLES else 1.0
+            out.append(self._combined(fit, returns, last))
         return out
 
     def _play(self, actor: SimulatorAgent, steps: float, purpose: str) -> Episodes:
@@ -267,41 +299,43 @@ class Fitting:
         scale = math.hypot(float(free.std()), gain) or 1.0
         rationalities = sign * np.geomspace(1.0, _WIDEST, 5) / scale
         linear_map: FloatArray | None = None
-        checks: list[tuple[float, float]] = []
+        checks: list[_Second] = []
         most = float((sign * np.concatenate([agent, free])).max())
         ratio = 4.0
         for number in range(_ROUNDS + 1):
             values = self._fit(which, rationalities, linear_map)
             if not values.features.is_table:
-                linear_map = values.map(self._sample(400).seen)
+                linear_map = values.map(self._sample(400))
                 if number == 0:
                     values = self._fit(which, rationalities, linear_map)
             steps = share * self._budget / (_ROUNDS + 1) / len(rationalities)
             seconds = [self._second(values, c, which, steps) for c in range(len(rationalities))]
-            checks += [
-                (float(b), float(each.values.mean()))
-                for b, each in zip(rationalities, seconds, strict=True)
-            ]
+            checks += seconds
             most = max(most, *(float((sign * each.returns).max()) for each in seconds))
             smooth = np.array([each.smooth for each in seconds])
             meg = rationalities * float(agent.mean()) - smooth
-            unknown = np.array([each.unknown for each in seconds])
-            column = _agreed(meg, unknown, self._ceiling(3.0))
+            excess = np.maximum(meg - _bound(checks, float(agent.mean()), rationalities), 0.0)
+            unknown = np.array([each.unknown for each in seconds]) + excess
+            meg -= excess
+            # MEG above the ceiling shows that the soft policies lack what the agent has found.
+            doubt = np.maximum(unknown, meg - self._ceiling(_ERRORS))
+            column = int(np.argmax(meg - doubt))
             report(which, float(meg[column]), max(float(meg[column] - unknown[column]), 0.0))
-            best, curvature = _vertex(rationalities, meg, column)
+            best = _vertex(rationalities, meg, column)
             if number == _ROUNDS:
                 break
             if 0 < column < len(rationalities) - 1:
                 ratio = max(ratio**0.6, _FINEST)
             rationalities = best * np.geomspace(1.0 / ratio, ratio, 3)
-        values = self._fit(which, np.array([best]), linear_map)
         spread = float(seconds[column].values.std())
-        return _Fit(values, spread, curvature, free, np.array(checks), sign * most)
+        return _Fit(best, linear_map, spread, free, checks, sign * most)
 
     def _ceiling(self, quantile: float) -> float:
         """Return the upper end of the relative entropy of the agent, which MEG does not exceed."""
         known: FloatArray = self.agent.information
         if np.isnan(known).any():
+            if not self._simulator.n_actions:
+                return math.inf
             known = math.log(self._simulator.n_actions) * self.agent.decisions.astype(np.float64)
         # Rare decisions with much information may be missing (rule of three).
         mean = np.mean([*known, *[known.max()] * _UNSEEN])
@@ -317,27 +351,39 @@ class Fitting:
     def _fit(
         self, which: int, rationalities: FloatArray, linear_map: FloatArray | None
     ) -> SoftValues:
-        steps = self._sample(_MOST)
-        seen = np.concatenate([steps.seen, steps.starts])
-        features = KernelFeatures(seen, linear_map, self._generator)
-        shape = self._horizon, self._simulator.n_actions
-        return SoftValues(features, steps, steps.paid[:, which], rationalities, *shape)
+        steps = self._sample(_MOST if self._simulator.n_actions else _MOST_CONTINUOUS)
+        # The actions of first observations are of no importance.
+        inputs = self._actions.inputs(steps.seen, steps.action)
+        starts = self._actions.inputs(steps.starts, steps.action[: len(steps.starts)])
+        features = KernelFeatures(np.concatenate([inputs, starts]), linear_map, self._generator)
+        return SoftValues(
+            features,
+            self._actions,
+            steps,
+            steps.paid[:, which],
+            rationalities,
+            self._horizon,
+            self._generator,
+        )
 
     def _second(
-        self, values: SoftValues, column: int, which: int, steps: float, least: int = 1
+        self, values: SoftValues, column: int, which: int, steps: float, last: bool = False
     ) -> _Second:
-        """Estimate the soft value of the start by at least some fresh episodes or groups."""
+        """Estimate the soft value of the start by fresh episodes or groups of particles."""
         simulator, b = self._simulator, values.rationalities[column]
-        groups = min(simulator.repeats // _PARTICLES, math.ceil(steps / self._horizon / _PARTICLES))
-        policy = _soft_policy(values, column, self._recorder, f"soft policy at {b:.3g}")
+        size, least, episodes = _PARTICLES, 1, steps / self._horizon
+        if last:
+            size, least = int(np.clip(episodes / _GROUPS, size, _MOST_PARTICLES)), _LEAST
+        groups = min(simulator.repeats // size, math.ceil(episodes / size))
+        policy = _soft_policy(values, column, self._recorder, simulator.reference_density)
         first = len(self._parts)
         totals, returns, variances = (np.zeros(0) for _ in range(3))
         left = steps
         while left > 0 or len(totals) < least:
             if simulator.repeats >= _PARTICLES:
-                episodes = simulator.begun_together(self._number, max(groups, 1), _PARTICLES)
+                together = simulator.begun_together(self._number, max(groups, 1), size)
                 self._number += 1
-                particles = _Particles(episodes, simulator.n_actions)
+                particles = _Particles(together, size)
                 got = particles.play(simulator, values, column, which, self._generator)
                 new, variance = particles.total, particles.variance
                 self._parts.append(self._recorder.taken())
@@ -354,23 +400,28 @@ class Fitting:
         starts = np.concatenate([part.starts for part in self._parts[first:]])
         # The logarithm of an unbiased estimate is too low by half its relative variance.
         shortfall = 0.5 * float(variances.mean())
-        return _Second(totals, returns, shortfall, values.start(starts)[:, column])
+        return _Second(b, totals, returns, shortfall, values.start(starts)[:, column])
 
-    def _combined(self, which: int, fit: _Fit, second: _Second) -> FittedEstimate:
+    def _combined(self, fit: _Fit, agent: FloatArray, last: Sequence[_Second]) -> FittedEstimate:
         """Combine the agent's return with both estimates of the soft value of the start."""
         from scipy.stats import t as student
 
-        b = float(fit.values.rationalities[0])
-        agent = self.agent.returns[:, which]
-        count = min(len(agent), len(second.values))
-        value = b * float(agent.mean()) - second.corrected
-        error = math.hypot(
-            b * float(agent.std(ddof=1)) / math.sqrt(len(agent)),
-            float(second.values.std(ddof=1)) / math.sqrt(len(second.values)),
-        )
-        quantile = float(student.ppf(0.5 * (1 + self._level), count - 1))
-        half = quantile * error
-        unknown = max(second.unknown, second.shortfall)
+        collected = float(agent.mean())
+        own = float(agent.std(ddof=1)) / math.sqrt(len(agent))
+        near, found = fit.rationality * _NEAR, []
+        # An estimate above what others allow is wrong by at least the difference.
+        bound = np.minimum(_bound([*fit.checks, *last], collected, near), self._ceiling(_ERRORS))
+        for second in last:
+            count = min(len(agent), len(second.values))
+            quantile = float(student.ppf(0.5 * (1 + self._level), count - 1))
+            other = float(second.values.std(ddof=1)) / math.sqrt(len(second.values))
+            half = quantile * math.hypot(second.rationality * own, other)
+            value = second.rationality * collected - second.corrected
+            excess = max(value - float(np.interp(second.rationality, near, bound)), 0.0)
+            unknown = second.unknown + excess
+            value -= excess
+            found.append((value - half - unknown, value, half, unknown, second.rationality))
+        low, value, half, unknown, b = map(float, max(found))
         notes = [
             "an estimate without a guarantee, at the rationality that was reached: MEG is at least "
             "as large"
@@ -380,18 +431,16 @@ class Fitting:
                 f"the two estimates of the soft value of the start may differ by {nats(unknown)} "
                 f"nats, which the interval includes; a larger budget may help"
             )
-        # Slope and curvature of MEG at b tell what other rationalities may add.
-        slope = abs(float(agent.mean() - second.returns.mean()))
-        more = slope * min(slope / max(2.0 * fit.curvature, 1e-300), (_FINEST - 1.0) * abs(b))
+        high = max(value, float((bound + quantile * own * np.abs(near)).max()))
         ceiling = self._ceiling(quantile)
-        low, high = value - half - unknown, value + half + second.shortfall + more
         spread = [float(each.std()) / math.sqrt(len(each)) for each in (agent, fit.free)]
         if abs(agent.mean() - fit.free.mean()) <= quantile * math.hypot(*spread):
             # Any rationality may be the best one. Three more episodes could have the best return
             # (rule of three).
             gained = [*agent, *[fit.best] * _UNSEEN]
             upper = float(np.mean(gained)) + math.copysign(quantile * spread[0], b)
-            low, high = 0.0, max(high, float((fit.checks @ [upper, -1.0]).max()))
+            above = [each.rationality * upper - float(each.values.mean()) for each in fit.checks]
+            low, high = 0.0, max(high, *above)
             notes.append("the return of the agent does not differ significantly from free choice")
         method = _BY_PARTICLES if self._simulator.repeats >= _PARTICLES else _ROLLOUTS
         return FittedEstimate(
@@ -404,39 +453,41 @@ class Fitting:
         )
 
 
-def _agreed(meg: FloatArray, unknown: FloatArray, ceiling: float) -> int:
-    """Return the rationality with the largest MEG of those on which both estimators agree.
-
-    MEG above the ceiling shows that the soft policies lack something that the agent has found.
-    """
-    alike = np.maximum(unknown, meg - ceiling) <= _ALIKE * np.abs(meg) + _ALIKE_NATS
-    # Rationalities are in the order of their absolute values.
-    return int(np.argmax(np.where(alike, meg, -math.inf))) if alike.any() else 0
+def _bound(checks: Sequence[_Second], collected: float, b: FloatArray) -> FloatArray:
+    """Return upper bounds of MEG at rationalities [B] of an agent with a mean return."""
+    return np.asarray(b * collected - np.max([each.least(b, _ERRORS) for each in checks], axis=0))
 
 
-def _vertex(rationalities: FloatArray, meg: FloatArray, column: int) -> tuple[float, float]:
-    """Return the maximum of the parabola through a column and its neighbours, and its curvature.
-
-    Without two neighbours below it, the column is the best, with an unknown curvature (0).
-    """
+def _vertex(rationalities: FloatArray, meg: FloatArray, column: int) -> float:
+    """Return the maximum of the parabola through a column and its neighbours, if it has one."""
     best = float(rationalities[column])
     if not 0 < column < len(meg) - 1 or meg[column] < max(meg[column - 1], meg[column + 1]):
-        return best, 0.0
+        return best
     b, y = (each[column - 1 : column + 2] for each in (rationalities / best, meg))
     square, linear, _ = np.polyfit(b, y, 2)
-    if square >= 0:
-        return best, 0.0
-    vertex = float(np.clip(-linear / (2.0 * square), b.min(), b.max()))
-    return vertex * best, -2.0 * float(square) / best**2
+    return best * float(np.clip(-linear / (2.0 * square), b.min(), b.max())) if square < 0 else best
 
 
-def _soft_policy(values: SoftValues, column: int, recorder: Recorder, name: str) -> SimulatorAgent:
+def _soft_policy(
+    values: SoftValues, column: int, recorder: Recorder, reference: Reference
+) -> SimulatorAgent:
+    """Return the policy of fitted values at one of their rationalities."""
+
     def batch(
         observations: Sequence[Any], decision: int, generator: np.random.Generator
-    ) -> list[Distribution]:
+    ) -> list[Distribution] | list[ChosenAction]:
         seen = np.stack([recorder.flattened(each) for each in observations])
-        _, log_ratio = values.policy(seen, decision, column)
+        _, log_ratio, actions = values.policy(seen, decision, column, generator)
         share = np.exp(log_ratio)
-        return [Distribution.of(row) for row in share / share.sum(axis=1, keepdims=True)]
+        rows = [Distribution.of(row) for row in share / share.sum(axis=1, keepdims=True)]
+        if actions.ndim == 2:
+            return rows
+        # The choice of a candidate has at least as much information as that of an action.
+        return [
+            reference.decision(own[generator.choice(len(own), p=row.row)])._replace(
+                information=row.information
+            )
+            for own, row in zip(actions, rows, strict=True)
+        ]
 
-    return actor_of_batch(batch, name, is_function=True)
+    return actor_of_batch(batch, "soft policy", is_function=True)

@@ -89,10 +89,11 @@ def from_simulator(
     A simulator has `reset` and `step`. MEG at rationality b is b times the return of the agent
     minus the soft value of the start. If states are named and recur, steps are counted by state and
     action, and MEG is that of the estimated table; its interval comes from resampled counts.
-    Otherwise soft values are fitted to the steps and checked by fresh episodes. For continuous
-    actions there is no estimate; the interval is a guaranteed one from episodes of the reference:
-    its lower end is at most about the logarithm of their number, and no method without further
-    knowledge of the world can do better (docs/mathematics.md).
+    Otherwise soft values are fitted to the steps and checked by fresh episodes; for continuous
+    actions they are averaged over draws of a named reference. Without an estimate (see the notes of
+    a result) the interval is a guaranteed one from episodes of the reference: its lower end is at
+    most about the logarithm of their number, and no method without further knowledge of the world
+    can do better (docs/mathematics.md).
 
     Args:
         env: a Gymnasium environment with discrete or continuous actions, its id, a function that
@@ -122,7 +123,8 @@ def from_simulator(
             guarantee uses them; without them it assumes the observed range.
         reference: distribution with which continuous actions are compared: "uniform" over a bounded
             box, "gaussian(SCALE)" or "gaussian(SCALE,CENTRE)" for independent normals clipped to
-            the box, or an object with `draw(generator)` and a `name`. There is no maximum then.
+            the box, or an object with `draw(generator)`, a `name`, and for an estimate
+            `quantile(share)`, from the unit cube [..., k] to actions. There is no maximum then.
         chance: source of randomness of the environment, its wrappers and the utilities, which the
             interval assumes: "generator" (all draws use the environment's `np_random`, and `reset`
             uses its seed only for that), "none" (all episodes begin in one state), or "unknown"
@@ -354,8 +356,9 @@ class _SimulatorMeasurement:
         least = LEAST_EPISODES * self._world.horizon
         if not isinstance(self._simulator, GymnasiumSimulator):
             return "a table with so many states is measured exactly by meg.known_utility"
-        if not self._simulator.n_actions:
-            return "soft values are fitted only for discrete actions"
+        reference = self._simulator.reference_density
+        if not (reference.n_actions or reference.quantile):
+            return "a reference of continuous actions needs a quantile function, as named ones have"
         if not self._simulator.environment.observation_space.is_np_flattenable:
             return "observations are not vectors of fixed length; wrap the environment"
         if self._budget < least:

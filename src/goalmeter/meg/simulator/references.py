@@ -44,6 +44,7 @@ class FreeChoice:
 
     name = FREE_CHOICE
     why_unbounded = ""
+    quantile = None
 
     def __init__(self, n_actions: int, first: int) -> None:
         self.n_actions, self._first = n_actions, first
@@ -79,6 +80,7 @@ class FreeChoice:
 
     def decision(self, action: int) -> ChosenAction:
         """Return the decision for an action, from 0."""
+        action = int(action)
         return ChosenAction(action + self._first, action, math.nan)
 
 
@@ -104,13 +106,16 @@ class BoxReference:
         draw: Callable[[np.random.Generator], FloatArray],
         name: str,
         normal: tuple[FloatArray, FloatArray] | None = None,
+        quantile: Callable[[FloatArray], FloatArray] | None = None,
     ) -> None:
-        # `normal` has the centre and scale of independent normals, before clipping to the box.
+        # `normal` has the centre and scale of independent normals, before clipping to the box;
+        # `quantile` maps the unit cube to actions with this density, [..., k] to [..., k].
         self.draw, self._normal = draw, normal
         self.name = f"reference {name}"
         self.why_unbounded = "" if normal else _UNBOUNDED
         self._low, self._high = (np.asarray(end, np.float64) for end in (space.low, space.high))
-        self._dtype = space.dtype
+        self._dtype, self.shape = space.dtype, space.shape
+        self.quantile = quantile
         # Lower bound of the agent's standard deviations, and maximum relative entropy of a decision
         # to the reference in nats, which depends on it.
         self._least: FloatArray | None = None
@@ -127,7 +132,7 @@ class BoxReference:
     def decide(self, answer: Any, generator: np.random.Generator, name: str) -> ChosenAction:
         """Return the decision of an answer, clipped to the box; draw it if necessary."""
         information, action = math.nan, answer
-        if isinstance(answer, ChosenAction):  # of the reference itself
+        if isinstance(answer, ChosenAction):  # of the reference, or of a policy relative to it
             information, action = answer.information, answer.action
         elif isinstance(answer, GaussianAnswer):
             least_std = np.nan if answer.least_std is None else answer.least_std
@@ -153,6 +158,10 @@ class BoxReference:
             )
         clipped = np.clip(array, self._low, self._high).astype(self._dtype)
         return ChosenAction(clipped, -1, information)
+
+    def decision(self, action: FloatArray) -> ChosenAction:
+        """Return the decision for an action of the box, [k], in the order of its entries."""
+        return ChosenAction(action.reshape(self.shape).astype(self._dtype), -1, math.nan)
 
     def _information(self, mean: FloatArray, std: FloatArray, least: FloatArray) -> float:
         """Return the relative entropy of the clipped normals to the reference in nats."""
@@ -192,14 +201,27 @@ def reference_of(given: Any, space: Any) -> Reference:
     bounded = np.isfinite(low).all() and np.isfinite(high).all()
     if isinstance(given, str) and given == "uniform" and bounded:
         # A normal clipped to the box has atoms at the ends, which the uniform reference lacks.
-        return BoxReference(space, lambda rng: rng.uniform(low, high), given)
+        return BoxReference(
+            space,
+            lambda rng: rng.uniform(low, high),
+            given,
+            quantile=lambda share: low.ravel() + (high - low).ravel() * share,
+        )
     if isinstance(given, str) and (match := _GAUSSIAN.fullmatch(given)):
         scale = finite(float(match[1]), "SCALE of the reference", least=1e-12, most=1e12)
         centre = finite(float(match[2] or 0), "CENTRE of the reference", least=-1e12, most=1e12)
         normal = np.full(low.shape, centre), np.full(low.shape, scale)
-        return BoxReference(space, lambda rng: rng.normal(*normal), given, normal)
+
+        def quantile(share: FloatArray) -> FloatArray:
+            from scipy.special import ndtri
+
+            return np.asarray(np.clip(centre + scale * ndtri(share), low.ravel(), high.ravel()))
+
+        return BoxReference(space, lambda rng: rng.normal(*normal), given, normal, quantile)
     if not isinstance(given, str) and hasattr(given, "draw") and hasattr(given, "name"):
-        return BoxReference(space, given.draw, given.name)
+        return BoxReference(
+            space, given.draw, given.name, quantile=getattr(given, "quantile", None)
+        )
     raise InvalidParameterError(
         f"reference is {given!r}, but the environment has continuous actions, {space}, which need "
         f"a reference for comparison: 'uniform' (over the box), 'gaussian(SCALE)' or "

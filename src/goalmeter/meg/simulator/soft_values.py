@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._types import AnyArray, FloatArray, IntArray
+from goalmeter.meg.simulator.references import BoxReference, FreeChoice
 
 # --- Recorded steps -------------------------------------------------------------------------------
 _PIXELS = 16  # images are averaged to at most so many rows and columns
@@ -38,7 +40,7 @@ class Recorder:
         return out if out.dtype == np.uint8 else out.astype(np.float32)
 
     def add(
-        self, seen: Any, action: int, paid: Sequence[float], after: Any, ended: bool, decision: int
+        self, seen: Any, action: Any, paid: Sequence[float], after: Any, ended: bool, decision: int
     ) -> None:
         """Record a step."""
         vectors = self.flattened(seen), self.flattened(after)
@@ -55,7 +57,7 @@ class RecordedSteps(NamedTuple):
     """N steps of a simulator with U utilities."""
 
     seen: AnyArray  # observations [N, d]
-    action: IntArray  # [N]
+    action: AnyArray  # numbers [N], or continuous actions [N, k]
     paid: FloatArray  # [N, U]
     after: AnyArray  # next observations [N, d]
     ended: AnyArray  # whether the episode ended in a terminal state [N]
@@ -163,15 +165,53 @@ def _spread_out(pool: AnyArray, generator: np.random.Generator) -> list[int]:
     """Choose points with a probability proportional to their squared distance to chosen ones."""
     chosen = [int(generator.integers(len(pool)))]
     distance = _squares(pool, pool[chosen])[:, 0]
-    while len(chosen) < _LANDMARKS:
+    while len(chosen) < _LANDMARKS and distance.any():
         chosen.append(int(generator.choice(len(pool), p=distance / distance.sum())))
         distance = np.minimum(distance, _squares(pool, pool[chosen[-1:]])[:, 0])
     return chosen
 
 
+# --- Actions --------------------------------------------------------------------------------------
+_CANDIDATES = 16  # number of continuous actions that stand for all of them in a state
+
+
+class ActionSet:
+    """Actions of every state that a soft policy chooses from: A discrete ones, or K candidates.
+
+    Continuous candidates are a shifted Sobol sequence with the density of the reference, so that
+    each one has this density, and their mean is close to that over all actions.
+    """
+
+    def __init__(self, reference: FreeChoice | BoxReference) -> None:
+        self.quantile = None if isinstance(reference, FreeChoice) else reference.quantile
+        self.count = _CANDIDATES if self.quantile else reference.n_actions
+        self._numbers: AnyArray = np.arange(self.count)
+        if isinstance(reference, BoxReference):
+            from scipy.stats.qmc import Sobol
+
+            sobol = Sobol(math.prod(reference.shape), scramble=False)
+            self._numbers = sobol.random(self.count) + 0.5 / self.count
+
+    def candidates(self, n: int, generator: np.random.Generator) -> AnyArray:
+        """Return the actions that N states choose from: numbers [N, A], or actions [N, K, k]."""
+        if self.quantile is None:
+            return np.broadcast_to(self._numbers, (n, self.count))
+        shift = generator.random((n, 1, self._numbers.shape[1]))
+        return self.quantile((self._numbers + shift) % 1.0).astype(np.float32)
+
+    def inputs(self, seen: AnyArray, action: AnyArray) -> AnyArray:
+        """Return inputs of features for observations [N, d] and actions, or candidates."""
+        if self.quantile is None:  # each discrete action has a regression of its own
+            return seen
+        if action.ndim == 3:
+            seen = np.repeat(seen, action.shape[1], axis=0)
+        return np.concatenate([seen.astype(np.float32), action.reshape(len(seen), -1)], axis=1)
+
+
 # --- Fitted soft values ---------------------------------------------------------------------------
 _RIDGE = 0.1  # penalty of the regression, as a number of steps
 _STEADY = 0.05  # nats by which all values together may differ from a steady change
+_DEEPEST = 8.0  # nats below the value of a state from which its actions are not distinguished
 
 
 def _log_mean_exp(q: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -182,61 +222,78 @@ def _log_mean_exp(q: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 class SoftValues:
-    """Fitted soft action values for T decisions and B rationalities, with A actions.
+    """Fitted soft action values for T decisions and B rationalities, with A actions of a state.
 
-    Half of the steps fit Q, and the other half the policy whose value it is. A maximum over
+    Half of the steps fit Q, and the other half the policy whose value it is. A soft maximum over
     actions of one noisy estimate would be too large.
     """
 
     def __init__(
         self,
         features: KernelFeatures,
+        actions: ActionSet,
         steps: RecordedSteps,
         utility: FloatArray,  # payoff of each step, [N]
         rationalities: FloatArray,  # [B]
         horizon: int,
-        n_actions: int,
+        generator: np.random.Generator,
     ) -> None:
-        self.features, self.rationalities = features, rationalities
-        self.horizon, self._n_actions = horizon, n_actions
+        self.features, self.rationalities, self.horizon = features, rationalities, horizon
+        self._actions, self._generator = actions, generator
         self._ends = np.stack([rationalities * end for end in (utility.min(), utility.max())])
-        phi, following = features(steps.seen), features(steps.after)
+        phi = features(actions.inputs(steps.seen, steps.action))
+        own = phi if actions.quantile is None else self._phi(steps.seen)
+        following = self._phi(steps.after)
         half = np.arange(len(utility)) % 2
-        size, count = phi.shape[1], len(rationalities)
-        groups = [(h, a) for h in range(2) for a in range(n_actions)]
-        rows = [np.flatnonzero((half == h) & (steps.action == a)) for h, a in groups]
+        each = [steps.action == a for a in range(actions.count)]
+        each = each if actions.quantile is None else [half >= 0]
+        rows = [np.flatnonzero((half == h) & chosen) for h in range(2) for chosen in each]
         solvers = [_solver(phi[each]) for each in rows]
         pays = (utility[:, None] * rationalities).astype(np.float32)
-        going = ~steps.ended[:, None]
-        # Coefficients of Q of both halves, [T, D, 2 A B].
-        self._coefficients = np.zeros((horizon, size, 2 * n_actions * count), dtype=np.float32)
-        value = np.zeros((len(utility), count), dtype=np.float32)
+        going, count = ~steps.ended[:, None], len(rationalities)
+        # Coefficients of Q of both halves, [T, D, 2 A B], or [T, D, 2 B] of continuous actions.
+        shape = horizon, phi.shape[1], len(rows) * count
+        self._coefficients = np.zeros(shape, dtype=np.float32)
+        value, here = (np.zeros((len(utility), count), dtype=np.float32) for _ in range(2))
+        # One more decision lowers the value of a state by at most the least payoff. Far below it,
+        # values need not be exact, and large differences would spoil the regression.
+        least = np.minimum(pays.min(axis=0), 0.0) - _DEEPEST
         for t in reversed(range(horizon)):
-            aim = pays + going * value
-            for k, (each, solver) in enumerate(zip(rows, solvers, strict=True)):
-                self._coefficients[t, :, k * count : (k + 1) * count] = solver @ aim[each]
+            aim = np.maximum(pays + going * value, here + least)
+            for k, (chosen, solver) in enumerate(zip(rows, solvers, strict=True)):
+                self._coefficients[t, :, k * count : (k + 1) * count] = solver @ aim[chosen]
             if t == 0:
                 break
             before = value
-            value = self._value(self._halves(following, t), half, t).astype(np.float32)
+            value, here = (
+                self._value(self._halves(each, t), half, t).astype(np.float32)
+                for each in (following, own)
+            )
             change = (value - before)[going[:, 0]]
             if len(change) and t * float(np.ptp(change, axis=0).max()) < _STEADY:
                 # All values change by the same amount with every further decision.
-                more = np.tile(change.mean(axis=0), 2 * n_actions)
+                more = np.tile(change.mean(axis=0), len(rows))
                 self._coefficients[:t] = self._coefficients[t]
                 self._coefficients[:t, -1] += np.arange(t, 0, -1)[:, None] * more
                 break
 
+    def _phi(self, seen: AnyArray) -> AnyArray:
+        """Return the features of observations and of all their actions, [N, D] or [N K, D]."""
+        candidates = self._actions.candidates(len(seen), self._generator)
+        return self.features(self._actions.inputs(seen, candidates))
+
     def _halves(self, phi: AnyArray, t: int) -> AnyArray:
         """Return Q of both halves, [N, 2, A, B]."""
-        q = phi @ self._coefficients[t]
-        return np.asarray(q.reshape(len(phi), 2, self._n_actions, -1))
+        q, count = phi @ self._coefficients[t], self._actions.count
+        if self._actions.quantile is None:
+            return np.asarray(q.reshape(len(phi), 2, count, -1))
+        return np.asarray(q.reshape(len(phi) // count, count, 2, -1).swapaxes(1, 2))
 
     def _value(self, q: AnyArray, half: IntArray, t: int) -> AnyArray:
         """Return the value in Q of one half of the policy of the other one, [N, B]."""
         rows = np.arange(len(q))
         _, log_ratio = _log_mean_exp(q[rows, 1 - half])
-        share = np.exp(log_ratio) / self._n_actions
+        share = np.exp(log_ratio) / self._actions.count
         value = (share * (q[rows, half] - log_ratio)).sum(axis=1)
         # No total payoff is outside those of equal payoffs until now or until the end.
         left = self.horizon - t
@@ -245,21 +302,25 @@ class SoftValues:
 
     def start(self, seen: AnyArray) -> FloatArray:
         """Return the mean soft value of starts by each half, [2, B]."""
-        q = self._halves(self.features(seen), 0)
-        half = np.zeros(len(seen), dtype=np.int64)
+        q, half = self._halves(self._phi(seen), 0), np.zeros(len(seen), dtype=np.int64)
         return np.stack([self._value(q, half + h, 0).mean(axis=0) for h in range(2)])
 
-    def policy(self, seen: AnyArray, t: int, column: int) -> tuple[FloatArray, FloatArray]:
-        """Return soft values [N] at decision t, and log ratios to free choice [N, A]."""
-        q = self._halves(self.features(seen), t)[..., column].astype(np.float64)
-        return _log_mean_exp(q.mean(axis=1))
+    def policy(
+        self, seen: AnyArray, t: int, column: int, generator: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray, AnyArray]:
+        """Return soft values [N] at decision t, log ratios to free choice [N, A], and actions."""
+        candidates = self._actions.candidates(len(seen), generator)
+        phi = self.features(self._actions.inputs(seen, candidates))
+        q = self._halves(phi, t)[..., column].astype(np.float64)
+        return *_log_mean_exp(q.mean(axis=1)), candidates
 
-    def map(self, seen: AnyArray) -> FloatArray:
-        """Return the map of observations that some of the values suggest; see `learnt_map`."""
+    def map(self, steps: RecordedSteps) -> FloatArray:
+        """Return the map of inputs that some of the values suggest; see `learnt_map`."""
         times = np.unique(np.linspace(0, self.horizon - 1, 8).astype(int))
         outputs = np.concatenate([self._coefficients[t] for t in times], axis=1)
-        spread = (self.features(seen) @ outputs).std(axis=0)
-        return self.features.learnt_map(seen, outputs / np.maximum(spread, 1e-12))
+        inputs = self._actions.inputs(steps.seen, steps.action)
+        spread = (self.features(inputs) @ outputs).std(axis=0)
+        return self.features.learnt_map(inputs, outputs / np.maximum(spread, 1e-12))
 
 
 def _solver(phi: AnyArray) -> AnyArray:
