@@ -11,7 +11,8 @@ import pytest
 from meg.simulator.worlds import Corridor, gymnasium, table
 
 from goalmeter.meg import from_simulator, known_utility
-from goalmeter.meg.simulator.references import FreeChoice
+from goalmeter.meg.simulator.fitted import _Second
+from goalmeter.meg.simulator.references import FreeChoice, reference_of
 from goalmeter.meg.simulator.soft_values import (
     ActionSet,
     KernelFeatures,
@@ -180,3 +181,31 @@ def test_the_learnt_map_drops_what_does_not_matter() -> None:
     fit = SoftValues(features, actions, steps, utility, np.array([1.0]), 2, generator)
     size = np.linalg.norm(fit.map(steps.subset(slice(200))), axis=0)
     assert size[0] > 3 * size[1:].max()
+
+
+def test_episodes_at_one_rationality_bound_the_soft_value_at_all() -> None:
+    # One decision between payoffs of 0 and 1: W(b) = log((1 + exp(b)) / 2), with the slope p(b).
+    b = np.linspace(-3.0, 5.0, 17)
+    p, soft = 1.0 / (1.0 + np.exp(-1.0)), math.log((1.0 + math.e) / 2.0)
+    second = _Second(1.0, np.full(4, soft), np.full(4, p), 0.0, np.full(2, soft))
+    bound = second.least(b, 3.0)
+    exact = np.log((1.0 + np.exp(b)) / 2.0)
+    assert (bound <= exact + 1e-12).all() and bound[8] == pytest.approx(exact[8])
+    assert not np.allclose(bound, exact, atol=0.1)
+    assert (second._replace(values=soft + np.arange(4.0)).least(b, 3.0) < bound + 1.5).all()
+    assert second._replace(values=np.array([soft])).least(b, 3.0).max() == -math.inf
+
+
+def test_candidates_have_the_density_of_the_reference() -> None:
+    space = gymnasium.spaces.Box(-1.0, 3.0, (2,))
+    actions = ActionSet(reference_of("uniform", space))
+    generator = np.random.default_rng(0)
+    drawn = actions.candidates(400, generator)
+    assert drawn.shape == (400, 16, 2) and drawn.min() >= -1.0 and drawn.max() <= 3.0
+    # Each candidate is uniform over the states, and the mean in each state is near the middle.
+    np.testing.assert_allclose(np.quantile(drawn[:, 3, 1], [0.25, 0.75]), [0.0, 2.0], atol=0.3)
+    assert np.abs(drawn.mean(axis=1) - 1.0).max() < 0.2
+    normal = ActionSet(reference_of("gaussian(0.5,1)", space)).candidates(
+        400, np.random.default_rng(0)
+    )
+    assert normal.std() == pytest.approx(0.5, abs=0.05)

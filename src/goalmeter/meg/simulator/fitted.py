@@ -439,8 +439,9 @@ class Fitting:
             # (rule of three).
             gained = [*agent, *[fit.best] * _UNSEEN]
             upper = float(np.mean(gained)) + math.copysign(quantile * spread[0], b)
-            above = [each.rationality * upper - float(each.values.mean()) for each in fit.checks]
-            low, high = 0.0, max(high, *above)
+            checks = [*fit.checks, *last]
+            tried = np.array([each.rationality for each in checks])
+            low, high = 0.0, max(high, float(_bound(checks, upper, tried).max()))
             notes.append("the return of the agent does not differ significantly from free choice")
         method = _BY_PARTICLES if self._simulator.repeats >= _PARTICLES else _ROLLOUTS
         return FittedEstimate(
