@@ -1,9 +1,10 @@
 """How accurate is the estimate of MEG where states do not recur, and does MEG rise with skill?
 
 First table: worlds whose table is hidden. `from_simulator` steps an environment that shows arrays,
-noisy cells or images, and the exact MEG is computed from the table. Run i has the seed 30,000 + i;
-the method was chosen with other seeds. `unknown` counts runs whose interval includes a
-difference of both estimators larger than its statistical error.
+noisy cells or images, and the exact MEG is computed from the table. Continuous actions in [-1, 1]
+are those of the table by thirds, and compared with the uniform density, which is free choice. Run i
+has the seed 40,000 + i; the method was chosen with other seeds. `unknown` counts runs whose
+interval includes a difference of both estimators larger than its statistical error.
 
 Last rows: CartPole, with a PPO after three lengths of training. There is no exact value; intervals
 should be narrow and separated.
@@ -26,7 +27,7 @@ from goalmeter.gridworld import key_door, maze, tabular_world
 from goalmeter.gridworld.gymnasium_worlds import encoded
 from goalmeter.tabular import soft_plan
 
-FIRST, RUNS = 30_000, 3
+FIRST, RUNS = 40_000, 3
 BUDGET = 200_000
 LENGTHS = (3_000, 10_000, 50_000)  # steps of training of the PPO
 # Observation of a state, which may be noisy.
@@ -38,7 +39,7 @@ class HiddenTable(gymnasium.Env[Any, Any]):
 
     state = 0
 
-    def __init__(self, mdp: gm.TabularMDP, shown: Shown) -> None:
+    def __init__(self, mdp: gm.TabularMDP, shown: Shown, continuous: bool = False) -> None:
         first = shown(0, np.random.default_rng(0))
         self.observation_space = gymnasium.spaces.Box(
             -np.inf if first.dtype != np.uint8 else 0,
@@ -46,7 +47,9 @@ class HiddenTable(gymnasium.Env[Any, Any]):
             first.shape,
             first.dtype.type,
         )
-        self.action_space = gymnasium.spaces.Discrete(mdp.n_actions)
+        self.action_space: Any = gymnasium.spaces.Discrete(mdp.n_actions)
+        if continuous:
+            self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
         self._shown = shown
         self._starts = np.cumsum(mdp.initial)
         self._after, probability = mdp.transition.to_successors()
@@ -61,7 +64,10 @@ class HiddenTable(gymnasium.Env[Any, Any]):
         self.state = 0 if one else int(np.searchsorted(self._starts, self.np_random.random()))
         return self._shown(self.state, self.np_random), {}
 
-    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if isinstance(action, np.ndarray):
+            count = self._reward.shape[1]
+            action = min(int((action[0] + 1.0) / 2.0 * count), count - 1)
         paid = float(self._reward[self.state, action])
         sums, after = self._sums[self.state, action], self._after[self.state, action]
         chosen = 0 if sums[0] >= 1 else int(np.searchsorted(sums, self.np_random.random()))
@@ -78,6 +84,7 @@ class Hidden:
     mdp: gm.TabularMDP
     shown: Shown
     levels: tuple[tuple[float, float], ...]  # rationality and share of free choice of the agents
+    continuous: bool = False
 
 
 def one_hot(n: int) -> Shown:
@@ -170,6 +177,7 @@ def worlds() -> list[Hidden]:
         ("pendulum, 10,000 states", pendulum(), 0.2),
     ):
         out.append(Hidden(name, mdp, shown, ((b, 0.0), (b, 0.3))))
+        out.append(Hidden(f"{name}, continuous", mdp, shown, ((b, 0.0), (b, 0.3)), True))
     return out
 
 
@@ -181,7 +189,15 @@ class Hider:
 
     def begin(self, generator: np.random.Generator) -> Callable[[Any], FloatArray]:
         rows: Iterator[FloatArray] = iter(self._policy)
-        return lambda observation: np.asarray(next(rows)[self._env.state])
+
+        def answer(observation: Any) -> FloatArray:
+            row = np.asarray(next(rows)[self._env.state])
+            if isinstance(self._env.action_space, gymnasium.spaces.Discrete):
+                return row
+            place = generator.choice(len(row), p=row) + generator.random()
+            return np.array([place * 2.0 / len(row) - 1.0])
+
+        return answer
 
 
 def covered(world: Hidden, level: tuple[float, float], runs: int) -> dict[str, Any]:
@@ -192,8 +208,9 @@ def covered(world: Hidden, level: tuple[float, float], runs: int) -> dict[str, A
     exact = gm.meg.known_utility(mdp, policy)
     values, ends, seconds, unknown = [], [], [], 0
     for seed in range(FIRST, FIRST + runs):
-        env = HiddenTable(mdp, world.shown)
+        env = HiddenTable(mdp, world.shown, world.continuous)
         options = {"horizon": mdp.steps, "chance": "generator", "seed": seed, "budget": BUDGET}
+        options |= {"reference": "uniform"} if world.continuous else {}
         result, took = harness.processor(
             lambda env=env, options=options: gm.meg.from_simulator(
                 env, Hider(env, policy), progress=False, **options
