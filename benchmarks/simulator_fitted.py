@@ -60,8 +60,8 @@ class HiddenTable(gymnasium.Env[Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
-        one = self._starts[0] >= 1
-        self.state = 0 if one else int(np.searchsorted(self._starts, self.np_random.random()))
+        is_fixed = self._starts[0] >= 1
+        self.state = 0 if is_fixed else int(np.searchsorted(self._starts, self.np_random.random()))
         return self._shown(self.state, self.np_random), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

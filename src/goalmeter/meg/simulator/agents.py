@@ -213,10 +213,10 @@ def continuous_model(model: Any) -> SimulatorAgent:
     def normals(
         observations: Sequence[Any], decision: int, generator: np.random.Generator
     ) -> list[Any]:
-        found = _distribution(policy, _stacked(observations))
+        law = _distribution(policy, _stacked(observations))
         # One parameter for all states is the bound of all answers.
         least = policy.log_std.detach().exp().numpy().reshape(shape)
-        mean, std = (part.numpy().reshape(-1, *shape) for part in (found.mean, found.stddev))
+        mean, std = (part.numpy().reshape(-1, *shape) for part in (law.mean, law.stddev))
         return [GaussianAnswer(*each, least) for each in zip(mean, std, strict=True)]
 
     def actions(observations: Sequence[Any], decision: int, generator: np.random.Generator) -> Any:

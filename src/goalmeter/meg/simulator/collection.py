@@ -290,8 +290,9 @@ class Collection:
                 self.complete = True
                 self.report(self)
                 others = self._soft(turn) if turn else others
-        finally:
+        except KeyboardInterrupt:
             self.draws = ({}, self._walked())
+            raise
 
     def _walked(self) -> dict[int, Counter[StepOutcome]]:
         """Return the counted steps of all episodes by pair."""

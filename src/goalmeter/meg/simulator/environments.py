@@ -380,8 +380,8 @@ class GymnasiumSimulator:
             answer = actor.begin(generator)
             for t in range(len(rows)):
                 # An agent may change the observation in place.
-                given = answer(copy.deepcopy(observation), t)
-                row = self.reference_density.decide(given, generator, actor.name).row
+                reply = answer(copy.deepcopy(observation), t)
+                row = self.reference_density.decide(reply, generator, actor.name).row
                 if row is not None and not actor.is_function:
                     self._compare(state, row)
                 if row is None or self._differ:

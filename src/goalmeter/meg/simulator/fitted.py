@@ -162,10 +162,9 @@ class _Particles:
             points = (np.arange(self.size) + generator.random()) / self.size
             chosen = np.minimum(np.searchsorted(np.cumsum(share), points), self.size - 1)
             counts = np.bincount(chosen, minlength=self.size)
-            out[rows[counts == 0]] = rows[
-                np.repeat(np.arange(self.size), np.maximum(counts - 1, 0))
-            ]
-            for target in rows[counts == 0]:
+            lost = rows[counts == 0]
+            out[lost] = np.repeat(rows, np.maximum(counts - 1, 0))
+            for target in lost:
                 self.episodes[target] = self.episodes[out[target]].copied()
         self.value = self.value[out]
         return out
@@ -407,21 +406,22 @@ class Fitting:
         from scipy.stats import t as student
 
         collected = float(agent.mean())
-        own = float(agent.std(ddof=1)) / math.sqrt(len(agent))
-        near, found = fit.rationality * _NEAR, []
+        agent_error = float(agent.std(ddof=1)) / math.sqrt(len(agent))
+        checks, rationalities, estimates = [*fit.checks, *last], fit.rationality * _NEAR, []
         # An estimate above what others allow is wrong by at least the difference.
-        bound = np.minimum(_bound([*fit.checks, *last], collected, near), self._ceiling(_ERRORS))
+        bound = np.minimum(_bound(checks, collected, rationalities), self._ceiling(_ERRORS))
         for second in last:
             count = min(len(agent), len(second.values))
             quantile = float(student.ppf(0.5 * (1 + self._level), count - 1))
             other = float(second.values.std(ddof=1)) / math.sqrt(len(second.values))
-            half = quantile * math.hypot(second.rationality * own, other)
+            half = quantile * math.hypot(second.rationality * agent_error, other)
             value = second.rationality * collected - second.corrected
-            excess = max(value - float(np.interp(second.rationality, near, bound)), 0.0)
+            most = float(np.interp(second.rationality, rationalities, bound))
+            excess = max(value - most, 0.0)
             unknown = second.unknown + excess
             value -= excess
-            found.append((value - half - unknown, value, half, unknown, second.rationality))
-        low, value, half, unknown, b = map(float, max(found))
+            estimates.append((value - half - unknown, value, half, unknown, second.rationality))
+        low, value, half, unknown, b = map(float, max(estimates))
         notes = [
             "an estimate without a guarantee, at the rationality that was reached: MEG is at least "
             "as large"
@@ -431,7 +431,7 @@ class Fitting:
                 f"the two estimates of the soft value of the start may differ by {nats(unknown)} "
                 f"nats, which the interval includes; a larger budget may help"
             )
-        high = max(value, float((bound + quantile * own * np.abs(near)).max()))
+        high = max(value, float((bound + quantile * agent_error * np.abs(rationalities)).max()))
         ceiling = self._ceiling(quantile)
         spread = [float(each.std()) / math.sqrt(len(each)) for each in (agent, fit.free)]
         if abs(agent.mean() - fit.free.mean()) <= quantile * math.hypot(*spread):
@@ -439,9 +439,8 @@ class Fitting:
             # (rule of three).
             gained = [*agent, *[fit.best] * _UNSEEN]
             upper = float(np.mean(gained)) + math.copysign(quantile * spread[0], b)
-            checks = [*fit.checks, *last]
-            tried = np.array([each.rationality for each in checks])
-            low, high = 0.0, max(high, float(_bound(checks, upper, tried).max()))
+            rationalities = np.array([each.rationality for each in checks])
+            low, high = 0.0, max(high, float(_bound(checks, upper, rationalities).max()))
             notes.append("the return of the agent does not differ significantly from free choice")
         method = _BY_PARTICLES if self._simulator.repeats >= _PARTICLES else _ROLLOUTS
         return FittedEstimate(
@@ -485,10 +484,10 @@ def _soft_policy(
             return rows
         # The choice of a candidate has at least as much information as that of an action.
         return [
-            reference.decision(own[generator.choice(len(own), p=row.row)])._replace(
+            reference.decision(candidates[generator.choice(len(row.row), p=row.row)])._replace(
                 information=row.information
             )
-            for own, row in zip(actions, rows, strict=True)
+            for candidates, row in zip(actions, rows, strict=True)
         ]
 
     return actor_of_batch(batch, "soft policy", is_function=True)

@@ -413,10 +413,10 @@ class _Problem:
         def collected(policy: FloatArray) -> float:
             return _plan(self.world, self.task, 0, policy).start
 
-        own = float(self.returns.mean()) if self.agent is None else collected(self.agent)
+        agent_return = float(self.returns.mean()) if self.agent is None else collected(self.agent)
 
         def excess(b: float) -> float:
-            return self.exact(own - collected(self.policy(b)) - target)
+            return self.exact(agent_return - collected(self.policy(b)) - target)
 
         here = excess(0.0)
         sign, b = math.copysign(1.0, here), 0.1 / self.scale
@@ -497,8 +497,8 @@ def guaranteed_interval(
         )
     )
     best = plans.solve(0.0)
-    tried = best * _FACTORS[: None if best and plans.world.heads.size else 1]
-    b = max(tried, key=lambda b: plans.evidence(b, _LOWER * error))
+    rationalities = best * _FACTORS[: None if best and plans.world.heads.size else 1]
+    b = max(rationalities, key=lambda b: plans.evidence(b, _LOWER * error))
     low = max(real.evidence(b, _LOWER * error), 0.0) if b else 0.0
     for above, name in (
         (_upper_end(plans, real, best, error), "the table of states"),

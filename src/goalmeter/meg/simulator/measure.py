@@ -291,7 +291,7 @@ class _SimulatorMeasurement:
             directions[COMBINATION] = each
         bootstrap = Bootstrap(collection.table, collection.agent(), self._seed, collection.length)
         estimates = {name: bootstrap.measure(one, self._level) for name, one in directions.items()}
-        values = {name: self._of_counts(collection, name, one) for name, one in estimates.items()}
+        values = {name: self._of_counts(collection, name, x) for name, x in estimates.items()}
         for one in self._names:
             values[one]["differences"] = {
                 other: estimates[one].minus(estimates[other], self._level)[1]
