@@ -24,7 +24,7 @@ from goalmeter.gridworld import key_door, maze, tabular_world
 from goalmeter.meg.simulator.agents import table_actor
 from goalmeter.meg.simulator.collection import collect
 from goalmeter.meg.simulator.counts import AgentRecord, Bootstrap, CountEstimate
-from goalmeter.meg.simulator.tables import TabularSimulator
+from goalmeter.meg.simulator.protocol import TabularSimulator
 from goalmeter.tabular import epsilon_greedy, optimal_policy, soft_plan
 
 LEVEL = 0.95

@@ -7,7 +7,6 @@ and `step`: medians of turns on one core; in brackets the bare loop's over them.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from importlib.util import find_spec
 from statistics import median
 from time import perf_counter
@@ -19,7 +18,9 @@ import minigrid
 import numpy as np
 from stable_baselines3 import PPO
 
-from goalmeter.meg.simulator.environments import MeasurementRequest, of_environment
+from goalmeter.meg.simulator.agents import actor_of, reference_of
+from goalmeter.meg.simulator.environments import GymnasiumSimulator
+from goalmeter.meg.simulator.utilities import named_utilities
 
 HORIZON, TOGETHER, TURNS, STEPS = 100, 3200, 3, 1600
 IDS = ["FrozenLake-v1", "Taxi-v4", "CartPole-v1", "MiniGrid-Empty-5x5-v0", "Pendulum-v1"]
@@ -35,11 +36,13 @@ def _row(name: str, steps: int, turns: int) -> dict[str, Any]:
     env: Any = gymnasium.make(name)
     if "MiniGrid" in name:
         env = gymnasium.wrappers.FlattenObservation(minigrid.wrappers.ImgObsWrapper(env))
-    options: dict[str, Any] = {"utility": "reward", "seed": 0, "state": None, "bounds": None}
-    options["reference"] = None if hasattr(env.action_space, "n") else "gaussian(1)"
-    options |= {"horizon": HORIZON, "budget": steps, "chance": "generator"}
-    model, request = PPO("MlpPolicy", env, seed=0, device="cpu"), MeasurementRequest(**options)
-    simulator, actor, _, _ = of_environment(env, model, request, ExitStack())
+    named = None if hasattr(env.action_space, "n") else "gaussian(1)"
+    reference, utilities = (
+        reference_of(named, env.action_space),
+        named_utilities({"reward": "reward"}),
+    )
+    simulator = GymnasiumSimulator(env, reference, utilities, seed=0, chance="generator")
+    actor = actor_of(PPO("MlpPolicy", env, seed=0, device="cpu"), env, HORIZON)
     players = {"free choice": simulator.free_choice(), "PPO": actor}
 
     def taken(side: str, turn: int) -> int:

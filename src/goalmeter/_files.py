@@ -207,16 +207,16 @@ def json_value(value: Any) -> Any:
 
 def strict_json(value: Any) -> str:
     """Return JSON without NaN (null) and infinities ("inf", "-inf"), which many programs refuse."""
-    return json_text(_strict(value), allow_nan=False)
+    return json_text(strict_values(value), allow_nan=False)
 
 
-def _strict(value: Any) -> Any:
+def strict_values(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _strict(item) for key, item in value.items()}
+        return {str(key): strict_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
+        return [strict_values(item) for item in value]
     if hasattr(value, "tolist"):  # of NumPy
-        return _strict(value.tolist())
+        return strict_values(value.tolist())
     if isinstance(value, float) and not isfinite(value):
         return None if isnan(value) else str(value)
     return value

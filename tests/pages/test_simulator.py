@@ -11,7 +11,7 @@ import pytest
 from goalmeter._errors import InvalidFileError
 from goalmeter.commands.outcome import json_text
 from goalmeter.meg.simulator import SimulatorProgress, SimulatorResult
-from goalmeter.meg.simulator.measure import Measurement
+from goalmeter.meg.simulator.result import Measurement
 from goalmeter.pages.simulator import part_of
 from goalmeter.report.numbers import general
 from goalmeter.report.page import render

@@ -12,7 +12,7 @@ from goalmeter.commands.declare import Tell, command, option
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.meg.simulator import SimulatorInterrupted
 from goalmeter.meg.simulator.by_name import SimulatorSettings, measure
-from goalmeter.meg.simulator.measure import Measurement
+from goalmeter.meg.simulator.result import Measurement
 from goalmeter.pages.runs import page_of
 from goalmeter.pages.simulator import part_of, short_tables
 from goalmeter.report import require_report_extra

@@ -12,7 +12,7 @@ from typing import Any
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
 from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.outcome import Outcome
-from goalmeter.meg.simulator.measure import KIND as SIMULATOR
+from goalmeter.meg.simulator.result import KIND as SIMULATOR
 from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.navigation.plan import command_of as navigation_command
 from goalmeter.organisms.training import training_status

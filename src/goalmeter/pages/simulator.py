@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from goalmeter.meg.simulator.measure import Measurement
-from goalmeter.meg.simulator.measure import load as load
-from goalmeter.meg.simulator.result import NO_MAXIMUM
+from goalmeter.meg.simulator.result import NO_MAXIMUM, Measurement
+from goalmeter.meg.simulator.result import load as load
 from goalmeter.pages import Contents, Part, Texts
 from goalmeter.report import Figure, Finding, Section, Table
 from goalmeter.report.numbers import general, nats

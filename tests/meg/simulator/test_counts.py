@@ -12,7 +12,7 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents import table_actor
 from goalmeter.meg.simulator.collection import Collection, collect
 from goalmeter.meg.simulator.counts import AgentRecord, Bootstrap, CountTable, Models
-from goalmeter.meg.simulator.tables import TabularSimulator
+from goalmeter.meg.simulator.protocol import TabularSimulator
 from goalmeter.tabular import epsilon_greedy, optimal_policy, soft_plan
 
 ONE = np.ones((1, 1))

@@ -16,7 +16,7 @@ from goalmeter.meg.simulator.utilities import Range
 
 HORIZON = 4
 ONE = np.ones(1)
-UNIT = [Range(0.0, 1.0, 0.0, float(HORIZON))]
+UNIT = Range(0.0, 1.0, 0.0, float(HORIZON))
 
 
 def counts(
@@ -46,7 +46,7 @@ def interval(
     one_start, none = bool((data[0].starts > 0).sum() == 1), np.zeros(len(returns), dtype=np.int64)
     steps = np.zeros((HORIZON * len(returns), 2), dtype=np.int64)
     walks = Episodes(returns, none + HORIZON, none + np.nan, none, steps)
-    return guaranteed_interval(data, walks, UNIT, policy, ONE, one_start=one_start, level=level)
+    return guaranteed_interval(data, walks, policy, 0, UNIT, one_start=one_start, error=1.0 - level)
 
 
 def two_states(seed: int) -> tuple[FloatArray, FloatArray]:
@@ -74,10 +74,10 @@ def literal(p: FloatArray, reward: FloatArray, policy: FloatArray | None, b: flo
 def test_remainders_hold_for_models_in_the_confidence_set(seed: int, is_soft: bool) -> None:
     p, reward = two_states(seed)
     data = counts(p, reward, (40, 60), seed, np.array([1.0, 0.0]))
-    world = guarantee._World(*data, True, 0.05, fresh=True)
+    world = guarantee._World(data, 0, True, 0.05, fresh=True)
     policy = None if is_soft else np.array([[0.3, 0.7], [0.9, 0.1]])
     b = 1.5
-    task = guarantee._task(world, UNIT, np.array([b]))
+    task = guarantee._task(world, UNIT, b)
     chain = guarantee._chain(world, task, 1, None if policy is None else policy[None])
     centre = world.share.copy()
     rng, inside = np.random.default_rng(seed), 0

@@ -1,7 +1,14 @@
-"""Agents in simulators: tables, functions, models and named agents."""
+"""Agents in simulators, and the references with which their decisions are compared.
+
+Free choice takes all discrete actions with the same probability. Continuous actions have no such
+default: the density of an agent without a goal must be specified.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, InvalidPolicyError
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError, finite
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.agents.abilities import NamedAgent
 from goalmeter.agents.grid_agents import Memoryless
@@ -71,11 +78,16 @@ class GaussianAnswer:
     """
 
     mean: ArrayLike  # in the shape of an action, in the environment's units
-    std: ArrayLike  # positive standard deviations, in the same shape or one for all dimensions
-    # Lower bound of all standard deviations of this agent, the same in all answers. The upper bound
-    # of MEG needs it: without it, nothing limits the predictability of the agent in unobserved
-    # states.
-    least_std: ArrayLike | None = None
+    std: ArrayLike  # standard deviations, in the same shape or one for all dimensions
+
+
+class ChosenAction(NamedTuple):
+    """Action chosen by an agent, and what is known of the choice."""
+
+    action: Any  # as the environment takes it
+    number: int  # from 0; -1 if actions are continuous
+    information: float = math.nan  # relative entropy to the reference in nats; NaN if unknown
+    row: FloatArray | None = None  # distribution over discrete actions, [A], if known
 
 
 def checked_rows(rows: FloatArray, name: str) -> FloatArray:
@@ -214,10 +226,8 @@ def continuous_model(model: Any) -> SimulatorAgent:
         observations: Sequence[Any], decision: int, generator: np.random.Generator
     ) -> list[Any]:
         law = _distribution(policy, _stacked(observations))
-        # One parameter for all states is the bound of all answers.
-        least = policy.log_std.detach().exp().numpy().reshape(shape)
         mean, std = (part.numpy().reshape(-1, *shape) for part in (law.mean, law.stddev))
-        return [GaussianAnswer(*each, least) for each in zip(mean, std, strict=True)]
+        return [GaussianAnswer(*each) for each in zip(mean, std, strict=True)]
 
     def actions(observations: Sequence[Any], decision: int, generator: np.random.Generator) -> Any:
         import torch
@@ -326,3 +336,146 @@ def _walker(navigator: Any, env: Any, name: str) -> SimulatorAgent:
 
     is_policy = isinstance(navigator, Memoryless)
     return SimulatorAgent(name, begin, remembers=not is_policy, is_function=is_policy)
+
+
+# --- References -----------------------------------------------------------------------------------
+FREE_CHOICE = "free choice"  # reference of discrete actions
+_MOST_ACTIONS = 10**6  # each decision of free choice has a row of this length
+
+
+class FreeChoice:
+    """The same probability for each of A discrete actions."""
+
+    name, quantile = FREE_CHOICE, None
+
+    def __init__(self, n_actions: int, first: int = 0) -> None:
+        self.n_actions, self._first = n_actions, first
+
+    def agent(self) -> SimulatorAgent:
+        """Return the reference as an agent."""
+        row = Distribution.of(np.full(self.n_actions, 1.0 / self.n_actions))
+        answer: Answer = lambda observation, decision: row  # noqa: E731
+        return SimulatorAgent(self.name, lambda generator: answer, is_function=True)
+
+    def decide(self, answer: Any, generator: np.random.Generator, name: str) -> ChosenAction:
+        """Return the decision of an answer; draw it if necessary."""
+        first, count = self._first, self.n_actions
+        if not isinstance(answer, Distribution):
+            array = np.asarray(answer)
+            # An array of one integer is an action too: the answer of a model to one observation.
+            if array.size == 1 and array.dtype.kind in "iu":
+                taken = int(array.flat[0]) - first
+                if 0 <= taken < count:
+                    return self.decision(taken)
+            if array.shape != (count,) or array.dtype.kind != "f":
+                raise InvalidPolicyError(
+                    f"{name} answered {answer!r}, expected an action {first}..{first + count - 1} "
+                    f"or an array [{count}] of probabilities"
+                )
+            row = checked_rows(array.astype(np.float64), f"the answer of {name}")
+            answer = Distribution.of(row)
+        action = answer.action
+        if action is None:
+            action = min(bisect_right(answer.cumulative, generator.random()), count - 1)
+        return ChosenAction(action + first, action, answer.information, answer.row)
+
+    def decision(self, action: int) -> ChosenAction:
+        """Return the decision for an action, from 0."""
+        return ChosenAction(int(action) + self._first, int(action))
+
+
+class BoxReference:
+    """Density of continuous actions without a goal, the same at every decision."""
+
+    n_actions = 0
+
+    def __init__(
+        self,
+        space: Any,
+        name: str,
+        draw: Callable[[np.random.Generator], FloatArray],
+        quantile: Callable[[FloatArray], FloatArray] | None = None,
+    ) -> None:
+        # `quantile` maps the unit cube to actions with this density, [..., k] to [..., k].
+        self.name, self.draw, self.quantile = f"reference {name}", draw, quantile
+        self._space, self.shape = space, space.shape
+
+    def agent(self) -> SimulatorAgent:
+        """Return the reference as an agent."""
+
+        def begin(generator: np.random.Generator) -> Answer:
+            return lambda observation, decision: self.draw(generator)
+
+        return SimulatorAgent(self.name, begin, is_function=True)
+
+    def decide(self, answer: Any, generator: np.random.Generator, name: str) -> ChosenAction:
+        """Return the decision of an answer, clipped to the box; draw it if necessary."""
+        if isinstance(answer, ChosenAction):
+            return answer
+        if isinstance(answer, GaussianAnswer):
+            answer = generator.normal(
+                *(np.broadcast_to(x, self.shape) for x in (answer.mean, answer.std))
+            )
+        array = np.asarray(answer, dtype=np.float64)
+        if array.shape != self.shape or not np.isfinite(array).all():
+            raise InvalidPolicyError(
+                f"{name} answered {answer!r}, expected a finite action of shape "
+                f"{list(self.shape)} or a GaussianAnswer"
+            )
+        clipped = np.clip(array, self._space.low, self._space.high)
+        return ChosenAction(clipped.astype(self._space.dtype), -1)
+
+    def decision(self, action: FloatArray) -> ChosenAction:
+        """Return the decision for an action of the box, [k], in the order of its entries."""
+        return ChosenAction(action.reshape(self.shape).astype(self._space.dtype), -1)
+
+
+Reference = FreeChoice | BoxReference
+_REAL = r"\s*([-+.\de]+)\s*"
+_GAUSSIAN = re.compile(rf"\s*gaussian\({_REAL}(?:,{_REAL})?\)\s*")
+
+
+def reference_of(given: Any, space: Any) -> Reference:
+    """Return the requested reference over a space of actions."""
+    if not is_box(space):
+        n_actions = count_of(space)
+        if n_actions is None or n_actions > _MOST_ACTIONS:
+            raise InvalidParameterError(
+                f"the environment has action space {space}, expected Discrete(n) with up to "
+                f"{_MOST_ACTIONS:,} actions, or a Box of real numbers; wrap it to have one of them "
+                f"(gymnasium.wrappers.TransformAction)"
+            )
+        if given is not None:
+            raise InvalidParameterError(
+                f"reference is {given!r}, but discrete actions are always compared with free "
+                f"choice; omit reference="
+            )
+        return FreeChoice(n_actions, first_of(space))
+    low, high = (np.asarray(end, dtype=np.float64).ravel() for end in (space.low, space.high))
+    if given == "uniform" and np.isfinite([low, high]).all():
+        return BoxReference(
+            space,
+            given,
+            lambda rng: rng.uniform(space.low, space.high),
+            lambda share: low + (high - low) * share,
+        )
+    if isinstance(given, str) and (match := _GAUSSIAN.fullmatch(given)):
+        scale = finite(float(match[1]), "SCALE of the reference", least=1e-12, most=1e12)
+        centre = finite(float(match[2] or 0), "CENTRE of the reference", least=-1e12, most=1e12)
+
+        def quantile(share: FloatArray) -> FloatArray:
+            from scipy.special import ndtri
+
+            return np.asarray(np.clip(centre + scale * ndtri(share), low, high))
+
+        return BoxReference(
+            space, given, lambda rng: rng.normal(centre, scale, space.shape), quantile
+        )
+    if hasattr(given, "draw") and hasattr(given, "name"):
+        return BoxReference(space, given.name, given.draw, getattr(given, "quantile", None))
+    raise InvalidParameterError(
+        f"reference is {given!r}, but the environment has continuous actions, {space}, which need "
+        f"a reference for comparison: 'uniform' (over the box), 'gaussian(SCALE)' or "
+        f"'gaussian(SCALE,CENTRE)' (independent normals, clipped to the box), or an object with "
+        f"draw(generator) and a name; an unbounded box has no uniform density"
+    )

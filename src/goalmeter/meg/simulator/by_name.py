@@ -17,9 +17,15 @@ from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.user_agents import walks
 from goalmeter.agents.user_code import UserCode, canonical, contents, guarded, split_name
 from goalmeter.meg.simulator.environments import closed, opened, time_limit
-from goalmeter.meg.simulator.measure import KEY, KIND, Measurement, from_simulator
+from goalmeter.meg.simulator.measure import from_simulator
 from goalmeter.meg.simulator.protocol import caller_guard
-from goalmeter.meg.simulator.result import SimulatorInterrupted, SimulatorResult
+from goalmeter.meg.simulator.result import (
+    KEY,
+    KIND,
+    Measurement,
+    SimulatorInterrupted,
+    SimulatorResult,
+)
 from goalmeter.meg.simulator.states import OBSERVATION
 from goalmeter.meg.simulator.utilities import REWARD, LearntUtility
 from goalmeter.runs import Study, carry_out, keys_in
@@ -32,16 +38,14 @@ def _bounds(flag: str, texts: Sequence[str] | None) -> Any:
     for text in texts or ():
         name, _, ends = text.rpartition("=")
         try:
-            numbers = tuple(map(float, ends.split(",")))
+            by_name[name] = tuple(map(float, ends.split(",")))
         except ValueError:
-            numbers = ()
-        if len(numbers) not in (2, 4) or name in by_name:
-            why = "is given twice" if name in by_name else f"is {shown(text)}"
+            by_name[name] = ()
+        if len(by_name[name]) not in (2, 4):
             raise InvalidParameterError(
-                f"{flag} {why}, expected once for each utility [NAME=]LOW,HIGH of what one "
-                f"decision pays, or [NAME=]LOW,HIGH,LEAST,MOST with what all that follow may pay"
+                f"{flag} is {shown(text)}, expected [NAME=]LOW,HIGH of what one decision pays, or "
+                f"[NAME=]LOW,HIGH,LEAST,MOST with what all that follow may pay"
             )
-        by_name[name] = numbers
     if "" in by_name and len(by_name) > 1:
         raise InvalidParameterError(
             f"{flag} is given with a name and without; give NAME=LOW,HIGH for each utility, or "
@@ -178,11 +182,7 @@ def _agent(spelled: str, code: UserCode) -> Any:
     member = code.member(spelled, "agent")
     if walks(member):
         return canonical(spelled)  # the registry makes agents for grid worlds
-    try:
-        takes_nothing = callable(member) and not signature(member).parameters
-    except (TypeError, ValueError):  # some builtins have no signature
-        takes_nothing = False
-    if isinstance(member, type) or takes_nothing:
+    if isinstance(member, type) or (callable(member) and not signature(member).parameters):
         member = guarded(member, spelled)()
     if member is None:
         raise InvalidFileError(f"{spelled}() returned nothing, expected an agent")

@@ -15,7 +15,15 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents import SimulatorAgent
 from goalmeter.meg.simulator.counts import AgentRecord, CountTable, Models, allocate, variances
 from goalmeter.meg.simulator.guarantee import parts_of
-from goalmeter.meg.simulator.protocol import END, SUCCESSORS, Episodes, StepOutcome, seeded
+from goalmeter.meg.simulator.protocol import (
+    END,
+    SUCCESSORS,
+    Draws,
+    Episodes,
+    StepOutcome,
+    episodes_until,
+    seeded,
+)
 
 if TYPE_CHECKING:
     from goalmeter.meg.simulator.environments import Simulator
@@ -44,8 +52,8 @@ class Collection:
     seed: int
     report: Callable[[Collection], None]
     steps: dict[str, int] = field(default_factory=lambda: {"agent": 0, "states": 0})
-    # Draws of each pair in the pilot and in the final part.
-    draws: tuple[dict[int, Counter[StepOutcome]], ...] = field(default_factory=lambda: ({}, {}))
+    # Draws in the pilot and in the final part.
+    draws: tuple[Draws, Draws] = field(default_factory=lambda: ({}, {}))
     certain: set[int] = field(default_factory=set)
     episodes: Episodes = field(init=False)
     stopped: str = "budget"
@@ -155,7 +163,7 @@ class Collection:
 
     def _compare(self) -> None:
         """Require that steps of episodes and steps from restored states agree."""
-        for rank, (pair, walked) in enumerate(self._walked().items()):
+        for rank, (pair, walked) in enumerate(self.simulator.walked.items()):
             drawn = sum(self._drawn(pair), Counter[StepOutcome]())
             counts = [[each[outcome] for outcome in walked | drawn] for each in (walked, drawn)]
             new = pair in self.certain and len(counts[0]) > 1
@@ -180,7 +188,7 @@ class Collection:
             self._depth[state] = depth
             self._waiting.append(state)
 
-    def _expand(self, part: dict[int, Counter[StepOutcome]], limit: float) -> bool:
+    def _expand(self, part: Draws, limit: float) -> bool:
         """Try every action in queued states, nearest first; False if a number of steps is spent."""
         while self._waiting:
             if self._spent >= limit:
@@ -197,9 +205,7 @@ class Collection:
                 self._meet(after, self._depth[state] + 1)
         return True
 
-    def _draw_all(
-        self, part: dict[int, Counter[StepOutcome]], numbers: dict[int, int], first: bool = False
-    ) -> None:
+    def _draw_all(self, part: Draws, numbers: dict[int, int], first: bool = False) -> None:
         """Draw each pair a given number of times."""
         for pair, count in numbers.items():
             state, action = divmod(pair, self.simulator.n_actions)
@@ -265,11 +271,7 @@ class Collection:
         self, actor: SimulatorAgent, purpose: str, steps: float, number: int
     ) -> Iterator[Episodes]:
         """Yield episodes from a number on, until so many more steps."""
-        limit, last = self.steps[purpose] + steps, number + self.budget
-        # An episode may have no steps.
-        while (left := math.ceil(limit - self.steps[purpose])) > 0 and number < last:
-            played = self.simulator.play(actor, self.horizon, number, left)
-            number += len(played.starts)
+        for played in episodes_until(self.simulator, actor, self.horizon, steps, number, least=0):
             self.steps[purpose] += played.steps
             yield played
 
@@ -279,28 +281,16 @@ class Collection:
 
     def from_episodes(self) -> None:
         """Play the agent, free choice and soft-optimal policies, unless states hardly recur."""
+        self.draws = {}, self.simulator.walked
         share, others = self.budget / (2 * _ROUNDS), self.simulator.free_choice()
-        try:
-            for turn in range(_ROUNDS):
-                self.play(share)
-                self._explore(others, share, turn)
-                if not turn and self._hardly_recur:
-                    return
-                self.draws = ({}, self._walked())
-                self.complete = True
-                self.report(self)
-                others = self._soft(turn) if turn else others
-        except KeyboardInterrupt:
-            self.draws = ({}, self._walked())
-            raise
-
-    def _walked(self) -> dict[int, Counter[StepOutcome]]:
-        """Return the counted steps of all episodes by pair."""
-        out: dict[int, Counter[StepOutcome]] = {}
-        for (state, action, outcome), times in self.simulator.walked.items():
-            pair = state * self.simulator.n_actions + action
-            out.setdefault(pair, Counter())[outcome] += times
-        return out
+        for turn in range(_ROUNDS):
+            self.play(share)
+            self._explore(others, share, turn)
+            if not turn and self._hardly_recur:
+                return
+            self.complete = True
+            self.report(self)
+            others = self._soft(turn) if turn else others
 
     def _soft(self, turn: int) -> SimulatorAgent:
         """Return a soft-optimal policy of the counts, mixed with free choice."""

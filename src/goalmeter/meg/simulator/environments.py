@@ -1,26 +1,44 @@
-"""Gymnasium environments as simulators, and the set-up of a measurement."""
+"""Gymnasium environments as simulators."""
 
 from __future__ import annotations
 
 import copy
-from collections import Counter
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections import Counter, defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, in_a_line, require, whole
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator import agents, protocol, states, utilities
-from goalmeter.meg.simulator.agents import SimulatorAgent
-from goalmeter.meg.simulator.protocol import END, UNKNOWN, Episodes, StepOutcome, caller_guard
-from goalmeter.meg.simulator.references import ChosenAction, FreeChoice, Reference, reference_of
-from goalmeter.meg.simulator.states import FROM_GENERATOR, NO_CHANCE, UNDECLARED, StateOf, layers
-from goalmeter.meg.simulator.tables import TabularSimulator
-from goalmeter.meg.simulator.utilities import REWARD, NamedUtilities
-from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.meg.simulator import protocol
+from goalmeter.meg.simulator.agents import (
+    Answer,
+    ChosenAction,
+    FreeChoice,
+    Reference,
+    SimulatorAgent,
+)
+from goalmeter.meg.simulator.protocol import (
+    END,
+    UNKNOWN,
+    Draws,
+    Episodes,
+    StepOutcome,
+    TabularSimulator,
+    caller_guard,
+)
+from goalmeter.meg.simulator.states import (
+    FROM_GENERATOR,
+    NO_CHANCE,
+    UNDECLARED,
+    StateOf,
+    States,
+    copied,
+    layers,
+)
+from goalmeter.meg.simulator.utilities import NamedUtilities, Payments
 
 if TYPE_CHECKING:
     from goalmeter.meg.simulator.soft_values import Recorder
@@ -45,7 +63,7 @@ def opened(env: Any, **options: Any) -> Any:
             ) from cause
     if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
         return opened(env(), **options)
-    if hasattr(env, "step") and (hasattr(env, "envs") or hasattr(env, "num_envs")):
+    if hasattr(env, "envs") or hasattr(env, "num_envs"):
         while type(env).__name__ in _SHOW_THE_SAME:
             env = env.venv
         # Other wrappers give access to copies, too, but alter observations.
@@ -84,9 +102,27 @@ def world_name(env: Any) -> str:
 
 def time_limit(env: Any) -> int | None:
     """Return the number of steps after which episodes are truncated; None if unknown."""
-    limits = [getattr(layer, "_max_episode_steps", None) for layer in layers(env)]
-    limits += [getattr(env.unwrapped, name, None) for name in ("max_steps", "max_episode_steps")]
+    names = ("_max_episode_steps", "max_steps", "max_episode_steps")
+    limits = [getattr(layer, name, None) for layer in layers(env) for name in names]
     return min((int(limit) for limit in limits if limit), default=None)
+
+
+def horizon_of(given: int | None, limit: int | None, world: str) -> int:
+    """Return the number of decisions: as given, or the time limit of a world."""
+    if given is None and limit is not None:
+        return limit
+    if given is None:
+        raise InvalidParameterError(
+            f"{world} has no time limit, so the number of decisions is unknown; give horizon="
+        )
+    horizon = whole(given, "horizon", least=1, most=10**6)
+    if limit is not None and horizon > limit:
+        raise InvalidParameterError(
+            f"horizon is {horizon}, but {world} truncates episodes after {limit} decisions; use a "
+            f"horizon up to {limit}, or create the environment with a longer limit "
+            f"(gymnasium.make(..., max_episode_steps={horizon}))"
+        )
+    return horizon
 
 
 def _generator_of(env: Any) -> Any:
@@ -105,7 +141,7 @@ class RunningEpisode:
 
     env: Any
     generator: np.random.Generator  # of the agent's choices
-    answer: agents.Answer
+    answer: Answer
     observation: Any
     state: int
     total: list[float]
@@ -115,7 +151,7 @@ class RunningEpisode:
 
     def copied(self) -> RunningEpisode:
         """Return a copy in the same state."""
-        return replace(self, env=states.copied(self.env), visits=[*self.visits])
+        return replace(self, env=copied(self.env), visits=[*self.visits])
 
 
 class GymnasiumSimulator:
@@ -124,18 +160,18 @@ class GymnasiumSimulator:
     def __init__(
         self,
         env: Any,
-        named: NamedUtilities,
         reference: Reference,
+        named: NamedUtilities,
         *,
         seed: int,
         state: str | StateOf | None = None,
         chance: str = UNDECLARED,
     ) -> None:
         self.environment, self._seed, self.utilities, self.chance = env, seed, named, chance
-        self.reference_density, self.reference = reference, reference.name
+        self.reference = reference
         self.n_actions = reference.n_actions  # 0 if actions are continuous
         self.name = world_name(env)
-        self._states = states.States(env, state, chance)
+        self._states = States(env, state, chance)
         # Whether states have names, so that revisited ones are recognised; whether they can be
         # restored as well, or why not.
         self.names_states = self.n_actions > 0 and self._states.named
@@ -144,9 +180,8 @@ class GymnasiumSimulator:
         if not self.n_actions:
             self.why_not = "actions are continuous, so not all actions of a state can be sampled"
         self.returns_to_states = not self.why_not
-        # Number of steps of episodes by state, action and outcome.
-        self.walked: Counter[tuple[int, int, StepOutcome]] = Counter()
-        self._payments = utilities.Payments(named)
+        self.walked: Draws = defaultdict(Counter)  # steps of episodes
+        self._payments = Payments(named)
         self._copies: list[Any] | None = []  # None if the environment cannot be copied
         # Distribution that the agent gave first in each state; its policy, if it is unique.
         self._rows: dict[int, FloatArray] = {}
@@ -169,13 +204,13 @@ class GymnasiumSimulator:
     def one_start(self) -> bool:
         """Whether every episode is known to begin in the same state."""
         saver = self._states.saver
-        if saver is not None and (known := saver.one_start(self.environment)) is not None:
-            return known
+        if saver is not None and saver.one_start is not None:
+            return saver.one_start
         return self.chance != UNDECLARED and not self._drew and len(self._starts) == 1
 
     def free_choice(self) -> SimulatorAgent:
         """Return the reference as an agent."""
-        return self.reference_density.agent()
+        return self.reference.agent()
 
     def agent_by_state(self, policy: FloatArray) -> SimulatorAgent:
         """Return the agent with a policy [H, S, A] of numbered states; free choice in others."""
@@ -188,7 +223,7 @@ class GymnasiumSimulator:
 
     def observed_range(self, which: int) -> tuple[float, float]:
         """Return the observed range of a utility's payoffs."""
-        return self._payments.extremes(which)
+        return self._payments.extremes[which]
 
     @caller_guard()
     def play(self, actor: SimulatorAgent, horizon: int, number: int, steps: int = 0) -> Episodes:
@@ -211,7 +246,7 @@ class GymnasiumSimulator:
                     self._here = each.state
                     answers.append(each.answer(each.observation, t))
             for episode, answer in zip(going, answers, strict=True):
-                decision = self.reference_density.decide(answer, episode.generator, actor.name)
+                decision = self.reference.decide(answer, episode.generator, actor.name)
                 if self.names_states and decision.row is not None and not actor.is_function:
                     self._compare(episode.state, decision.row)
                 self.step(episode, decision, horizon)
@@ -236,7 +271,7 @@ class GymnasiumSimulator:
             return [self.environment]
         try:
             while len(self._copies) < most - 1:
-                self._copies.append(states.copied(self.environment))
+                self._copies.append(copied(self.environment))
         except Exception:  # of handles of windows, sockets or foreign libraries
             self._copies = None
             return [self.environment]
@@ -303,7 +338,7 @@ class GymnasiumSimulator:
         episode.information += decision.information
         episode.visits.append((episode.state, decision.number))
         if self.names_states:
-            self.walked[episode.state, decision.number, outcome] += 1
+            self.walked[episode.state * self.n_actions + decision.number][outcome] += 1
         episode.observation, episode.state, episode.ended = observation, after, after == END
         taken = len(episode.visits)
         if truncated and not episode.ended and taken < horizon:
@@ -327,8 +362,8 @@ class GymnasiumSimulator:
 
         A step is deterministic if it leaves the generator unchanged, or chance is "none".
         """
-        assert self.returns_to_states and isinstance(self.reference_density, FreeChoice)
-        decision = self.reference_density.decision(action)
+        assert self.returns_to_states and isinstance(self.reference, FreeChoice)
+        decision = self.reference.decision(action)
         varies = self._states.saver and self._states.saver.chance
         outcomes: Counter[StepOutcome] = Counter()
         certain, own = True, generator.bit_generator
@@ -381,7 +416,7 @@ class GymnasiumSimulator:
             for t in range(len(rows)):
                 # An agent may change the observation in place.
                 reply = answer(copy.deepcopy(observation), t)
-                row = self.reference_density.decide(reply, generator, actor.name).row
+                row = self.reference.decide(reply, generator, actor.name).row
                 if row is not None and not actor.is_function:
                     self._compare(state, row)
                 if row is None or self._differ:
@@ -411,97 +446,3 @@ class GymnasiumSimulator:
 
 # A world that can be run. Reached states are numbered from 0.
 Simulator = TabularSimulator | GymnasiumSimulator
-
-
-# --- Set-up -------------------------------------------------------------------------------------
-@dataclass(frozen=True, kw_only=True)
-class MeasurementRequest:
-    """Arguments of `from_simulator`; see there."""
-
-    utility: Any
-    horizon: int | None
-    budget: int
-    seed: int
-    state: str | StateOf | None
-    bounds: Any
-    reference: Any
-    chance: str | None
-
-
-class MeasurementSetup(NamedTuple):
-    """Simulator, agent, horizon H, and fitted utilities."""
-
-    simulator: Simulator
-    actor: SimulatorAgent
-    horizon: int
-    fits: utilities.UtilityFits | None = None
-
-
-def of_table(mdp: TabularMDP, agent: Any, request: MeasurementRequest) -> MeasurementSetup:
-    """Set up a sampled table; its utilities are arrays."""
-    if request.reference is not None or request.chance not in (None, FROM_GENERATOR):
-        raise InvalidParameterError(
-            "reference= and chance= do not apply to a TabularMDP: actions are compared with free "
-            "choice, and transitions are drawn from a generator; omit them"
-        )
-    if mdp.discount != 1.0:
-        raise InvalidParameterError(
-            f"the MDP has discount {mdp.discount:g}, but payoffs of a simulator are summed without "
-            f"discount; use discount=1 and horizon=, or `meg.known_utility`"
-        )
-    utility = request.utility
-    name = REWARD if isinstance(utility, str) else "utility"
-    several = utility if isinstance(utility, Mapping) else {name: utility}
-    steps = _horizon(request.horizon, mdp.horizon, "this MDP")
-    bounds = utilities.ranges_of(several, request.bounds)
-    simulator = TabularSimulator(mdp, seed=request.seed, utilities=several, bounds=bounds)
-    actor = agents.table_actor(agent, mdp.n_states, mdp.n_actions, steps)
-    return MeasurementSetup(simulator, actor, steps)
-
-
-def of_environment(
-    env: Any, agent: Any, request: MeasurementRequest, closing: ExitStack
-) -> MeasurementSetup:
-    """Set up a Gymnasium environment; `closing` closes it if it was created here."""
-    utility, bounds = request.utility, request.bounds
-    world = opened(env)
-    if isinstance(env, (str, type)) or not hasattr(env, "step"):
-        closing.callback(closed, world)
-    chance = states.chance_of(world, request.chance)
-
-    def simulator_of(named: NamedUtilities) -> GymnasiumSimulator:
-        reference = reference_of(request.reference, world.action_space)
-        return GymnasiumSimulator(
-            world, named, reference, seed=request.seed, state=request.state, chance=chance
-        )
-
-    steps = _horizon(request.horizon, time_limit(world), world_name(world))
-    actor = agents.actor_of(agent, world, steps)
-    learnt = utilities.learnt_of(utility, bounds)
-    if not learnt:
-        named = utilities.named_utilities(utility, bounds)
-        return MeasurementSetup(simulator_of(named), actor, steps)
-    space = world.observation_space
-    fits = utilities.fits_of(learnt, space, simulator_of, actor, steps, request.budget)
-    several = utility if isinstance(utility, Mapping) else {}
-    named = utilities.named_utilities({**several, **fits.frozen}, bounds)
-    ranges = {name: each.range for name, each in fits.frozen.items()}
-    named = NamedUtilities(named.functions, {**named.bounds, **ranges}, frozenset(fits.frozen))
-    return MeasurementSetup(simulator_of(named), actor, steps, fits)
-
-
-def _horizon(given: int | None, limit: int | None, world: str) -> int:
-    if given is None and limit is not None:
-        return limit
-    if given is None:
-        raise InvalidParameterError(
-            f"{world} has no time limit, so the number of decisions is unknown; give horizon="
-        )
-    horizon = whole(given, "horizon", least=1, most=10**6)
-    if limit is not None and horizon > limit:
-        raise InvalidParameterError(
-            f"horizon is {horizon}, but {world} truncates episodes after {limit} decisions; use a "
-            f"horizon up to {limit}, or create the environment with a longer limit "
-            f"(gymnasium.make(..., max_episode_steps={horizon}))"
-        )
-    return horizon

@@ -1,16 +1,11 @@
 """Estimate MEG where states do not recur: fitted soft values, checked by fresh episodes.
 
 MEG at rationality b is b times the return of the agent minus W, the expected soft value of the
-start relative to free choice. Two estimators of W must agree:
-
-1. Fitted soft values: backward induction over decisions with a kernel regression of the recorded
-   steps, Q_t(s, a) = E[b u + W_{t+1}(s')] and W_t(s) = log mean_a exp Q_t(s, a).
-2. Fresh episodes of the policy proportional to exp Q. The mean of b times the return minus the
-   relative entropy is at most W, so it bounds MEG at b from above, and with its return as a slope
-   MEG at every rationality. If no step is random, particles that follow this policy (twisted
-   sequential Monte Carlo) estimate exp W without bias; the mean of the logarithms is a bound.
-
-Steps of the second estimator are added to the regression, which is repeated several times.
+start relative to free choice. Two estimators of W must agree: a backward induction over decisions
+with a kernel regression of the recorded steps, Q_t(s, a) = E[b u + W_{t+1}(s')]; and fresh episodes
+of the policy proportional to exp Q, whose return minus relative entropy is at most W on average
+(particles that follow it, twisted sequential Monte Carlo, if no step is random). Their steps are
+added to the regression, which is repeated several times.
 
 Source: docs/mathematics.md, "Where states do not recur".
 """
@@ -19,16 +14,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.meg.simulator import protocol
-from goalmeter.meg.simulator.agents import Distribution, SimulatorAgent, actor_of_batch
+from goalmeter.meg.simulator.agents import (
+    ChosenAction,
+    Distribution,
+    Reference,
+    SimulatorAgent,
+    actor_of_batch,
+)
 from goalmeter.meg.simulator.protocol import Episodes, episodes_until
-from goalmeter.meg.simulator.references import ChosenAction, Reference
 from goalmeter.meg.simulator.soft_values import (
     ActionSet,
     KernelFeatures,
@@ -126,8 +125,9 @@ class _Particles:
                 episode = episodes[i]
                 if not episode.ended:
                     before = episode.total[which]
-                    decision = simulator.reference_density.decision(actions[i, k])
-                    simulator.step(episode, decision, values.horizon)
+                    decision = simulator.reference.decision(actions[i, k])
+                    with protocol.caller_guard():
+                        simulator.step(episode, decision, values.horizon)
                     paid = episode.total[which] - before
                     self.weight[i] += b * paid - log_ratio[i, k]
         self._move_to(np.zeros(len(episodes)))
@@ -171,18 +171,6 @@ class _Particles:
 
 
 # --- Estimate -------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class FittedEstimate:
-    """MEG towards one utility, in nats, from fitted soft values."""
-
-    value: float
-    interval: tuple[float, float]
-    rationality: float  # in inverse units of the utility
-    method: str
-    steps_to_halve: int | None  # None if more steps would not halve it
-    notes: tuple[str, ...]
-
-
 # Shares of the budget: the agent's first episodes; free choice; refinement of the fit. The rest is
 # divided between the agent and the second estimator by their errors.
 _AGENT, _FREE, _REFINE = 0.1, 0.05, 0.45
@@ -232,10 +220,10 @@ class Fitting:
         self._budget, self._level = budget, level
         self._generator = np.random.default_rng(protocol.seeded(seed, protocol.FITTING))
         self._recorder = Recorder(simulator.environment.observation_space)
-        self._actions = ActionSet(simulator.reference_density)
+        self._actions = ActionSet(simulator.reference)
         self._parts: list[RecordedSteps] = []
         self._number = _FIRST  # number of the next episode
-        self.steps = {_BY_AGENT: 0, simulator.reference: 0, "soft policies": 0}
+        self.steps = {_BY_AGENT: 0, simulator.reference.name: 0, "soft policies": 0}
         self.played: list[Episodes] = []  # of the agent
         simulator.record(self._recorder)
 
@@ -244,12 +232,12 @@ class Fitting:
         """Episodes of the agent so far."""
         return Episodes.of(self.played)
 
-    def estimates(self, report: Report) -> list[FittedEstimate]:
-        """Return the estimate of each utility; `report` gets its number, value and lower end."""
+    def estimates(self, report: Report) -> list[dict[str, Any]]:
+        """Return the fields of each utility's result; `report` gets its number and value."""
         count = len(self._simulator.utilities.names)
         first = self._play(self._actor, _AGENT * self._budget, _BY_AGENT)
         reference = self._simulator.free_choice()
-        free = self._play(reference, _FREE * self._budget, self._simulator.reference)
+        free = self._play(reference, _FREE * self._budget, self._simulator.reference.name)
         fits = [
             self._refined(which, free.returns[:, which], _REFINE / count, report)
             for which in range(count)
@@ -374,7 +362,7 @@ class Fitting:
         if last:
             size, least = int(np.clip(episodes / _GROUPS, size, _MOST_PARTICLES)), _LEAST
         groups = min(simulator.repeats // size, math.ceil(episodes / size))
-        policy = _soft_policy(values, column, self._recorder, simulator.reference_density)
+        policy = _soft_policy(values, column, self._recorder, simulator.reference)
         first = len(self._parts)
         totals, returns, variances = (np.zeros(0) for _ in range(3))
         left = steps
@@ -401,7 +389,7 @@ class Fitting:
         shortfall = 0.5 * float(variances.mean())
         return _Second(b, totals, returns, shortfall, values.start(starts)[:, column])
 
-    def _combined(self, fit: _Fit, agent: FloatArray, last: Sequence[_Second]) -> FittedEstimate:
+    def _combined(self, fit: _Fit, agent: FloatArray, last: Sequence[_Second]) -> dict[str, Any]:
         """Combine the agent's return with both estimates of the soft value of the start."""
         from scipy.stats import t as student
 
@@ -443,14 +431,14 @@ class Fitting:
             low, high = 0.0, max(high, float(_bound(checks, upper, rationalities).max()))
             notes.append("the return of the agent does not differ significantly from free choice")
         method = _BY_PARTICLES if self._simulator.repeats >= _PARTICLES else _ROLLOUTS
-        return FittedEstimate(
-            value=min(max(value, 0.0), ceiling),
-            interval=(min(max(low, 0.0), ceiling), min(max(high, 0.0), ceiling)),
-            rationality=b if value > 0 else 0.0,
-            method=method,
-            steps_to_halve=3 * sum(self.steps.values()) if half > unknown else None,
-            notes=tuple(notes),
-        )
+        return {
+            "value": min(max(value, 0.0), ceiling),
+            "interval": (min(max(low, 0.0), ceiling), min(max(high, 0.0), ceiling)),
+            "rationality": b if value > 0 else 0.0,
+            "method": method,
+            "steps_to_halve": 3 * sum(self.steps.values()) if half > unknown else None,
+            "notes": notes,
+        }
 
 
 def _bound(checks: Sequence[_Second], collected: float, b: FloatArray) -> FloatArray:

@@ -1,11 +1,10 @@
 """Finite-sample bounds of MEG from counts of outcomes in two independent halves, or from episodes.
 
-Assumptions: the outcomes (next state or end, payoffs) of a pair of state and action are independent
-and identically distributed; the first half of the draws determines the sizes of the second and
-everything else that is chosen; the payoff of a decision and the total from any state on lie in the
-given ranges; pairs that are called certain are deterministic; episodes begin independently from one
-distribution; the agent's policy is given, or its episodes are independent. Nothing is assumed about
-outcomes that were not observed. The derivation is in `docs/mathematics.md`.
+Assumptions: outcomes (next state or end, payoffs) of a pair of state and action are independent and
+identically distributed; the first half of the draws determines the sizes of the second and all
+other choices; payoffs lie in the given ranges; pairs that are called certain are deterministic; the
+agent's policy is given, or its episodes are independent. Nothing is assumed about outcomes that
+were not observed. The derivation is in `docs/mathematics.md`.
 """
 
 from __future__ import annotations
@@ -63,18 +62,24 @@ class _World:
     """
 
     def __init__(
-        self, first: CountTable, second: CountTable, one_start: bool, error: float, *, fresh: bool
-    ):
+        self,
+        halves: tuple[CountTable, CountTable],
+        which: int,
+        one_start: bool,
+        error: float,
+        *,
+        fresh: bool,
+    ) -> None:
         from scipy.sparse import csr_matrix
         from scipy.special import betaincinv
 
+        first, second = halves
         self.horizon, self.n_actions, self.n_states = first.horizon, first.n_actions, first.n_states
         n_pairs, certain = len(first.certain), np.append(first.certain, one_start)
         pair, place = np.nonzero(first.counts)
         starts = np.flatnonzero(first.starts)
-        nothing = np.zeros((len(starts), first.paid.shape[2]))
         after = np.append(first.after[pair, place], starts)
-        paid = np.append(first.paid[pair, place], nothing, axis=0)
+        paid = np.append(first.paid[pair, place, which], np.zeros(len(starts)))
         seen, hits = (
             np.append(part.counts[pair, place], part.starts[starts]) for part in (first, second)
         )
@@ -85,8 +90,7 @@ class _World:
         share = np.where(self.unsampled[pair], 0.0, seen / np.maximum(drawn, 1.0)[pair])
         shape = (n_pairs + 1, self.n_states + 1)
         self.move = csr_matrix((share, (pair, after)), shape=shape)[:, : self.n_states]
-        self.paid_mean = np.zeros((n_pairs + 1, paid.shape[1]))
-        np.add.at(self.paid_mean, pair, share[:, None] * paid)
+        self.paid_mean = np.bincount(pair, share * paid, n_pairs + 1)
 
         random = ~(certain | self.unsampled)[pair]
         self.pair, self.after, self.paid = pair[random], after[random], paid[random]
@@ -170,16 +174,16 @@ class _Task(NamedTuple):
     unlisted: FloatArray
 
 
-def _task(world: _World, ranges: Sequence[Range], weights: FloatArray) -> _Task:
-    """Return the payoffs of a weighted sum of utilities, [U]."""
-    parts = [r.scaled(float(w)) for r, w in zip(ranges, weights, strict=True) if w != 0]
+def _task(world: _World, known: Range, b: float) -> _Task:
+    """Return the payoffs times a rationality."""
+    part = known.scaled(b) if b else Range(0.0, 0.0, 0.0, 0.0)
     left = np.arange(world.horizon, -1, -1)
-    most = sum((np.maximum(np.minimum(x.high * left, x.most), 0.0) for x in parts), 0.0 * left)
-    least = sum((np.minimum(np.maximum(x.low * left, x.least), 0.0) for x in parts), 0.0 * left)
-    top = np.minimum(sum(x.high for x in parts) + most[1:], sum(x.most for x in parts))
-    bottom = np.maximum(sum(x.low for x in parts) + least[1:], sum(x.least for x in parts))
-    unlisted = np.stack([0.0 * left, np.append(most[0], top), np.append(least[0], bottom)])
-    return _Task(world.paid_mean @ weights, world.paid @ weights, unlisted)
+    most = np.maximum(np.minimum(part.high * left, part.most), 0.0)
+    least = np.minimum(np.maximum(part.low * left, part.least), 0.0)
+    unlisted = np.zeros((3, world.horizon + 1))
+    unlisted[1] = np.append(most[0], np.minimum(part.high + most[1:], part.most))
+    unlisted[-1] = np.append(least[0], np.maximum(part.low + least[1:], part.least))
+    return _Task(b * world.paid_mean, b * world.paid, unlisted)
 
 
 class _Plan(NamedTuple):
@@ -337,32 +341,21 @@ def _relative_entropy(policy: FloatArray) -> FloatArray:
 
 
 class _Problem:
-    """Bounds of one utility, weights [U], in one world, for a policy or returns [N, U]."""
+    """Bounds of a utility in one world, for a policy or returns [N]."""
 
     def __init__(
-        self,
-        world: _World,
-        ranges: Sequence[Range],
-        policy: FloatArray | None,
-        returns: FloatArray,
-        weights: FloatArray,
+        self, world: _World, known: Range, policy: FloatArray | None, returns: FloatArray
     ) -> None:
-        self.world, self.ranges, self.agent, self.weights = world, ranges, policy, weights
-        used = zip(ranges, weights, strict=True)
-        ends = [r.scaled(float(w)).of_episode(world.horizon) for r, w in used if w]
-        self.ends = sum(low for low, _ in ends), sum(high for _, high in ends)
+        self.world, self.known, self.agent, self.returns = world, known, policy, returns
+        self.ends = known.of_episode(world.horizon)
         self.scale = max(abs(self.ends[0]), abs(self.ends[1]), 1e-300)
-        self.task, self.returns = self.payoffs(1.0), returns @ weights
+        self.task = _task(world, known, 1.0)
         sides = () if policy is None else (-1, 1)
         self.agents = {side: _chain(world, self.task, side, policy) for side in sides}
 
-    def payoffs(self, b: float) -> _Task:
-        """Return the payoffs times a rationality."""
-        return _task(self.world, self.ranges, b * self.weights)
-
     def policy(self, b: float) -> FloatArray:
         """Return the soft policy of the estimate at rationality b, [H, S, A]."""
-        return _plan(self.world, self.payoffs(b), 0).policy
+        return _plan(self.world, _task(self.world, self.known, b), 0).policy
 
     def upper(self, factor: float, chain: _Chain, error: float) -> float:
         """Return an upper bound of the agent's return times a factor plus the value of a chain."""
@@ -378,12 +371,14 @@ class _Problem:
 
     def evidence(self, b: float, error: float) -> float:
         """Return a lower bound of MEG at rationality b."""
-        bound = self.upper(-b, _chain(self.world, self.payoffs(b), 1), error)
+        bound = self.upper(-b, _chain(self.world, _task(self.world, self.known, b), 1), error)
         return -bound if math.isfinite(bound) else -math.inf
 
     def height(self, b: float, policy: FloatArray, error: float) -> float:
         """Return an upper bound of MEG at rationality b, by a policy."""
-        gain = _chain(self.world, self.payoffs(b), -1, policy, _relative_entropy(policy))
+        gain = _chain(
+            self.world, _task(self.world, self.known, b), -1, policy, _relative_entropy(policy)
+        )
         return self.upper(b, gain.scaled(-1.0), error)
 
     def slope(self, sign: int, policy: FloatArray, error: float) -> float:
@@ -464,37 +459,33 @@ def _upper_end(plans: _Problem, real: _Problem, best: float, error: float) -> fl
 def guaranteed_interval(
     halves: tuple[CountTable, CountTable],
     episodes: Episodes,
-    ranges: Sequence[Range],
     policy: FloatArray | None,
-    weights: FloatArray,
+    which: int,
+    known: Range,
     *,
     one_start: bool,
-    level: float,
+    error: float,
 ) -> Ends:
-    """Return an interval that contains MEG with at least the probability `level`.
+    """Return an interval that contains MEG towards a utility except with probability `error`.
 
     Args:
         halves: tables of the same outcomes with independent counts; the numbers of draws of the
             second are fixed given the first.
         episodes: independent episodes of the agent.
-        ranges: range of each utility, [U].
         policy: the agent's policy [T, S, A] (T = 1 or H); None if it is unknown.
-        weights: weight of each utility, [U].
+        which: number of the utility.
+        known: its range.
         one_start: whether all episodes begin in the same state.
-        level: probability of the interval.
+        error: probability that the interval is wrong.
     """
-    (first, second), (chosen, fresh), error = halves, parts_of(episodes), 1.0 - level
-    most = math.log(first.n_actions)
-    high, high_by = _entropy_bound(episodes, most, first.horizon, _ENTROPY / 2 * error)
+    first, (chosen, fresh) = halves[0], (x.returns[:, which] for x in parts_of(episodes))
+    high, high_by = _entropy_bound(episodes, first.n_actions, first.horizon, _ENTROPY / 2 * error)
     size = np.count_nonzero(first.counts[first.random])
     if first.horizon * (first.n_states + size) * size > _LARGE:
         return Ends(0.0, high, "zero", high_by)
     plans, real = (
-        _Problem(_World(first, second, one_start, error, fresh=new), ranges, policy, part, weights)
-        for new, part in (
-            (False, np.resize(chosen.returns, (max(len(fresh.returns), 1), len(ranges)))),
-            (True, fresh.returns),
-        )
+        _Problem(_World(halves, which, one_start, error, fresh=new), known, policy, part)
+        for new, part in ((False, np.resize(chosen, max(len(fresh), 1))), (True, fresh))
     )
     best = plans.solve(0.0)
     rationalities = best * _FACTORS[: None if best and plans.world.heads.size else 1]
@@ -527,7 +518,7 @@ def bounds_from_start(
     agent: Episodes,
     free: Episodes,
     ranges: Sequence[Range],
-    most_information: float,
+    n_actions: int,
     horizon: int,
     error: float,
 ) -> list[Ends]:
@@ -537,12 +528,12 @@ def bounds_from_start(
         agent: episodes of the agent.
         free: episodes of the reference (free choice).
         ranges: range of each utility, [U].
-        most_information: maximum relative entropy of a decision to the reference, in nats.
+        n_actions: number of actions; 0 if they are continuous.
         horizon: number of decisions of an episode.
         error: probability that any of the bounds is wrong.
     """
     parts, each = [*zip(parts_of(agent), parts_of(free), strict=True)], error / len(ranges)
-    high, high_by = _entropy_bound(agent, most_information, horizon, _ABOVE * error)
+    high, high_by = _entropy_bound(agent, n_actions, horizon, _ABOVE * error)
     out = []
     for which, known in enumerate(ranges):
         limits = known.of_episode(horizon)
@@ -562,13 +553,14 @@ def parts_of(episodes: Episodes) -> tuple[Episodes, Episodes]:
 
 
 def _entropy_bound(
-    episodes: Episodes, most: float, horizon: int, error: float
+    episodes: Episodes, n_actions: int, horizon: int, error: float
 ) -> tuple[float, str]:
     """Return an upper bound that holds for every utility, and its name."""
     # No model predicts an agent better than the agent itself: MEG is at most the expected sum of
-    # log A minus its entropy (for continuous actions, of the relative entropy to the reference).
-    if math.isinf(most):
+    # log A minus its entropy. Nothing bounds a decision among continuous actions.
+    if not n_actions:
         return math.inf, "nothing"
+    most = math.log(n_actions)
     ceiling = most * episodes.decisions
     spent = np.where(np.isnan(episodes.information), ceiling, episodes.information)
     limit = upper_limit(spent, low=0, high=horizon * most, error=error)

@@ -1,4 +1,4 @@
-"""Estimate MEG in a simulator (`from_simulator`), and store measurements."""
+"""Estimate MEG in a simulator (`from_simulator`)."""
 
 from __future__ import annotations
 
@@ -6,61 +6,58 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from itertools import combinations
-from pathlib import Path
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from goalmeter._errors import (
-    MOST_SEED,
-    IncompleteRunError,
-    InvalidFileError,
-    InvalidParameterError,
-    finite,
-    whole,
-)
+from goalmeter._errors import MOST_SEED, InvalidParameterError, finite, whole
 from goalmeter.meg.result import PESSIMISES
+from goalmeter.meg.simulator.agents import SimulatorAgent, actor_of, reference_of, table_actor
 from goalmeter.meg.simulator.collection import INTERRUPT, Collection, collect
 from goalmeter.meg.simulator.counts import Bootstrap, CountEstimate
 from goalmeter.meg.simulator.environments import (
     GymnasiumSimulator,
-    MeasurementRequest,
-    MeasurementSetup,
-    of_environment,
-    of_table,
+    Simulator,
+    closed,
+    horizon_of,
+    opened,
+    time_limit,
+    world_name,
 )
 from goalmeter.meg.simulator.fitted import LEAST_EPISODES, Fitting
-from goalmeter.meg.simulator.guarantee import (
-    Ends,
-    bounds_from_start,
-    guaranteed_interval,
-)
+from goalmeter.meg.simulator.guarantee import Ends, bounds_from_start, guaranteed_interval
 from goalmeter.meg.simulator.protocol import (
     Episodes,
+    TabularSimulator,
     caller_guard,
     episodes_until,
     seeded_globals,
 )
 from goalmeter.meg.simulator.result import (
-    JsonRecord,
+    COMBINATION,
     SimulatorInterrupted,
     SimulatorProgress,
     SimulatorResult,
-    from_json_values,
-    json_values,
 )
-from goalmeter.meg.simulator.states import StateOf
-from goalmeter.meg.simulator.utilities import REWARD, LearntUtility, Range, Utility
+from goalmeter.meg.simulator.states import FROM_GENERATOR, StateOf, chance_of
+from goalmeter.meg.simulator.utilities import (
+    REWARD,
+    FrozenUtility,
+    LearntUtility,
+    Range,
+    Utility,
+    fitted_utilities,
+    named_utilities,
+    ranges_of,
+    utilities_by_name,
+)
 from goalmeter.report.numbers import nats, percent
-from goalmeter.statistics.verdicts import Verdict, verdict
 from goalmeter.tabular.mdp import TabularMDP
 
 # --- Public function -----------------------------------------------------------------------------
-# Name of the best combination of all utilities in the results.
-COMBINATION = "best combination"
 _MOST_STEPS = 10**12
 _LEAST_STEPS = 100  # fewer steps carry no information about any world
 
@@ -86,14 +83,11 @@ def from_simulator(
 ) -> Results:
     """Estimate MEG of an agent in a simulator, with a confidence interval.
 
-    A simulator has `reset` and `step`. MEG at rationality b is b times the return of the agent
-    minus the soft value of the start. If states are named and recur, steps are counted by state and
-    action, and MEG is that of the estimated table; its interval comes from resampled counts.
-    Otherwise soft values are fitted to the steps and checked by fresh episodes; for continuous
-    actions they are averaged over draws of a named reference. Without an estimate (see the notes of
-    a result) the interval is a guaranteed one from episodes of the reference: its lower end is at
-    most about the logarithm of their number, and no method without further knowledge of the world
-    can do better (docs/mathematics.md).
+    A simulator has `reset` and `step`. If its states are named and recur, steps are counted by
+    state and action, and MEG is that of the estimated table. Otherwise soft values are fitted to
+    the steps and checked by fresh episodes. If neither is possible (see the notes of a result), the
+    interval is a guaranteed one from episodes, whose lower end is at most about the logarithm of
+    their number.
 
     Args:
         env: a Gymnasium environment with discrete or continuous actions, its id, a function that
@@ -101,8 +95,7 @@ def from_simulator(
         agent: a Stable-Baselines3 model, the name of an agent, a table over integer observations
             [S, A] or [H, S, A], a function of the observation that returns a distribution [A], an
             action or (for continuous actions) a `GaussianAnswer`, or an object whose
-            `begin(generator)` returns such a function for an episode. The policy of an agent that
-            returns only actions is estimated from them.
+            `begin(generator)` returns such a function for an episode.
         utility: the payoff of each decision: "reward"; a function of the (observation, info) that
             `step` returned after the action; a `LearntUtility`; or several by name, measured on
             the same steps.
@@ -112,7 +105,7 @@ def from_simulator(
         budget: total number of simulator steps; an episode in progress is completed.
         level: confidence level of each interval.
         guarantee: whether to add bounds that hold for any number of steps, jointly for all
-            utilities (`result.guaranteed`).
+            utilities (`result.guaranteed`). Their upper end is infinite for continuous actions.
         seed: random seed.
         state: which states are identical. None: by the kind of environment (goalmeter's grid
             worlds, Gymnasium's toy text, classic control and MuJoCo, MiniGrid). "observation": the
@@ -124,12 +117,12 @@ def from_simulator(
         reference: distribution with which continuous actions are compared: "uniform" over a bounded
             box, "gaussian(SCALE)" or "gaussian(SCALE,CENTRE)" for independent normals clipped to
             the box, or an object with `draw(generator)`, a `name`, and for an estimate
-            `quantile(share)`, from the unit cube [..., k] to actions. There is no maximum then.
+            `quantile(share)`, from the unit cube [..., k] to actions.
         chance: source of randomness of the environment, its wrappers and the utilities, which the
-            interval assumes: "generator" (all draws use the environment's `np_random`, and `reset`
-            uses its seed only for that), "none" (all episodes begin in one state), or "unknown"
-            (episodes are independent; no state is restored). Default: "generator" for environments
-            of Gymnasium and goalmeter, otherwise "unknown".
+            interval assumes: "generator" (all draws use the environment's `np_random`), "none" (all
+            episodes begin in one state), or "unknown" (episodes are independent; no state is
+            restored). Default: "generator" for environments of Gymnasium and goalmeter, otherwise
+            "unknown".
         progress: a callback for the current estimate; True for lines on standard error, False for
             none; by default lines if standard error is a terminal.
 
@@ -153,57 +146,73 @@ def from_simulator(
     budget = whole(budget, "budget", least=_LEAST_STEPS, most=_MOST_STEPS)
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     level = finite(level, "level", least=0.5, most=1 - 1e-9)
-    tell = _listener(progress)
+    tell, several = _listener(progress), utilities_by_name(utility)
+    if combined and COMBINATION in several:
+        raise InvalidParameterError(
+            f"a utility is named {COMBINATION!r}, which combined=True uses for the best "
+            f"combination of all; choose another name"
+        )
+    simulator: Simulator
     with ExitStack() as closing:
         closing.enter_context(seeded_globals(seed))
-        request = MeasurementRequest(
-            utility=utility,
-            horizon=horizon,
-            budget=budget,
-            seed=seed,
-            state=state,
-            bounds=bounds,
-            reference=reference,
-            chance=chance,
-        )
-        with caller_guard():
-            if isinstance(env, TabularMDP):
-                world = of_table(env, agent, request)
-            else:
-                world = of_environment(env, agent, request, closing)
-            if combined and COMBINATION in world.simulator.utilities.names:
-                raise InvalidParameterError(
-                    f"a utility is named {COMBINATION!r}, which combined=True uses for the best "
-                    f"combination of all; choose another name"
+        if isinstance(env, TabularMDP):
+            _check_table(env, reference, chance)
+            horizon = horizon_of(horizon, env.horizon, "this MDP")
+            ranges = ranges_of(several, bounds)
+            simulator = TabularSimulator(env, seed=seed, utilities=several, bounds=ranges)
+            actor = table_actor(agent, env.n_states, env.n_actions, horizon)
+        else:
+            with caller_guard():
+                world = opened(env)
+                if isinstance(env, (str, type)) or not hasattr(env, "step"):
+                    closing.callback(closed, world)
+                horizon = horizon_of(horizon, time_limit(world), world_name(world))
+                actor = actor_of(agent, world, horizon)
+                simulator_of = partial(
+                    GymnasiumSimulator,
+                    world,
+                    reference_of(reference, world.action_space),
+                    seed=seed,
+                    state=state,
+                    chance=chance_of(world, chance),
                 )
-            measurement = _SimulatorMeasurement(world, request, level, tell)
-            results = measurement.run(combined, guarantee)
+                several |= fitted_utilities(several, simulator_of, actor, horizon, budget)
+                simulator = simulator_of(named_utilities(several, bounds))
+        measurement = _SimulatorMeasurement(simulator, actor, horizon, budget, seed, level, tell)
+        results = measurement.run(combined, guarantee)
     if measurement.interrupted:
         raise SimulatorInterrupted(results)
-    several = isinstance(utility, Mapping) or combined
-    return results if several else next(iter(results.values()))
+    by_name = isinstance(utility, Mapping) or combined
+    return results if by_name else next(iter(results.values()))
+
+
+def _check_table(mdp: TabularMDP, reference: Any, chance: str | None) -> None:
+    """Require arguments that apply to a table."""
+    if reference is not None or chance not in (None, FROM_GENERATOR):
+        raise InvalidParameterError(
+            "reference= and chance= do not apply to a TabularMDP: actions are compared with free "
+            "choice, and transitions are drawn from a generator; omit them"
+        )
+    if mdp.discount != 1.0:
+        raise InvalidParameterError(
+            f"the MDP has discount {mdp.discount:g}, but payoffs of a simulator are summed without "
+            f"discount; use discount=1 and horizon=, or `meg.known_utility`"
+        )
 
 
 def _listener(
     progress: Callable[[SimulatorProgress], None] | bool | None,
 ) -> Callable[[SimulatorProgress], None]:
+    if callable(progress):
+        return progress
     if progress is None:
         progress = sys.stderr is not None and sys.stderr.isatty()
-    if progress is False:
-        return lambda now: None
-    if progress is True:
-        return lambda now: print(now, file=sys.stderr, flush=True)
-    if not callable(progress):
-        raise InvalidParameterError(
-            f"progress is {progress!r}, expected a function of one argument, True or False"
-        )
-    return progress
+    return lambda now: print(now, file=sys.stderr, flush=True) if progress else None
 
 
 # --- One measurement ------------------------------------------------------------------------------
-_COUNTED = "MEG of the table estimated from counted steps; interval from resampled counts"
 # What is known of every utility before there is an estimate.
-_NOTHING = {
+_NOTHING: dict[str, Any] = {
     "value": 0.0,
     "interval": None,
     "rationality": 0.0,
@@ -224,20 +233,25 @@ class _SimulatorMeasurement:
 
     def __init__(
         self,
-        world: MeasurementSetup,
-        request: MeasurementRequest,
+        simulator: Simulator,
+        actor: SimulatorAgent,
+        horizon: int,
+        budget: int,
+        seed: int,
         level: float,
         tell: Callable[[SimulatorProgress], None],
     ) -> None:
-        self._world, self._simulator = world, world.simulator
-        self._names = world.simulator.utilities.names
-        self._seed, self._level, self._tell = request.seed, level, tell
-        self._error = 1.0 - level
-        self._budget = request.budget
-        if world.fits is not None:
-            self._budget = max(self._budget - world.fits.steps, _LEAST_STEPS)
+        self._simulator, self._actor, self._horizon = simulator, actor, horizon
+        self._seed, self._level, self._tell = seed, level, tell
+        self._names, self._error = simulator.utilities.names, 1.0 - level
         self._notes: list[str] = []
         self._steps: dict[str, int] = {}  # besides those of the estimate
+        for utility in simulator.utilities.functions.values():
+            if isinstance(utility, FrozenUtility):
+                self._steps["fit"] = utility.steps
+        self._budget = budget
+        if self._steps:
+            self._budget = max(budget - self._steps["fit"], _LEAST_STEPS)
         self.interrupted = False
 
     def run(self, combined: bool, guarantee: bool) -> dict[str, SimulatorResult]:
@@ -246,11 +260,13 @@ class _SimulatorMeasurement:
         if simulator.names_states:
             if simulator.why_not:
                 self._notes.append(f"steps are counted in episodes only: {simulator.why_not}")
-            collection = collect(*self._world[:3], self._budget, self._seed, self._report)
+            collection = collect(
+                simulator, self._actor, self._horizon, self._budget, self._seed, self._report
+            )
+            self.interrupted = collection.stopped == INTERRUPT
             if collection.complete:
                 return self._counted(collection, combined, guarantee)
-            if collection.stopped == INTERRUPT:
-                self.interrupted = True
+            if self.interrupted:
                 unknown = dict.fromkeys(self._names, _NOTHING)
                 return self._results(collection.episodes, collection.steps, unknown)
             self._steps["states"] = spent = sum(collection.steps.values())
@@ -274,17 +290,20 @@ class _SimulatorMeasurement:
     def _report(self, collection: Collection) -> None:
         """Report the current estimate of each utility, without resamples."""
         bootstrap = Bootstrap(collection.table, collection.agent(), self._seed, resamples=0)
-        steps = sum(collection.steps.values())
-        for name, direction in zip(self._names, np.eye(len(self._names)), strict=True):
+        for which, direction in enumerate(np.eye(len(self._names))):
             now = bootstrap.measure(direction[:, None], self._level)
             low = max(now.value - 2.0 * now.standard_error, 0.0)
-            self._tell(SimulatorProgress(name, steps, now.value, low))
+            self._tell_progress(collection.steps, which, now.value, low)
+
+    def _tell_progress(
+        self, steps: Mapping[str, int], which: int, value: float, low: float
+    ) -> None:
+        self._tell(SimulatorProgress(self._names[which], sum(steps.values()), value, low))
 
     # --- States that recur ------------------------------------------------------------------------
     def _counted(
         self, collection: Collection, combined: bool, guarantee: bool
     ) -> dict[str, SimulatorResult]:
-        self.interrupted = collection.stopped == INTERRUPT
         each = np.eye(len(self._names))
         directions = {name: row[:, None] for name, row in zip(self._names, each, strict=True)}
         if combined:
@@ -305,7 +324,7 @@ class _SimulatorMeasurement:
         self, collection: Collection, name: str, estimate: CountEstimate
     ) -> dict[str, Any]:
         """Return the fields of the result of one utility."""
-        interval, notes = estimate.interval, self._simulator.remarks(self._world.actor)
+        interval, notes = estimate.interval, self._simulator.remarks(self._actor)
         if (untried := max(estimate.untried)) > 0:
             who = "the agent" if estimate.untried[0] == untried else "the model"
             notes.append(
@@ -323,7 +342,8 @@ class _SimulatorMeasurement:
             "value": estimate.value,
             "interval": interval,
             "rationality": weights.get(name, 1.0),
-            "method": _COUNTED,
+            "method": "MEG of the table estimated from counted steps; interval from resampled "
+            "counts",
             "steps_to_halve": math.ceil(estimate.steps_to_halve) or None if interval else None,
             "weights": weights if name == COMBINATION else None,
             "stopped": collection.stopped,
@@ -332,34 +352,22 @@ class _SimulatorMeasurement:
 
     def _bounds_from_counts(self, collection: Collection) -> _Bounds:
         """Return guaranteed bounds: the pilot and some episodes choose, all else bounds."""
-        simulator = self._simulator
-        if not simulator.returns_to_states:
+        if not self._simulator.returns_to_states:
             return self._bounds_from_start(collection.episodes)
-        halves, ranges = collection.tables(), self._ranges()
-        ends = [
-            guaranteed_interval(
-                halves,
-                collection.episodes,
-                ranges,
-                collection.agent().policy,
-                weights,
-                one_start=simulator.one_start,
-                level=1.0 - self._error / len(self._names),
-            )
-            for weights in np.eye(len(self._names))
-        ]
-        return [*zip(ends, ranges, strict=True)]
+        halves, policy, ranges = collection.tables(), collection.agent().policy, self._ranges()
+        bound = partial(guaranteed_interval, halves, collection.episodes, policy)
+        options = {"one_start": self._simulator.one_start, "error": self._error / len(ranges)}
+        return [(bound(i, known, **options), known) for i, known in enumerate(ranges)]
 
     # --- States that do not recur -----------------------------------------------------------------
     def _why_not_fitted(self) -> str:
         """Return why soft values cannot be fitted; "" if they can."""
-        least = LEAST_EPISODES * self._world.horizon
-        if not isinstance(self._simulator, GymnasiumSimulator):
+        least, simulator = LEAST_EPISODES * self._horizon, self._simulator
+        if not isinstance(simulator, GymnasiumSimulator):
             return "a table with so many states is measured exactly by meg.known_utility"
-        reference = self._simulator.reference_density
-        if not (reference.n_actions or reference.quantile):
+        if not (simulator.n_actions or simulator.reference.quantile):
             return "a reference of continuous actions needs a quantile function, as named ones have"
-        if not self._simulator.environment.observation_space.is_np_flattenable:
+        if not simulator.environment.observation_space.is_np_flattenable:
             return "observations are not vectors of fixed length; wrap the environment"
         if self._budget < least:
             return f"soft values need a budget of at least {least:,} steps"
@@ -367,18 +375,15 @@ class _SimulatorMeasurement:
 
     def _fitted(self, guarantee: bool) -> dict[str, SimulatorResult]:
         """Return estimates from fitted soft values."""
-        world = self._world
-        assert isinstance(world.simulator, GymnasiumSimulator), "see _why_not_fitted"
+        simulator = self._simulator
+        assert isinstance(simulator, GymnasiumSimulator), "see _why_not_fitted"
         fitting = Fitting(
-            world.simulator, world.actor, world.horizon, self._budget, self._seed, self._level
+            simulator, self._actor, self._horizon, self._budget, self._seed, self._level
         )
-
-        def report(which: int, value: float, low: float) -> None:
-            steps = sum(fitting.steps.values())
-            self._tell(SimulatorProgress(self._names[which], steps, value, low))
-
         try:
-            estimates = [vars(estimate) for estimate in fitting.estimates(report)]
+            # The last bits of a regression depend on the number of threads, and decisions on them.
+            with threadpool_limits(1, user_api="blas"):
+                estimates = fitting.estimates(partial(self._tell_progress, fitting.steps))
         except KeyboardInterrupt:
             if not fitting.played:
                 raise
@@ -390,33 +395,27 @@ class _SimulatorMeasurement:
 
     def _from_start(self) -> dict[str, SimulatorResult]:
         """Return guaranteed bounds from episodes alone, without an estimate."""
-        simulator, world = self._simulator, self._world
-        if simulator.reference_density.why_unbounded:
-            why = simulator.reference_density.why_unbounded
-            self._notes.append(f"there is no upper bound: {why}")
-        share = _AGENT_SHARE * self._budget
-        agent = Episodes.of([*episodes_until(simulator, world.actor, world.horizon, share)])
+        simulator, share = self._simulator, _AGENT_SHARE * self._budget
+        agent = Episodes.of([*episodes_until(simulator, self._actor, self._horizon, share)])
         bounds = self._bounds_from_start(agent, 1 - _AGENT_SHARE)
+        method = f"episodes of {simulator.reference.name} from the start"
         values = {
-            name: {
-                "value": bound.low,
-                "interval": (bound.low, bound.high),
-                "rationality": bound.rationality,
-                "method": f"episodes of {simulator.reference} from the start",
-                "estimated": False,
-            }
-            for name, (bound, _) in zip(self._names, bounds, strict=True)
+            name: {"value": ends.low, "interval": ends[:2], "rationality": ends.rationality}
+            | {"method": method, "estimated": False}
+            for name, (ends, _) in zip(self._names, bounds, strict=True)
         }
         return self._results(agent, {"agent": agent.steps}, values, bounds)
 
     def _bounds_from_start(self, agent: Episodes, share: float = _FREE_SHARE) -> _Bounds:
         """Return guaranteed bounds from episodes of the agent and of free choice."""
-        simulator, horizon = self._simulator, self._world.horizon
+        simulator, error = self._simulator, self._error
         player, steps = simulator.free_choice(), share * self._budget
-        free = Episodes.of([*episodes_until(simulator, player, horizon, steps, _FREE)])
-        self._steps[simulator.reference] = free.steps
-        most, ranges = simulator.reference_density.most_information, self._ranges(agent, free)
-        ends = bounds_from_start(agent, free, ranges, most, horizon, self._error)
+        free = Episodes.of([*episodes_until(simulator, player, self._horizon, steps, _FREE)])
+        self._steps[simulator.reference.name] = free.steps
+        if not simulator.n_actions:
+            self._notes.append("continuous actions have no guaranteed upper end")
+        ranges = self._ranges(agent, free)
+        ends = bounds_from_start(agent, free, ranges, simulator.n_actions, self._horizon, error)
         return [*zip(ends, ranges, strict=True)]
 
     # --- Results ----------------------------------------------------------------------------------
@@ -426,9 +425,8 @@ class _SimulatorMeasurement:
         for i, name in enumerate(self._names):
             known = Range(*self._simulator.observed_range(i), assumed=True)
             if episodes:
-                returns = np.concatenate([each.returns[:, i] for each in episodes])
-                least, most = min(float(returns.min()), 0.0), max(float(returns.max()), 0.0)
-                known = Range(least, most, least, most, assumed=True)
+                returns = np.concatenate([[0.0], *(each.returns[:, i] for each in episodes)])
+                known = Range(*[float(returns.min()), float(returns.max())] * 2, assumed=True)
             out.append(self._simulator.utilities.bounds.get(name) or known)
         return out
 
@@ -440,15 +438,14 @@ class _SimulatorMeasurement:
         bounds: _Bounds = (),
     ) -> dict[str, SimulatorResult]:
         """Return results of the agent's episodes; `values` are their other fields by utility."""
-        simulator, fits, maximum = self._simulator, self._world.fits, None
+        simulator, maximum = self._simulator, None
         if simulator.n_actions:
             maximum = float(episodes.decisions.mean()) * math.log(simulator.n_actions)
-        if fits is not None:
-            self._steps["fit"] = fits.steps
         call, out = uuid4().hex, {}
         guaranteed = dict(zip(self._names, bounds, strict=False))  # not of the combination
         for name, given in values.items():
-            is_learnt = name in simulator.utilities.learnt
+            function = simulator.utilities.functions.get(name)
+            is_learnt = isinstance(function, FrozenUtility)
             each, notes = dict(given), [*self._notes, *given.get("notes", ())]
             each["interval"] = each["interval"] or (0.0, math.inf if maximum is None else maximum)
             # A learnt utility has no natural sign.
@@ -462,15 +459,15 @@ class _SimulatorMeasurement:
                 each["binding"] = {"lower": bound.low_by, "upper": by}
                 each["rests_on_assumption"] = known.assumed
                 notes += [known.in_words()] if known.assumed else []
-            if fits is not None and name in fits.frozen:
-                agent, reference = fits.episodes
+            if isinstance(function, FrozenUtility):
+                agent, reference = function.episodes
                 notes.append(
                     f"the utility was fitted to {agent:,} episodes of the agent and {reference:,} "
-                    f"of {simulator.reference}, and measured on other episodes: MEG towards the "
-                    f"best utility of its class is at least this"
+                    f"of {simulator.reference.name}, and measured on other episodes: MEG towards "
+                    f"the best utility of its class is at least this"
                 )
                 each["fitted_episodes"] = agent + reference
-                each["utility_function"] = fits.frozen[name]
+                each["utility_function"] = function
             out[name] = SimulatorResult(
                 utility=name,
                 level=self._level,
@@ -478,96 +475,9 @@ class _SimulatorMeasurement:
                 world=simulator.name,
                 steps={**steps, **self._steps},
                 episodes=len(episodes.decisions),
-                reference=simulator.reference,
+                reference=simulator.reference.name,
                 chance=simulator.chance,
                 measurement=call,
                 **each | {"notes": tuple(notes)},
             )
         return out
-
-
-# --- Measurement --------------------------------------------------------------------------------
-# Kind of runs with a measurement, and key of their only trial.
-KIND, KEY = "simulator", "measurement"
-
-
-class Difference(NamedTuple):
-    """Difference of the MEG towards two utilities."""
-
-    towards: str
-    than: str
-    value: float
-    interval: tuple[float, float]
-
-    @property
-    def verdict(self) -> Verdict:
-        """Verdict on the difference, from its interval."""
-        return verdict(self.interval, 0.0)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields and the verdict as JSON values."""
-        return {**json_values(self._asdict()), "verdict": str(self.verdict)}
-
-
-@dataclass(frozen=True)
-class Measurement(JsonRecord):
-    """Results of one call of `from_simulator`."""
-
-    agent: str
-    horizon: int
-    budget: int
-    seed: int
-    utilities: tuple[SimulatorResult, ...]
-    tightening: tuple[SimulatorProgress, ...] = ()
-
-    @property
-    def results(self) -> dict[str, SimulatorResult]:
-        """Results by utility."""
-        return {result.utility: result for result in self.utilities}
-
-    @property
-    def differences(self) -> list[Difference]:
-        """Differences of all pairs of utilities in order, without the best combination."""
-        plain = [result for result in self.utilities if result.utility != COMBINATION]
-        return [
-            Difference(one.utility, other.utility, *one.less(other))
-            for one, other in combinations(plain, 2)
-        ]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the first result as JSON values, with all results and their differences."""
-        differences = {"differences": json_values(self.differences)}
-        return self.utilities[0].to_json() | super().to_json() | differences
-
-    @classmethod
-    def from_json(cls, values: Any, where: str) -> Measurement:
-        """Read the output of `to_json`; `where` names the file in errors."""
-        try:
-            out: Measurement = from_json_values(cls, values)
-            # The results belong to one call and to no other file.
-            call, ends = uuid4().hex, ("lower", "upper")
-            utilities = [
-                replace(each, measurement=call, binding={end: each.binding[end] for end in ends})
-                for each in out.utilities
-            ]
-            out = replace(out, utilities=tuple(utilities))
-            # An edited file is refused here rather than while its page is rendered.
-            out.to_json()
-            return out
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as cause:
-            raise InvalidFileError(
-                f"{where} contains no measurement in a simulator "
-                f"({type(cause).__name__}: {cause}); measure again into another folder"
-            ) from cause
-
-
-def load(run: str | Path) -> Measurement:
-    """Read the stored run of a measurement."""
-    from goalmeter.runs.reading import another_kind, read_run
-
-    stored = read_run(run)
-    if stored.what.get("kind") != KIND:
-        raise another_kind(run, stored.what.get("kind"), KIND)
-    if KEY not in stored.values:
-        raise IncompleteRunError(run, stored.what, "1 of 1 measurements")
-    return Measurement.from_json(stored.values[KEY], str(run))

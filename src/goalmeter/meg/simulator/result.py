@@ -1,135 +1,76 @@
-"""Results of MEG measurements in simulators."""
+"""Results of MEG measurements in simulators, and stored measurements."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, cast, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field, is_dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+from uuid import uuid4
 
-from goalmeter._errors import InvalidParameterError, shown
-from goalmeter.meg.result import json_number
+from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError, shown
+from goalmeter._files import JsonFields, strict_values
 from goalmeter.meg.simulator.states import ASSUMED, UNDECLARED
 from goalmeter.report.numbers import general, nats, percent, rationality
 from goalmeter.report.tables import html_table, one_row
+from goalmeter.statistics.verdicts import Verdict, verdict
 
 NO_MAXIMUM = "no maximum: actions are continuous"  # shown instead of a maximum
 NO_ESTIMATE = "no estimate"  # shown instead of an estimate
 NOT_DETERMINED = "not determined"  # shown instead of a vacuous end of an interval
-
-# --- JSON -----------------------------------------------------------------------------------------
-_NOT_STORED = {"stored": ""}  # metadata of fields without a JSON value
-
-
-def json_fields(record: Any) -> dict[str, str]:
-    """Return the name in JSON of each field of a record that has one."""
-    names = {each.name: each.metadata.get("stored", each.name) for each in fields(record)}
-    return {name: stored for name, stored in names.items() if stored}
-
-
-def json_values(value: Any) -> Any:
-    """Return a value as JSON values: records as their `to_json`, infinity as a string."""
-    if hasattr(value, "to_json"):
-        return value.to_json()
-    if isinstance(value, Mapping):
-        return {name: json_values(each) for name, each in value.items()}
-    if isinstance(value, tuple | list):
-        return [json_values(each) for each in value]
-    return json_number(value) if isinstance(value, float) else value
-
-
-class JsonRecord:
-    """Dataclass whose JSON form has its fields."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        names = json_fields(self).items()
-        return {stored: json_values(getattr(self, name)) for name, stored in names}
-
-
-def from_json_values(kind: Any, value: Any) -> Any:
-    """Convert JSON values, which may have been edited, to a type; the inverse of `json_values`."""
-    if is_dataclass(kind):
-        hints, stored, record = get_type_hints(kind), json_fields(kind).items(), cast(type, kind)
-        return record(**{name: from_json_values(hints[name], value[s]) for name, s in stored})
-    inner = get_args(kind)
-    if type(None) in inner:
-        return None if value is None else from_json_values(inner[0], value)
-    if get_origin(kind) is tuple:
-        kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(from_json_values(*each) for each in zip(kinds, value, strict=True))
-    if inner:
-        return {str(name): from_json_values(inner[1], each) for name, each in value.items()}
-    expected = {float: int | float | str, str: str}.get(kind, object)
-    if not isinstance(value, expected) or (kind is float and isinstance(value, bool)):
-        raise TypeError(f"{shown(value)} is not a {'number' if kind is float else 'string'}")
-    return kind(value)
+# Name of the best combination of all utilities in the results.
+COMBINATION = "best combination"
+_NOT_STORED = ("utility_function", "measurement")  # fields of a result that are not in JSON
 
 
 # --- Results --------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
-class SimulatorResult(JsonRecord):
-    """MEG of an agent in a simulator: an estimate, its interval, and their assumptions.
+class SimulatorResult(JsonFields):
+    """MEG of an agent in a simulator: an estimate, its interval, and their assumptions."""
 
-    Attributes:
-        value: estimate in nats; the lower end of `guaranteed` without an estimate (`estimated`).
-        interval: asymptotic confidence interval in nats; 0 and the maximum (or infinity) where
-            nothing valid can be stated. Without an estimate it is `guaranteed`.
-        guaranteed: finite-sample bounds in nats, if requested; None otherwise. They hold with
-            probability `level` jointly over all utilities if the statement in `assumes` is true.
-        level: confidence level of each interval.
-        maximum: nats of a fully predictable agent: the mean of log A per decision (an estimate, so
-            an upper end may exceed it). A table excludes decisions without effect, which sampling
-            cannot recognise. None for continuous actions, which have no maximum.
-        rationality: beta with the largest value, in inverse units of the utility.
-        utility: name of the utility.
-        world: name of the simulator.
-        method: description of the estimator.
-        steps: number of simulator steps by purpose.
-        episodes: number of episodes of the agent.
-        steps_to_halve: number of further steps that would halve the width of the interval; None if
-            the interval has no width or is not determined.
-        binding: names of the bounds that gave the "lower" and "upper" end of `guaranteed`.
-        notes: statements that a reader of the numbers needs.
-        weights: weights of the utilities by name, for a combination of several.
-        stopped: why the measurement stopped: "budget" or "interrupt".
-        reference: description of the policy with which the agent's actions are compared.
-        fitted_episodes: number of episodes, including those of the reference, to which a learnt
-            utility was fitted; nothing else uses them.
-        utility_function: learnt utility as a function of (observation, info).
-        rests_on_assumption: whether the guarantee assumes that the utility stays within its
-            observed range, since no bounds were given; a note states the range.
-        chance: declared source of randomness: "generator", "none" or "unknown".
-        estimated: whether `value` is an estimate.
-        differences: interval of the MEG towards this utility minus that towards another one, by its
-            name, in nats, from the same resamples; see `less`.
-        measurement: unique name of the call that returned this result.
-    """
-
-    value: float = field(metadata={"stored": "meg"})
+    value: float  # estimate in nats; without one (`estimated`) the lower end of `guaranteed`
+    # Asymptotic confidence interval in nats; 0 and the maximum (or infinity) where nothing valid
+    # can be stated. Without an estimate it is `guaranteed`.
     interval: tuple[float, float]
-    level: float
+    level: float  # confidence level of each interval
+    # Nats of a fully predictable agent: the mean of log A per decision (an estimate, so an upper
+    # end may exceed it). A table excludes decisions without effect, which sampling cannot
+    # recognise. None for continuous actions, which have no maximum.
     maximum: float | None
-    rationality: float
-    utility: str
-    world: str
-    method: str
-    steps: Mapping[str, int]
-    episodes: int
+    rationality: float  # beta with the largest value, in inverse units of the utility
+    utility: str  # name of the utility
+    world: str  # name of the simulator
+    method: str  # description of the estimator
+    steps: Mapping[str, int]  # number of simulator steps by purpose
+    episodes: int  # number of episodes of the agent
+    # Finite-sample bounds in nats, if requested. They hold with probability `level` jointly over
+    # all utilities if the statement in `assumes` is true.
     guaranteed: tuple[float, float] | None = None
+    # Number of further steps that would halve the width of the interval; None if the interval has
+    # no width or is not determined.
     steps_to_halve: int | None = None
+    # Names of the bounds that gave the "lower" and "upper" end of `guaranteed`.
     binding: Mapping[str, str] = field(default_factory=lambda: {"lower": "", "upper": ""})
-    notes: tuple[str, ...] = ()
-    weights: Mapping[str, float] | None = None
-    stopped: str = "budget"
-    reference: str = "free choice"
+    notes: tuple[str, ...] = ()  # statements that a reader of the numbers needs
+    weights: Mapping[str, float] | None = None  # of the utilities, for a combination of several
+    stopped: str = "budget"  # why the measurement stopped: "budget" or "interrupt"
+    reference: str = "free choice"  # policy with which the agent's actions are compared
+    # Number of episodes, including those of the reference, to which a learnt utility was fitted;
+    # nothing else uses them. The fit is a function of (observation, info).
     fitted_episodes: int = 0
-    utility_function: Callable[[Any, Any], float] | None = field(default=None, metadata=_NOT_STORED)
+    utility_function: Callable[[Any, Any], float] | None = None
+    # Whether the guarantee assumes that the utility stays within its observed range, since no
+    # bounds were given; a note states the range.
     rests_on_assumption: bool = False
-    chance: str = UNDECLARED
-    estimated: bool = True
+    chance: str = UNDECLARED  # declared source of randomness: "generator", "none" or "unknown"
+    estimated: bool = True  # whether `value` is an estimate
+    # Interval of the MEG towards this utility minus that towards another one, by its name, in nats,
+    # from the same resamples; see `less`.
     differences: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    measurement: str = field(default="", repr=False, compare=False, metadata=_NOT_STORED)
+    # Unique name of the call that returned this result.
+    measurement: str = field(default="", repr=False, compare=False)
 
     @property
     def lower(self) -> float:
@@ -168,9 +109,11 @@ class SimulatorResult(JsonRecord):
         return self.value - other.value, self.differences.get(other.utility, apart)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields and derived values as JSON values."""
+        """Return the fields and derived values as JSON values; `value` is named "meg"."""
         derived = ("upper_bound", "fraction", "signed", "assumes", "not_determined")
-        return super().to_json() | {name: json_values(getattr(self, name)) for name in derived}
+        values = super().to_json() | {name: getattr(self, name) for name in derived}
+        plain = {name: each for name, each in values.items() if name not in _NOT_STORED}
+        return dict(strict_values({"meg": plain.pop("value"), **plain}))
 
     def to_pandas(self) -> Any:
         """Return the scalar values of `to_json` as a data frame of one row."""
@@ -188,14 +131,20 @@ class SimulatorResult(JsonRecord):
         else:
             rows.append(("maximum", f"{nats(self.maximum)} nats"))
             rows.append(("share of maximum", percent(self.fraction)))
+        rows += [("towards", f"{self.utility} in {self.world}")]
         rows += [("rationality β", rationality(self.rationality)), ("assumes that", self.assumes)]
         if self.guaranteed is not None:
             rows.append((f"guaranteed at {level}, nats", self.guaranteed_in_words(nats)))
             rows += [(f"guaranteed {end} end by", by) for end, by in self.binding.items()]
         if self.steps_to_halve is not None:
             rows.append(("further steps to halve the interval", f"{self.steps_to_halve:,}"))
-        rows += [(f"steps, {purpose}", f"{count:,}") for purpose, count in self.steps.items()]
-        return [*rows, ("method", self.method)]
+        steps = ", ".join(f"{count:,} {purpose}" for purpose, count in self.steps.items())
+        return [
+            *rows,
+            ("steps", steps),
+            ("episodes", f"{self.episodes:,}"),
+            ("method", self.method),
+        ]
 
     @property
     def assumes(self) -> str:
@@ -238,29 +187,19 @@ class SimulatorResult(JsonRecord):
         return html_table(heading, ("", ""), self.summary(), self.notes)
 
     def __str__(self) -> str:
-        level = percent(self.level, 0)
         value = f"{general(self.value)} nats" if self.estimated else NO_ESTIMATE
+        interval = f"interval {self.ends_in_words(general)} at {percent(self.level, 0)}"
         if self.maximum is None or self.fraction is None:
             share = f"{NO_MAXIMUM}, relative to the {self.reference}"
         else:
             share = f"{percent(self.fraction)} of the maximum {general(self.maximum)}"
-        lines = [f"MEG {value}, interval {self.ends_in_words(general)} at {level}; {share}"]
-        if self.guaranteed is not None:
-            binding = ", ".join(f"{end} end by {by}" for end, by in self.binding.items())
-            lines.append(f"guaranteed {self.guaranteed_in_words(general)} at {level}: {binding}")
-        steps = ", ".join(f"{count:,} {purpose}" for purpose, count in self.steps.items())
-        lines += [
-            f"assumes that {self.assumes}",
-            f"towards {self.utility} in {self.world}, rationality {general(self.rationality)}",
-            f"{self.episodes:,} episodes; steps: {steps}; {self.method}",
-        ]
-        if self.steps_to_halve is not None:
-            lines.append(f"{self.steps_to_halve:,} further steps would halve the interval")
-        return "\n  ".join([*lines, *(f"note: {note}" for note in self.notes)])
+        details = [f"{name} {text}" for name, text in self.summary()[4:]]
+        notes = [f"note: {note}" for note in self.notes]
+        return "\n  ".join([f"MEG {value}, {interval}; {share}", *details, *notes])
 
 
 @dataclass(frozen=True)
-class SimulatorProgress(JsonRecord):
+class SimulatorProgress(JsonFields):
     """Progress of a measurement."""
 
     utility: str  # name of the utility
@@ -285,3 +224,107 @@ class SimulatorInterrupted(KeyboardInterrupt):
         super().__init__(f"interrupted; intervals so far, in the attribute `results`: {ends}")
         self.results = results
         self.measurement: Any = None  # `measure.Measurement`, where it was asked for by names
+
+
+# --- Stored measurements --------------------------------------------------------------------------
+# Kind of runs with a measurement, and key of their only trial.
+KIND, KEY = "simulator", "measurement"
+
+
+@dataclass(frozen=True)
+class Difference(JsonFields):
+    """Difference of the MEG towards two utilities."""
+
+    towards: str
+    than: str
+    value: float
+    interval: tuple[float, float]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Verdict on the difference, from its interval."""
+        return verdict(self.interval, 0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields and the verdict as JSON values."""
+        return strict_values(super().to_json()) | {"verdict": str(self.verdict)}
+
+
+@dataclass(frozen=True)
+class Measurement(JsonFields):
+    """Results of one call of `from_simulator`."""
+
+    agent: str
+    horizon: int
+    budget: int
+    seed: int
+    utilities: tuple[SimulatorResult, ...]
+    tightening: tuple[SimulatorProgress, ...] = ()
+
+    @property
+    def results(self) -> dict[str, SimulatorResult]:
+        """Results by utility."""
+        return {result.utility: result for result in self.utilities}
+
+    @property
+    def differences(self) -> list[Difference]:
+        """Differences of all pairs of utilities in order, without the best combination."""
+        plain = [result for result in self.utilities if result.utility != COMBINATION]
+        return [
+            Difference(one.utility, other.utility, *one.less(other))
+            for one, other in combinations(plain, 2)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the first result as JSON values, with all results and their differences."""
+        differences = [each.to_json() for each in self.differences]
+        return self.utilities[0].to_json() | super().to_json() | {"differences": differences}
+
+    @classmethod
+    def from_json(cls, values: Any, where: str) -> Measurement:
+        """Read the output of `to_json`; `where` names the file in errors."""
+        try:
+            out: Measurement = _restored(cls, values)
+            call = uuid4().hex  # the results belong to one call and to no other file
+            utilities = tuple(replace(each, measurement=call) for each in out.utilities)
+            out = replace(out, utilities=utilities)
+            # An edited file is refused here rather than while its page is rendered.
+            out.to_json()
+            return out
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as cause:
+            raise InvalidFileError(
+                f"{where} contains no measurement in a simulator "
+                f"({type(cause).__name__}: {cause}); measure again into another folder"
+            ) from cause
+
+
+def _restored(kind: Any, value: Any) -> Any:
+    """Convert JSON values, which may have been edited, to a type; the inverse of `to_json`."""
+    if is_dataclass(kind):
+        stored = {"value": value["meg"], **value} if kind is SimulatorResult else value
+        hints = {n: hint for n, hint in get_type_hints(kind).items() if n not in _NOT_STORED}
+        return kind(**{name: _restored(hint, stored[name]) for name, hint in hints.items()})
+    inner = get_args(kind)
+    if type(None) in inner:
+        return None if value is None else _restored(inner[0], value)
+    if get_origin(kind) is tuple:
+        kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(_restored(*each) for each in zip(kinds, value, strict=True))
+    if inner:
+        return {str(name): _restored(inner[1], each) for name, each in value.items()}
+    expected = {float: int | float | str, str: str}.get(kind, object)
+    if not isinstance(value, expected) or (kind is float and isinstance(value, bool)):
+        raise TypeError(f"{shown(value)} is not a {'number' if kind is float else 'string'}")
+    return kind(value)
+
+
+def load(run: str | Path) -> Measurement:
+    """Read the stored run of a measurement."""
+    from goalmeter.runs.reading import another_kind, read_run
+
+    stored = read_run(run)
+    if stored.what.get("kind") != KIND:
+        raise another_kind(run, stored.what.get("kind"), KIND)
+    if KEY not in stored.values:
+        raise IncompleteRunError(run, stored.what, "1 of 1 measurements")
+    return Measurement.from_json(stored.values[KEY], str(run))

@@ -66,7 +66,7 @@ class Saver:
     # the generator was used.
     chance: Callable[[Any, int], bool] | None = None
     # Whether every episode begins in one state; None if unknown.
-    one_start: Callable[[Any], bool | None] = lambda env: None
+    one_start: bool | None = None
 
 
 def copied(env: Any, memo: dict[int, Any] | None = None) -> Any:
@@ -79,13 +79,13 @@ def copied(env: Any, memo: dict[int, Any] | None = None) -> Any:
     return copy.deepcopy(env, memo)
 
 
-def _copied_with_generator(env: Any, saved: Any) -> Any:
+def _copied_without_generator(env: Any) -> Any:
     # The generator is shared: it gets another state before steps are drawn.
-    generator = getattr(saved.unwrapped, "_np_random", None)
-    return copied(saved, {id(generator): generator})
+    generator = getattr(env.unwrapped, "_np_random", None)
+    return copied(env, {id(generator): generator})
 
 
-COPIES = Saver(lambda env: _copied_with_generator(env, env), _copied_with_generator)
+COPIES = Saver(_copied_without_generator, lambda env, saved: _copied_without_generator(saved))
 
 
 # --- Attributes ---------------------------------------------------------------------------------
@@ -118,9 +118,6 @@ def _of_attributes(*names: str, **others: Any) -> Saver:
         # Objects may refer to the environment and its generator.
         return copy.deepcopy(values, {id(bare): bare, id(bare.np_random): bare.np_random})
 
-    def save(env: Any) -> dict[str, Any]:
-        return copies(env.unwrapped, attributes(env.unwrapped))
-
     def restore(env: Any, saved: dict[str, Any]) -> Any:
         bare = env.unwrapped
         for name in attributes(bare).keys() - saved.keys():
@@ -134,34 +131,45 @@ def _of_attributes(*names: str, **others: Any) -> Saver:
             own = values.values()
             return tuple(v.tobytes() if isinstance(v, np.ndarray) else v for v in own)
         seen = {id(env.unwrapped): 0, id(env.unwrapped.np_random): 1}
-        return tuple((name, _content(value, seen)) for name, value in values.items())
+        return tuple((name, name_of(value, seen)) for name, value in values.items())
+
+    def save(env: Any) -> dict[str, Any]:
+        return copies(env.unwrapped, attributes(env.unwrapped))
 
     return Saver(**{"save": save, "restore": restore, "key": key, **others})
 
 
-def _content(thing: Any, seen: dict[int, int]) -> Hashable:
-    """Return a hashable key of an object's content; `seen` numbers the objects before it."""
+def name_of(thing: Any, seen: dict[int, int] | None = None) -> Hashable:
+    """Return a hashable key of the content of an observation or of attributes.
+
+    `seen` numbers the objects of attributes: one that occurs twice is another state than two equal
+    ones. An observation has no objects other than collections of numbers and strings.
+    """
     if thing is None or isinstance(thing, (str, bytes, int, float, np.generic, Enum)):
         return thing
-    if isinstance(thing, np.ndarray) and thing.dtype != object:
+    if hasattr(thing, "__array__") and (array := np.asarray(thing)).dtype != object:
         # Positions are tuples at first and arrays later.
-        is_place = thing.ndim == 1 and thing.dtype.kind in "iu"
-        return tuple(thing.tolist()) if is_place else (thing.tobytes(), thing.shape)
+        is_place = array.ndim == 1 and array.dtype.kind in "iu"
+        return tuple(array.tolist()) if is_place else (array.tobytes(), array.shape)
     if callable(thing):
         return getattr(thing, "__module__", ""), getattr(thing, "__qualname__", id(thing))
-    # One object that occurs twice is another state than two equal objects.
-    if not isinstance(thing, tuple):
+    if seen is not None and not isinstance(thing, tuple):
         if id(thing) in seen:
             return ("again", seen[id(thing)])
         seen[id(thing)] = len(seen)
     if isinstance(thing, (tuple, list, np.ndarray)):
-        return tuple(_content(each, seen) for each in thing)
+        return tuple(name_of(each, seen) for each in thing)
     if isinstance(thing, dict):
-        return tuple((_content(k, seen), _content(v, seen)) for k, v in thing.items())
+        return tuple((name_of(k, seen), name_of(v, seen)) for k, v in thing.items())
     if isinstance(thing, (set, frozenset)):
-        return tuple(sorted(repr(_content(each, seen)) for each in thing))
+        return tuple(sorted(repr(name_of(each, seen)) for each in thing))
+    if seen is None:
+        raise InvalidParameterError(
+            f"an observation contains {thing!r}, expected numbers, strings and collections of "
+            f"these; pass as state= a function of (observation, info) that returns a key"
+        )
     values = getattr(thing, "__dict__", None)
-    return repr(thing) if values is None else (type(thing).__name__, _content(values, seen))
+    return repr(thing) if values is None else (type(thing).__name__, name_of(values, seen))
 
 
 # --- Kinds of environments ----------------------------------------------------------------------
@@ -178,17 +186,13 @@ def _grid_saver(bare: Any) -> Saver:
         return plain.restore(env, saved)
 
     # A world that is not fixed is drawn at each reset.
-    return replace(plain, restore=restore, one_start=lambda env: env.unwrapped._draw is None)
+    return replace(plain, restore=restore, one_start=bare._draw is None)
 
 
 def _outcomes_vary(env: Any, action: int) -> bool:
     # FrozenLake, Taxi and CliffWalking use their generator even for a single outcome.
     bare = env.unwrapped
     return getattr(bare, "fickle_passenger", False) or len(bare.P[int(bare.s)][action]) > 1
-
-
-def _has_one_initial_state(env: Any) -> bool:
-    return bool((np.asarray(env.unwrapped.initial_state_distrib) > 0).sum() == 1)
 
 
 def _mujoco_key(env: Any) -> Hashable:
@@ -201,11 +205,6 @@ def _mujoco_key(env: Any) -> Hashable:
     mujoco.mj_getState(bare.model, bare.data, state, kind)
     derived = (np.asarray(getattr(bare.data, name)).tobytes() for name in _DERIVED)
     return state.tobytes(), *derived
-
-
-def _has_no_reset_noise(env: Any) -> bool:
-    # Resets always draw and scale the noise by this; kinds without it draw a goal.
-    return getattr(env.unwrapped, "_reset_noise_scale", None) == 0
 
 
 # Wrappers without state that affects the future, except step counts; and their packages.
@@ -230,41 +229,22 @@ def saver_of(env: Any) -> Saver | None:
     if module.startswith("goalmeter.gridworld"):
         return _grid_saver(bare)
     if module.startswith("gymnasium.envs.toy_text") and hasattr(bare, "P"):
-        hooks: dict[str, Any] = {"chance": _outcomes_vary, "one_start": _has_one_initial_state}
-        return _of_attributes("s", "fickle_step", **hooks)
+        one_start = bool((np.asarray(bare.initial_state_distrib) > 0).sum() == 1)
+        return _of_attributes("s", "fickle_step", chance=_outcomes_vary, one_start=one_start)
     if module.startswith("gymnasium.envs.classic_control"):
         return _of_attributes("state", "steps_beyond_terminated")
     if module.startswith("gymnasium.envs.mujoco"):
-        return _of_attributes("data", key=_mujoco_key, one_start=_has_no_reset_noise)
+        # Resets always draw and scale the noise by this; kinds without it draw a goal.
+        one_start = getattr(bare, "_reset_noise_scale", None) == 0
+        return _of_attributes("data", key=_mujoco_key, one_start=one_start)
     if all(hasattr(bare, name) for name in ("grid", "agent_pos", "agent_dir", "carrying")):
         return _of_attributes()
     return None
 
 
-# --- Names of states ----------------------------------------------------------------------------
+# --- States of one environment --------------------------------------------------------------------
 OBSERVATION = "observation"
 StateOf = Callable[[Any, Any], Hashable]
-
-
-def name_of(observation: Any) -> Hashable:
-    """Return a hashable key of the content of an observation."""
-    if isinstance(observation, (int, str, bytes, np.integer)):
-        return observation
-    if isinstance(observation, dict):
-        return tuple((key, name_of(observation[key])) for key in sorted(observation, key=repr))
-    if isinstance(observation, (tuple, list)):
-        return tuple(map(name_of, observation))
-    array = np.asarray(observation)
-    if array.dtype == object:
-        raise InvalidParameterError(
-            f"an observation contains {observation!r}, expected numbers, strings, and tuples, "
-            f"lists or dictionaries of these; pass as state= a function of (observation, info) "
-            f"that returns a key"
-        )
-    return array.tobytes(), array.shape, array.dtype.str
-
-
-# --- States of one environment --------------------------------------------------------------------
 _WHY_UNDECLARED = (
     "the source of randomness is undeclared, and a restored state could repeat it; pass "
     "chance='generator' if all randomness comes from Gymnasium's generator (np_random), or "

@@ -9,14 +9,14 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, InvalidUtilityError, finite, require, whole
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError, finite, require
 from goalmeter._types import AnyArray
 from goalmeter.agents.stable_baselines import borrowed_generators
-from goalmeter.meg.simulator.agents import SimulatorAgent, count_of, first_of
+from goalmeter.meg.simulator.agents import SimulatorAgent
 
 if TYPE_CHECKING:
     from goalmeter.meg.simulator.environments import GymnasiumSimulator
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 # given, the observed range is assumed, and a note of the result states this.
 
 REWARD = "reward"
-NO_UTILITY = "utility is an empty dictionary, expected at least one utility"
 UtilityFunction = Callable[[Any, Mapping[str, Any]], float]
 # Type of one utility in `from_simulator`.
 Utility = str | UtilityFunction
@@ -40,8 +39,8 @@ _SLACK, _ROUNDING = 1e-9, 1e-6
 class Range:
     """Range of a utility's payoffs: of one decision, and of all from a state on."""
 
-    low: float
-    high: float
+    low: float = -_LARGEST
+    high: float = _LARGEST
     least: float = -math.inf
     most: float = math.inf
     assumed: bool = False
@@ -65,6 +64,14 @@ class Range:
         low = max(min(self.low, 0.0) * horizon, self.least)
         return low, min(max(self.high, 0.0) * horizon, self.most)
 
+    def check(self, name: str, paid: float) -> None:
+        """Require that a payoff is in the range; NaN is not."""
+        if not self.low - _SLACK <= paid <= self.high + _SLACK:
+            raise InvalidUtilityError(
+                f"the utility {name!r} is {paid:g} in a step, expected a finite number from "
+                f"{self.low:g} to {self.high:g}; fix it, or widen bounds="
+            )
+
 
 @dataclass(frozen=True)
 class NamedUtilities:
@@ -72,7 +79,6 @@ class NamedUtilities:
 
     functions: Mapping[str, UtilityFunction | None]
     bounds: Mapping[str, Range]
-    learnt: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,17 +86,21 @@ class NamedUtilities:
         return tuple(self.functions)
 
 
-def named_utilities(
-    utility: Utility | Mapping[str, Utility], bounds: object = None
-) -> NamedUtilities:
-    """Validate and name the requested utilities."""
+def utilities_by_name(utility: Any) -> dict[str, Any]:
+    """Return the requested utilities by name."""
     if isinstance(utility, Mapping):
-        several = dict(utility)
-    else:
-        name = utility if isinstance(utility, str) else getattr(utility, "__name__", "utility")
-        several = {"utility" if name == "<lambda>" else str(name): utility}
-    if not several:
-        raise InvalidParameterError(NO_UTILITY)
+        if not utility:
+            raise InvalidParameterError(
+                "utility is an empty dictionary, expected at least one utility"
+            )
+        return dict(utility)
+    plain = "learnt" if isinstance(utility, LearntUtility) else "utility"
+    name = utility if isinstance(utility, str) else getattr(utility, "__name__", plain)
+    return {"utility" if name == "<lambda>" else str(name): utility}
+
+
+def named_utilities(several: Mapping[str, Utility], bounds: Any = None) -> NamedUtilities:
+    """Validate utilities and their bounds."""
     functions: dict[str, UtilityFunction | None] = {}
     for name, given in several.items():
         is_reward = isinstance(given, str) and given == REWARD
@@ -100,10 +110,11 @@ def named_utilities(
                 f"(observation, info) that returns a number"
             )
         functions[name] = given if callable(given) else None
-    return NamedUtilities(functions, ranges_of(functions, bounds))
+    learnt = {name: f.range for name, f in functions.items() if isinstance(f, FrozenUtility)}
+    return NamedUtilities(functions, {**ranges_of(functions, bounds), **learnt})
 
 
-def ranges_of(names: Iterable[str], bounds: object) -> dict[str, Range]:
+def ranges_of(names: Iterable[str], bounds: Any) -> dict[str, Range]:
     """Validate the given ranges and return them by name."""
     known = list(names)
     given = bounds if isinstance(bounds, Mapping) else dict.fromkeys(known, bounds)
@@ -114,64 +125,52 @@ def ranges_of(names: Iterable[str], bounds: object) -> dict[str, Range]:
     return {name: _range(name, value) for name, value in given.items() if value is not None}
 
 
-def _range(name: str, value: object) -> Range:
+def _range(name: str, value: Any) -> Range:
     ends = tuple(value) if isinstance(value, (tuple, list)) else ()
     numbers = [finite(end, f"bounds of {name!r}", least=-_LARGEST, most=_LARGEST) for end in ends]
-    low, high, least, most = [*numbers, -math.inf, math.inf, 0.0, 0.0][:4]
-    if len(numbers) not in (2, 4) or low > high or not least <= 0 <= most:
+    out = Range(*numbers[:4])
+    if len(numbers) not in (2, 4) or out.low > out.high or not out.least <= 0 <= out.most:
         raise InvalidParameterError(
             f"bounds of {name!r} are {value!r}, expected (low, high) of one decision with low <= "
             f"high, or (low, high, least, most) with the bounds of the total from any state on, "
             f"least <= 0 <= most"
         )
-    return Range(low, high, least, most)
+    return out
 
 
 class Payments:
-    """Payoffs of U utilities and their observed ranges."""
+    """Payoffs of U utilities, and their smallest and largest values so far."""
 
     def __init__(self, utilities: NamedUtilities) -> None:
-        self._functions, names = utilities.functions, utilities.names
-        plain = Range(-_LARGEST, _LARGEST)
-        self._ranges = {name: utilities.bounds.get(name, plain) for name in names}
-        self._observed = [(math.inf, -math.inf)] * len(names)
+        self._functions = [*utilities.functions.values()]
+        self._ranges = [(name, utilities.bounds.get(name, Range())) for name in utilities.names]
+        self.extremes = [(math.inf, -math.inf)] * len(self._functions)
 
     def pay(self, reward: Any, observation: Any, info: Any) -> tuple[float, ...]:
         """Return the payoff of one step for each utility, [U]."""
-        paid = []
-        for i, (name, function) in enumerate(self._functions.items()):
-            number = float(reward if function is None else function(observation, info))
-            low, high = self._ranges[name].low - _SLACK, self._ranges[name].high + _SLACK
-            # False for NaN.
-            if not low <= number <= high:
-                raise InvalidUtilityError(
-                    f"the utility {name!r} is {number:g} in a step, expected a finite number from "
-                    f"{low:g} to {high:g}; fix it, or widen bounds="
-                )
-            least, most = self._observed[i]
-            self._observed[i] = min(least, number), max(most, number)
-            paid.append(number)
-        return tuple(paid)
-
-    def extremes(self, which: int) -> tuple[float, float]:
-        """Return the smallest and largest payoff so far of a utility, by number."""
-        return self._observed[which]
+        paid = tuple(
+            float(reward if function is None else function(observation, info))
+            for function in self._functions
+        )
+        for i, number in enumerate(paid):
+            least, most = self.extremes[i]
+            if not least <= number <= most:  # a new extreme, or NaN
+                name, known = self._ranges[i]
+                known.check(name, number)
+                self.extremes[i] = min(least, number), max(most, number)
+        return paid
 
     def check_total(self, total: list[float]) -> None:
         """Require that the totals of an episode, [U], are within their bounds."""
-        for (name, known), paid in zip(self._ranges.items(), total, strict=True):
-            low, high = known.least - _ROUNDING, known.most + _ROUNDING
-            if not low <= paid <= high:
+        for (name, known), paid in zip(self._ranges, total, strict=True):
+            if not known.least - _ROUNDING <= paid <= known.most + _ROUNDING:
                 raise InvalidUtilityError(
-                    f"the utility {name!r} has the total {paid:g} in an episode, outside {low:g} "
-                    f"to {high:g} of bounds=; widen bounds="
+                    f"the utility {name!r} has the total {paid:g} in an episode, outside "
+                    f"{known.least:g} to {known.most:g} of bounds=; widen bounds="
                 )
 
 
 # --- Learnt utilities ---------------------------------------------------------------------------
-_ONE_HOT = 4_096  # maximum number of discrete observations with one-hot features
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LearntUtility:
     """Unknown utility that is fitted to some episodes and bounded on others.
@@ -194,21 +193,15 @@ class LearntUtility:
     learning_rate: float = 0.02  # learning rate of Adam
     weight_decay: float = 1e-3  # weight decay of Adam
 
-    def __post_init__(self) -> None:
-        if self.steps is not None:
-            whole(self.steps, "steps", least=10, most=10**8)
-        whole(self.iterations, "iterations", least=1, most=10**6)
-        finite(self.learning_rate, "learning_rate", least=1e-12, most=1e3)
-        finite(self.weight_decay, "weight_decay", least=0.0, most=1e3)
-
-    def seen(self, observation: Any, info: Any, space: Any) -> AnyArray:
-        """Return the features of a step in single precision."""
+    def features_of(self, observation: Any, info: Any, space: Any) -> AnyArray:
+        """Return the features of a step in single precision; `space` is that of observations."""
         if self.features is not None:
             observation = self.features(observation, info)
-        elif (count := count_of(space)) is not None and count <= _ONE_HOT:
-            place = int(observation) - first_of(space)
-            return np.asarray(np.eye(1, count, place, dtype=np.float32)[0])
-        array = np.array(_flat(observation), dtype=np.float32)
+        elif not getattr(space, "shape", None):
+            from gymnasium.spaces import flatten
+
+            observation = flatten(space, observation)
+        array = np.array(observation, dtype=np.float32)
         if not np.isfinite(array).all():
             raise InvalidUtilityError(
                 "the features of a learnt utility are not finite; pass as features= a function of "
@@ -222,26 +215,20 @@ class FrozenUtility:
     """Fitted utility as a function of (observation, info), with values in [-1, 1]."""
 
     options: LearntUtility
+    space: Any  # of observations
     module: Any
+    scale: AnyArray  # of the features
     factor: float
     range: Range  # range of the payoffs, which holds by construction
-    space: Any
+    episodes: tuple[int, int]  # number of episodes of the agent and of the reference in the fit
+    steps: int  # number of their steps
 
     def __call__(self, observation: Any, info: Any = None) -> float:
         """Return the payoff of a step with this observation and info."""
-        features = self.options.seen(observation, info, self.space)
+        features = self.scale * self.options.features_of(observation, info, self.space)
         value = self.factor * float(_outputs(self.module, features[None])[0])
         # NaN stays, and is refused like that of any utility.
-        return max(min(value, self.range.high), self.range.low) if value == value else value
-
-
-def _flat(observation: Any) -> Any:
-    """Return the observation, flattened if it has several parts."""
-    if isinstance(observation, Mapping):
-        observation = [observation[key] for key in sorted(observation)]
-    if isinstance(observation, (tuple, list)):
-        return np.concatenate([np.zeros(0), *(np.ravel(_flat(part)) for part in observation)])
-    return observation
+        return float(np.clip(value, self.range.low, self.range.high))
 
 
 # --- Fit ----------------------------------------------------------------------------------------
@@ -258,36 +245,17 @@ _ERRORS = 2.5  # standard errors by which a limit lowers the agent's mean
 _ASIDE, _PATIENCE = 4, 60
 
 
-class UtilityFits(NamedTuple):
-    """Utilities fitted before the measurement, by name."""
-
-    frozen: Mapping[str, FrozenUtility]
-    episodes: tuple[int, int]  # number of episodes of the agent and of the reference
-    steps: int
-
-
-def learnt_of(utility: Any, bounds: Any) -> dict[str, LearntUtility]:
-    """Return the utilities to be learnt, by name."""
-    several = utility if isinstance(utility, Mapping) else {"learnt": utility}
-    learnt = {name: each for name, each in several.items() if isinstance(each, LearntUtility)}
-    given = bounds if isinstance(bounds, Mapping) else dict.fromkeys(several, bounds)
-    if bounded := [name for name in learnt if given.get(name) is not None]:
-        raise InvalidParameterError(
-            f"bounds are given for {bounded[0]!r}, which is learnt and has its own bounds; give "
-            f"bounds= by name for the other utilities only"
-        )
-    return learnt
-
-
-def fits_of(
-    learnt: Mapping[str, LearntUtility],
-    space: Any,
+def fitted_utilities(
+    several: Mapping[str, Any],
     simulator_of: Callable[[NamedUtilities], GymnasiumSimulator],
     actor: SimulatorAgent,
     horizon: int,
     budget: int,
-) -> UtilityFits:
-    """Fit utilities to episodes of the agent and of its reference; `space` of observations."""
+) -> dict[str, FrozenUtility]:
+    """Fit the learnt ones of several utilities to episodes of the agent and of its reference."""
+    learnt = {name: each for name, each in several.items() if isinstance(each, LearntUtility)}
+    if not learnt:
+        return {}
     torch = require("torch", extra="neural", feature="A learnt utility")
     requested = [each.steps for each in learnt.values() if each.steps is not None]
     limit = max(requested, default=min(int(_SHARE * budget), _MOST))
@@ -300,35 +268,39 @@ def fits_of(
 
     def record(observation: Any, info: Any) -> float:
         for name, each in learnt.items():
-            rows[name].append(each.seen(observation, info, space))
+            rows[name].append(each.features_of(observation, info, space))
         return 0.0
 
     simulator = simulator_of(NamedUtilities({"learnt": record}, {}))
-    lengths: list[list[int]] = []
-    for player, first in ((actor, _AGENT), (simulator.free_choice(), _REFERENCE)):
-        decided: list[int] = []
+    space = simulator.environment.observation_space
+    lengths: tuple[list[int], list[int]] = [], []
+    players = (actor, _AGENT), (simulator.reference.agent(), _REFERENCE)
+    for (player, first), decided in zip(players, lengths, strict=True):
         while sum(decided) < limit / 2 or len(decided) < _LEAST_EPISODES:
             decided += simulator.play(player, horizon, first + len(decided)).decisions.tolist()
-        lengths.append(decided)
+    episodes, steps = (len(lengths[0]), len(lengths[1])), sum(map(sum, lengths))
     # Without a return to states the bound adds up the largest payoffs of all decisions.
     known = None if simulator.returns_to_states else horizon
     frozen = {}
     for name, each in learnt.items():
-        features = np.stack(rows[name])
+        features, scale = np.stack(rows[name]), np.ones(1, dtype=np.float32)
         # The user's module and all global generators stay unchanged.
         with borrowed_generators():
             torch.manual_seed(0)
-            module = _module(each, features)
-            if not _fit(each, module, features, lengths, known):
-                raise InvalidParameterError(
-                    f"the fit of the learnt utility {name!r} diverged; use a smaller learning_rate "
-                    f"than {each.learning_rate:g}, or features of moderate size"
-                )
-        values = _outputs(module, features)
+            module = copy.deepcopy(each.module)
+            if module is None:
+                # Features are scaled by their maximum, so that one learning rate suits all.
+                scale = 1 / np.maximum(np.abs(features).max(axis=0), 1e-6)
+                linear = torch.nn.Linear(scale.size, 1)
+                for parameter in linear.parameters():
+                    torch.nn.init.zeros_(parameter)
+                module = torch.nn.Sequential(torch.nn.Flatten(), linear)
+            _fit(each, module.eval(), scale * features, lengths, known)
+        values = _outputs(module, scale * features)
         factor = 1.0 / max(float(np.abs(values).max()), 1e-12)
         limits = Range(float(values.min()), float(values.max())).scaled(factor)
-        frozen[name] = FrozenUtility(each, module, factor, limits, space)
-    return UtilityFits(frozen, (len(lengths[0]), len(lengths[1])), sum(map(sum, lengths)))
+        frozen[name] = FrozenUtility(each, space, module, scale, factor, limits, episodes, steps)
+    return frozen
 
 
 def _outputs(module: Any, features: AnyArray) -> AnyArray:
@@ -339,34 +311,14 @@ def _outputs(module: Any, features: AnyArray) -> AnyArray:
         return np.asarray(module(torch.from_numpy(features)).reshape(-1).numpy(), np.float64)
 
 
-def _module(options: LearntUtility, features: AnyArray) -> Any:
-    """Return the module to be fitted: a copy of the given one, or a linear function."""
-    import torch
-
-    if options.module is not None:
-        if not any(each.requires_grad for each in options.module.parameters()):
-            raise InvalidParameterError(
-                f"the module {type(options.module).__name__} has no trainable weights; pass a "
-                f"trainable one, or its outputs as features="
-            )
-        return copy.deepcopy(options.module).eval()
-    # Features are scaled by their observed maximum, so that one learning rate suits all.
-    size = np.maximum(np.abs(features.reshape(len(features), -1)).max(axis=0), 1e-6)
-    linear, scale = torch.nn.Linear(len(size), 1), torch.nn.Linear(len(size), len(size), bias=False)
-    scale.weight.data = torch.diag(torch.from_numpy(1 / size))
-    for parameter in linear.parameters():
-        torch.nn.init.zeros_(parameter)
-    return torch.nn.Sequential(torch.nn.Flatten(), scale.requires_grad_(False), linear)
-
-
 def _fit(
     options: LearntUtility,
     module: Any,
     features: AnyArray,
-    lengths: list[list[int]],
+    lengths: tuple[list[int], list[int]],
     horizon: int | None,
-) -> bool:
-    """Fit a module to episodes of the agent and of the reference; return whether it converged.
+) -> None:
+    """Fit a module to episodes of the agent and of the reference.
 
     `features` has all their steps in order, and `lengths` the numbers of steps of the episodes.
     """
@@ -386,7 +338,7 @@ def _fit(
             most = horizon * paid[chosen[episode]].max()
         others = torch.cat([others, most.clamp(min=0.0).reshape(1)])
         soft = torch.logsumexp(others, 0) - math.log(len(others))
-        noise = mine.std() / math.sqrt(len(mine)) if len(mine) > 1 else torch.zeros(())
+        noise = mine.std() / math.sqrt(len(mine)) if len(mine) > 1 else 0.0
         return mine.mean() - _ERRORS * noise - soft
 
     optimiser = torch.optim.Adam(
@@ -398,7 +350,10 @@ def _fit(
         collected = torch.zeros(len(aside)).index_add(0, episode, paid)
         loss, current = -bound(paid, collected, ~aside), bound(paid, collected, aside).item()
         if not math.isfinite(loss.item()):
-            return False
+            raise InvalidParameterError(
+                f"the fit of a learnt utility diverged; use a smaller learning_rate than "
+                f"{options.learning_rate:g}, or features of moderate size"
+            )
         if current > best + 1e-4:
             best, best_weights, worse = current, copy.deepcopy(module.state_dict()), 0
         elif (worse := worse + 1) > _PATIENCE:
@@ -407,4 +362,3 @@ def _fit(
         loss.backward()
         optimiser.step()
     module.load_state_dict(best_weights)
-    return True
