@@ -206,17 +206,17 @@ def json_value(value: Any) -> Any:
 
 
 def strict_json(value: Any) -> str:
-    """Return JSON without NaN (null) and infinities ("inf", "-inf"), which many programs refuse."""
+    """Return JSON text of `strict_values`: many programs refuse NaN and infinities."""
     return json_text(strict_values(value), allow_nan=False)
 
 
 def strict_values(value: Any) -> Any:
+    """Return JSON values without NaN (null) and infinities ("inf", "-inf")."""
+    value = value.tolist() if hasattr(value, "tolist") else value  # of NumPy
     if isinstance(value, dict):
         return {str(key): strict_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [strict_values(item) for item in value]
-    if hasattr(value, "tolist"):  # of NumPy
-        return strict_values(value.tolist())
     if isinstance(value, float) and not isfinite(value):
         return None if isnan(value) else str(value)
     return value

@@ -90,7 +90,7 @@ class _World:
         share = np.where(self.unsampled[pair], 0.0, seen / np.maximum(drawn, 1.0)[pair])
         shape = (n_pairs + 1, self.n_states + 1)
         self.move = csr_matrix((share, (pair, after)), shape=shape)[:, : self.n_states]
-        self.paid_mean = np.bincount(pair, share * paid, n_pairs + 1)
+        self.paid_mean: FloatArray = np.bincount(pair, share * paid, n_pairs + 1)
 
         random = ~(certain | self.unsampled)[pair]
         self.pair, self.after, self.paid = pair[random], after[random], paid[random]
@@ -468,15 +468,8 @@ def guaranteed_interval(
 ) -> Ends:
     """Return an interval that contains MEG towards a utility except with probability `error`.
 
-    Args:
-        halves: tables of the same outcomes with independent counts; the numbers of draws of the
-            second are fixed given the first.
-        episodes: independent episodes of the agent.
-        policy: the agent's policy [T, S, A] (T = 1 or H); None if it is unknown.
-        which: number of the utility.
-        known: its range.
-        one_start: whether all episodes begin in the same state.
-        error: probability that the interval is wrong.
+    The halves are tables of the same outcomes with independent counts; the numbers of draws of the
+    second are fixed given the first. The policy is [T, S, A] (T = 1 or H), or None if unknown.
     """
     first, (chosen, fresh) = halves[0], (x.returns[:, which] for x in parts_of(episodes))
     high, high_by = _entropy_bound(episodes, first.n_actions, first.horizon, _ENTROPY / 2 * error)
@@ -524,13 +517,7 @@ def bounds_from_start(
 ) -> list[Ends]:
     """Return bounds of MEG towards each utility, which hold together except with `error`.
 
-    Args:
-        agent: episodes of the agent.
-        free: episodes of the reference (free choice).
-        ranges: range of each utility, [U].
-        n_actions: number of actions; 0 if they are continuous.
-        horizon: number of decisions of an episode.
-        error: probability that any of the bounds is wrong.
+    `free` are episodes of the reference; `n_actions` is 0 if actions are continuous.
     """
     parts, each = [*zip(parts_of(agent), parts_of(free), strict=True)], error / len(ranges)
     high, high_by = _entropy_bound(agent, n_actions, horizon, _ABOVE * error)

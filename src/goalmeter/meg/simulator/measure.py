@@ -356,7 +356,8 @@ class _SimulatorMeasurement:
             return self._bounds_from_start(collection.episodes)
         halves, policy, ranges = collection.tables(), collection.agent().policy, self._ranges()
         bound = partial(guaranteed_interval, halves, collection.episodes, policy)
-        options = {"one_start": self._simulator.one_start, "error": self._error / len(ranges)}
+        options: dict[str, Any] = {"one_start": self._simulator.one_start}
+        options["error"] = self._error / len(ranges)
         return [(bound(i, known, **options), known) for i, known in enumerate(ranges)]
 
     # --- States that do not recur -----------------------------------------------------------------

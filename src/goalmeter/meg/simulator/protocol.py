@@ -124,7 +124,8 @@ class Episodes(NamedTuple):
 
     def subset(self, mask: BoolArray) -> Episodes:
         """Return the episodes of a mask, [N]."""
-        return Episodes(*(x[mask] for x in self[:4]), self.visits[np.repeat(mask, self.decisions)])
+        visits = self.visits[np.repeat(mask, self.decisions)]
+        return Episodes._make([*(each[mask] for each in self[:4]), visits])
 
 
 def episodes_until(
@@ -186,7 +187,8 @@ class TabularSimulator:
         self.walked: Draws = defaultdict(Counter)  # steps of episodes
         ranges = {name: Range(*self.observed_range(i)) for i, name in enumerate(named)}
         for name, known in (bounds or {}).items():
-            known.check(name, ranges[name].low, ranges[name].high)
+            known.check(name, ranges[name].low)
+            known.check(name, ranges[name].high)
         self.utilities = NamedUtilities(dict.fromkeys(named), ranges | dict(bounds or {}))
 
     def observed_range(self, which: int) -> tuple[float, float]:

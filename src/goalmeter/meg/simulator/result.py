@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError, shown
@@ -247,7 +247,7 @@ class Difference(JsonFields):
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields and the verdict as JSON values."""
-        return strict_values(super().to_json()) | {"verdict": str(self.verdict)}
+        return dict(strict_values(super().to_json())) | {"verdict": str(self.verdict)}
 
 
 @dataclass(frozen=True)
@@ -303,7 +303,9 @@ def _restored(kind: Any, value: Any) -> Any:
     if is_dataclass(kind):
         stored = {"value": value["meg"], **value} if kind is SimulatorResult else value
         hints = {n: hint for n, hint in get_type_hints(kind).items() if n not in _NOT_STORED}
-        return kind(**{name: _restored(hint, stored[name]) for name, hint in hints.items()})
+        return cast(type, kind)(
+            **{name: _restored(hint, stored[name]) for name, hint in hints.items()}
+        )
     inner = get_args(kind)
     if type(None) in inner:
         return None if value is None else _restored(inner[0], value)

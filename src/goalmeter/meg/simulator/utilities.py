@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,13 +43,13 @@ class Range:
     high: float = _LARGEST
     least: float = -math.inf
     most: float = math.inf
-    assumed: bool = False
+    assumed: bool = field(default=False, kw_only=True)
 
     def scaled(self, factor: float) -> Range:
         """Return the range of a multiple."""
         ends = (self.low * factor, self.high * factor)
         sums = (self.least * factor, self.most * factor)
-        return Range(min(ends), max(ends), min(sums), max(sums), self.assumed)
+        return Range(min(ends), max(ends), min(sums), max(sums), assumed=self.assumed)
 
     def in_words(self) -> str:
         """Return the assumption as a note."""
