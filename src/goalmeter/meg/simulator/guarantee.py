@@ -90,7 +90,7 @@ class _World:
         share = np.where(self.unsampled[pair], 0.0, seen / np.maximum(drawn, 1.0)[pair])
         shape = (n_pairs + 1, self.n_states + 1)
         self.move = csr_matrix((share, (pair, after)), shape=shape)[:, : self.n_states]
-        self.paid_mean: FloatArray = np.bincount(pair, share * paid, n_pairs + 1)
+        self.paid_mean = np.asarray(np.bincount(pair, share * paid, n_pairs + 1), np.float64)
 
         random = ~(certain | self.unsampled)[pair]
         self.pair, self.after, self.paid = pair[random], after[random], paid[random]
