@@ -11,6 +11,7 @@ import pytest
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter.meg import known_utility, unknown_utility
 from goalmeter.meg.simulator import SimulatorInterrupted, from_simulator
+from goalmeter.meg.simulator.counts import Bootstrap
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
 
 # Example 1 of the paper: one choice, cheese or nothing.
@@ -111,6 +112,12 @@ def test_interruption_gives_the_estimate_so_far() -> None:
     assert result.stopped == "interrupt"
     assert result.interval[0] <= known_utility(CLIFF, NEAR).value <= result.interval[1]
     assert "MEG towards reward" in str(seen[0]) and seen[0].steps < 10**6
+
+
+def test_an_internal_error_is_not_reported_as_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bootstrap, "measure", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        from_simulator(MOUSE, chosen(0.8), budget=1000)
 
 
 @pytest.mark.parametrize(
