@@ -142,6 +142,17 @@ def test_restored_states_are_sampled_within_the_budget() -> None:
     assert final.total[final.total > 0].max() > 2 * final.total[final.total > 0].min()
 
 
+def test_without_random_steps_the_whole_budget_is_spent_on_episodes() -> None:
+    # Only the start is random.
+    mdp = mouse().replace(initial=[0.6, 0.2, 0.2])
+    policy = np.array([[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]])
+    out = collected(mdp, policy, 20_000)
+    assert sum(out.steps.values()) > 0.9 * 20_000
+    interval = Bootstrap(out.table, out.agent(), 0).measure(ONE, 0.95).interval
+    exact = gm.meg.known_utility(mdp, policy).value
+    assert interval is not None and interval[0] < exact < interval[1]
+
+
 def test_more_states_than_the_budget_can_sample() -> None:
     mdp = slippery_lake()
     simulator = TabularSimulator(mdp, seed=0)

@@ -32,8 +32,8 @@ INTERRUPT = "interrupt"  # why a measurement stopped
 # Number of draws that determine whether a pair is deterministic, and the least of a random pair.
 TRIED, _FEWEST = 2, 8
 # Shares of the budget: the agent's first episodes; at most for trying every action; the pilot; of
-# the final draws those that all pairs get alike; what is left for states that are met last; and
-# episodes of free choice that check the names of states that a caller gave.
+# the final draws those that all random pairs get alike; what is left for states that are met last;
+# and episodes of free choice that check the names of states that a caller gave.
 _EPISODES, _EXPANSION, _PILOT, _EVEN, _RESERVE, _CHECKS = 0.04, 0.5, 0.2, 0.5, 0.02, 0.05
 _AT_ONCE = 200_000  # maximum number of draws of a pair at once, which bounds memory
 # Where states cannot be restored: number of rounds, share of free choice in each decision, and
@@ -233,8 +233,10 @@ class Collection:
         length = max(self.episodes.steps / n_episodes, 1.0)
         cost = np.append(np.ones(len(random)), length)
         drawn = np.append(table.total[random], n_episodes)
-        more = allocate(np.append(pairs[random], episode), drawn, cost, (1 - _EVEN) * left)
-        more[:-1] += _EVEN * left / max(len(random), 1)
+        # Without random pairs only episodes have an error.
+        even = _EVEN * left if len(random) else 0.0
+        more = allocate(np.append(pairs[random], episode), drawn, cost, left - even)
+        more[:-1] += even / max(len(random), 1)
         numbers = dict(zip(random.tolist(), more.astype(int).tolist(), strict=False))
         return numbers, more[-1] * length
 
