@@ -63,6 +63,20 @@ def test_the_interval_holds_the_truth_and_closes_in() -> None:
     assert many.binding["lower"] == "the table of states"
 
 
+def test_rare_payoffs() -> None:
+    # A prize with a probability of 1e-3: in 2,000 steps it is sampled about once, or never.
+    chances = [[[1.0, 0.0], [0.999, 0.001]], [[1.0, 0.0], [1.0, 0.0]]]
+    lottery, policy = TabularMDP(chances, [0.0, 1.0], horizon=20), [[0.1, 0.9], [0.5, 0.5]]
+    exact = known_utility(lottery, policy).value
+    for seed in range(4):
+        few = from_simulator(lottery, policy, budget=2_000, seed=seed)
+        assert few.not_determined == ("lower", "upper")
+        assert any("payoffs are so rare that" in note for note in few.notes)
+        assert few.value == 0 or few.value == pytest.approx(exact, rel=0.01)
+    many = from_simulator(lottery, policy, budget=30_000, seed=1)
+    assert many.interval[0] <= exact <= many.interval[1] < 1.01 * exact
+
+
 def test_the_same_numbers_for_a_seed() -> None:
     first, again = (from_simulator(CLIFF, NEAR, budget=20_000, seed=5) for _ in range(2))
     assert first.to_json() == again.to_json()

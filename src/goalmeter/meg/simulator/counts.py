@@ -351,6 +351,7 @@ def allocate(
 
 RESAMPLES = 200
 MOST_UNTRIED = 0.01  # share of decisions in untried actions above which there is no interval
+MOST_UNPAID = 0.02  # share of resamples without any payoff from which on there is no interval
 _CHUNK = 2**23  # number of resampled shares that are held at once
 _RESOLUTION = 1e-4  # searches end when a Newton step promises fewer nats
 _UNSEEN = 3.0  # an outcome that did not occur in n draws has a probability below 3 / n (95%)
@@ -361,10 +362,11 @@ class CountEstimate:
     """MEG of counted steps with its interval, in nats."""
 
     value: float  # corrected for bias
-    interval: tuple[float, float] | None  # None if too many decisions are untried actions
+    interval: tuple[float, float] | None  # None if too much is untried or unpaid
     weights: FloatArray  # of the utilities, times the rationality, [U]
     plain: float  # MEG of the observed frequencies
     resampled: FloatArray  # MEG of resampled counts, [R]
+    paid: BoolArray  # whether resampled counts have any payoff, [R]
     standard_error: float  # by the influence function
     untried: tuple[float, float]  # share of decisions of the agent and of the soft plan
     unseen: float  # largest effect of an outcome that was seen only elsewhere, by the rule of three
@@ -372,7 +374,8 @@ class CountEstimate:
 
     def minus(self, other: CountEstimate, level: float) -> tuple[float, tuple[float, float]]:
         """Return the difference to MEG towards another utility, and its interval."""
-        return shifted(self.plain - other.plain, self.resampled - other.resampled, level)
+        difference = self.resampled - other.resampled
+        return shifted(self.plain - other.plain, difference, level, self.paid & other.paid)
 
 
 class Bootstrap:
@@ -400,25 +403,30 @@ class Bootstrap:
         best = self._base.maximise(directions)
         plain, weights = float(best.value[0]), directions @ best.weights[:, 0]
         part, resampled = max(1, _CHUNK // self._table.counts.size), np.zeros(0)
+        paid = np.zeros(0, dtype=bool)
         for start in range(0, self._n, part):
             n = min(part, self._n - start)
             models = Models.of(self._table, self._agent, n, (self._seed, start))
             more = models.maximise(directions, best.weights[:, 0], _RESOLUTION).value
             resampled = np.append(resampled, more)
-        resampled = resampled if self._n else np.array([plain])
-        value, ends = shifted(plain, resampled, level)
+            paid = np.append(paid, (more > 0) | models.collected(directions).any(axis=0))
+        if not self._n:
+            resampled, paid = np.array([plain]), np.array([True])
+        value, ends = shifted(plain, resampled, level, paid)
         effect, table = self._base.influence(weights), self._table
         pairs, episode = variances(self._base, self._agent, effect, weights)
         error = (pairs / np.maximum(table.total, 1.0)).sum() + episode / table.starts.sum()
         untried = self._untried(effect)
+        is_determined = max(untried) <= MOST_UNTRIED and np.mean(~paid) < MOST_UNPAID
         # The error decreases with the square root of draws and episodes, if they matter at all.
         steps = table.total[table.random].sum() + self._length * table.starts.sum() * (episode > 0)
         return CountEstimate(
             max(value, 0.0),
-            (max(ends[0], 0.0), max(ends[1], 0.0)) if max(untried) <= MOST_UNTRIED else None,
+            (max(ends[0], 0.0), max(ends[1], 0.0)) if is_determined else None,
             weights,
             plain,
             resampled,
+            paid,
             float(np.sqrt(error)),
             untried,
             self._unseen(weights),
@@ -449,8 +457,13 @@ class Bootstrap:
         return float((spread * np.minimum(_UNSEEN / table.total[random], 1.0)).max())
 
 
-def shifted(plain: float, resampled: FloatArray, level: float) -> tuple[float, tuple[float, float]]:
+def shifted(
+    plain: float, resampled: FloatArray, level: float, paid: BoolArray
+) -> tuple[float, tuple[float, float]]:
     """Return an estimate and its interval from resampled values, corrected for bias."""
+    # A payoff that was sampled a few times is missing in some resamples. They have no MEG and would
+    # make the correction for bias as large as the estimate.
+    resampled = resampled[paid] if paid.any() else resampled
     bias = float(resampled.mean()) - plain
     low, high = np.quantile(resampled, [0.5 - level / 2, 0.5 + level / 2]) - 2 * bias
     return plain - bias, (float(low), float(high))

@@ -270,12 +270,12 @@ class _SimulatorMeasurement:
                 unknown = dict.fromkeys(self._names, _NOTHING)
                 return self._results(collection.episodes, collection.steps, unknown)
             self._steps["states"] = spent = sum(collection.steps.values())
-            self._budget = max(self._budget - spent, _LEAST_STEPS)
             self._notes = [
                 f"more states are reachable than {self._budget:,} steps can count "
                 f"({simulator.n_states:,} were reached), so they are not counted; a larger budget, "
                 f"a shorter horizon, or a state= that merges more states can change that"
             ]
+            self._budget = max(self._budget - spent, _LEAST_STEPS)
         else:
             self._notes.append(f"states are not counted: {simulator.why_not}")
         if combined:
@@ -315,7 +315,7 @@ class _SimulatorMeasurement:
             values[one]["differences"] = {
                 other: estimates[one].minus(estimates[other], self._level)[1]
                 for other in self._names
-                if other != one
+                if other != one and estimates[one].interval and estimates[other].interval
             }
         bounds = self._bounds_from_counts(collection) if guarantee else ()
         return self._results(collection.episodes, collection.steps, values, bounds)
@@ -330,6 +330,12 @@ class _SimulatorMeasurement:
             notes.append(
                 f"{percent(untried)} of the decisions of {who} are in actions that were never "
                 f"sampled, which are excluded"
+                + ("; there is no interval, increase the budget" if interval is None else "")
+            )
+        if not estimate.paid.all():
+            notes.append(
+                f"payoffs are so rare that {percent(np.mean(~estimate.paid))} of the resamples "
+                f"have none"
                 + ("; there is no interval, increase the budget" if interval is None else "")
             )
         if interval is not None and estimate.unseen > (interval[1] - interval[0]) / 2 > 0:
