@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meg.simulator.worlds import ROW, Corridor, table
+from meg.simulator.worlds import ROW, Corridor, gymnasium, table
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.meg import known_utility
@@ -27,7 +27,9 @@ def agent(observation: Any) -> np.ndarray:
     return ROW
 
 
-def measured(env: Any, budget: int = 4000, horizon: int = 5, **options: Any) -> SimulatorResult:
+def measured(
+    env: Any, budget: int = 4000, horizon: int | None = 5, **options: Any
+) -> SimulatorResult:
     options = {"state": "observation", "bounds": (-1, -1)} | options
     result = from_simulator(env, agent, horizon=horizon, budget=budget, **options)
     assert isinstance(result, SimulatorResult)
@@ -145,6 +147,48 @@ def test_what_a_faultless_agent_never_meets_twice_is_met_on_other_ways(kind: Any
     options: dict[str, Any] = {"state": "observation", "chance": "generator", "budget": 4000}
     with pytest.raises(InvalidParameterError, match="omits something"):
         from_simulator(kind(), lambda observation: 1, horizon=6, **options)
+
+
+class Alike(Corridor):
+    """Shows two cells as one."""
+
+    def shown(self) -> Any:
+        return min(self.cell, 1)
+
+
+def test_aliased_observations_are_noticed() -> None:
+    with pytest.raises(InvalidParameterError, match="omits something"):
+        measured(Alike(), chance="none")
+    assert any("assumes that state= distinguishes" in note for note in measured(Alike()).notes)
+
+
+class Truncates(Corridor):
+    def step(self, action: int) -> Any:
+        return *super().step(action)[:3], True, {}
+
+
+def test_time_limits_are_horizons() -> None:
+    limited = gymnasium.wrappers.TimeLimit(Corridor(), 4)
+    exact = known_utility(table(0, 4), [ROW] * 4).value
+    result = measured(limited, chance="none", horizon=None)
+    np.testing.assert_allclose(result.interval, exact, atol=1e-9)
+    with pytest.raises(InvalidParameterError, match="truncates episodes after 4 decisions"):
+        measured(limited)
+    with pytest.raises(InvalidParameterError, match="truncated an episode after 1 decisions"):
+        measured(Truncates())
+
+
+def test_wrappers_are_part_of_the_world() -> None:
+    exact = known_utility(table(SLIP, 5), [ROW] * 4)
+    doubled = gymnasium.wrappers.TransformReward(OfGymnasium(), lambda paid: 2 * paid)
+    result = measured(doubled, chance="generator", bounds=None)
+    assert result.interval[0] <= exact.value <= result.interval[1]
+    assert result.rationality == pytest.approx(exact.rationality / 2, rel=0.1)
+    # The previous action decides what follows, and is not observed.
+    with pytest.raises(InvalidParameterError, match="omits something"):
+        measured(gymnasium.wrappers.StickyAction(Corridor(), 0.5), chance="generator")
+    with pytest.raises(InvalidParameterError, match="keeps updating its scale"):
+        measured(gymnasium.wrappers.NormalizeReward(Corridor()))
 
 
 class Exits(Corridor):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,24 @@ def test_an_agent_that_draws_its_action_itself() -> None:
     assert result.interval[1] - result.interval[0] > 0.05
     # Draws from the global generator are of the seed, too.
     assert result.to_json() == measured(drawing(int)).to_json()
+
+
+class Alternates:
+    """Remembers the number of the decision."""
+
+    rows = np.array([[0.1, 0.9], [0.3, 0.7]])
+
+    def begin(self, generator: np.random.Generator) -> Callable[[Any], Any]:
+        rows = cycle(self.rows)
+        return lambda seen: next(rows)
+
+
+def test_an_agent_with_a_memory() -> None:
+    by_time = np.stack([np.tile(Alternates.rows[t % 2], (4, 1)) for t in range(5)])
+    exact = known_utility(table(0, 5), by_time).value
+    result = measured(Alternates())
+    assert result.interval[0] <= exact <= result.interval[1]
+    assert 0 < result.interval[1] - result.interval[0] < exact
 
 
 def test_a_name_of_the_state_that_is_coarser_than_what_the_agent_sees() -> None:
