@@ -12,6 +12,7 @@ import numpy as np
 
 from goalmeter import InvalidFileError
 from goalmeter.agents import borrowed_generators
+from goalmeter.gridworld import Draws
 from goalmeter.meg import from_simulator, known_utility_many, unknown_utility
 from goalmeter.statistics import estimate, student_ends
 from replications.common import AnyArray, FloatArray, optional
@@ -277,7 +278,9 @@ def run(
     policy = Network.from_json(network).policy(levels.observations)
     world = levels.mdp(like.weighted(TELLING))
     goals: dict[str, Any] = {RIGHT: levels.right, WRONG: levels.wrong}
-    results = from_simulator(world, policy, utility=goals, budget=budget, seed=seed, progress=False)
+    # With one seed all agents would start in the same sequence of levels and share its error.
+    own = Draws("measured by running", seed, family, str(share), str(network)).below(2**31)
+    results = from_simulator(world, policy, utility=goals, budget=budget, seed=own, progress=False)
     assert isinstance(results, dict), "several utilities give several results"
     difference, interval = results[WRONG].less(results[RIGHT])
     right, wrong = known_utility_many(world, [policy], utilities=[levels.right, levels.wrong])
