@@ -334,8 +334,8 @@ class _SimulatorMeasurement:
             )
         if not estimate.paid.all():
             notes.append(
-                f"payoffs are so rare that {percent(np.mean(~estimate.paid))} of the resamples "
-                f"have none"
+                f"payoffs are so rare that {percent(float(np.mean(~estimate.paid)))} of the "
+                f"resamples have none"
                 + ("; there is no interval, increase the budget" if interval is None else "")
             )
         if interval is not None and estimate.unseen > (interval[1] - interval[0]) / 2 > 0:
