@@ -38,6 +38,7 @@ SCRIPTS = (
     "simulator_guarantee",
     "simulator_steps",
     "simulator_fitted",
+    "simulator_skill",
     "few_clusters",
     "causal_vs_enumeration",
     "causal_width",

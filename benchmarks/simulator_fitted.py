@@ -1,13 +1,10 @@
-"""How accurate is the estimate of MEG where states do not recur, and does MEG rise with skill?
+"""How accurate is the estimate of MEG where states do not recur?
 
-First table: worlds whose table is hidden. `from_simulator` steps an environment that shows arrays,
+The tables of the worlds are hidden. `from_simulator` steps an environment that shows arrays,
 noisy cells or images, and the exact MEG is computed from the table. Continuous actions in [-1, 1]
 are those of the table by thirds, and compared with the uniform density, which is free choice. Run i
 has the seed 40,000 + i; the method was chosen with other seeds. `unknown` counts runs whose
 interval includes a difference of both estimators larger than its statistical error.
-
-Last rows: CartPole, with a PPO after three lengths of training. There is no exact value; intervals
-should be narrow and separated.
 """
 
 from __future__ import annotations
@@ -29,7 +26,6 @@ from goalmeter.tabular import soft_plan
 
 FIRST, RUNS = 40_000, 3
 BUDGET = 200_000
-LENGTHS = (3_000, 10_000, 50_000)  # steps of training of the PPO
 # Observation of a state, which may be noisy.
 Shown = Callable[[int, np.random.Generator], AnyArray]
 
@@ -235,30 +231,6 @@ def covered(world: Hidden, level: tuple[float, float], runs: int) -> dict[str, A
     }
 
 
-# --- Environments without a table -----------------------------------------------------------------
-def trained(name: str, lengths: Sequence[int]) -> Iterator[tuple[int, Any]]:
-    """A PPO of Stable-Baselines3 after some numbers of steps of training."""
-    from stable_baselines3 import PPO
-
-    model = PPO("MlpPolicy", name, seed=0, n_steps=1_024, batch_size=64, device="cpu")
-    for before, length in zip((0, *lengths), lengths, strict=False):
-        model.learn(length - before, reset_num_timesteps=False)
-        yield model.num_timesteps, model
-
-
-def without_table(name: str, lengths: Sequence[int]) -> list[dict[str, Any]]:
-    rows = []
-    for length, model in trained(name, lengths):
-        result, took = harness.processor(
-            lambda model=model: gm.meg.from_simulator(
-                name, model, seed=FIRST, budget=BUDGET, progress=False
-            )
-        )
-        print(length, result, flush=True)
-        rows.append({"training": length, "seconds": took} | result.to_json())
-    return rows
-
-
 def measure(quick: bool) -> dict[str, Any]:
     chosen = worlds()[3:4] if quick else worlds()
     rows = [
@@ -266,7 +238,7 @@ def measure(quick: bool) -> dict[str, Any]:
         for world in chosen
         for level in world.levels[: 1 if quick else None]
     ]
-    return {"hidden": rows, "cart_pole": [] if quick else without_table("CartPole-v1", LENGTHS)}
+    return {"hidden": rows}
 
 
 def markdown(result: dict[str, Any]) -> str:
@@ -280,12 +252,7 @@ def markdown(result: dict[str, Any]) -> str:
         f"{row['unknown']} | {row['seconds']:.0f} |\n"
         for row in result["hidden"]
     ]
-    poles = [
-        f"| CartPole, PPO after {row['training']:,} steps | | {row['meg']:.1f} | "
-        f"{row['interval'][1] - row['interval'][0]:.1f} | | | {row['seconds']:.0f} |\n"
-        for row in result["cart_pole"]
-    ]
-    return head + "".join(lines + poles)
+    return head + "".join(lines)
 
 
 if __name__ == "__main__":

@@ -325,10 +325,21 @@ def test_a_test_that_is_named_exists() -> None:
 def test_the_coverage_table_is_that_of_the_benchmark() -> None:
     """The page of benchmarks is written from the results; the other page shows the same rows."""
     shown = [t for t in TABLES if t.page == "docs/statistics.md" and len(t.cells) > 10]
+    assert len(shown) == 2
+    assert foreign_rows(shown) == []
+
+
+def test_the_table_of_skill_is_that_of_the_benchmark() -> None:
+    shown = [t for t in TABLES if t.page == "docs/meg.md" and t.cells[0][:2] == ("world", "agent")]
+    assert len(shown) == 1 and len(shown[0].cells) == 1 + 17
+    assert foreign_rows(shown) == []
+
+
+def foreign_rows(tables: list[Rows]) -> list[tuple[str, ...]]:
+    """Return the rows of tables that are not on the page of benchmarks."""
     benchmarks = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").splitlines()
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in benchmarks]
-    assert len(shown) == 2
-    assert [row for table in shown for row in table.cells if row not in rows] == []
+    return [row for table in tables for row in table.cells if row not in rows]
 
 
 def test_what_equal_clusters_can_show_is_computed() -> None:
