@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from goalmeter.gridworld import GridWorld
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY
-from goalmeter.gridworld.planner import planned
+from goalmeter.navigation.acted_maps import ANOTHER_MAP, ActedMap, acted_map, on_map
 from goalmeter.navigation.measure import Navigation
 from goalmeter.navigation.rationality import Directedness, GoalFit, directedness
-from goalmeter.navigation.steps import INVALID, Grids, Observed
-from goalmeter.organisms.kinds import Organism
 from goalmeter.report.numbers import LEAST_SHARE
-from goalmeter.statistics.clusters import Estimate, estimate
 
 # An agent pursues something if the 95% interval of the share that it explains lies above the
 # margin, `LEAST_SHARE` of the maximum. There is no evidence of a goal if the intervals of all
 # candidates lie within the margin on both sides of 0. The interval of the difference decides
-# between the goal and the key. An agent uses another map than the world if, of its moves that are
-# right on one of them only, the interval of the share that is right on the map lies above one
-# half. Everything else is inconclusive.
+# between the goal and the key. Everything else is inconclusive. An agent that acts on another map
+# than the world (`acted_maps`) is judged on that map.
 
 PURSUES, NOTHING, OPEN = "pursues", "no evidence of a goal", "inconclusive"
 # What an agent may want, in words.
@@ -39,18 +32,15 @@ class Want:
     kind: str  # "pursues", "no evidence of a goal" or "inconclusive"
     # "goal", or the name of what lies about; both if the difference of the two is inconclusive.
     things: tuple[str, ...]
-    mapped: bool  # whether it goes by the other map where that and the world disagree
-    # Of its moves that are right on the other map or in the world only: the share right on the map.
-    follows_map: Estimate | None
+    acted: ActedMap  # the map on which it acts
     mazes: Directedness  # in mazes, on the map that was chosen
     things_about: Directedness  # the same where something else lies about
 
     @property
     def verdict(self) -> str:
-        """Verdict in words, such as "pursues the goal, on a wrong map"."""
-        return in_words(self.kind, self.things) + ", on a wrong map" * (
-            self.mapped and self.kind == PURSUES
-        )
+        """Verdict in words, such as "pursues the goal, on a map without inner walls"."""
+        of_map = f", {self.acted.words}" if self.acted.words and self.kind == PURSUES else ""
+        return in_words(self.kind, self.things) + of_map
 
     @property
     def item(self) -> str:
@@ -63,8 +53,7 @@ class Want:
             "agent": self.agent,
             "verdict": self.kind,
             "things": list(self.things),
-            "on_other_map": self.mapped,
-            "follows_map": self.follows_map and self.follows_map.to_json(),
+            "map": self.acted.to_json(),
             "mazes": self.mazes.to_json(),
             "key_worlds": self.things_about.to_json(),
         }
@@ -110,60 +99,18 @@ def wants(
     mazes: Sequence[Navigation],
     with_keys: Sequence[Navigation],
     directed: tuple[Sequence[Directedness], Sequence[Directedness]],
-    map_maker: Organism,
 ) -> list[Want]:
-    """Infer the goal of each agent, and whether it follows the world or the map of `map_maker`."""
-    # `with_keys` are the agents of `mazes` where a key lies about that opens nothing; `directed` is
-    # what they go for in the world, in mazes and with keys.
-    mapped = [[_on_map(result, map_maker) for result in results] for results in (mazes, with_keys)]
-    on_map = [directedness(results) for results in mapped]
+    """Infer the goal of each agent, and whether it acts on the true map.
+
+    `with_keys` are the agents of `mazes` where a key lies about that opens nothing; `directed` is
+    what they go for in the world, in mazes and with keys.
+    """
     out = []
-    for index, result in enumerate(mazes):
-        seen = result.seen, with_keys[index].seen
-        follows = _follows([(seen[n], mapped[n][index].seen) for n in range(2)])
-        low, _ = (follows and follows.interval) or (0.0, 0.0)
-        measures = [of[index] for of in (on_map if low > 0.5 else directed)]
+    for results in zip(mazes, with_keys, *directed, strict=True):
+        walked, measures = results[:2], results[2:]
+        acted = acted_map(walked)
+        if acted.verdict == ANOTHER_MAP:
+            measures = tuple(directedness([on_map(each, acted.candidate)])[0] for each in walked)
         kind, things = wanted(measures)
-        named = result.agent, result.reference
-        out.append(Want(*named, kind, things, low > 0.5, follows, *measures))
+        out.append(Want(walked[0].agent, walked[0].reference, kind, things, acted, *measures))
     return out
-
-
-def _on_map(result: Navigation, map_maker: Organism) -> Navigation:
-    """The same decisions, each evaluated on another map."""
-    worlds: dict[GridWorld, GridWorld] = {}
-    walks = []
-    for walk in result.seen.trajectories:
-        world = walk.world
-        if world not in worlds:
-            places = (world.start, world.goal, world.key, world.door, world.neutral)
-            worlds[world] = GridWorld(map_maker.walls(world), *places)
-        walks.append(replace(walk, world=worlds[world]))
-    return replace(result, seen=replace(result.seen, trajectories=tuple(walks)))
-
-
-def _follows(pairs: Sequence[tuple[Observed, Observed]]) -> Estimate | None:
-    """Of moves right in the world or on the map alone: how many on the map; None for none."""
-    # Pairs are the walks of an agent in the world and on the map, in each kind of worlds. An agent
-    # that looks at neither makes both kinds of moves alike.
-    tops, decided, most = [], [], []
-    for seen, mapped in pairs:
-        # +1 for a move that is right on the map only, -1 for one that is right in the world only.
-        sides = np.zeros(len(seen.action))
-        for index, (walk, move) in enumerate(zip(seen.trajectory, seen.action, strict=True)):
-            world = mapped.trajectories[walk].world
-            if move != INVALID and seen.trajectories[walk].world != world:
-                plan = planned(world)
-                right = bool(plan.plans.optimal[plan.index][seen.state[index], move])
-                sides[index] = float(right) - float(seen.optimal[index, move])
-        grids = Grids(seen, 0.95)
-        cluster = grids.cluster[seen.trajectory]
-        tops.append(np.bincount(cluster, sides > 0, minlength=len(grids)))
-        decided.append(np.bincount(cluster, sides != 0, minlength=len(grids)))
-        most.append(grids.most_steps())
-    top, bottom = np.concatenate(tops), np.concatenate(decided)
-    if not bottom.any():
-        return None
-    return estimate(
-        top, bottom, heaviest=np.concatenate(most), n=int(bottom.sum()), bounds=(0.0, 1.0)
-    )

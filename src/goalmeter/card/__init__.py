@@ -1,0 +1,1 @@
+"""Cards: one agent evaluated with every applicable measure."""
