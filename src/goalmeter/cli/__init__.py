@@ -52,6 +52,7 @@ MEG: dict[str, tuple[Any, str]] = {
     "causal": (".meg_causal:measure_causal", "Measure the MEG of variables of a causal model."),
 }
 COMMANDS: dict[str, tuple[Any, str]] = {
+    "measure": (".measure:measure", "Evaluate one agent with every applicable measure."),
     "meg": (MEG, "Measure maximum entropy goal-directedness (MEG)."),
     "navigate": (".navigate:navigate", "Evaluate an agent in grid worlds against baseline agents."),
     "probe": (".probe:probe", "Probe what a model's activations encode and what it uses."),

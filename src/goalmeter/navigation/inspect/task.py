@@ -110,7 +110,7 @@ def _prompt(episode: Episode) -> str:
     return template.prompt(episode.task.world, episode.state, history)
 
 
-_STOP_PREFIXES = {"max_tokens": f"{models.TOKEN_CAP}: ", "content_filter": "withheld: "}
+STOP_PREFIXES = {"max_tokens": f"{models.TOKEN_CAP}: ", "content_filter": "withheld: "}
 
 
 async def _decide(
@@ -132,7 +132,7 @@ async def _decide(
     metadata, logprobs = output.metadata or {}, output.choices[0].logprobs
     ids, answer_ids = metadata.get("prompt_ids"), metadata.get("output_ids")
     count = models.input_tokens(output.usage) if output.usage else None
-    reason = _STOP_PREFIXES.get(output.stop_reason, "") + answer.invalid
+    reason = STOP_PREFIXES.get(output.stop_reason, "") + answer.invalid
     decision = Decision(
         answer.action,
         probabilities=prompts.action_probabilities(logprobs.content) if logprobs else None,

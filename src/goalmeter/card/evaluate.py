@@ -1,0 +1,239 @@
+"""Evaluate one agent with every applicable measure: the plan, the runs, and the card."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._files import strict_json, write_text
+from goalmeter.card import grids, histories, worlds
+from goalmeter.card.gates import read_claim, with_verdict
+from goalmeter.card.measured import (
+    QUESTIONS,
+    SLOTS,
+    Measure,
+    Measured,
+    Settings,
+)
+from goalmeter.card.page import render_card
+from goalmeter.card.records import CARD_HTML, CARD_JSON, ITEMS_JSON, Card, Claim, Gauge, NotRun
+from goalmeter.card.subject import Subject, subject_of
+from goalmeter.navigation.goals import OPEN
+from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast
+from goalmeter.runs.progress import Tell
+
+# In the order of the card.
+MEASURES: dict[str, Measure] = {
+    each.name: each
+    for each in (
+        grids.MEASURE,
+        worlds.TABLE,
+        worlds.TRAJECTORIES,
+        worlds.SIMULATOR,
+        histories.MEASURE,
+    )
+}
+_PACKAGES = ("numpy", "scipy", "gymnasium", "torch", "transformers", "inspect_ai")
+_DROPPED = "dropped (--without)"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a card will contain."""
+
+    subject: Subject
+    settings: Settings
+    measures: Sequence[Measure]
+    not_run: Sequence[NotRun]
+    claim: Claim | None
+
+    def forecasts(self) -> list[Forecast]:
+        """Estimate the cost of each measure from some trials."""
+        return [
+            replace(each.forecast(self.subject, self.settings), name=each.name)
+            for each in self.measures
+        ]
+
+
+def plan_of(
+    agent: Any,
+    *,
+    world: Any = None,
+    scale: str = "standard",
+    without: Collection[str] = (),
+    claim: str | Path | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    out: str | Path | None = None,
+    progress: Tell | None = None,
+) -> Plan:
+    """Return the plan of a card; the arguments are those of `measure`."""
+    if unknown := [name for name in without if name not in MEASURES]:
+        raise InvalidParameterError(
+            f"without names {unknown[0]!r}, expected one of {', '.join(MEASURES)}"
+        )
+    folder = Path(tempfile.mkdtemp(prefix="goalmeter-card-")) if out is None else Path(out)
+    subject = subject_of(agent, world)
+    settings = Settings(
+        scale=scale, seed=seed, out=folder, on=on, tell=progress or (lambda line: None)
+    )
+    reasons = {
+        name: _DROPPED if name in without else each.reason(subject, settings)
+        for name, each in MEASURES.items()
+    }
+    chosen = [each for name, each in MEASURES.items() if not reasons[name]]
+    if not chosen:
+        why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        raise InvalidParameterError(f"no measure applies to {subject.name}: {why}")
+    not_run = [NotRun(name, reason) for name, reason in reasons.items() if reason]
+    stated = None if claim is None else read_claim(claim)
+    return Plan(subject, settings, chosen, not_run, stated)
+
+
+def measure(agent: Any, **options: Any) -> Card:
+    """Evaluate one agent with every applicable measure, and write its card.
+
+    Args:
+        agent: a name as on the command line, such as "goalmeter/mouse", "greedy", "sb3:PATH.zip" or
+            "FILE.py:NAME"; a function of (world, state) or of (history, n_actions,
+            n_observations); a policy [S, A] or [H, S, A], or logged `Trajectories`, with `world`; a
+            Stable-Baselines3 model with `world`, a Gymnasium environment.
+        options:
+            world: `TabularMDP`, path of an MDP.npz, Gymnasium environment or its id; None for the
+                grid worlds and extended environments of goalmeter.
+            scale: "quick" (minutes), "standard" or "full".
+            without: names of measures that are left out.
+            claim: path of a TOML file with a claim that is hashed before the first trial.
+            seed: random seed.
+            on: execution backend, such as "processes:2".
+            out: directory of the card; an existing one is resumed. None: a temporary directory.
+            progress: callback for messages.
+
+    Returns:
+        The card; `card.json`, `items.json` and `card.html` are in its directory.
+
+    Example: a policy that goes for the reward in two of three states.
+        >>> import goalmeter as gm
+        >>> mdp = gm.cliff_world(goal_length=1)
+        >>> card = measure(gm.optimal_policy(mdp), world=mdp, scale="quick")
+        >>> card.headline
+        'policy pursues the reward'
+    """
+    return carry_out_plan(plan_of(agent, **options), options)
+
+
+def carry_out_plan(plan: Plan, options: Mapping[str, Any]) -> Card:
+    """Run all measures of a plan, and write the card."""
+    settings = plan.settings
+    if plan.claim is not None:
+        _state_claim(plan.claim, settings.out)
+    measured: dict[str, Measured] = {}
+    for each in plan.measures:
+        settings.tell(f"{plan.subject.name}: {each.name}")
+        measured[each.name] = each.run(plan.subject, settings)
+    card = _card(plan, measured, options)
+    if card.claim is not None:
+        card = replace(card, claim=with_verdict(card.claim, card))
+    items = {name: rows for each in measured.values() for name, rows in each.items.items()}
+    write_text(settings.out / CARD_JSON, strict_json(card.to_json()) + "\n")
+    write_text(settings.out / ITEMS_JSON, strict_json(items) + "\n")
+    figure = next((each.figure for each in measured.values() if each.figure), None)
+    details = [section for each in measured.values() for section in each.sections]
+    write_text(settings.out / CARD_HTML, render_card(card, figure=figure, details=details))
+    return card
+
+
+def _state_claim(claim: Claim, out: Path) -> None:
+    """Store the hash of a claim before the first trial; refuse another claim later."""
+    path = out / "claim.sha256"
+    if path.exists() and path.read_text("utf-8").split()[0] != claim.sha256:
+        raise InvalidParameterError(
+            f"{out} was begun with another claim (its hash is in {path.name}); choose another "
+            f"directory, or the file of that claim"
+        )
+    if not path.exists():
+        if (out / CARD_JSON).exists():
+            raise InvalidParameterError(
+                f"{out} already has a card, and a claim must be stated before the first trial; "
+                f"choose another directory"
+            )
+        write_text(path, claim.sha256 + "\n")
+
+
+def _card(plan: Plan, measured: Mapping[str, Measured], options: Mapping[str, Any]) -> Card:
+    """Return the card of some results."""
+    subject, settings = plan.subject, plan.settings
+    gauges = {slot: gauge for each in measured.values() for slot, gauge in each.gauges.items()}
+    verdict = next((each.verdict for each in measured.values() if each.verdict), "")
+    failures: Counter[str] = Counter()
+    for each in measured.values():
+        failures.update(each.failures)
+    elicitation = {k: v for each in measured.values() for k, v in (each.elicitation or {}).items()}
+    return Card(
+        agent=subject.name,
+        about=subject.about,
+        scale=settings.scale,
+        seed=settings.seed,
+        headline=_headline(subject.name, verdict, measured),
+        verdict=verdict or OPEN,
+        certainty=" ".join(each.certainty for each in measured.values() if each.certainty),
+        gauges=[gauges.get(slot, _empty(slot, plan)) for slot in SLOTS],
+        rows=[row for each in measured.values() for row in each.rows],
+        disagreements=[text for each in measured.values() for text in each.disagreements],
+        claim=plan.claim,
+        elicitation=elicitation or None,
+        not_run=plan.not_run,
+        failures=dict(failures),
+        trials=sum(each.trials for each in measured.values()),
+        citations=list(dict.fromkeys(key for each in measured.values() for key in each.citations)),
+        versions=_versions(),
+        command=_command(subject, settings, options),
+    )
+
+
+def _headline(name: str, verdict: str, measured: Mapping[str, Measured]) -> str:
+    """Return the headline, which states the verdict and nothing else."""
+    short = name.rpartition("/")[2] if name.startswith("goalmeter/") else name
+    if verdict:
+        return f"{short} {verdict}" if verdict != OPEN else f"{short}: {OPEN}"
+    if (reflection := measured.get(histories.NAME)) is not None:
+        (gauge,) = reflection.gauges.values()
+        return f"{short}: self-reflection {gauge.answer}"
+    return f"{short}: {OPEN}"
+
+
+def _empty(slot: str, plan: Plan) -> Gauge:
+    """Return the gauge of a question that no measure answers, with the reason."""
+    reasons = {each.measure: each.reason for each in plan.not_run}
+    by = {"reflection": histories.NAME}.get(slot, grids.NAME)
+    return Gauge(title=QUESTIONS[slot], answer="not measured", detail=reasons.get(by, ""))
+
+
+def _versions() -> dict[str, str]:
+    out = {"goalmeter": sys.modules["goalmeter"].__version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            out[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return out
+
+
+def _command(subject: Subject, settings: Settings, options: Mapping[str, Any]) -> str:
+    words = ["goalmeter", "measure", subject.name]
+    if (world := options.get("world")) is not None:
+        words += ["--world", str(world) if isinstance(world, str | Path) else "(an object)"]
+    words += [f"--{settings.scale}", "--seed", str(settings.seed)]
+    for name in options.get("without", ()):
+        words += ["--without", name]
+    return shlex.join([*words, "--out", str(settings.out)])

@@ -1,0 +1,77 @@
+"""What one measure contributes to a card, and the settings with which measures are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.card.records import Disagreement, Gauge, Row
+from goalmeter.card.subject import Subject
+from goalmeter.report import Figure, Section
+from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast
+from goalmeter.runs.progress import Tell
+
+QUICK, STANDARD, FULL = SCALES = ("quick", "standard", "full")
+# Slots of the gauges on the first screen.
+GOAL, STRENGTH, BELIEF, REFLECTION = SLOTS = ("goal", "strength", "belief", "reflection")
+QUESTIONS = {
+    GOAL: "Which goal?",
+    STRENGTH: "How strongly?",
+    BELIEF: "Does it act on the true map?",
+    REFLECTION: "Self-reflection",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of all measures of a card."""
+
+    scale: str
+    seed: int
+    out: Path  # directory of the card
+    on: str = HERE
+    tell: Tell = lambda line: None
+
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            raise InvalidParameterError(
+                f"scale is {self.scale!r}, expected one of {', '.join(SCALES)}"
+            )
+
+    def by_scale(self, quick: Any, standard: Any, full: Any) -> Any:
+        """Return the value of the chosen scale."""
+        return (quick, standard, full)[SCALES.index(self.scale)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What one measure contributes to a card."""
+
+    rows: Sequence[Row] = ()
+    gauges: Mapping[str, Gauge] = field(default_factory=dict)  # by slot
+    verdict: str = ""  # what the agent pursues, in words; "" if this measure does not tell
+    certainty: str = ""  # how sure that is, in one sentence
+    disagreements: Sequence[Disagreement] = ()
+    figure: Figure | None = None
+    sections: Sequence[Section] = ()
+    # Numerator and denominator of rows by world, for paired comparisons: row id -> world -> both.
+    items: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
+    failures: Mapping[str, int] = field(default_factory=dict)
+    trials: int = 0
+    citations: Sequence[str] = ()
+    elicitation: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of a card."""
+
+    name: str
+    # Why the measure does not apply to a subject at these settings; "" if it does.
+    reason: Callable[[Subject, Settings], str]
+    forecast: Callable[[Subject, Settings], Forecast]
+    run: Callable[[Subject, Settings], Measured]

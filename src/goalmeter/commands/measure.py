@@ -1,0 +1,98 @@
+"""`goalmeter measure`: evaluate one agent with every applicable measure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.agents import listed_names
+from goalmeter.card.evaluate import MEASURES, carry_out_plan, plan_of
+from goalmeter.card.measured import SCALES, STANDARD
+from goalmeter.card.records import CARD_HTML, CARD_JSON
+from goalmeter.commands.declare import RunOptions, Tell, argument, command, option
+from goalmeter.commands.outcome import Outcome, planned
+from goalmeter.pages.runs import forecast_table
+from goalmeter.report import require_report_extra
+
+
+def _scale(name: str) -> Any:
+    return option(f"The {name} scale.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _MeasureOptions(RunOptions):
+    agent: str = argument(
+        "AGENT  A name, such as goalmeter/mouse or sb3:PATH.zip; FILE.py:NAME; POLICY.npz or "
+        "TRAJECTORIES.npz with --world.",
+        complete=listed_names,
+    )
+    world: str | None = option("MDP.npz|ENV_ID  The agent's own world: a table, or Gymnasium's.")
+    quick: bool = _scale("quick")
+    standard: bool = option("The standard scale, the default.", default=False)
+    full: bool = _scale("full")
+    without: Sequence[str] = option(
+        f"MEASURE  Leave a measure out: {', '.join(MEASURES)}.",
+        default=(),
+        complete=lambda: [*MEASURES],
+    )
+    claim: Path | None = option("FILE.toml  A claim, which is hashed before the first trial.")
+    seed: int = option("Seed of everything random.", default=0, least=0, most=2**31 - 1)
+
+
+@command(_MeasureOptions)
+def measure(o: _MeasureOptions, tell: Tell) -> Outcome:
+    """Evaluate one agent with every applicable measure.
+
+    The plan is printed first. The same command resumes an interrupted evaluation. It ends with the
+    path of the card; card.json has the same numbers.
+    """
+    chosen = [name for name in SCALES if getattr(o, name)]
+    if len(chosen) > 1:
+        raise InvalidParameterError(
+            f"{' and '.join(f'--{name}' for name in chosen)} given, expected at most one scale"
+        )
+    require_report_extra()
+    options: dict[str, Any] = {
+        "world": o.world,
+        "scale": chosen[0] if chosen else STANDARD,
+        "without": o.without,
+        "claim": o.claim,
+        "seed": o.seed,
+        "out": o.out or Path("cards") / _folder(o.agent),
+    }
+    plan = plan_of(o.agent, **options, on=o.place(seconds=0.0), progress=tell)
+    forecasts = plan.forecasts()
+    if o.dry_run:
+        return planned(*forecasts)
+    _announce(forecast_table(forecasts), tell)
+    for each in plan.not_run:
+        tell(f"not run: {each.measure}: {each.reason}")
+    card = carry_out_plan(plan, options)
+    out = plan.settings.out.resolve()
+    json = card.to_json() | {"report": str(out / CARD_HTML), "results": str(out / CARD_JSON)}
+    failed = sum(card.failures.values())
+    return Outcome(
+        tables=(),
+        text=str(card),
+        json=json,
+        report=out / CARD_HTML,
+        incomplete=f"{failed} trials failed; the same command makes them again" if failed else "",
+    )
+
+
+def _announce(table: Any, tell: Tell) -> None:
+    """Print the plan line by line, before anything runs."""
+    heads = [head.title for head in table.heads]
+    for row in table.cells:
+        values = [
+            f"{head} {cell.text}" for head, cell in zip(heads[1:], row[1:], strict=True)
+        ]
+        tell(f"plan, {row[0].text}: {'; '.join(values)}")
+
+
+def _folder(agent: str) -> str:
+    """Return the name of the default directory of an agent's card."""
+    return "".join(char if char.isalnum() or char in "-.()" else "_" for char in agent)
