@@ -12,7 +12,7 @@ import pytest
 
 from goalmeter import GoalmeterError
 from goalmeter.commands.meg_causal import measure_causal
-from goalmeter.demo.mouse import example_1
+from goalmeter.causal.examples import example_1
 from goalmeter.report import Table
 
 # log 2 - H(0.8): the paper's Example 1.

@@ -22,7 +22,7 @@ from goalmeter.card.measured import (
     Measured,
     Settings,
 )
-from goalmeter.card.records import NATS, SHARE, Disagreement, Gauge, Row
+from goalmeter.card.records import NATS, Disagreement, Gauge, Row
 from goalmeter.card.subject import Subject
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
 from goalmeter.gridworld.generators import Draws
@@ -40,7 +40,7 @@ from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
 from goalmeter.navigation.trajectories import Step
 from goalmeter.pages import navigation as pages
 from goalmeter.report import Section
-from goalmeter.report.numbers import LEAST_SHARE, percent, plus
+from goalmeter.report.numbers import LEAST_SHARE, percent
 from goalmeter.runs.forecast import Forecast, together
 
 NAME = "navigation"
@@ -51,7 +51,7 @@ _WALKS = "mazes"  # unit of the intervals
 
 def plans_of(subject: Subject, settings: Settings) -> list[WalkPlan]:
     """Return the walks of the agent: through mazes, and past keys that open nothing."""
-    mazes, with_keys, walks = settings.by_scale((5, 20, 2), (15, 60, 2), (40, 120, 4))
+    mazes, with_keys, walks = settings.by_scale((10, 40, 1), (25, 100, 2), (50, 200, 4))
     assert subject.named is not None
     common = {"seed": settings.seed, "trajectories": walks}
     return [
@@ -307,10 +307,11 @@ def _gauges(want: Want, rows: Sequence[Row]) -> dict[str, Gauge]:
 
 def _certainty(want: Want, agent: Sequence[Navigation]) -> str:
     mazes = len(Grids(agent[0].seen)) + len(Grids(agent[1].seen))
-    share = want.mazes.goal.share
-    if want.kind == PURSUES and want.things == (KEY_UTILITY,) and want.things_about.towards_thing:
-        share = want.things_about.towards_thing.share
-    ends = f"at least {percent(share.interval[0])}" if share.interval else "an unknown share"
+    about = want.things_about
+    key = want.things == (KEY_UTILITY,)
+    fits = [about.towards_thing] if key else [want.mazes.goal, about.goal]
+    lowest = [fit.share.interval[0] for fit in fits if fit is not None and fit.share.interval]
+    ends = f"at least {percent(max(lowest))}" if lowest else "an unknown share"
     words = {
         PURSUES: f"it explains {ends} of the maximum (95%, {mazes} mazes); the margin is "
         f"{percent(LEAST_SHARE, 0)}.",

@@ -22,6 +22,7 @@ from goalmeter.reflection.measure import HEAVY, bare, baselines, forecast
 from goalmeter.reflection.trial import is_user_code
 from goalmeter.report import Section
 from goalmeter.report.numbers import plus
+from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast, together
 from goalmeter.statistics.verdicts import Verdict, verdict
 
@@ -75,16 +76,16 @@ def _forecast(subject: Subject, settings: Settings) -> Forecast:
 
 def _run(subject: Subject, settings: Settings) -> Measured:
     options, agents = _options(subject, settings), _agents(subject, settings)
-    if subject.is_object:
-        options |= {"on": "here", "timeout": None}
-    results = {
-        name: measure(agent, **options, out=settings.out / NAME / name, progress=settings.tell)
-        for name, agent in agents.items()
-    }
+    if subject.is_object:  # other processes could not find it
+        options |= {"on": HERE, "timeout": None}
+    results = {}
+    for name, each in agents.items():
+        out = None if subject.is_object else settings.out / NAME / name
+        results[name] = measure(each, **options, out=out, progress=settings.tell)
     agent = results["agent"]
     beside = baselines([subject.name], progress=settings.tell, **options)
     marks = {name: result.measure for name, result in beside.items()}
-    source = f"{NAME}/agent/trials.jsonl"
+    source = "" if subject.is_object else f"{NAME}/agent/trials.jsonl"
     common: dict[str, Any] = {"measure": NAME, "unit": REWARD, "of": "seeds"}
     low, high = agent.interval
     few = low != low

@@ -29,17 +29,20 @@ _KNOWN, _UNKNOWN = "meg", "meg_unknown"
 _TITLES = {_KNOWN: "MEG towards the reward", _UNKNOWN: "MEG towards the best utility over states"}
 
 
+NEXT_TO_NOTHING = 0.01  # share of the maximum below which there is no evidence of a goal
+
+
 # --- Verdict --------------------------------------------------------------------------------------
 def verdict_of(known: Row, unknown: Row | None, sign: float) -> tuple[str, str]:
     """Return the verdict and the answer to "which goal?", by the ends of both rows as shares.
 
-    A goal is pursued if its whole interval lies above the margin; there is no evidence of a goal if
-    the upper end of the best utility lies within it.
+    A goal is pursued if its whole interval lies above the margin. There is no evidence of a goal if
+    even the best utility explains next to nothing; a little may be a weak goal.
     """
     if known.lower is not None and known.lower > LEAST_SHARE:
         return (f"{PURSUES} {THE_REWARD}", THE_REWARD) if sign >= 0 else (AVOIDS, AVOIDS)
     most = known if unknown is None else unknown
-    if most.upper is not None and most.upper <= LEAST_SHARE:
+    if most.upper is not None and most.upper <= NEXT_TO_NOTHING:
         return NOTHING, NOTHING
     below = known.upper is not None and known.upper <= LEAST_SHARE
     if below and unknown is not None and unknown.lower is not None:

@@ -59,7 +59,7 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "reflect": (".reflect:reflect", "Measure the self-reflection of an agent."),
     "agents": (".agents:agents", "List available agents and the measures that support each."),
     "train-organism": (".agents:train_organism", "Train a small model whose goal is known."),
-    "demo": ("..demo:demo", "Measure four small language models and write a report."),
+    "demo": (".demo:demo", "Evaluate four small language models and compare their cards."),
     "report": (".runs:report_runs", "Write an HTML report of one or more runs."),
     "replicate": (".replicate:replicate", "Replicate a published table and compare the numbers."),
     "status": (".runs:status", "Show the progress of runs: done, failed, rate, time left."),

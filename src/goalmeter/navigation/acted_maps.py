@@ -3,12 +3,14 @@
 Candidates are maps without the inner walls of some rows or columns, and the map without any inner
 wall. Each half of the grids chooses the map on which most moves are right. On the other half, of the
 moves that are right either on this map or in the world, but not on both, the share that is right on
-the map is compared with one half. An agent without a goal makes both kinds of moves alike. If no
-candidate is better than the world, the map without any inner wall is the one that is compared.
+the map is compared with one half, weighted so that it is one half for an agent without a goal that
+draws its moves evenly. If no candidate is better than the world, the map without any inner wall is
+compared.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -24,6 +26,7 @@ from goalmeter.navigation.steps import INVALID, Grids, Observed
 from goalmeter.statistics.clusters import Estimate, estimate
 
 MOST_LINES = 6  # maximum number of rows and columns whose walls a candidate lacks
+_ERRORS = 1.5  # a line joins a candidate if its gain is above this many standard errors
 THE_WORLD, ANOTHER_MAP, INCONCLUSIVE = "acts on the true map", "acts on another map", "inconclusive"
 
 
@@ -70,7 +73,7 @@ class ActedMap(JsonFields):
     candidate: OpenedMap  # the other map on which most moves of all grids are right
     # Share of the deciding moves that is right on the map that the other half of the grids chose.
     follows: Estimate | None
-    counts: dict[str, tuple[int, int]]  # deciding moves by grid: right on that map, and all
+    counts: dict[str, tuple[float, float]]  # weights by grid: right on that map, and all
 
     @property
     def words(self) -> str:
@@ -109,21 +112,27 @@ class MovesOnMaps:
         ]
 
     def sides(self, maker: MapMaker) -> FloatArray:
-        """Return how many moves of each grid are right on the map only, in the world only, [C, 2].
+        """Return the weight of each grid's moves right on the map only, in the world only, [C, 2].
 
-        An invalid answer is on neither side.
+        A move has the number of moves on the other side in its state as its weight, so that both
+        sides weigh alike for an agent that draws its moves evenly. An invalid answer has none.
         """
         out = np.zeros((self._first[-1], 2))
         for seen, grids, first in zip(self._seen, self._grids, self._first, strict=False):
             maps = {walk.world: mapped(walk.world, maker) for walk in seen.trajectories}
-            for index, (walk, move) in enumerate(zip(seen.trajectory, seen.action, strict=True)):
-                world = seen.trajectories[walk].world
-                if move == INVALID or maps[world] == world:
+            for number, walk in enumerate(seen.trajectories):
+                if maps[walk.world] == walk.world:
                     continue
-                plan = planned(maps[world])
-                right = bool(plan.plans.optimal[plan.index][seen.state[index], move])
-                if right != bool(seen.optimal[index, move]):
-                    out[first + grids.cluster[walk], int(not right)] += 1
+                plan, steps = planned(maps[walk.world]), seen.steps_of(number)
+                right = plan.plans.optimal[plan.index][seen.state[steps]]
+                there, here = right & ~seen.optimal[steps], seen.optimal[steps] & ~right
+                moves = seen.action[steps]
+                rows = np.flatnonzero(moves != INVALID)
+                weights = (
+                    (one[rows, moves[rows]] * other[rows].sum(axis=1)).sum()
+                    for one, other in ((there, here), (here, there))
+                )
+                out[first + grids.cluster[number]] += [*weights]
         return out
 
 
@@ -134,7 +143,7 @@ def share_on_map(sides: FloatArray) -> Estimate | None:
     if not decided.any():
         return None
     shares = sides[decided > 0, 0] / decided[decided > 0]
-    return estimate(shares, n=int(decided.sum()), bounds=(0.0, 1.0))
+    return estimate(shares, n=len(shares), bounds=(0.0, 1.0))
 
 
 def acted_map(results: Sequence[Navigation]) -> ActedMap:
@@ -156,7 +165,7 @@ def acted_map(results: Sequence[Navigation]) -> ActedMap:
         _chosen(moves, half >= 0, size),
         follows,
         {
-            name: (int(right), int(right + wrong))
+            name: (float(right), float(right + wrong))
             for name, (right, wrong) in zip(names, sides, strict=True)
         },
     )
@@ -165,21 +174,22 @@ def acted_map(results: Sequence[Navigation]) -> ActedMap:
 def _chosen(moves: MovesOnMaps, among: BoolArray, size: int) -> OpenedMap:
     """Return the candidate on which most moves of some grids are right, against the world."""
 
-    def gain(candidate: OpenedMap) -> tuple[float, int]:
+    def scores(candidate: OpenedMap) -> FloatArray:
+        """Return 1 for a grid whose deciding moves are all right on the map, -1 for none, [C]."""
         sides = moves.sides(candidate)[among]
-        decided = sides.sum(axis=1)
-        shares = (sides[:, 0] - sides[:, 1])[decided > 0] / decided[decided > 0]
-        return float(shares.sum()), len(shares)
+        decided = np.maximum(sides.sum(axis=1), 1e-300)
+        return np.asarray((sides[:, 0] - sides[:, 1]) / decided)
 
     every = OpenedMap(every=True)
-    here, height = OpenedMap(), 0.0
+    here, reached = OpenedMap(), np.zeros(int(among.sum()))
     for _ in range(MOST_LINES):
-        tried = [(gain(each), each) for each in _extended(here, size)]
-        (reached, decided), there = max(tried, key=lambda item: item[0])
-        if reached - height <= max(decided, 1) ** 0.5:  # one standard deviation of chance
+        tried = [(scores(each), each) for each in _extended(here, size)]
+        there, candidate = max(tried, key=lambda item: item[0].sum())
+        gains = there - reached
+        if gains.sum() <= _ERRORS * math.sqrt((gains**2).sum()):
             break
-        here, height = there, reached
-    return here if height > max(gain(every)[0], 0.0) else every
+        here, reached = candidate, there
+    return here if reached.sum() > max(scores(every).sum(), 0.0) else every
 
 
 def _extended(candidate: OpenedMap, size: int) -> Iterator[OpenedMap]:

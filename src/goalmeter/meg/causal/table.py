@@ -60,7 +60,7 @@ def from_table(
     Source: MEG paper (NeurIPS 2024), section 3 (expectations replaced by averages).
 
     Example: the mouse was seen ten times, eight of them on its way to the cheese.
-        >>> from goalmeter.demo.mouse import example_1
+        >>> from goalmeter.causal.examples import example_1
         >>> seen = {"S": ["left"] * 10, "D": ["left"] * 8 + ["right"] * 2}
         >>> result = from_table(example_1(0.5), ["D"], seen, targets=["T"])
         >>> print(round(result.raw, 4), round(result.corrected, 4), round(result.p_value, 3))

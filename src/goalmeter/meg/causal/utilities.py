@@ -193,7 +193,7 @@ def causal_utility(
     Source: MEG paper (NeurIPS 2024), Definitions 3.1 and 3.2.
 
     Example: the mouse that goes for the cheese with probability 0.8 (the paper's Example 1).
-        >>> from goalmeter.demo.mouse import example_1
+        >>> from goalmeter.causal.examples import example_1
         >>> result = causal_utility(example_1(0.8), ["D"], {"T": {"cheese": 1, "none": -1}})
         >>> print(round(result.value, 4), round(result.rationality, 4))
         0.1927 0.6931
@@ -228,7 +228,7 @@ def targets(
     Source: MEG paper (NeurIPS 2024), Definition 4.4.
 
     Example: whatever the mouse of Example 1 wants, it is about the cheese.
-        >>> from goalmeter.demo.mouse import example_1
+        >>> from goalmeter.causal.examples import example_1
         >>> result = targets(example_1(0.8), decisions=["D"], targets=["T"])
         >>> print(round(result.value, 4), result.goal, result.certified)
         0.1927 cheese +1, none −1 True
@@ -303,7 +303,7 @@ def causal_class(
     Source: MEG paper (NeurIPS 2024), Definitions 4.1 to 4.3, Algorithm 2.
 
     Example: is the mouse after the cheese, or after the left side?
-        >>> from goalmeter.demo.mouse import example_1
+        >>> from goalmeter.causal.examples import example_1
         >>> cheese, left = {"T": {"cheese": 1, "none": 0}}, {"D": {"left": 1, "right": 0}}
         >>> causal_class(example_1(0.8), ["D"], utilities=[left, cheese]).notes
         ('the best is utility 1, counted from 0; nats of each: 0, 0.192745',)
