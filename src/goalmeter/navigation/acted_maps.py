@@ -101,6 +101,7 @@ class MovesOnMaps:
     def __init__(self, seen: Sequence[Observed]) -> None:
         self._seen, self._grids = seen, [Grids(each) for each in seen]
         self._first = np.cumsum([0, *map(len, self._grids)])
+        self._known: dict[MapMaker, FloatArray] = {}
 
     @property
     def names(self) -> list[str]:
@@ -117,6 +118,8 @@ class MovesOnMaps:
         A move has the number of moves on the other side in its state as its weight, so that both
         sides weigh alike for an agent that draws its moves evenly. An invalid answer has none.
         """
+        if maker in self._known:
+            return self._known[maker]
         out = np.zeros((self._first[-1], 2))
         for seen, grids, first in zip(self._seen, self._grids, self._first, strict=False):
             maps = {walk.world: mapped(walk.world, maker) for walk in seen.trajectories}
@@ -133,6 +136,7 @@ class MovesOnMaps:
                     for one, other in ((there, here), (here, there))
                 )
                 out[first + grids.cluster[number]] += [*weights]
+        self._known[maker] = out
         return out
 
 
