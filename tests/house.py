@@ -18,7 +18,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
     ("commands", "demo"),
-    ("pages",),  # one part an instrument: what its report shows
+    ("card", "pages"),  # all instruments together; one part an instrument: what its report shows
     ("meg", "reflection", "navigation", "representation"),  # instruments: what is measured
     ("agents", "organisms"),  # subjects: who is measured
     ("tabular", "causal", "gridworld"),  # worlds: where
@@ -30,6 +30,7 @@ ALLOWED_NEIGHBOURS: frozenset[tuple[str, str]] = frozenset(
     {
         ("representation", "navigation"),
         ("navigation", "meg"),  # the goal-directedness of walks
+        ("card", "pages"),  # a card shows parts of the instruments
         ("demo", "commands"),  # the demo returns an outcome too
         ("agents", "organisms"),  # organisms are asked as every language model is
         ("causal", "tabular"),  # an influence diagram with sufficient recall is an MDP of contexts

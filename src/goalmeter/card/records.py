@@ -11,6 +11,7 @@ from typing import Any
 
 from goalmeter._errors import InvalidFileError, shown
 from goalmeter._files import JsonFields, read_bytes
+from goalmeter.card.schema import check_json, schema_of
 from goalmeter.statistics.clusters import Estimate
 
 SCHEMA = "https://goalmeter.dev/schemas/card-1.json"  # identifies the format of card.json
@@ -156,6 +157,7 @@ def read_card(path: str | Path) -> Card:
     try:
         if value["schema"] != SCHEMA:
             raise ValueError(f"its schema is {shown(value['schema'])}, expected {SCHEMA!r}")
+        check_json(value, schema_of(Card), "card")
         return Card.from_json(value)
     except (LookupError, TypeError, ValueError, AttributeError) as cause:
         raise InvalidFileError(
@@ -170,6 +172,11 @@ def read_items(path: str | Path) -> dict[str, dict[str, list[float]]]:
     if not (folder / ITEMS_JSON).exists():
         return {}
     value: dict[str, dict[str, list[float]]] = _read_json(folder, ITEMS_JSON)
+    kind = Mapping[str, Mapping[str, tuple[float, float]]]
+    try:
+        check_json(value, schema_of(kind), "items")
+    except ValueError as cause:
+        raise InvalidFileError(f"{folder / ITEMS_JSON} is not valid: {cause}") from cause
     return value
 
 

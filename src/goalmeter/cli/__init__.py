@@ -1,7 +1,8 @@
 """The command line: parses options, runs commands of `commands` and prints their outcomes.
 
 Results go to standard output, with --json as one JSON object; progress and errors go to standard
-error. Exit status: 0; 2: invalid input; 3: a part failed; 1: internal error; 130: interrupted.
+error. Exit status: 0; 2: invalid input; 3: a part failed; 4: a requirement is not met; 1: internal
+error; 130: interrupted.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 # 128 + the number of the signal, as shells give it; and what typer gives for a closed pipe.
-INTERRUPTED, PIPE_CLOSED, UNWRITTEN, INTERNAL_ERROR, INCOMPLETE = 130, 1, 1, 1, 3
+INTERRUPTED, PIPE_CLOSED, UNWRITTEN, INTERNAL_ERROR, INCOMPLETE, UNMET = 130, 1, 1, 1, 3, 4
 SHOW = "GOALMETER_TRACEBACK"
 _EVERY = 1.0  # seconds between two looks at a run, as often as a driver writes
 _CLEAR = "\x1b[H\x1b[2J"  # to the upper left of a terminal, and nothing below
@@ -57,6 +58,9 @@ COMMANDS: dict[str, tuple[Any, str]] = {
     "navigate": (".navigate:navigate", "Evaluate an agent in grid worlds against baseline agents."),
     "probe": (".probe:probe", "Probe what a model's activations encode and what it uses."),
     "reflect": (".reflect:reflect", "Measure the self-reflection of an agent."),
+    "compare": (".card:compare", "Compare the cards of several agents."),
+    "card": (".card:card", "Show, check or export the card of an agent."),
+    "cite": (".card:cite", "Print the BibTeX entries of what a card used."),
     "agents": (".agents:agents", "List available agents and the measures that support each."),
     "train-organism": (".agents:train_organism", "Train a small model whose goal is known."),
     "demo": (".demo:demo", "Evaluate four small language models and compare their cards."),
@@ -180,6 +184,8 @@ def _command(name: str, command: Command[Any]) -> Any:
             raise KeyboardInterrupt
         if outcome.incomplete:
             raise typer.Exit(INCOMPLETE)
+        if outcome.unmet:
+            raise typer.Exit(UNMET)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -219,8 +225,8 @@ def show(outcome: Outcome, *, as_json: bool) -> None:
         print_tables(outcome.tables)
         if outcome.report is not None:
             print(outcome.report)  # on the last line, where a script looks for it
-    if outcome.incomplete:
-        tell(f"goalmeter: {outcome.incomplete}")
+    for problem in filter(None, (outcome.incomplete, outcome.unmet)):
+        tell(f"goalmeter: {problem}")
 
 
 def tell(line: str) -> None:

@@ -25,6 +25,7 @@ class Outcome:
     report: Path | None = None  # path of the page, if one was written
     text: str = ""  # shown before the tables
     incomplete: str = ""  # what failed, so that results are missing; "" if nothing did
+    unmet: str = ""  # which requirements are not met; "" if all are
     is_interrupted: bool = False  # at the keyboard, which is why it is incomplete
 
 
