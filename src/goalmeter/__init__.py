@@ -29,6 +29,7 @@ if typing.TYPE_CHECKING:
         representation,
         tabular,
     )
+    from goalmeter.card import Card, measure
     from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
     from goalmeter.meg.result import MegResult
     from goalmeter.tabular import (
@@ -40,6 +41,7 @@ if typing.TYPE_CHECKING:
     )
 
 __all__ = [
+    "Card",
     "CausalBayesianNetwork",
     "GoalmeterError",
     "InfluenceDiagram",
@@ -53,6 +55,7 @@ __all__ = [
     "cliff_world",
     "epsilon_greedy",
     "gridworld",
+    "measure",
     "meg",
     "navigation",
     "optimal_policy",

@@ -15,8 +15,11 @@ from goalmeter.agents.abilities import Ability
 from goalmeter.agents.grid_agents import Navigator
 from goalmeter.card.measured import (
     BELIEF,
+    FULL,
     GOAL,
     QUESTIONS,
+    QUICK,
+    STANDARD,
     STRENGTH,
     Measure,
     Measured,
@@ -45,13 +48,15 @@ from goalmeter.runs.forecast import Forecast, together
 
 NAME = "navigation"
 _MARGINS = {"share": LEAST_SHARE, "accuracy": 0.05}
+# Mazes of each size and complexity, mazes with a key, and walks through each.
+WALKS = {QUICK: (10, 40, 1), STANDARD: (25, 100, 2), FULL: (50, 200, 4)}
 _PICTURES = 10  # number of walks that are drawn at random
 _WALKS = "mazes"  # unit of the intervals
 
 
 def plans_of(subject: Subject, settings: Settings) -> list[WalkPlan]:
     """Return the walks of the agent: through mazes, and past keys that open nothing."""
-    mazes, with_keys, walks = settings.by_scale((10, 40, 1), (25, 100, 2), (50, 200, 4))
+    mazes, with_keys, walks = WALKS[settings.scale]
     assert subject.named is not None
     common = {"seed": settings.seed, "trajectories": walks}
     return [
@@ -76,9 +81,7 @@ def _forecast(subject: Subject, settings: Settings) -> Forecast:
             parts.append(replace(forecast_of_calls(plan, out=folder, connections=1), place=""))
         elif subject.is_object:
             count = len(plan.keys())
-            parts.append(
-                Forecast(name="", noun="walk", trials=count, kept=0, left=count, slots=1)
-            )
+            parts.append(Forecast(name="", noun="walk", trials=count, kept=0, left=count, slots=1))
         else:
             parts.append(forecast_of_walks(plan, out=folder))
     return together(NAME, parts)
@@ -96,7 +99,9 @@ def _run(subject: Subject, settings: Settings) -> Measured:
         runs = agent_walks.play_every(plans, out, on=settings.on, progress=settings.tell)
     shown = groups(runs, settings.tell)
     agent = [group.measured[0] for group in shown]
-    directed = [next(d for d in g.directed if d.agent == r.agent) for g, r in zip(shown, agent, strict=True)]
+    directed = [
+        next(d for d in g.directed if d.agent == r.agent) for g, r in zip(shown, agent, strict=True)
+    ]
     settings.tell("the map on which it acts")
     (want,) = wants([agent[0]], [agent[1]], ([directed[0]], [directed[1]]))
     rows = _rows(shown, agent, want)
@@ -111,7 +116,9 @@ def _run(subject: Subject, settings: Settings) -> Measured:
         sections=_sections(shown, agent, want, settings.seed),
         items=_items(agent, want),
         failures=Counter(
-            walk.outcome for result in agent for walk in result.seen.trajectories
+            walk.outcome
+            for result in agent
+            for walk in result.seen.trajectories
             if walk.outcome in result.failed
         ),
         trials=len(walks),

@@ -7,8 +7,11 @@ from typing import Any
 
 from goalmeter.agents.abilities import Ability
 from goalmeter.card.measured import (
+    FULL,
     QUESTIONS,
+    QUICK,
     REFLECTION,
+    STANDARD,
     Measure,
     Measured,
     Settings,
@@ -27,15 +30,16 @@ from goalmeter.runs.forecast import Forecast, together
 from goalmeter.statistics.verdicts import Verdict, verdict
 
 NAME = "reflection"
+# Steps and seeds; of agents that train or are language models.
+TRIALS = {QUICK: (150, 5), STANDARD: (500, 10), FULL: (1000, 10)}
+SLOW_TRIALS = {QUICK: (100, 5), STANDARD: (500, 5), FULL: (1000, 10)}
 # Difference to the reality check that counts as none, in reward per step.
 MARGIN = 0.05
 
 
 def _options(subject: Subject, settings: Settings) -> dict[str, Any]:
     slow = bare(subject.name) in HEAVY or subject.is_language_model
-    steps, seeds = settings.by_scale((150, 5), (500, 10), (1000, 10))
-    if slow:
-        steps, seeds = settings.by_scale((100, 5), (500, 5), (1000, 10))
+    steps, seeds = (SLOW_TRIALS if slow else TRIALS)[settings.scale]
     users = is_user_code(subject.name)
     return {
         "environments": [environment.name for environment in BATTERY],
@@ -57,7 +61,7 @@ def _agents(subject: Subject, settings: Settings) -> Mapping[str, Any]:
 def _reason(subject: Subject, settings: Settings) -> str:
     if Ability.HISTORY not in subject.abilities:
         return "requires an agent that can be queried at a history"
-    if subject.is_language_model and settings.scale == "quick":
+    if subject.is_language_model and settings.scale == QUICK:
         return "not run for a language model at the quick scale (about 40,000 calls)"
     return ""
 

@@ -42,10 +42,6 @@ class Settings:
                 f"scale is {self.scale!r}, expected one of {', '.join(SCALES)}"
             )
 
-    def by_scale(self, quick: Any, standard: Any, full: Any) -> Any:
-        """Return the value of the chosen scale."""
-        return (quick, standard, full)[SCALES.index(self.scale)]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:

@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 
 import goalmeter as gm
-from goalmeter.card.measured import GOAL, QUESTIONS, STRENGTH, Measure, Measured, Settings
+from goalmeter.card.measured import (
+    FULL,
+    GOAL,
+    QUESTIONS,
+    QUICK,
+    STANDARD,
+    STRENGTH,
+    Measure,
+    Measured,
+    Settings,
+)
 from goalmeter.card.records import BOUND, EXACT, INTERVAL, NATS, SHARE, Disagreement, Gauge, Row
 from goalmeter.card.subject import LOG, MODEL, POLICY, Subject
 from goalmeter.meg.result import MegResult
@@ -242,8 +252,7 @@ TRAJECTORIES = Measure(
 
 
 # --- Environments ---------------------------------------------------------------------------------
-def _budget(settings: Settings) -> int:
-    return int(settings.by_scale(50_000, 200_000, 1_000_000))
+BUDGETS = {QUICK: 50_000, STANDARD: 200_000, FULL: 1_000_000}  # steps of the simulator
 
 
 def _run_simulator(subject: Subject, settings: Settings) -> Measured:
@@ -251,19 +260,19 @@ def _run_simulator(subject: Subject, settings: Settings) -> Measured:
         result: Any = gm.meg.from_simulator(
             subject.environment,
             subject.model,
-            budget=_budget(settings),
+            budget=BUDGETS[settings.scale],
             seed=settings.seed,
             progress=lambda now: settings.tell(str(now)),
             **subject.identity.get("options", {}),
         )
-        return Measurement(subject.name, 0, _budget(settings), settings.seed, (result,))
+        return Measurement(subject.name, 0, BUDGETS[settings.scale], settings.seed, (result,))
 
     study = Study[Measurement](
         "simulator",
         measured,
         {KEY: {}},
         noun="measurement",
-        what={"kind": KIND, "agent": subject.name, "budget": _budget(settings)}
+        what={"kind": KIND, "agent": subject.name, "budget": BUDGETS[settings.scale]}
         | {"seed": settings.seed}
         | subject.identity,
         from_json=lambda _, stored: Measurement.from_json(stored, str(settings.out)),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goalmeter.agents.local_models import OURS
-from goalmeter.card.compare import compare_cards, write_comparison
 from goalmeter.card.evaluate import Plan, carry_out_plan, plan_of
 from goalmeter.card.grids import NAME, plans_of
 from goalmeter.card.measured import QUICK
+from goalmeter.card.records import CARD_HTML
+from goalmeter.commands.card import compare
 from goalmeter.commands.declare import RunOptions, SeedOptions, Tell, command, option
 from goalmeter.commands.outcome import Outcome, planned
 from goalmeter.navigation.agent_walks import require_models, run_folder
@@ -44,21 +45,16 @@ def demo(o: _DemoOptions, tell: Tell) -> Outcome:
     if o.dry_run:
         return planned(*(each for plan in plans.values() for each in plan.forecasts()))
     _walk([*plans.values()], o.place(), tell)
-    cards = [carry_out_plan(plan, options) for plan in plans.values()]
-    folders = [plan.settings.out for plan in plans.values()]
-    comparison = compare_cards(cards, folders)
-    report = write_comparison(comparison, o.out)
-    headlines = [f"- {card.headline}: {folder / 'card.html'}" for card, folder in
-                 zip(cards, folders, strict=True)]
-    return Outcome(
+    cards = {plan.settings.out: carry_out_plan(plan, options) for plan in plans.values()}
+    compared = compare([*cards], out=o.out, progress=tell)
+    headlines = {card.agent: card.headline for card in cards.values()}
+    return replace(
+        compared,
         tables=(),
-        text="\n".join(headlines),
-        json={
-            "cards": {name: str(plan.settings.out.resolve()) for name, plan in plans.items()},
-            "headlines": {card.agent: card.headline for card in cards},
-            "report": str(report.resolve()),
-        },
-        report=report.resolve(),
+        text="\n".join(
+            f"- {card.headline}: {folder / CARD_HTML}" for folder, card in cards.items()
+        ),
+        json=compared.json | {"headlines": headlines, "cards": [str(folder) for folder in cards]},
     )
 
 

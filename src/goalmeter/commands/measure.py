@@ -87,9 +87,7 @@ def _announce(table: Any, tell: Tell) -> None:
     """Print the plan line by line, before anything runs."""
     heads = [head.title for head in table.heads]
     for row in table.cells:
-        values = [
-            f"{head} {cell.text}" for head, cell in zip(heads[1:], row[1:], strict=True)
-        ]
+        values = [f"{head} {cell.text}" for head, cell in zip(heads[1:], row[1:], strict=True)]
         tell(f"plan, {row[0].text}: {'; '.join(values)}")
 
 
