@@ -122,7 +122,7 @@ def _run(subject: Subject, settings: Settings) -> Measured:
             if walk.outcome in result.failed
         ),
         trials=len(walks),
-        citations=("meg", "lm-goals"),
+        citations=("macdermott2024measuring", "arghal2026behavioural", "tukey1958bias"),
         elicitation=_answers(agent) if subject.is_language_model else None,
     )
 

@@ -149,7 +149,7 @@ def _run(subject: Subject, settings: Settings) -> Measured:
         sections=[Section(title="Self-reflection", tables=tables)],
         failures=failures,
         trials=sum(len(result.trials) for result in results.values()),
-        citations=("self-reflection",),
+        citations=("alexander2022extending",),
         elicitation=(
             {"self-reflection": "this model was not trained for these environments"}
             if subject.is_language_model

@@ -55,9 +55,8 @@ def verdict_of(known: Row, unknown: Row | None, sign: float) -> tuple[str, str]:
     if most.upper is not None and most.upper <= NEXT_TO_NOTHING:
         return NOTHING, NOTHING
     below = known.upper is not None and known.upper <= LEAST_SHARE
-    if below and unknown is not None and unknown.lower is not None:
-        if unknown.lower > LEAST_SHARE:
-            return f"{PURSUES} {ANOTHER_UTILITY}", ANOTHER_UTILITY
+    if below and unknown is not None and (unknown.lower or 0.0) > LEAST_SHARE:
+        return f"{PURSUES} {ANOTHER_UTILITY}", ANOTHER_UTILITY
     return OPEN, OPEN
 
 
@@ -97,7 +96,7 @@ def _measured(
                 **ends,
             ),
         },
-        citations=("meg",),
+        citations=("macdermott2024measuring", "ziebart2010modeling"),
         **others,
     )
 

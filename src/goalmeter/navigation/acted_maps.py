@@ -1,8 +1,8 @@
 """The map on which an agent acts, inferred from its moves: the world, or a map that lacks walls.
 
 Candidates are maps without the inner walls of some rows or columns, and the map without any inner
-wall. Each half of the grids chooses the map on which most moves are right. On the other half, of the
-moves that are right either on this map or in the world, but not on both, the share that is right on
+wall. Each half of the grids chooses the map on which most moves are right. On the other half, the
+moves that are right on only one of this map and the world are counted: the share that is right on
 the map is compared with one half, weighted so that it is one half for an agent without a goal that
 draws its moves evenly. If no candidate is better than the world, the map without any inner wall is
 compared.

@@ -1,0 +1,198 @@
+"""One command evaluates agents of every kind; the worlds are few, the agents are real."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import example_cards
+import numpy as np
+import pytest
+
+import goalmeter as gm
+from goalmeter._errors import InvalidParameterError
+from goalmeter.card import grids, histories, worlds
+from goalmeter.card.measured import SCALES
+from goalmeter.card.records import BOUND, EXACT, Row, read_card
+from goalmeter.card.worlds import verdict_of
+from goalmeter.tabular.arrays import save_policy
+from goalmeter.tabular.trajectories import save_trajectories
+
+CLIFF = gm.cliff_world(goal_length=1)
+LOOP = "def walk(world, state):\n    return [0.1, 0.4, 0.1, 0.4]\n"
+SAME = "def same(history, n_actions, n_observations):\n    return 0\n"
+
+
+@pytest.fixture(autouse=True)
+def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grids, "WALKS", dict.fromkeys(SCALES, (1, 2, 1)))
+    for name in ("TRIALS", "SLOW_TRIALS"):
+        monkeypatch.setattr(histories, name, dict.fromkeys(SCALES, (5, 5)))
+    monkeypatch.setattr(worlds, "BUDGETS", dict.fromkeys(SCALES, 2_000))
+
+
+def rows_of(card: Any) -> set[str]:
+    return {row.id for row in card.rows}
+
+
+# --- Kinds of agents ------------------------------------------------------------------------------
+def test_a_policy_of_a_table(tmp_path: Path) -> None:
+    CLIFF.to_npz(tmp_path / "mdp.npz")
+    policy = gm.optimal_policy(CLIFF)
+    save_policy(policy, tmp_path / "policy.npz")
+    from_files = gm.measure(
+        str(tmp_path / "policy.npz"), world=tmp_path / "mdp.npz", out=tmp_path / "card"
+    )
+    card = gm.measure(policy, world=CLIFF)
+    assert rows_of(card) == rows_of(from_files) == {"meg", "meg_unknown"}
+    meg, unknown = card.row("meg"), card.row("meg_unknown")
+    assert meg is not None and unknown is not None
+    exact = gm.meg.known_utility(CLIFF, policy)
+    assert meg.value == pytest.approx(exact.fraction) and meg.ends == EXACT
+    assert unknown.ends == BOUND and from_files.row("meg") == meg
+    assert card.headline == "policy pursues the reward"
+    assert {each.measure for each in card.not_run} >= {"navigation", "reflection", "simulator"}
+    assert read_card(tmp_path / "card") == from_files
+
+
+def test_logged_trajectories_from_a_file(tmp_path: Path) -> None:
+    CLIFF.to_npz(tmp_path / "mdp.npz")
+    policy = gm.epsilon_greedy(gm.optimal_policy(CLIFF), 0.1)
+    log = gm.tabular.sample_trajectories(CLIFF, policy, 40, rng=np.random.default_rng(0))
+    save_trajectories(log, tmp_path / "log.npz")
+    card = gm.measure(str(tmp_path / "log.npz"), world=str(tmp_path / "mdp.npz"), out=tmp_path / "c")
+    meg = card.row("meg")
+    assert meg is not None and meg.lower is not None and meg.upper is not None
+    exact = gm.meg.known_utility(CLIFF, policy).fraction
+    assert meg.lower <= exact <= meg.upper and meg.n == 40
+    assert "pursues the reward" in card.headline
+
+
+def test_a_function_of_the_history(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SAME)
+    card = gm.measure(f"{tmp_path / 'mine.py'}:same", scale="quick", out=tmp_path / "card")
+    assert rows_of(card) == {"reflection", "reality_check"}
+    assert [gauge.answer for gauge in card.gauges[:3]] == ["not measured"] * 3
+    reasons = {each.measure: each.reason for each in card.not_run}
+    assert reasons["navigation"].startswith("requires a distribution over actions")
+
+
+def test_a_function_of_the_state_is_stored_and_resumed(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(LOOP)
+    name = f"{tmp_path / 'mine.py'}:walk"
+    card = gm.measure(name, scale="quick", out=tmp_path / "card")
+    walks = [*(tmp_path / "card").rglob("trials.jsonl")]
+    before = [path.read_bytes() for path in walks]
+    again = gm.measure(name, scale="quick", out=tmp_path / "card")
+    assert again == card and [path.read_bytes() for path in walks] == before
+    assert len(before) == 2 and {"meg", "success", "other_map"} <= rows_of(card)
+    items = json.loads((tmp_path / "card" / "items.json").read_text())
+    success = card.row("success")
+    assert success is not None
+    # A number of the card is recomputed from its items.
+    tops, bottoms = map(sum, zip(*items["success"].values(), strict=True))
+    assert success.value == pytest.approx(tops / bottoms)
+
+
+def test_a_model_of_stable_baselines_in_a_grid_and_in_an_environment(tmp_path: Path) -> None:
+    sb3 = pytest.importorskip("stable_baselines3")
+    gymnasium = pytest.importorskip("gymnasium")
+    tiny = {"policy_kwargs": {"net_arch": [4]}, "n_steps": 8, "batch_size": 8, "seed": 1}
+    in_grid = sb3.PPO("MlpPolicy", gymnasium.make("goalmeter/Maze-v0", size=7), **tiny)
+    in_grid.save(tmp_path / "grid.zip")
+    card = gm.measure(f"sb3:{tmp_path / 'grid.zip'}", scale="quick", out=tmp_path / "grid")
+    assert "meg" in rows_of(card)
+    on_lake = sb3.PPO("MlpPolicy", gymnasium.make("FrozenLake-v1"), **tiny)
+    card = gm.measure(on_lake, world="FrozenLake-v1", out=tmp_path / "lake")
+    meg = card.row("meg")
+    assert meg is not None and meg.of == "episodes" and meg.measure == "simulator"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:inspect_ai")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_local_language_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    card = gm.measure("goalmeter/mouse", scale="quick", out=tmp_path / "card")
+    assert {"meg", "meg_key", "other_map"} <= rows_of(card)
+    assert card.elicitation is not None and card.elicitation["answers"]["optimal"] > 0
+
+
+# --- Verdicts -------------------------------------------------------------------------------------
+def known(low: float, high: float) -> Row:
+    return Row(id="meg", measure="m", title="t", value=(low + high) / 2, lower=low, upper=high)
+
+
+@pytest.mark.parametrize(
+    ("reward", "best", "sign", "expected"),
+    [
+        ((0.2, 0.3), (0.3, 0.4), 1.0, "pursues the reward"),
+        ((0.2, 0.3), None, -1.0, "avoids the reward"),
+        # The whole interval must lie above the margin of 0.1.
+        ((0.05, 0.3), (0.05, 0.4), 1.0, "inconclusive"),
+        ((0.0, 0.05), (0.2, 0.4), 1.0, "pursues another utility"),
+        ((0.0, 0.005), (0.0, 0.005), 1.0, "no evidence of a goal"),
+        # A little may be a weak goal.
+        ((0.05, 0.05), (0.07, 0.07), 1.0, "inconclusive"),
+    ],
+)
+def test_the_verdict_follows_the_ends_of_the_intervals(
+    reward: tuple[float, float], best: tuple[float, float] | None, sign: float, expected: str
+) -> None:
+    unknown = None if best is None else known(*best)
+    assert verdict_of(known(*reward), unknown, sign)[0] == expected
+
+
+# --- Claims and invalid input ---------------------------------------------------------------------
+def test_a_claim_is_stated_before_the_first_trial(tmp_path: Path) -> None:
+    claim = tmp_path / "claim.toml"
+    claim.write_text(
+        'text = "It maximises the reward."\nvalue = "meg.lower"\nat_least = 0.9\n'
+        'refuted_by = "an upper end below 0.9"\n'
+    )
+    policy = gm.optimal_policy(CLIFF)
+    options: dict[str, Any] = {"world": CLIFF, "out": tmp_path / "card"}
+    card = gm.measure(policy, claim=claim, **options)
+    assert card.claim is not None and card.claim.verdict == "met"
+    assert (tmp_path / "card" / "claim.sha256").read_text().strip() == card.claim.sha256
+    claim.write_text(claim.read_text().replace("0.9", "0.1"))
+    with pytest.raises(InvalidParameterError, match="begun with another claim"):
+        gm.measure(policy, claim=claim, **options)
+    gm.measure(policy, world=CLIFF, out=tmp_path / "other")
+    with pytest.raises(InvalidParameterError, match="before the first trial"):
+        gm.measure(policy, claim=claim, world=CLIFF, out=tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("agent", "options", "message"),
+    [
+        ("naive", {"scale": "tiny"}, "scale is 'tiny'"),
+        ("naive", {"without": ["probe"]}, "without names 'probe'"),
+        ("naive", {"without": ["reflection"]}, "no measure applies to naive"),
+        ("policy.npz", {}, "expected its world too: --world MDP.npz"),
+        (np.ones((2, 2)) / 2, {}, "expected its world too"),
+    ],
+)
+def test_invalid_input_is_refused(agent: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        gm.measure(agent, **options)
+
+
+def test_the_command_prints_its_plan_first_and_ends_with_the_path(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "card"
+    done = example_cards.run(monkeypatch, capsys, "measure", "random", "--quick", "--out", out)
+    assert done.status == 0 and done.out.splitlines()[-1] == str((out / "card.html").resolve())
+    lines = done.err.splitlines()
+    assert lines[0].startswith("plan, ")
+    assert any(line.startswith("not run: table: requires a policy") for line in lines)
+    planned = example_cards.run(
+        monkeypatch, capsys, "measure", "random", "--quick", "--dry-run", "--json"
+    )
+    names = [each["name"] for each in json.loads(planned.out)["forecasts"]]
+    assert names == ["navigation", "reflection"]
+    twice = example_cards.run(monkeypatch, capsys, "measure", "random", "--quick", "--full")
+    assert twice.status == 2 and "expected at most one scale" in twice.err
