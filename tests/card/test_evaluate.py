@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import example_cards
+from card import example_cards
 import numpy as np
 import pytest
 

@@ -228,24 +228,29 @@ def render(
     title: str, sections: Sequence[Section], findings: Sequence[Finding | str] = (), **texts: Any
 ) -> str:
     """The page as text; see `write_report`."""
-    jinja2 = require("jinja2", extra="report", feature=_FEATURE)
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("goalmeter.report", ""),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_spelled_out,
-    )
-    environment.filters |= {"themed": as_variables, "spelled_out": _spelled_out, "code": _code}
     placed = list(zip(anchors([s.anchor or s.title for s in sections]), sections, strict=True))
     sentences = [Finding(text=line) if isinstance(line, str) else line for line in findings]
     _check(placed, sentences)
     # Declared once a page: pictures share most of their colours.
     light, dark = styles(figure.svg for section in sections for figure in section.figures)
     texts = {"light": light, "dark": dark, "lede": "", "glossary": {}, "provenance": (), **texts}
-    template = environment.get_template("template.html")
+    template = environment("goalmeter.report").get_template("template.html")
     return str(template.render(title=title, sections=placed, findings=sentences, **texts))
+
+
+def environment(*packages: str) -> Any:
+    """Return the engine of pages, with templates from packages: all text is escaped."""
+    jinja2 = require("jinja2", extra="report", feature=_FEATURE)
+    engine = jinja2.Environment(
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name, "") for name in packages]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_spelled_out,
+    )
+    engine.filters |= {"themed": as_variables, "spelled_out": _spelled_out, "code": _code}
+    return engine
 
 
 def _spelled_out(value: Any) -> Any:
