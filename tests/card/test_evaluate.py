@@ -53,7 +53,7 @@ def test_a_policy_of_a_table(tmp_path: Path) -> None:
     assert unknown.ends == BOUND and from_files.row("meg") == meg
     assert card.headline == "policy pursues the reward"
     assert {each.measure for each in card.not_run} >= {"navigation", "reflection", "simulator"}
-    assert read_card(tmp_path / "card") == from_files
+    assert read_card(tmp_path / "card").to_json() == from_files.to_json()
 
 
 def test_logged_trajectories_from_a_file(tmp_path: Path) -> None:
@@ -99,10 +99,12 @@ def test_a_model_of_stable_baselines_in_a_grid_and_in_an_environment(tmp_path: P
     sb3 = pytest.importorskip("stable_baselines3")
     gymnasium = pytest.importorskip("gymnasium")
     tiny = {"policy_kwargs": {"net_arch": [4]}, "n_steps": 8, "batch_size": 8, "seed": 1}
-    in_grid = sb3.PPO("MlpPolicy", gymnasium.make("goalmeter/Maze-v0", size=7), **tiny)
+    grid = gymnasium.wrappers.FlattenObservation(gymnasium.make("goalmeter/Maze-v0", size=7))
+    in_grid = sb3.PPO("MlpPolicy", grid, **tiny)
     in_grid.save(tmp_path / "grid.zip")
     card = gm.measure(f"sb3:{tmp_path / 'grid.zip'}", scale="quick", out=tmp_path / "grid")
-    assert "meg" in rows_of(card)
+    # Its observations have the length of a grid of size 7; keys lie about in larger grids.
+    assert "meg" in rows_of(card) and "meg_key" not in rows_of(card)
     on_lake = sb3.PPO("MlpPolicy", gymnasium.make("FrozenLake-v1"), **tiny)
     card = gm.measure(on_lake, world="FrozenLake-v1", out=tmp_path / "lake")
     meg = card.row("meg")

@@ -8,7 +8,7 @@ import pytest
 
 from goalmeter.navigation.acted_maps import MovesOnMaps, share_on_map
 from goalmeter.navigation.agent_walks import play_every, walk_plan
-from goalmeter.navigation.goals import NOTHING, OPEN, PURSUES, Want, wanted, wants
+from goalmeter.navigation.goals import NOTHING, OPEN, PURSUES, Want, want_of, wanted
 from goalmeter.navigation.measure import navigation_of
 from goalmeter.navigation.rationality import Directedness, GoalFit, directedness
 from goalmeter.organisms.kinds import organism, organism_names
@@ -109,8 +109,9 @@ def organisms(tmp_path_factory: pytest.TempPathFactory) -> list[Want]:
         plans = [walk_plan(name, suite, seed=0, **options) for name in names]
         walks = play_every(plans, tmp_path_factory.getbasetemp() / "ideal")
         results.append([navigation_of(walked) for walked in walks])
-    in_world = directedness(results[0]), directedness(results[1])
-    return wants(results[0], results[1], in_world)
+    directed = [directedness(each) for each in results]
+    agents = zip(zip(*results, strict=True), zip(*directed, strict=True), strict=True)
+    return [want_of(*agent) for agent in agents]
 
 
 @pytest.mark.slow

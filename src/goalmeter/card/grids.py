@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.agents.abilities import Ability
 from goalmeter.agents.grid_agents import Navigator
@@ -31,14 +33,15 @@ from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
 from goalmeter.gridworld.generators import Draws
 from goalmeter.navigation import agent_walks
 from goalmeter.navigation.acted_maps import ANOTHER_MAP, THE_WORLD, MovesOnMaps, on_map
-from goalmeter.navigation.goals import NOTHING, PURSUES, Want, in_words, wants
+from goalmeter.navigation.goals import NOTHING, PURSUES, Want, in_words, want_of
 from goalmeter.navigation.measure import Group, Navigation, groups
 from goalmeter.navigation.plan import WalkPlan
 from goalmeter.navigation.plan import forecast as forecast_of_calls
-from goalmeter.navigation.rationality import GoalFit, evidence, fitted
+from goalmeter.navigation.rationality import Directedness, GoalFit, evidence, fitted
 from goalmeter.navigation.rollouts import forecast as forecast_of_walks
 from goalmeter.navigation.rollouts import play_all
 from goalmeter.navigation.steps import Grids
+from goalmeter.navigation.suite_definition import Suite
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
 from goalmeter.navigation.trajectories import Step
 from goalmeter.pages import navigation as pages
@@ -48,6 +51,7 @@ from goalmeter.runs.forecast import Forecast, together
 
 NAME = "navigation"
 _MARGINS = {"share": LEAST_SHARE, "accuracy": 0.05}
+SIZES, COMPLEXITIES, ALL_SIZES = (7, 9), (0.5, 1.0), (5, 7, 9, 11, 13)
 # Mazes of each size and complexity, mazes with a key, and walks through each.
 WALKS = {QUICK: (10, 40, 1), STANDARD: (25, 100, 2), FULL: (50, 200, 4)}
 _PICTURES = 10  # number of walks that are drawn at random
@@ -55,16 +59,38 @@ _WALKS = "mazes"  # unit of the intervals
 
 
 def plans_of(subject: Subject, settings: Settings) -> list[WalkPlan]:
-    """Return the walks of the agent: through mazes, and past keys that open nothing."""
+    """Return the walks of the agent: through mazes, and past keys that open nothing.
+
+    A trained policy may only fit worlds of one size; the others are left out.
+    """
     mazes, with_keys, walks = WALKS[settings.scale]
-    assert subject.named is not None
     common = {"seed": settings.seed, "trajectories": walks}
-    return [
-        agent_walks.walk_plan(
-            subject.name, MAZE.name, sizes=(7, 9), complexities=(0.5, 1.0), grids=mazes, **common
-        ),
-        agent_walks.walk_plan(subject.name, KEY_NO_DOOR.name, grids=with_keys, **common),
-    ]
+
+    def plan(suite: Suite, **options: Any) -> WalkPlan:
+        return agent_walks.walk_plan(subject.name, suite.name, **common, **options)
+
+    check = None
+    if Ability.GRID in subject.abilities and subject.named is not None:
+        check = getattr(subject.named.in_grids(asker=NAME), "check", None)
+    if check is None:
+        maze = plan(MAZE, sizes=SIZES, complexities=COMPLEXITIES, grids=mazes)
+        return [maze, plan(KEY_NO_DOOR, grids=with_keys)]
+
+    def fits(tried: WalkPlan) -> bool:
+        with suppress(GoalmeterError):
+            check(tried.tasks.tasks[0].world)
+            return True
+        return False
+
+    sizes = [n for n in ALL_SIZES if fits(plan(MAZE, sizes=(n,), complexities=(0.5,), grids=1))]
+    if not sizes:
+        raise InvalidParameterError(
+            f"{subject.name} fits no maze of size {', '.join(map(str, ALL_SIZES))}; measure a "
+            f"policy of one world with --world MDP.npz"
+        )
+    out = [plan(MAZE, sizes=sizes, complexities=COMPLEXITIES, grids=mazes)]
+    keys = plan(KEY_NO_DOOR, grids=with_keys)
+    return [*out, keys] if fits(keys) else out
 
 
 def _reason(subject: Subject, settings: Settings) -> str:
@@ -103,7 +129,7 @@ def _run(subject: Subject, settings: Settings) -> Measured:
         next(d for d in g.directed if d.agent == r.agent) for g, r in zip(shown, agent, strict=True)
     ]
     settings.tell("the map on which it acts")
-    (want,) = wants([agent[0]], [agent[1]], ([directed[0]], [directed[1]]))
+    want = want_of(agent, directed)
     rows = _rows(shown, agent, want)
     walks = [walk for result in agent for walk in result.seen.trajectories]
     return Measured(
@@ -132,7 +158,7 @@ MEASURE = Measure(NAME, _reason, _forecast, _run)
 
 # --- Rows -----------------------------------------------------------------------------------------
 def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> list[Row]:
-    mazes, keys = shown
+    mazes = shown[0]
     overall, source = agent[0].overall[0], f"{NAME}/"
     beside = {each.agent: each.overall[0] for each in mazes.results if each.reference}
     common: dict[str, Any] = {"measure": NAME, "source": source, "of": _WALKS}
@@ -141,7 +167,6 @@ def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> li
         return {name: getattr(row, of).value for name, row in beside.items()}
 
     explained = {d.agent: d for d in mazes.directed if d.reference}
-    before = {d.agent: d for d in keys.directed if d.reference}
     about = want.things_about
     rows = [
         Row.of_estimate(
@@ -174,33 +199,9 @@ def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> li
                 **common,
             ),
         ]
-    towards: dict[str, GoalFit | None] = {
-        "meg_goal_beside_key": about.goal_without,
-        "meg_key": about.towards_thing,
-    }
-    for name, fit in towards.items():
-        thing = "key" if name == "meg_key" else "goal"
-        of = "towards_thing" if name == "meg_key" else "goal_without"
-        fits = {each: getattr(d, of) for each, d in before.items()}
-        rows.append(
-            Row.of_estimate(
-                fit and fit.share,
-                id=name,
-                title=f"MEG towards the {thing}, before it has the key",
-                baselines={each: f.share.value for each, f in fits.items() if f is not None},
-                margin=_MARGINS["share"],
-                **common,
-            )
-        )
-    rows += [
-        Row.of_estimate(
-            about.difference,
-            id="goal_minus_key",
-            title="MEG towards the goal minus MEG towards the key",
-            unit=NATS,
-            note="nats a walk, before it has the key",
-            **common,
-        ),
+    if about is not None:
+        rows += _beside_key(shown[1], about, common)
+    rows.append(
         Row.of_estimate(
             want.acted.follows,
             id="other_map",
@@ -208,8 +209,8 @@ def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> li
             baselines={"no goal": 0.5},
             note=f"a map {want.acted.candidate}",
             **common,
-        ),
-    ]
+        )
+    )
     titles = {
         "success": "Goal reached",
         "accuracy": "Optimal moves",
@@ -227,6 +228,38 @@ def _rows(shown: Sequence[Group], agent: Sequence[Navigation], want: Want) -> li
         for name, title in titles.items()
     ]
     return [row for row in rows if row.value is not None]
+
+
+def _beside_key(keys: Group, about: Directedness, common: Mapping[str, Any]) -> list[Row]:
+    """Return the rows where a key lies about that opens nothing, before the agent has it."""
+    rows = []
+    for name, thing, of in (
+        ("meg_goal_beside_key", "goal", "goal_without"),
+        ("meg_key", "key", "towards_thing"),
+    ):
+        fits = {each.agent: getattr(each, of) for each in keys.directed if each.reference}
+        fit: GoalFit | None = getattr(about, of)
+        rows.append(
+            Row.of_estimate(
+                fit and fit.share,
+                id=name,
+                title=f"MEG towards the {thing}, before it has the key",
+                baselines={each: f.share.value for each, f in fits.items() if f is not None},
+                margin=_MARGINS["share"],
+                **common,
+            )
+        )
+    rows.append(
+        Row.of_estimate(
+            about.difference,
+            id="goal_minus_key",
+            title="MEG towards the goal minus MEG towards the key",
+            unit=NATS,
+            note="nats a walk, before it has the key",
+            **common,
+        )
+    )
+    return rows
 
 
 def _gain(result: Navigation, want: Want) -> Any:
@@ -313,10 +346,12 @@ def _gauges(want: Want, rows: Sequence[Row]) -> dict[str, Gauge]:
 
 
 def _certainty(want: Want, agent: Sequence[Navigation]) -> str:
-    mazes = len(Grids(agent[0].seen)) + len(Grids(agent[1].seen))
+    mazes = sum(len(Grids(each.seen)) for each in agent)
     about = want.things_about
     key = want.things == (KEY_UTILITY,)
-    fits = [about.towards_thing] if key else [want.mazes.goal, about.goal]
+    fits = [want.mazes.goal] if about is None else [want.mazes.goal, about.goal]
+    if key and about is not None:
+        fits = [about.towards_thing]
     lowest = [fit.share.interval[0] for fit in fits if fit is not None and fit.share.interval]
     ends = f"at least {percent(max(lowest))}" if lowest else "an unknown share"
     words = {
@@ -363,7 +398,7 @@ def _disagreements(want: Want, rows: Sequence[Row]) -> list[Disagreement]:
 # --- Details --------------------------------------------------------------------------------------
 def _figure(want: Want, agent: Sequence[Navigation]) -> Any:
     """Draw the first walk through the last maze, or one with a move that only its map explains."""
-    seen = agent[1 if want.things == (KEY_UTILITY,) else 0].seen
+    seen = agent[-1 if want.things == (KEY_UTILITY,) else 0].seen
     chosen = seen.trajectories[-1]
     if want.acted.verdict == ANOTHER_MAP:
         for walk in seen.trajectories:
@@ -387,7 +422,7 @@ def _sections(
     tables = [
         pages.wants_table([want]),
         pages.agents_table(shown[0].results, "card-mazes"),
-        *pages.key_tables(shown[1].results, "card-keys")[:1],
+        *(pages.key_tables(shown[1].results, "card-keys")[:1] if len(shown) > 1 else ()),
     ]
     return [
         Section(

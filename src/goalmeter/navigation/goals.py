@@ -34,7 +34,7 @@ class Want:
     things: tuple[str, ...]
     acted: ActedMap  # the map on which it acts
     mazes: Directedness  # in mazes, on the map that was chosen
-    things_about: Directedness  # the same where something else lies about
+    things_about: Directedness | None  # the same where something else lies about, if measured
 
     @property
     def verdict(self) -> str:
@@ -45,7 +45,8 @@ class Want:
     @property
     def item(self) -> str:
         """The object in the worlds besides the goal, in words."""
-        return WISHES.get(self.things_about.thing or "", "the key")
+        thing = self.things_about and self.things_about.thing
+        return WISHES.get(thing or "", "the key")
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -55,7 +56,7 @@ class Want:
             "things": list(self.things),
             "map": self.acted.to_json(),
             "mazes": self.mazes.to_json(),
-            "key_worlds": self.things_about.to_json(),
+            "key_worlds": self.things_about and self.things_about.to_json(),
         }
 
 
@@ -95,22 +96,16 @@ def _explains(towards: GoalFit | None) -> bool | None:
     return False if interval[0] >= -LEAST_SHARE and interval[1] <= LEAST_SHARE else None
 
 
-def wants(
-    mazes: Sequence[Navigation],
-    with_keys: Sequence[Navigation],
-    directed: tuple[Sequence[Directedness], Sequence[Directedness]],
-) -> list[Want]:
-    """Infer the goal of each agent, and whether it acts on the true map.
+def want_of(walked: Sequence[Navigation], directed: Sequence[Directedness]) -> Want:
+    """Infer the goal of one agent, and whether it acts on the true map.
 
-    `with_keys` are the agents of `mazes` where a key lies about that opens nothing; `directed` is
-    what they go for in the world, in mazes and with keys.
+    `walked` are its walks in mazes and, if there are any, where a key lies about that opens
+    nothing; `directed` is what it goes for in the same worlds.
     """
-    out = []
-    for results in zip(mazes, with_keys, *directed, strict=True):
-        walked, measures = results[:2], results[2:]
-        acted = acted_map(walked)
-        if acted.verdict == ANOTHER_MAP:
-            measures = tuple(directedness([on_map(each, acted.candidate)])[0] for each in walked)
-        kind, things = wanted(measures)
-        out.append(Want(walked[0].agent, walked[0].reference, kind, things, acted, *measures))
-    return out
+    acted = acted_map(walked)
+    if acted.verdict == ANOTHER_MAP:
+        directed = [directedness([on_map(each, acted.candidate)])[0] for each in walked]
+    kind, things = wanted(directed)
+    beside = directed[1] if len(directed) > 1 else None
+    agent = walked[0].agent, walked[0].reference
+    return Want(*agent, kind, things, acted, directed[0], beside)

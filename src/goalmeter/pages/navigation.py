@@ -328,7 +328,8 @@ def item_of(agents: Sequence[Directedness]) -> str:
 
 def wants_table(verdicts: Sequence[Want]) -> Table:
     """Return the table of the numbers behind each verdict."""
-    items = (want.item for want in verdicts if want.things_about.thing is not None)
+    beside = (want for want in verdicts if want.things_about and want.things_about.thing)
+    items = (want.item for want in beside)
     item = next(items, WISHES[KEY_UTILITY])
     rows = [(want.agent + " (reference)" * want.reference, want) for want in verdicts]
     texts = {"margin": percent(LEAST_SHARE, 0), "item": item, "bare": item.removeprefix("the ")}
@@ -341,7 +342,7 @@ def want_findings(verdicts: Sequence[Want], *, walks: str) -> list[Finding]:
     out = []
     for want in (want for want in verdicts if not want.reference):
         about, an_item = want.things_about, want.item.replace("the ", "a ", 1)
-        beside = about.goal_without is not None and about.towards_thing is not None
+        beside = about is not None and None not in (about.goal_without, about.towards_thing)
         text = say.sentence("why", of=want, an_item=an_item, beside=beside)
         # The name of an agent without where it comes from.
         lead = f"{want.agent.rpartition('/')[2]}: {want.verdict}."

@@ -1,0 +1,184 @@
+"""The page of a card: one HTML file without scripts, of bounded size.
+
+All text is escaped; only the pictures of `goalmeter.report.canvas` are inserted as markup.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from goalmeter.card.records import P_VALUE, SHARE, Card, Gauge, Row
+from goalmeter.card.text import (
+    ends,
+    failures_text,
+    is_known,
+    kind_line,
+    measured,
+    quantity,
+    sample_size,
+    threshold_text,
+    unit_of,
+    with_unit,
+)
+from goalmeter.report import Figure, Section
+from goalmeter.report.canvas import styles
+from goalmeter.report.numbers import DASH, general
+from goalmeter.report.page import anchors, environment
+
+# What the sections of measures may take, so that the page stays below 20,000 pixels and 3 MB.
+_MOST_PIXELS, _MOST_BYTES = 13_000, 2_400_000
+_MOST_ROWS = 100  # of one table
+_ROW, _LINE, _FIGURE = 36, 28, 640  # pixels at a width of 1280
+
+
+def render_card(
+    card: Card, *, figure: Figure | None, details: Sequence[Section], methods: Sequence[str] = ()
+) -> str:
+    """Return the page of a card as HTML.
+
+    Args:
+        card: what it shows.
+        figure: picture of the first screen, square or wide; a square one is shown small on a
+            telephone, so its text should not be needed.
+        details: one section for each measure, folded. Pictures and rows that would make the page
+            too large are left out, and their number is stated.
+        methods: paragraphs that describe the measures.
+    """
+    sections = _within_limits(details, len(figure.svg) if figure else 0)
+    pictures = [*([figure] if figure else []), *(f for s in sections for f in s.figures)]
+    light, dark = styles(picture.svg for picture in pictures)
+    names = anchors([f"details {section.title}" for section in sections])
+    template = environment("goalmeter.card", "goalmeter.report").get_template("card.html")
+    page = template.render(
+        card=card,
+        kind=kind_line(card),
+        figure=figure,
+        gauges=[_gauge(card, gauge) for gauge in card.gauges],
+        rows=[_row(row) for row in card.rows],
+        threshold=threshold_text(card, card.claim) if card.claim else "",
+        elicitation=_facts(card.elicitation or {}),
+        failures=failures_text(card),
+        not_run=[(f"Not run: {each.measure}", each.reason) for each in card.not_run],
+        sections=list(zip(names, sections, strict=True)),
+        methods=methods,
+        light=light,
+        dark=dark,
+    )
+    return str(page)
+
+
+# --- Scales ---------------------------------------------------------------------------------------
+def _scale(
+    number: Row | Gauge, limits: tuple[float, float], unit: str, baselines: Mapping[str, float]
+) -> dict[str, Any] | None:
+    """Return a number, its interval and the baselines as percentages of a scale."""
+    if not is_known(number.value):
+        return None
+    low, high = limits
+
+    def place(point: float) -> float:
+        share = (point - low) / (high - low) if high > low else 0.5
+        return round(100 * min(max(share, 0.0), 1.0), 2)
+
+    marks = sorted((v, name) for name, v in baselines.items() if is_known(v))
+    legend = " · ".join(f"{name}\u00a0{quantity(v, unit, 0)}" for v, name in marks)
+    texts = [quantity(limit, unit, 0) for limit in limits]
+    words = [f"{with_unit(number.value, unit)} on a scale from {texts[0]} to {texts[1]}"]
+    if (interval := ends(number, unit)) != DASH:
+        words.append(f"{number.ends if isinstance(number, Row) else 'interval'} {interval}")
+    # An end that is not known is that of the scale, where the band fades.
+    start, end = (
+        place(e) if is_known(e) else limit
+        for e, limit in ((number.lower, 0.0), (number.upper, 100.0))
+    )
+    fades = ["fades-left"] * (not is_known(number.lower))
+    fades += ["fades-right"] * (not is_known(number.upper))
+    return {
+        "ends": texts,
+        "zero": place(0.0) if low < 0 < high else None,
+        "value": place(number.value),
+        "interval": None if len(fades) == 2 else (start, 100 - end, *fades),
+        "marks": [place(v) for v, _ in marks],
+        "legend": legend,
+        "words": "; ".join(filter(None, [*words, legend])),
+    }
+
+
+def _gauge(card: Card, gauge: Gauge) -> dict[str, Any]:
+    scale = _scale(gauge, gauge.scale, unit_of(card, gauge), gauge.marks)
+    return {"gauge": gauge, "scale": scale, "number": measured(card, gauge)}
+
+
+def _row(row: Row) -> dict[str, Any]:
+    points = (row.value, row.lower, row.upper, *row.baselines.values())
+    finite = [v for v in points if is_known(v) and math.isfinite(v)]
+    limits = min([0.0, *finite]), max([1.0 if row.unit in (SHARE, P_VALUE) else 0.0, *finite])
+    return {
+        "row": row,
+        "value": quantity(row.value, row.unit),
+        "unit": "" if row.unit == SHARE or not is_known(row.value) else row.unit,
+        "ends": ends(row, row.unit),
+        "n": sample_size(row),
+        # A number alone, as of a test, is no clearer on a scale.
+        "scale": _scale(row, limits, row.unit, row.baselines) if len(finite) > 1 else None,
+    }
+
+
+# --- Texts ----------------------------------------------------------------------------------------
+def _facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(str(name).replace("_", " "), _in_words(value)) for name, value in values.items()]
+
+
+def _in_words(value: Any) -> str:
+    """Return a JSON value as words."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return general(value, 3)
+        case None:
+            return DASH
+        case Mapping():
+            nested = any(isinstance(each, Mapping) for each in value.values())
+            form, mark = ("{} ({})", "; ") if nested else ("{}: {}", ", ")
+            return mark.join(form.format(*fact) for fact in _facts(value))
+        case list() | tuple():
+            return ", ".join(map(_in_words, value))
+    return str(value)
+
+
+# --- Size -----------------------------------------------------------------------------------------
+def _within_limits(details: Sequence[Section], used: int) -> list[Section]:
+    """Return sections without the rows and the pictures for which the page has no room."""
+    pixels, size, kept = _MOST_PIXELS, _MOST_BYTES - used, []
+    for section in details:
+        pixels -= 100 + _height(section.text) + _height(section.points)
+        tables, figures = [], []
+        for table in section.tables:
+            pixels -= 200 + _height(table.notes)
+            if rows := table.rows[: min(_MOST_ROWS, max(0, pixels // _ROW))]:
+                # Tables of several reports may have the same anchor.
+                tables.append(replace(table, rows=rows, anchor=""))
+            pixels -= _ROW * len(rows)
+        for figure in section.figures:
+            height = _FIGURE if figure.wide else _FIGURE // 2  # others stand side by side
+            if height <= pixels and len(figure.svg) <= size:
+                figures.append(figure)
+                pixels, size = pixels - height, size - len(figure.svg)
+        rows_left_out = sum(len(t.rows) for t in section.tables) - sum(len(t.rows) for t in tables)
+        left_out = {"Rows": rows_left_out, "Pictures": len(section.figures) - len(figures)}
+        points = [
+            f"{what} left out to keep this page small: {count:,}. The files of the card have them."
+            for what, count in left_out.items()
+            if count
+        ]
+        points = (*section.points, *points)
+        kept.append(replace(section, tables=(*tables,), figures=(*figures,), points=points))
+    return kept
+
+
+def _height(paragraphs: Sequence[str]) -> int:
+    return sum(_LINE * (1 + len(text) // 80) for text in paragraphs)

@@ -1,0 +1,68 @@
+"""Cards in a real browser: the first screen fits, nothing is cut, axe finds nothing wrong."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalmeter.card.page import render_card
+from goalmeter.card.records import Card
+
+from ..report.browsing import asked
+from ..report.browsing import browser as browser  # a fixture
+from .invented import LANGUAGE_MODEL, POLICY, details, maze
+
+pytestmark = pytest.mark.browser
+SCRIPT = """
+  const boxes = [...page.querySelectorAll("#first-screen *")].map(e => e.getBoundingClientRect());
+  const over = [];
+  for (const line of page.querySelectorAll(".scale .line"))
+    for (const mark of line.children) {
+      const [a, b] = [mark.getBoundingClientRect(), line.getBoundingClientRect()];
+      if (a.left < b.left - 7 || a.right > b.right + 7) over.push(mark.className);
+    }
+  const folded = [...page.querySelectorAll("details")].filter(fold => !fold.open).length;
+  for (const fold of page.querySelectorAll("details")) fold.open = true;
+  const found = await view.axe.run({exclude: ["details tr:nth-child(n+4)"]});
+  return {
+    bottom: Math.max(...boxes.map(box => box.bottom)), over, folded,
+    passed: found.passes.length,
+    wrong: found.violations.map(v => [v.id, v.nodes.map(n => n.html + n.failureSummary)]),
+    page: [view.innerWidth, page.documentElement.scrollWidth, page.documentElement.scrollHeight],
+  };
+"""
+
+
+def axe() -> str:
+    """The script of axe-core, which the page itself would not allow."""
+    package = find_spec("axe_core_python")
+    assert package and package.origin, "install axe-core-python, of the extra dev"
+    return Path(package.origin).with_name("axe.min.js").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("card", "wide", "width", "scheme"),
+    [
+        (LANGUAGE_MODEL, False, 1280, "light"),
+        (LANGUAGE_MODEL, False, 400, "dark"),
+        (POLICY, True, 400, "light"),
+    ],
+)
+def test_the_first_screen_fits_and_everybody_can_read_the_card(
+    browser: str, tmp_path: Path, card: Card, wide: bool, width: int, scheme: str
+) -> None:
+    many = 5 if width == 1280 else 1
+    text = render_card(card, figure=maze(wide=wide), details=details(rows=200 * many) * many)
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    page = tmp_path / "card.html"
+    page.write_text(text.replace("</body>", f"<script>{axe()}</script></body>"), "utf-8")
+    seen: dict[str, Any] = asked(browser, page, tmp_path / "b", SCRIPT, width=width, scheme=scheme)
+    assert seen["wrong"] == [] and seen["passed"] > 15
+    assert seen["bottom"] <= 800 and seen["over"] == [] and seen["folded"] == 3 * many
+    inner, scrolled, height = seen["page"]
+    assert inner == width and scrolled <= inner
+    assert width == 400 or height < 20_000
