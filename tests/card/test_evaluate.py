@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from card import example_cards
 import numpy as np
 import pytest
+from card import example_cards
 
 import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
@@ -61,7 +61,9 @@ def test_logged_trajectories_from_a_file(tmp_path: Path) -> None:
     policy = gm.epsilon_greedy(gm.optimal_policy(CLIFF), 0.1)
     log = gm.tabular.sample_trajectories(CLIFF, policy, 40, rng=np.random.default_rng(0))
     save_trajectories(log, tmp_path / "log.npz")
-    card = gm.measure(str(tmp_path / "log.npz"), world=str(tmp_path / "mdp.npz"), out=tmp_path / "c")
+    card = gm.measure(
+        str(tmp_path / "log.npz"), world=str(tmp_path / "mdp.npz"), out=tmp_path / "c"
+    )
     meg = card.row("meg")
     assert meg is not None and meg.lower is not None and meg.upper is not None
     exact = gm.meg.known_utility(CLIFF, policy).fraction
