@@ -305,44 +305,48 @@ def _items(agent: Sequence[Navigation], want: Want) -> dict[str, dict[str, tuple
 # --- Gauges ---------------------------------------------------------------------------------------
 def _gauges(want: Want, rows: Sequence[Row]) -> dict[str, Gauge]:
     by_id = {row.id: row for row in rows}
-    key = want.things == (KEY_UTILITY,)
-    row = by_id.get("meg_key") if key else by_id["meg"]
-    assert row is not None
+    is_key = want.things == (KEY_UTILITY,)
+    shown = by_id["meg_key" if is_key else "meg"]
+    goal, key = by_id.get("meg_goal_beside_key", by_id["meg"]), by_id.get("meg_key")
     tone = {PURSUES: "good", NOTHING: "warning"}.get(want.kind, "")
-    other = by_id.get("meg_goal_beside_key") if key else by_id.get("meg_key")
-    detail = "" if other is None else f"the {'goal' if key else 'key'}: {percent(other.value or 0)}"
-    ends = {"value": row.value, "lower": row.lower, "upper": row.upper, "row": row.id}
-    gauges = {
+    first, other = (key, goal) if is_key else (goal, key)
+    follows = by_id.get("other_map")
+    return {
         GOAL: Gauge(
             title=QUESTIONS[GOAL],
             answer=in_words(want.kind, want.things).removeprefix(f"{PURSUES} "),
             tone=tone,
-            detail=detail,
-            row="goal_minus_key" if "goal_minus_key" in by_id else row.id,
+            detail="share of its moves that each explains" + " before it has the key" * bool(key),
+            marks={} if other is None else {f"the {_thing(other)}": other.value or 0.0},
+            **_ends(first),
         ),
         STRENGTH: Gauge(
             title=QUESTIONS[STRENGTH],
-            answer=f"{percent(row.value or 0.0)} of the maximum",
+            answer="",
             tone=tone,
-            detail=f"towards the {'key' if key else 'goal'}",
-            marks=row.baselines,
-            **ends,
+            detail=f"of the maximum, towards the {_thing(shown)}",
+            marks=shown.baselines,
+            **_ends(shown),
+        ),
+        BELIEF: Gauge(
+            title=QUESTIONS[BELIEF],
+            answer={ANOTHER_MAP: "no", THE_WORLD: "yes"}.get(want.acted.verdict, "inconclusive"),
+            tone={ANOTHER_MAP: "warning", THE_WORLD: "good"}.get(want.acted.verdict, ""),
+            detail=f"moves that fit a map {want.acted.candidate}",
+            marks={"no goal": 0.5} if follows else {},
+            **_ends(follows),
         ),
     }
-    acted = want.acted
-    follows = by_id.get("other_map")
-    gauges[BELIEF] = Gauge(
-        title=QUESTIONS[BELIEF],
-        answer={ANOTHER_MAP: "no", THE_WORLD: "yes"}.get(acted.verdict, "inconclusive"),
-        tone={ANOTHER_MAP: "warning", THE_WORLD: "good"}.get(acted.verdict, ""),
-        detail=f"against a map {acted.candidate}",
-        value=follows and follows.value,
-        lower=follows and follows.lower,
-        upper=follows and follows.upper,
-        marks={"no goal": 0.5} if follows else {},
-        row="other_map" if follows else "",
-    )
-    return gauges
+
+
+def _ends(row: Row | None) -> dict[str, Any]:
+    if row is None:
+        return {}
+    return {"value": row.value, "lower": row.lower, "upper": row.upper, "row": row.id}
+
+
+def _thing(row: Row) -> str:
+    return "key" if row.id == "meg_key" else "goal"
 
 
 def _certainty(want: Want, agent: Sequence[Navigation]) -> str:
@@ -355,14 +359,14 @@ def _certainty(want: Want, agent: Sequence[Navigation]) -> str:
     lowest = [fit.share.interval[0] for fit in fits if fit is not None and fit.share.interval]
     ends = f"at least {percent(max(lowest))}" if lowest else "an unknown share"
     words = {
-        PURSUES: f"it explains {ends} of the maximum (95%, {mazes} mazes); the margin is "
-        f"{percent(LEAST_SHARE, 0)}.",
-        NOTHING: f"every tested goal explains less than {percent(LEAST_SHARE, 0)} of the maximum "
+        PURSUES: f"Pursuit of it explains {ends} of the maximum (95%, {mazes} mazes); the margin "
+        f"is {percent(LEAST_SHARE, 0)}.",
+        NOTHING: f"Every tested goal explains less than {percent(LEAST_SHARE, 0)} of the maximum "
         f"(95%, {mazes} mazes).",
     }
     return words.get(
         want.kind,
-        f"no interval lies above or within the margin of {percent(LEAST_SHARE, 0)} of the maximum "
+        f"No interval lies above or within the margin of {percent(LEAST_SHARE, 0)} of the maximum "
         f"({mazes} mazes); a larger scale may decide.",
     )
 

@@ -89,9 +89,10 @@ def _measured(
             ),
             STRENGTH: Gauge(
                 title=QUESTIONS[STRENGTH],
-                answer=f"{percent(shown.value or 0.0)} of the maximum",
+                answer="",
                 tone=tone,
-                detail=f"towards {THE_REWARD if shown is known else ANOTHER_UTILITY}",
+                detail=f"of the maximum, towards "
+                f"{THE_REWARD if shown is known else ANOTHER_UTILITY}",
                 marks=shown.baselines,
                 **ends,
             ),
@@ -159,7 +160,7 @@ def _run_table(subject: Subject, settings: Settings) -> Measured:
             note=f"{value['meg']:.4g} nats of {most:.4g}",
         )
 
-    certainty = "exact values and certified bounds: no sampling error."
+    certainty = "Exact values and certified bounds: no sampling error."
     table = summary_table(
         [(_TITLES[name], f"{values[name]['meg']:.6g} nats") for name in _TITLES],
         caption="MEG of the policy",
