@@ -117,7 +117,10 @@ def test_the_text_fits_on_a_screen(card: Card | None) -> None:
 def test_numbers_read_as_their_unit_demands() -> None:
     assert with_unit(0.841, SHARE) == "84.1%" and with_unit(math.nan, NATS) == "–"
     assert with_unit(7.614, NATS) == "7.61 nats" and with_unit(0.0003, P_VALUE) == "p < 0.001"
-    assert with_unit(0.034, P_VALUE) == "p = 0.034" and with_unit(123456.0, "steps") == "1.23e+05"
+    assert (
+        with_unit(0.034, P_VALUE) == "p = 0.034"
+        and with_unit(123456.0, "steps") == "1.23e+05 steps"
+    )
     row = Row(id="a", measure="m", title="t", value=2.0, lower=1.5, unit=NATS)
     assert ends(row, NATS) == "≥ 1.50" and ends(replace(row, lower=None), NATS) == "–"
     assert ends(replace(row, lower=None, upper=3.0), NATS) == "≤ 3.00"

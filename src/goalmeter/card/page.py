@@ -134,20 +134,15 @@ def _facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _in_words(value: Any) -> str:
     """Return a JSON value as words."""
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case float():
-            return general(value, 3)
-        case None:
-            return DASH
-        case Mapping():
-            nested = any(isinstance(each, Mapping) for each in value.values())
-            form, mark = ("{} ({})", "; ") if nested else ("{}: {}", ", ")
-            return mark.join(form.format(*fact) for fact in _facts(value))
-        case list() | tuple():
-            return ", ".join(map(_in_words, value))
-    return str(value)
+    if isinstance(value, Mapping):
+        nested = any(isinstance(each, Mapping) for each in value.values())
+        form, mark = ("{} ({})", "; ") if nested else ("{}: {}", ", ")
+        return mark.join(form.format(*fact) for fact in _facts(value))
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_in_words, value))
+    if isinstance(value, float):
+        return general(value, 3)
+    return DASH if value is None else str(value)
 
 
 # --- Size -----------------------------------------------------------------------------------------
@@ -170,12 +165,12 @@ def _within_limits(details: Sequence[Section], used: int) -> list[Section]:
                 pixels, size = pixels - height, size - len(figure.svg)
         rows_left_out = sum(len(t.rows) for t in section.tables) - sum(len(t.rows) for t in tables)
         left_out = {"Rows": rows_left_out, "Pictures": len(section.figures) - len(figures)}
-        points = [
+        remarks = [
             f"{what} left out to keep this page small: {count:,}. The files of the card have them."
             for what, count in left_out.items()
             if count
         ]
-        points = (*section.points, *points)
+        points = (*section.points, *remarks)
         kept.append(replace(section, tables=(*tables,), figures=(*figures,), points=points))
     return kept
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
 from goalmeter._errors import visible
-from goalmeter.card.records import NATS, P_VALUE, REWARD, SHARE, Card, Claim, Gauge, Row
+from goalmeter.card.records import P_VALUE, SHARE, Card, Claim, Gauge, Row
 from goalmeter.report.numbers import DASH, general, number, p_value, percent
 
 COLUMNS, LINES = 80, 24
@@ -35,11 +35,9 @@ def quantity(value: float | None, unit: str, digits: int = 1) -> str:
 def with_unit(value: float | None, unit: str, digits: int = 1) -> str:
     """Return a number with its unit: "84.1%", "7.6 nats", "p = 0.034"."""
     text = quantity(value, unit, digits)
-    if text == DASH or unit not in (NATS, REWARD, P_VALUE):
-        return text
-    if unit == P_VALUE:
+    if text != DASH and unit == P_VALUE:
         return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
-    return f"{text} {unit}"
+    return text if text == DASH or unit == SHARE else f"{text} {unit}".rstrip()
 
 
 def ends(row: Row | Gauge, unit: str, digits: int = 1) -> str:
@@ -122,12 +120,8 @@ def _rows(rows: Sequence[Row], room: int) -> Iterator[str]:
 
 
 def _below(card: Card) -> Iterator[str]:
-    if not card.disagreements:
-        yield "Disagreements between measures: none"
-    else:
-        yield from _wrapped(
-            f"Disagreements ({len(card.disagreements)}): {card.disagreements[0].text}", 2
-        )
+    first = card.disagreements[0].text if card.disagreements else "none"
+    yield from _wrapped(f"Disagreements ({len(card.disagreements)}): {first}", 2)
     if card.claim:
         yield _fit(f"Claim: {card.claim.verdict} ({card.claim.text})")
     if card.not_run:
