@@ -155,9 +155,10 @@ def _row_text(row: Row | None) -> str:
         return DASH
     if row.unit == P_VALUE:
         return p_value(row.value)
-    low, high = ends_of(row)
-    is_single = row.ends == EXACT or low is None or high is None
-    value = Estimate(row.value, None if is_single else (low, high), 0, 0)
+    interval = None
+    if row.ends != EXACT and row.lower is not None and row.upper is not None:
+        interval = row.lower, row.upper
+    value = Estimate(row.value, interval, 0, 0)
     return percent(value) if row.unit == SHARE else number(value, _DIGITS.get(row.unit, 3))
 
 

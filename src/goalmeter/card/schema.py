@@ -9,7 +9,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 from goalmeter._errors import shown
 
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
-_TYPES = {"string": str, "integer": int, "number": int | float, "array": list, "object": dict}
+_TYPES: dict[str, Any] = {"string": str, "integer": int, "number": int | float}
+_TYPES |= {"boolean": bool, "array": list, "object": dict}
 _LARGEST = 1e300  # of a number
 
 
@@ -43,7 +44,7 @@ def check_json(value: Any, schema: Mapping[str, Any], where: str) -> None:
         if value is not None:
             check_json(value, schema["anyOf"][0], where)
     elif kind := schema.get("type"):
-        if not isinstance(value, _TYPES[kind]) or isinstance(value, bool):
+        if not isinstance(value, _TYPES[kind]) or isinstance(value, bool) != (kind == "boolean"):
             raise ValueError(f"{where} is {shown(value)}, expected {kind}")
         if kind in ("integer", "number") and not abs(value) <= _LARGEST:
             raise ValueError(f"{where} is {shown(value)}, expected a finite number")
