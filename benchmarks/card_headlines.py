@@ -1,0 +1,114 @@
+"""How often is the headline of a card wrong, and how often is it inconclusive?
+
+Agents with known goals walk in grid worlds at the standard scale of `goalmeter measure`, each with
+40 seeds, which give other mazes and other moves. No rule of the card was chosen with these seeds. A
+headline is wrong if it names a goal that the agent does not have, no goal for an agent that has
+one, or another map for an agent that plans on the true one. The verdict of every run is stored.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import harness
+
+from goalmeter.agents.registry import agent as named_agent
+from goalmeter.card.grids import plans_of
+from goalmeter.card.measured import QUICK, STANDARD, Settings
+from goalmeter.card.subject import Subject
+from goalmeter.navigation import agent_walks
+from goalmeter.navigation.acted_maps import ANOTHER_MAP
+from goalmeter.navigation.goals import NOTHING, OPEN, PURSUES, want_of
+from goalmeter.navigation.measure import groups
+from goalmeter.navigation.plan import WalkPlan
+from goalmeter.navigation.rollouts import Walked, play_all
+
+FIRST, SEEDS = 1_000, 40
+GOAL, KEY, NO_GOAL = "the goal", "the key", "no goal"
+TRUE_MAP, OTHER_MAP, ANY_MAP = "true map", "another map", "not judged"
+
+
+class Truth(NamedTuple):
+    """What is known of an agent; greedy has no map at all, so its map is not judged."""
+
+    goal: str
+    map: str = ANY_MAP
+
+
+AGENTS = {
+    "optimal": Truth(GOAL, TRUE_MAP),
+    "boltzmann(1)": Truth(GOAL, TRUE_MAP),
+    "ideal-mole": Truth(GOAL, OTHER_MAP),
+    "greedy": Truth(GOAL),
+    "key-seeker": Truth(KEY, TRUE_MAP),
+    "ideal-magpie": Truth(KEY, TRUE_MAP),
+    "random": Truth(NO_GOAL),
+    "wall-follower": Truth(NO_GOAL),
+    "ideal-moth": Truth(NO_GOAL),
+}
+
+
+def judged(truth: Truth, verdict: str, acts_on: str) -> str:
+    """Return "right", "inconclusive" or "wrong" for a verdict on an agent."""
+    if verdict == OPEN:
+        return "inconclusive"
+    if verdict == NOTHING:
+        return "right" if truth.goal == NO_GOAL else "wrong"
+    named = verdict.removeprefix(f"{PURSUES} ").partition(",")[0]
+    if named == f"{GOAL} or {KEY} (inconclusive which)" and truth.goal != NO_GOAL:
+        return "inconclusive"
+    if named != truth.goal or (truth.map == TRUE_MAP and acts_on == ANOTHER_MAP):
+        return "wrong"
+    # A mole that is not seen to act on another map is described incompletely.
+    return "inconclusive" if truth.map == OTHER_MAP and acts_on != ANOTHER_MAP else "right"
+
+
+def _walks(name: str, seed: int, scale: str) -> list[Walked]:
+    ideal = name.startswith(agent_walks.IDEAL)
+    named = None if ideal else named_agent(name)
+    subject = Subject(name=name, about="", named=named)
+    walker = agent_walks.ideal_organism(name) if ideal else None
+    plans: list[WalkPlan] = plans_of(subject, Settings(scale=scale, seed=seed, out=Path()))
+    return [play_all(plan, walker=walker) for plan in plans]
+
+
+def of_seed(seed: int, scale: str) -> list[dict[str, Any]]:
+    """Return the verdict on each agent in the mazes of a seed."""
+    runs = zip(*(_walks(name, seed, scale) for name in AGENTS), strict=True)
+    results, directed = [], []
+    for suite in runs:
+        (group,) = groups(suite)
+        results.append({each.agent: each for each in group.results})
+        directed.append({each.agent: each for each in group.directed})
+    rows = []
+    for name, truth in AGENTS.items():
+        want = want_of([each[name] for each in results], [each[name] for each in directed])
+        row = {"agent": name, "seed": seed, "verdict": want.verdict, "map": want.acted.verdict}
+        rows.append(row | {"judged": judged(truth, want.verdict, want.acted.verdict)})
+    return rows
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    runs = []
+    for seed in range(FIRST, FIRST + (1 if quick else SEEDS)):
+        runs += of_seed(seed, QUICK if quick else STANDARD)
+        print(seed, Counter(run["judged"] for run in runs), flush=True)
+    return {"runs": runs}
+
+
+def markdown(result: dict[str, Any]) -> str:
+    lines = []
+    for name, truth in AGENTS.items():
+        counts = Counter(run["judged"] for run in result["runs"] if run["agent"] == name)
+        cells = (counts[word] for word in ("right", "inconclusive", "wrong"))
+        lines.append(f"| {name} | {truth.goal} | {truth.map} | {' | '.join(map(str, cells))} |\n")
+    head = (
+        "| agent | pursues | acts on | right | inconclusive | wrong |\n|---|---|---|---|---|---|\n"
+    )
+    return head + "".join(lines)
+
+
+if __name__ == "__main__":
+    harness.run(__file__, __doc__, measure, markdown)
