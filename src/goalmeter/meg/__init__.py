@@ -11,6 +11,7 @@ if typing.TYPE_CHECKING:
     from goalmeter.meg.causal.sensitivity import sensitivity
     from goalmeter.meg.causal.table import from_table
     from goalmeter.meg.causal.utilities import causal_class, causal_utility, targets
+    from goalmeter.meg.interventions import InterventionResult, ScoredChange, under_changes
     from goalmeter.meg.known import known_utility, known_utility_many
     from goalmeter.meg.neural import neural_utility, neural_values
     from goalmeter.meg.result import FitInterrupted, MegResult, Progress, TrajectoryMeg
@@ -37,9 +38,11 @@ __all__ = [
     "CausalMeg",
     "FitInterrupted",
     "GaussianAnswer",
+    "InterventionResult",
     "LearntUtility",
     "MegResult",
     "Progress",
+    "ScoredChange",
     "SimplestUtility",
     "SimulatorInterrupted",
     "SimulatorProgress",
@@ -62,6 +65,7 @@ __all__ = [
     "simplest_utility",
     "sweep",
     "targets",
+    "under_changes",
     "under_interventions",
     "unknown_utility",
     "unknown_utility_many",

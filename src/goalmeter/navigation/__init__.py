@@ -1,6 +1,7 @@
 """Behaviour of agents in grid worlds: suites, trajectories and measures."""
 
 from goalmeter.navigation.behaviour import Exact, Row, SuiteBehaviour, behaviour, exact
+from goalmeter.navigation.interventions import interventions, interventions_of
 from goalmeter.navigation.keys import Keys, keys
 from goalmeter.navigation.measure import Navigation, load, measure
 from goalmeter.navigation.plan import NavigationOptions
@@ -49,6 +50,8 @@ __all__ = [
     "behaviour",
     "evidence",
     "exact",
+    "interventions",
+    "interventions_of",
     "keys",
     "load",
     "measure",

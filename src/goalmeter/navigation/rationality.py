@@ -304,14 +304,9 @@ def _evidence_in(
     tabular: TabularWorld, walks: Sequence[tuple[Observed, int]], rationalities: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the evidence of walks in one world, in total and before the object: [walks, G]."""
-    parts = []
-    for place, (seen, index) in enumerate(walks):
-        steps = seen.steps_of(index)
-        states, numbers = seen.state[steps], np.arange(steps.stop - steps.start)
-        columns = (np.full_like(numbers, place), numbers, states, seen.action[steps])
-        parts.append((*columns, states < seen.cells[index]))
-    row, number, state, action, without = map(np.concatenate, zip(*parts, strict=True))
-    state = indices_of(tabular, state)
+    row, number, state, action = decisions_of(tabular, walks)
+    layers = [seen.layer[seen.steps_of(index)] for seen, index in walks]
+    without = np.concatenate(layers) == WITHOUT_KEY
     # Decisions without the object are repeated for the second half of the rows.
     pairs = ((row, row + len(walks)), (number, number), (state, state), (action, action))
     decisions = Decisions(*(np.concatenate([whole, part[without]]) for whole, part in pairs))
@@ -331,6 +326,17 @@ class Decisions(NamedTuple):
     action: IntArray
 
 
+def decisions_of(tabular: TabularWorld, walks: Sequence[tuple[Observed, int]]) -> Decisions:
+    """Return the decisions of walks (arrays of an agent, index of a walk), one row each."""
+    parts = []
+    for row, (seen, index) in enumerate(walks):
+        steps = seen.steps_of(index)
+        numbers = np.arange(steps.stop - steps.start)
+        parts.append((np.full_like(numbers, row), numbers, seen.state[steps], seen.action[steps]))
+    rows, numbers, states, actions = map(np.concatenate, zip(*parts, strict=True))
+    return Decisions(rows, numbers, indices_of(tabular, states), actions)
+
+
 def indices_of(tabular: TabularWorld, numbers: IntArray) -> IntArray:
     """Return tabular state indices for state numbers of the planner; 0 if a state is missing."""
     plan = planned(tabular.world)
@@ -342,9 +348,18 @@ def indices_of(tabular: TabularWorld, numbers: IntArray) -> IntArray:
 
 
 def summed_evidence(
-    mdp: TabularMDP, decisions: Decisions, rows: int, rationalities: FloatArray
+    mdp: TabularMDP,
+    decisions: Decisions,
+    rows: int,
+    rationalities: FloatArray,
+    *,
+    lapse: float = 0.0,
 ) -> FloatArray:
-    """Return the evidence of decisions at each rationality, in nats, summed by row: [rows, G]."""
+    """Return the evidence of decisions at each rationality, in nats, summed by row: [rows, G].
+
+    With a `lapse` the model takes a random action with this probability, so that an action that it
+    rules out costs -log(lapse).
+    """
     row, number, state, action = decisions
     is_valid = action != INVALID
     out = np.zeros((rows, len(rationalities)))
@@ -357,7 +372,10 @@ def summed_evidence(
 
         def visit(step: int, block: Block, done: Backup, bounds: slice = bounds) -> None:
             inside = is_valid & (number == step) & (state >= block.start) & (state < block.stop)
-            out[row[inside], bounds] += done.log_ratio[action[inside], state[inside] - block.start]
+            ratio = done.log_ratio[action[inside], state[inside] - block.start]
+            if lapse > 0:
+                ratio = np.log((1.0 - lapse) * np.exp(ratio) + lapse)
+            out[row[inside], bounds] += ratio
 
         task = problem(mdp, rewards_of(mdp), rationalities[bounds])
         backward(task, visit, derivatives=False)

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import product
+from itertools import islice, product
+
+import numpy as np
 
 from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._names import SUITES as PLUGINS
 from goalmeter._names import PluginError, did_you_mean, loaded, origin, plugins, refuse_taken
-from goalmeter.gridworld.generators import SIZE_OF_TWO_PATHS, key_door, key_no_door, maze, two_paths
-from goalmeter.gridworld.world import TRANSFORMS, GridWorld
+from goalmeter.gridworld.generators import (
+    SIZE_OF_TWO_PATHS,
+    Draws,
+    distances_from,
+    key_door,
+    key_no_door,
+    maze,
+    two_paths,
+)
+from goalmeter.gridworld.world import TRANSFORMS, Cell, GridWorld
 from goalmeter.gridworld.world import held_out as is_held_out
 from goalmeter.navigation.suite_definition import (
     KEY,
@@ -183,13 +193,107 @@ TWO_PATH = replace(
 )
 
 
-_SUITES = {suite.name: suite for suite in (MAZE, ISOMETRIES, KEY_DOOR, KEY_NO_DOOR, TWO_PATH)}
-SUITES = tuple(_SUITES)  # built-in suites, as in the paper
+# --- Interventions --------------------------------------------------------------------------------
+# Each maze is followed by the same maze with the goal moved, and with a wall on the shortest path.
+# Mazes that do not admit both are skipped; in a perfect maze no second path remains.
+
+CHANGE = "change"  # entry of a task's condition
+UNCHANGED, GOAL_MOVED, BLOCKED = "none", "goal moved", "blocked"
+_LEAST_STEPS = 4  # to the goal; a shorter walk has too few decisions to tell places apart
+_BLOCKS = 12  # attempts to block the shortest path of a maze
+
+
+def changed_mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
+    """Yield each maze, followed by the maze with each change."""
+    if options.distances or options.detours:
+        raise InvalidParameterError("the suite 'interventions' has no distances and no detours")
+    for size, complexity in product(options.sizes or (), options.complexities or ()):
+        first, most = options.seeds[0][1], _SEEDS_PER_GRID * len(options.seeds)
+        drawn = (
+            (seed, _changes(size, complexity, seed, bool(options.held_out)))
+            for seed in range(first, first + most)
+        )
+        found = ((seed, worlds) for seed, worlds in drawn if worlds)
+        number = 0
+        for number, (seed, worlds) in enumerate(islice(found, len(options.seeds)), 1):
+            for name, world in worlds.items():
+                condition = {CHANGE: name}
+                yield LabelledWorld(size, complexity, number - 1, seed, None, condition, world)
+        if number < len(options.seeds):
+            raise InvalidParameterError(
+                f"only {number} of {most} mazes of size {size} and complexity {complexity:g} have "
+                f"a second path and a place to move the goal to, expected {len(options.seeds)}; "
+                f"choose a lower complexity or fewer grids"
+            )
+
+
+@lru_cache(maxsize=512)
+def _changes(size: int, complexity: float, seed: int, held_out: bool) -> dict[str, GridWorld]:
+    """Return a maze without and with each change; empty if a change is impossible."""
+    world = _maze_world(size, complexity, (_LEAST_STEPS, size**2), None, seed)
+    draws = Draws("change", size, repr(complexity), seed)
+    cells = separate_cells(world)
+    draws.shuffle(cells)
+    changes = {
+        UNCHANGED: iter([world]),
+        GOAL_MOVED: (world.with_(goal=cell) for cell in cells),
+        BLOCKED: (_blocked(world, draws) for _ in range(_BLOCKS)),
+    }
+    out = {}
+    for name, worlds in changes.items():
+        usable = (each for each in worlds if each and (not held_out or is_held_out(each)))
+        chosen = next((each for each in usable if set(separate_cells(each)) - {world.goal}), None)
+        if chosen is None:
+            return {}
+        out[name] = chosen
+    return out
+
+
+def separate_cells(world: GridWorld) -> list[Cell]:
+    """Return cells whose shortest path shares at most half with the one to the goal."""
+    to_cell, from_goal = distances_from(world.walls, [world.start, world.goal])
+    distance = to_cell[world.goal]
+    shared = (to_cell + distance - from_goal) / 2
+    separate = (to_cell >= _LEAST_STEPS - 1) & (2 * shared <= np.minimum(to_cell, distance))
+    return [cell for cell in world.open_cells if separate[cell]]
+
+
+def _blocked(world: GridWorld, draws: Draws) -> GridWorld | None:
+    """Add walls on the shortest path until it is longer; None if no path remains."""
+    walls = world.walls.copy()
+    places = [world.start, world.goal]
+    distance = int(distances_from(walls, places[:1])[0][world.goal])
+    while True:
+        to_cell, from_goal = distances_from(walls, places)
+        if to_cell[world.goal] != distance:
+            is_longer = to_cell[world.goal] > distance
+            return GridWorld(walls, world.start, world.goal) if is_longer else None
+        on_path = (to_cell + from_goal == distance) & ~walls
+        on_path[world.start] = on_path[world.goal] = False
+        on_path[1::2, 1::2] = False  # a maze is open where row and column are odd
+        if not on_path.any():
+            return None
+        walls[draws.choice([Cell(*map(int, place)) for place in np.argwhere(on_path)])] = True
+
+
+INTERVENTIONS = Suite(
+    name="interventions",
+    about="mazes, the same with the goal moved, and with the shortest path blocked",
+    worlds=changed_mazes,
+    small=Scale((7, 9), (0.0, 0.5), grids=10, trajectories=1),
+    paper=Scale((7, 9, 11, 13, 15), (0.0, 0.2, 0.4, 0.6), grids=10, trajectories=10),
+    has_complexity=True,
+    references=("optimal", "wall-follower", "random"),
+)
+
+_PAPER = (MAZE, ISOMETRIES, KEY_DOOR, KEY_NO_DOOR, TWO_PATH)
+SUITES = tuple(suite.name for suite in _PAPER)  # suites of the paper
+_SUITES = {suite.name: suite for suite in (*_PAPER, INTERVENTIONS)}
 
 
 def suite_names() -> tuple[str, ...]:
     """Return the names of all suites, built-in suites first, without importing plugins."""
-    refuse_taken(PLUGINS, SUITES)
+    refuse_taken(PLUGINS, tuple(_SUITES))
     return (*_SUITES, *(name for name in plugins(PLUGINS) if name not in _SUITES))
 
 

@@ -222,6 +222,41 @@ def words(judgement: Verdict, margin: float, unit: str = "") -> str:
     return f"{judgement} within {margin:g} {unit}".rstrip()
 
 
+FOLLOWS, NOT_FOLLOWS = "follows", "does not follow"
+
+
+def follows_goal(
+    before: Ends | None,
+    after: Ends | None,
+    over: Sequence[Ends | None] = (),
+    *,
+    margin: float,
+    removed: bool = False,
+) -> str:
+    """Return whether an agent follows its goal through a change, by intervals of shares.
+
+    It *follows* if the goal explains more than the margin before and after the change, and more
+    after it than each control, by the intervals `over` of the differences. It *does not follow* if
+    the goal explains less than the margin before or after. Everything else is *inconclusive*. With
+    `removed`, the share after the change is of a goal that has lost its value, and must be below
+    the margin.
+
+    Example: a goal that explains half of the maximum before its value is removed.
+        >>> [follows_goal((0.4, 0.6), after, margin=0.1, removed=True)
+        ...  for after in ((-0.1, 0.05), (0, 0.2), (0.3, 0.5))]
+        ['follows', 'inconclusive', 'does not follow']
+    """
+    if before is None or after is None:
+        return Verdict.UNTOLD.value
+    holds, fails = after[0] > margin, after[1] < margin
+    if removed:
+        holds, fails = fails, holds
+    if before[1] < margin or fails:
+        return NOT_FOLLOWS
+    is_better = all(ends is not None and ends[0] > 0 for ends in over)
+    return FOLLOWS if before[0] > margin and holds and is_better else Verdict.UNTOLD.value
+
+
 def difference(
     first: float, first_interval: Ends | None, second: float, second_interval: Ends | None
 ) -> Ends | None:
